@@ -22,6 +22,8 @@
 //! joins Raft to the state.
 
 mod config;
+#[cfg(feature = "testing")]
+pub mod fuzz;
 mod leader;
 mod planner;
 mod raft;
@@ -38,6 +40,7 @@ pub use state::check_reserve;
 /// The cores by themselves, for simulations that step them.
 #[cfg(feature = "testing")]
 pub mod testing {
+    pub use crate::fuzz;
     pub use crate::leader::{CopyCheck, HistoryQuery, Leader, Plan};
     pub use crate::raft::core::{Changed, Output, RaftCore};
     pub use crate::raft::log_store::LogStore;
@@ -45,6 +48,6 @@ pub mod testing {
     pub use crate::raft::members::{MemberChange, Members};
     pub use crate::raft::memory_log::MemoryLog;
     pub use crate::raft::state_machine::StateMachine;
-    pub use crate::raft::wire::{LogEntry, MessageKind, RaftMessage};
+    pub use crate::raft::wire::{EntryKind, LogEntry, LogSnapshot, MessageKind, RaftMessage};
     pub use crate::replica::{Machine, Replica, encode_record};
 }

@@ -10,6 +10,8 @@ mod catalog_watch;
 mod config;
 mod context;
 pub mod epochs;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod hedging;
 mod kept;
 mod knowledge;

@@ -10,10 +10,17 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// The log lines that `SEXTANT_LOG` chooses, warnings without it. The library of HTTP/2 warns of each connection that abuses the
+/// protocol, so that a client could fill the log; its errors are enough, unless the variable names it (`h2=…`).
+fn log_filter() -> EnvFilter {
+    let chosen = std::env::var("SEXTANT_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let filter = EnvFilter::try_new(format!("h2=error,{chosen}"));
+    filter.unwrap_or_else(|_| EnvFilter::new("h2=error,warn"))
+}
+
 fn main() -> ExitCode {
     let cli = sextant::cli::Cli::parse();
-    let filter = EnvFilter::try_from_env("SEXTANT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(log_filter()).with_writer(std::io::stderr).init();
     sextant::descriptors::raise_limit();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

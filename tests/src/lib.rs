@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `sim` | the full stack in a simulation, with faults |
 //! | `cores` | all decisions, without I/O |
+//! | `fuzz` | random changes of good input for each decoder |
 //! | `growth` | the traffic of the coordinators in clusters of many nodes |
 //! | `slice_store`, `raft`, `vscan` | the storage engine, Raft and virtual scans beside models |
 //! | `model` | a model of documents, indexes and scans that shares no code with the product |
@@ -17,6 +18,8 @@ pub mod bench;
 pub mod chaos;
 #[cfg(feature = "simulation")]
 pub mod cores;
+#[cfg(feature = "fuzzing")]
+pub mod fuzz;
 #[cfg(feature = "simulation")]
 pub mod growth;
 pub mod harness;

@@ -231,7 +231,7 @@ impl Counted {
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
         let server = PgServer::new(
             Arc::new(AuthorizedBackends::new(&backend)),
-            Doors::trust(sextant::audit::Audit::off(), &env),
+            Doors::trust(&env),
             env,
             PgConfig::default(),
         );

@@ -74,7 +74,7 @@ pub enum EntryKind {
 
 /// The context of a change of the members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ChangeContext {
+pub(crate) struct ChangeContext {
     /// The context of the proposer.
     pub proposer: Bytes,
     /// The change.

@@ -71,6 +71,14 @@ fn judged(
 ) -> Result<std::result::Result<CommandRequest, Error>> {
     let CommandRequest { request: id, command } = request;
     let mut join = match command {
+        Command::On { bucket, command } => {
+            // It has passed: it names a bucket, so it is none that is wrapped again.
+            let request = CommandRequest { request: id, command: *command };
+            return Ok(judged(member, request)?.map(|judged| {
+                let command = Box::new(judged.command);
+                CommandRequest { request: id, command: Command::On { bucket, command } }
+            }));
+        }
         Command::Join(join) => join,
         Command::SkipEpochs(_) => {
             let known = member.as_leader(|leader| {
@@ -169,6 +177,12 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 #[async_trait]
 impl CoordinatorApi for Coordinator {
     async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+        if let Command::On { command, .. } = &request.command
+            && command.names_bucket().is_none()
+        {
+            let what = "a command that names no bucket is sent as one of a bucket";
+            return Err(Error::new(ErrorCode::InvalidParameter, what));
+        }
         if is_leaders_own(&request.command) {
             let what = "only the leading coordinator may propose this command";
             return Err(Error::new(ErrorCode::InvalidParameter, what));

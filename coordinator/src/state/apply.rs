@@ -128,6 +128,10 @@ impl StateContext {
             Command::SetSliceBytesMax { index, bytes } => self.set_slice_bytes_max(index, *bytes),
             Command::GrowIndex { from, slices } => self.grow_index(*from, *slices, silent),
             Command::Users(command) => self.change_users(command),
+            Command::On { bucket, command } => {
+                self.check_names(*bucket, command)?;
+                self.run(command, silent)
+            }
             Command::SplitSlice { from, slice, at } => {
                 self.split_slice(*from, (*slice, at), silent)
             }

@@ -2,6 +2,7 @@
 
 use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::node::Role;
+use proto::rpc::command::{Command, NamedBucket};
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
@@ -21,6 +22,27 @@ impl StateContext {
 
     pub(super) fn index_named(&self, name: &str) -> Option<IndexId> {
         self.indexes.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
+    }
+
+    /// Checks that a command still names the bucket that its sender has looked up. Between the two the bucket may have been dropped, and
+    /// somebody else may have made one of its name.
+    pub(super) fn check_names(&self, meant: BucketId, command: &Command) -> Result<()> {
+        let of_index = |name| {
+            let index = self.indexes.get(&self.index_named(name)?)?;
+            self.bucket_named(&index.info.spec.bucket)
+        };
+        let mut asked = command;
+        // What the leader has added to the command of a client.
+        while let Command::Create { command, .. } | Command::Avoiding { command, .. } = asked {
+            asked = command;
+        }
+        let (found, gone) = match asked.names_bucket() {
+            Some(NamedBucket::Bucket(name)) => (self.bucket_named(name), no_bucket(name)),
+            Some(NamedBucket::OfIndex(name)) => (of_index(name), no_index(name)),
+            None => return Err(Error::internal("the command names no bucket")),
+        };
+        // What is not there is told by the command itself: IF EXISTS does nothing then.
+        if found.is_none_or(|found| found == meant) { Ok(()) } else { Err(gone) }
     }
 
     /// The indexers that may receive slices, and their load once all moves are done.

@@ -358,3 +358,44 @@ fn users_are_in_snapshots_and_neither_in_catalogs_nor_in_dumps_by_their_secrets(
         assert!(!dump.contains(bytes), "{bytes}");
     }
 }
+
+#[test]
+fn a_command_that_means_a_dropped_bucket_does_not_reach_the_next_of_its_name() {
+    let mut state = with_bucket();
+    let old = state.bucket_named("b").expect("a bucket");
+    done(&mut state, create("ada", None));
+    let index = Command::CreateIndex { spec: spec("i"), defer_build: true, if_not_exists: false };
+    done(&mut state, index.clone());
+    let drop_bucket =
+        || Command::DropBucket { name: "b".into(), if_exists: false, restrict: false };
+    let grant = Command::Users(Box::new(UserCommand::Grant {
+        user: "ada".into(),
+        privileges: set(&[Privilege::Scan]),
+        on: bucket("b"),
+    }));
+    let on = |meant, command: &Command| {
+        let command = Box::new(command.clone());
+        Command::On { bucket: meant, command }
+    };
+    done(&mut state, on(old, &grant));
+    done(&mut state, drop_bucket());
+    done(&mut state, create_bucket("b"));
+    done(&mut state, index.clone());
+    let new = state.bucket_named("b").expect("a bucket");
+    let drop_index = Command::DropIndex { name: "i".into(), if_exists: true };
+    let made =
+        Command::Create { unique: proto::model::identity::UniqueId(7), command: Box::new(index) };
+    for command in [grant, drop_bucket(), drop_index, made] {
+        let before = state.clone();
+        let (outcome, effects) = apply(&mut state, on(old, &command));
+        let Outcome::Refused(error) = outcome else { panic!("{command:?}: {outcome:?}") };
+        assert_eq!((error.code, effects.len()), (ErrorCode::Unknown, 0), "{command:?}");
+        assert_eq!(state.users(), before.users());
+        assert_eq!(state.buckets().count(), before.buckets().count());
+        assert_eq!(state.indexes().count(), before.indexes().count());
+    }
+    done(&mut state, on(new, &Command::DropIndex { name: "i".into(), if_exists: false }));
+    done(&mut state, on(new, &drop_bucket()));
+    let gone = Command::DropBucket { name: "b".into(), if_exists: true, restrict: false };
+    done(&mut state, on(new, &gone));
+}

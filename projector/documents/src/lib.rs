@@ -18,6 +18,8 @@
 pub mod change_log;
 pub mod document_store;
 #[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
+#[cfg(any(test, feature = "testing"))]
 pub mod memory;
 pub mod mutation;
 pub mod ownership;

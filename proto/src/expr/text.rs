@@ -96,7 +96,7 @@ impl Printer<'_> {
             Expr::Path(steps) => self.path(steps),
             Expr::DocumentId => self.push("META().id"),
             Expr::Column(n) => self.column(*n),
-            Expr::Parameter(n) => self.push(&format!("${}", n + 1)),
+            Expr::Parameter(n) => self.push(&format!("${}", u32::from(*n) + 1)),
             Expr::Call(function, arguments) => {
                 self.push(function_name(*function));
                 self.list("(", arguments);
@@ -332,6 +332,11 @@ mod tests {
 
     fn field(name: &str) -> Box<Expr> {
         Box::new(Expr::Path(vec![Step::Field(name.into())]))
+    }
+
+    #[test]
+    fn the_last_parameter_has_a_number() {
+        assert_eq!(Expr::Parameter(u16::MAX).to_string(), "$65536");
     }
 
     #[test]

@@ -19,7 +19,8 @@ use crate::model::index::IndexSpec;
 use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::node::NodeInfo;
 use crate::model::rollback::{NewestKnown, RollbackStep};
-use crate::model::users::UserCommand;
+use crate::model::users::{GrantOn, UserCommand};
+use crate::nesting::recursive;
 
 /// Identifies one request of one client, so that a repeated request is not executed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -39,8 +40,9 @@ pub struct CommandRequest {
     pub command: Command,
 }
 
-/// A change of the StateContext.
+/// A change of the StateContext. Some commands have another one inside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum Command {
     /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
     /// history, so that an empty bucket can be scanned. Refused (`Unavailable`) while no projector
@@ -428,7 +430,58 @@ pub enum Command {
     },
     /// CREATE USER, ALTER USER, DROP USER, GRANT, REVOKE.
     Users(Box<UserCommand>),
+    /// A command about the bucket, or an index of the bucket, that its sender has looked up by name and may change. Refused (`Unknown`) if
+    /// the name means another one by now. See [`Command::names_bucket`].
+    On {
+        /// The bucket that the sender means.
+        bucket: BucketId,
+        /// The command.
+        command: Box<Command>,
+    },
 }
+
+/// A bucket as a command names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedBucket<'a> {
+    /// By its name.
+    Bucket(&'a str),
+    /// By the name of one of its indexes.
+    OfIndex(&'a str),
+}
+
+impl Command {
+    /// The bucket that a command of a user names, in commands that change what is there; `None` for all others.
+    pub fn names_bucket(&self) -> Option<NamedBucket<'_>> {
+        use NamedBucket::{Bucket, OfIndex};
+        match self {
+            Self::DropBucket { name: bucket, .. }
+            | Self::BuildIndexes { bucket, .. }
+            | Self::SetCopies { bucket, .. }
+            | Self::SetVersionIdle { bucket, .. }
+            | Self::LoadVersion { bucket, .. }
+            | Self::CancelVersion { bucket, .. }
+            | Self::HandOver { bucket, .. }
+            | Self::CancelHandOver { bucket }
+            | Self::MoveBucket { bucket, .. } => Some(Bucket(bucket)),
+            Self::CreateIndex { spec, .. } => Some(Bucket(&spec.bucket)),
+            Self::BuildGeneration { spec, .. } => Some(Bucket(&spec.bucket)),
+            Self::DropIndex { name: index, .. }
+            | Self::CancelBuild { name: index }
+            | Self::SetReplicas { index, .. }
+            | Self::SetSeparateIncludedColumns { index, .. }
+            | Self::SetSliceBytesMax { index, .. }
+            | Self::CancelMoves { index: Some(index) } => Some(OfIndex(index)),
+            Self::Users(command) => match &**command {
+                UserCommand::Grant { on: GrantOn::Bucket(bucket), .. }
+                | UserCommand::Revoke { on: GrantOn::Bucket(bucket), .. } => Some(Bucket(bucket)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+recursive!(Command, enter_command);
 
 /// A new stability timestamp of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

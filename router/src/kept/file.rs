@@ -23,13 +23,13 @@ const HEAD: &[u8] = b"sextant router catalog 3\n";
 /// The part of the head that all versions have.
 const ANY_HEAD: &[u8] = b"sextant router catalog ";
 /// The head, the length and the checksum.
-const BEFORE_BODY: usize = HEAD.len() + 8 + 4;
+pub(crate) const BEFORE_BODY: usize = HEAD.len() + 8 + 4;
 /// A longer file is not one of these: a catalog fits in a message of a few MiB.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// The kept knowledge of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// The time of day at which the coordinators were heard last.
     pub heard_unix_ms: u64,
     /// The moment of the coordinators' last answer to a heartbeat.
@@ -92,19 +92,24 @@ pub(super) fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     })
 }
 
-fn encode(kept: &Kept) -> Result<Vec<u8>> {
+pub(crate) fn encode(kept: &Kept) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(kept)
         .map_err(|error| Error::internal(format!("encoding a catalog: {error}")))?;
+    Ok(with_head(&body))
+}
+
+/// The file with this body.
+pub(crate) fn with_head(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(BEFORE_BODY + body.len());
     out.extend_from_slice(HEAD);
     out.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    let check = crc32c::crc32c_append(crc32c::crc32c(&out), &body);
+    let check = crc32c::crc32c_append(crc32c::crc32c(&out), body);
     out.extend_from_slice(&check.to_le_bytes());
-    out.extend_from_slice(&body);
-    Ok(out)
+    out.extend_from_slice(body);
+    out
 }
 
-fn decode(bytes: &[u8]) -> Result<Kept> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Kept> {
     let damaged = || Error::new(ErrorCode::Corrupt, "the file is damaged");
     if !bytes.starts_with(HEAD) {
         return Err(match bytes.starts_with(ANY_HEAD) {

@@ -35,7 +35,7 @@
 //! cluster, and removes the file first (`sextant/src/roles/other_cluster.rs`). The directory's IDENTITY names the cluster of the
 //! file, so that a file from elsewhere is not served.
 
-mod file;
+pub(crate) mod file;
 mod keeper;
 mod take_over;
 

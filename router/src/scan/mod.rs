@@ -17,6 +17,7 @@
 //! and its epoch. The next read waits for a permit, as a new scan does, and continues as from a token.
 
 pub(crate) mod open;
+pub(crate) mod resume;
 pub(crate) mod stream;
 pub(crate) mod token;
 pub mod virtual_scan;
@@ -26,7 +27,6 @@ mod merge_ahead;
 mod place;
 mod plan;
 mod rest;
-mod resume;
 mod retry_round;
 mod shard;
 mod shard_stream;

@@ -15,7 +15,7 @@ use super::token::Token;
 use crate::context::RouterContext;
 
 /// Decodes a token and checks that it belongs to this index and this request.
-pub(super) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Result<Token> {
+pub(crate) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Result<Token> {
     let token = Token::decode(text)?;
     let refuse = |why: &str| {
         Err(Error::new(ErrorCode::InvalidParameter, format!("continuation token: {why}"))
@@ -31,7 +31,7 @@ pub(super) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Re
 }
 
 /// A hash of a request without its consistency, time-out and pace: a token continues only the same request.
-pub(super) fn fingerprint(request: &ScanRequest) -> Result<u64> {
+pub(crate) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     let mut question = request.clone();
     question.consistency = Consistency::Any;
     question.timeout_ms = 0;

@@ -11,6 +11,8 @@ use proto::env::Env;
 use proto::model::users::{User, Users};
 use proto::{Error, ErrorCode, Result};
 
+use tokio::sync::watch;
+
 use super::known::{KnownUsers, still_valid};
 use super::link::Link;
 use super::scram::Account;
@@ -29,8 +31,8 @@ pub struct Doors {
     kind: Kind,
     tls: Option<Arc<TlsSettings>>,
     throttle: Throttle,
-    flow: Arc<Flow>,
     audit: Audit,
+    flow: Arc<Flow>,
     env: Env,
 }
 
@@ -55,11 +57,11 @@ pub enum Greeting {
 
 impl Doors {
     /// Doors that any client of this machine may enter.
-    pub fn trust(audit: Audit, env: &Env) -> Arc<Self> {
-        Self::trust_within(ClientLimits::default(), audit, env)
+    pub fn trust(env: &Env) -> Arc<Self> {
+        Self::trust_within(ClientLimits::default(), Audit::off(), env)
     }
 
-    /// The same with other limits of clients.
+    /// The same with other limits of clients, and with an audit.
     pub fn trust_within(limits: ClientLimits, audit: Audit, env: &Env) -> Arc<Self> {
         let limits = ClientLimits { login_failures_max: 0, ..limits };
         Self::new((Kind::Trust, None), limits, audit, env)
@@ -70,19 +72,17 @@ impl Doors {
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
         login_failures_max: u32,
-        audit: Audit,
         env: &Env,
     ) -> Arc<Self> {
         let limits = ClientLimits { login_failures_max, ..ClientLimits::default() };
-        Self::for_users_within(users, tls, limits, audit, env)
+        Self::for_users_within(users, tls, (limits, Audit::off()), env)
     }
 
-    /// The same with other limits of clients.
+    /// The same with other limits of clients, and with an audit.
     pub fn for_users_within(
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
-        limits: ClientLimits,
-        audit: Audit,
+        (limits, audit): (ClientLimits, Audit),
         env: &Env,
     ) -> Arc<Self> {
         Self::new((Kind::Users(users), tls), limits, audit, env)
@@ -95,8 +95,7 @@ impl Doors {
         env: &Env,
     ) -> Arc<Self> {
         let throttle = Throttle::new(limits.login_failures_max);
-        let flow = Flow::new(limits);
-        Arc::new(Self { kind, tls, throttle, flow, audit, env: env.clone() })
+        Arc::new(Self { kind, tls, throttle, audit, flow: Flow::new(limits), env: env.clone() })
     }
 
     /// What the clients that are let in take together.
@@ -283,6 +282,14 @@ impl Doors {
     pub fn user(&self, principal: &Principal) -> Option<Arc<User>> {
         let Principal::User(who) = principal else { return None };
         self.users().same(&who.name, who.id).cloned()
+    }
+
+    /// Hears of each change of the users, if clients log in here.
+    pub fn changes(&self) -> Option<watch::Receiver<u64>> {
+        match &self.kind {
+            Kind::Trust => None,
+            Kind::Users(users) => Some(users.changes()),
+        }
     }
 
     /// An error if the proof of a principal was withdrawn: its user was dropped, or has another password.

@@ -39,6 +39,11 @@ impl KnownUsers {
             .send_if_modified(|newest| std::mem::replace(newest, cas.max(*newest)) < cas);
     }
 
+    /// Hears of each change of the users.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.newest_cas.subscribe()
+    }
+
     /// Waits until the users after a change are known.
     pub async fn wait_for(&self, cas: u64) {
         // The sender lives in `self`, so that the wait ends only with the value.

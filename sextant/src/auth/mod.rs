@@ -2,6 +2,8 @@
 
 pub mod doors;
 pub mod follower;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 pub mod kept;
 pub mod known;
 pub mod link;

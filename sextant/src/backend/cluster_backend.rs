@@ -161,6 +161,19 @@ pub(super) fn absent(name: &str) -> Error {
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }
 
+impl ClusterBackend {
+    /// Runs a command about users. It returns after this process knows of the change.
+    pub(super) async fn run_users(&self, command: Command) -> Result<Outcome> {
+        let outcome = self.command(command).await?;
+        if let Outcome::User { cas, .. } = outcome
+            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
+        {
+            tracing::warn!("this process does not know of a committed change of the users yet");
+        }
+        Ok(outcome)
+    }
+}
+
 #[async_trait]
 impl Backend for ClusterBackend {
     fn principal(&self) -> &Principal {
@@ -219,13 +232,7 @@ impl Backend for ClusterBackend {
     }
 
     async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
-        let outcome = self.command(Command::Users(Box::new(command))).await?;
-        if let Outcome::User { cas, .. } = outcome
-            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
-        {
-            tracing::warn!("this process does not know of a committed change of the users yet");
-        }
-        Ok(outcome)
+        self.run_users(Command::Users(Box::new(command))).await
     }
 
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {

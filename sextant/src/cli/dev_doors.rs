@@ -96,7 +96,7 @@ impl Wanted {
                 (Some(tls), Some(follows))
             }
         };
-        Ok((Doors::for_users_within(cluster.users(), tls, limits, audit, env), follows))
+        Ok((Doors::for_users_within(cluster.users(), tls, (limits, audit), env), follows))
     }
 
     /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.

@@ -6,6 +6,8 @@ mod command;
 mod demo;
 mod dev;
 mod dev_doors;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod init;
 mod inspect;
 mod limits;

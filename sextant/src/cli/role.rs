@@ -116,15 +116,15 @@ pub struct Args {
     /// Clients that are let in: any of this machine (trust), or users (scram), with a password, a token or a certificate
     #[arg(long, env = "SEXTANT_AUTH", value_name = "trust|scram", hide_possible_values = true)]
     auth: Option<Auth>,
-    #[command(flatten)]
-    #[serde(skip)]
-    limits: LimitArgs,
     /// Directory of the audit: changes of definitions, users, placement and nodes, and failed log-ins, as JSON lines. Each process needs its own
     #[arg(long, env = "SEXTANT_AUDIT_DIR", value_name = "DIR")]
     audit_dir: Option<PathBuf>,
     /// Size limit of the audit, in MiB: two files, of which the older goes
     #[arg(long, env = "SEXTANT_AUDIT_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     audit_mb: Option<u64>,
+    #[command(flatten)]
+    #[serde(skip)]
+    limits: LimitArgs,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
     #[arg(long, hide = true)]
@@ -155,6 +155,13 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
     let limits = LimitArgs::taken_from(&mut table).map_err(|error| wrong(error.message))?;
     let rest: Args = table.try_into().map_err(|error| wrong(error.to_string()))?;
     Ok(Args { limits, ..rest })
+}
+
+/// The settings of a role by the text of a file alone.
+#[cfg(any(test, feature = "testing"))]
+pub(super) fn settings_of_text(env: &Env, role: Role, text: &str) -> Result<RoleSettings> {
+    let args: Args = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
+    args.settings(env, role)
 }
 
 impl Args {

@@ -8,7 +8,6 @@ use tonic::{Request, Status};
 
 use super::status::status;
 use crate::auth::doors::Doors;
-use crate::flow::Flow;
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, Backends};
 
@@ -25,8 +24,6 @@ pub(super) struct Callers {
     pub(super) backends: Arc<dyn Backends>,
     pub(super) doors: Arc<Doors>,
     pub(super) env: Env,
-    /// The limits of clients.
-    pub(super) flow: Arc<Flow>,
 }
 
 impl Callers {

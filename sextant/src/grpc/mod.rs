@@ -7,6 +7,8 @@ mod arriving;
 mod caller;
 mod decode;
 mod door;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod ingest;
 mod open_transaction;
 mod push;

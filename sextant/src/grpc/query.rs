@@ -41,7 +41,7 @@ fn refuse(what: impl Into<String>) -> Error {
 }
 
 /// Writes a request as a SELECT.
-fn select(request: &ScanRequest) -> String {
+pub(super) fn select(request: &ScanRequest) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let columns = match request.columns.is_empty() {
         true => "*".to_owned(),
@@ -336,7 +336,11 @@ impl Query for QueryService {
         let backend = self.callers.of(&request)?;
         let begun = self.begin(&*backend, request.into_inner()).await;
         let replies = begun.map_err(|error| counted(&*backend, error))?;
-        Ok(Response::new(reply_stream(Box::new(replies), &self.callers.env, &self.callers.flow)))
+        Ok(Response::new(reply_stream(
+            Box::new(replies),
+            &self.callers.env,
+            self.callers.doors.flow(),
+        )))
     }
 }
 

@@ -77,8 +77,7 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
 /// The services of a port for users. All but health ask who has sent a call.
 pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
-    let flow = Arc::clone(doors.flow());
-    let callers = Callers { backends, doors: Arc::clone(doors), env, flow };
+    let callers = Callers { backends, doors: Arc::clone(doors), env };
     let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });
     let ingest = IngestServer::new(ingest::IngestService {
         callers: callers.clone(),

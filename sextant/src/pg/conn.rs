@@ -31,6 +31,9 @@ const FEW_BYTES: usize = 4 << 10;
 /// Capacity above which a flushed buffer shrinks, after a very large row.
 const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
 
+/// Maximum of bytes that the input buffer has room for before they come: a length is only a promise.
+const AHEAD_BYTES: usize = 256 << 10;
+
 /// Time limit for the end of a connection.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
@@ -97,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
     /// Reads until the input buffer has `bytes`; false if the client closes the connection before.
     pub(super) async fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         while self.input.len() < bytes {
-            self.input.reserve(bytes - self.input.len());
+            self.input.reserve((bytes - self.input.len()).min(AHEAD_BYTES));
             if self.stream.read_buf(&mut self.input).await? == 0 {
                 return Ok(false);
             }
@@ -273,5 +276,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         self.out.clear();
         self.out.shrink_to(KEEP_BYTES);
         Self::unless_stalled(&self.flow, self.stream.flush()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_length_alone_takes_little_memory() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut conn = Conn::new(ours);
+        theirs.write_all(b"Q\0\xff\xff\0SELECT").await.expect("room");
+        drop(theirs);
+        assert!(matches!(conn.read().await, Ok(Input::Closed)));
+        assert!(conn.input.capacity() <= 2 * AHEAD_BYTES, "{} bytes", conn.input.capacity());
     }
 }

@@ -99,7 +99,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Splits SASLInitialResponse: the name of a mechanism, NUL, a length, and so many bytes up to the end.
-fn initial_response(body: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn initial_response(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = body.iter().position(|byte| *byte == 0)?;
     let (name, rest) = (&body[..end], &body[end + 1..]);
     let (length, data) = rest.split_first_chunk::<4>()?;

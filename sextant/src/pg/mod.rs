@@ -37,10 +37,15 @@ mod extended;
 mod finish;
 mod floors;
 mod frame;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod interrupt;
 mod kept;
 mod known_settings;
 mod login;
+#[cfg(any(test, feature = "testing"))]
+#[cfg_attr(not(test), allow(dead_code, reason = "parts of it serve the tests of this crate only"))]
+mod memory;
 mod portal;
 mod row_writer;
 mod server;

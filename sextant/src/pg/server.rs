@@ -243,7 +243,7 @@ impl PgServer {
                         let (registration, interrupt) = self.sessions.register(&*self.env.random);
                         let backend = self.backends.for_principal(principal.clone());
                         let seams = (self.env.clone(), interrupt);
-                        let login = Login { doors: Arc::clone(&self.doors), principal };
+                        let login = Login::new(&self.doors, principal);
                         let session =
                             Session::new(conn, seams, (backend, login), parameters, registration);
                         return session.run().await;

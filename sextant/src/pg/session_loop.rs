@@ -105,15 +105,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Reads the next message. A transaction does not wait for it without end: it holds an epoch, and memory of its changes. A session
+    /// Reads the next message, or ends the session of a user that was dropped. A transaction does not wait for it without end: it holds an epoch, and memory of its changes. A session
     /// without one waits as long as its setting says.
     async fn read_message(&mut self) -> WireResult<Input> {
         let limit = match self.state.transaction {
             Transaction::None => self.state.settings.idle_session(),
             _ => self.state.settings.idle_in_transaction(),
         };
-        let Some(limit) = limit else { return self.conn.read().await };
-        match tokio::time::timeout(limit, self.conn.read()).await {
+        let (conn, login) = (&mut self.conn, &mut self.state.login);
+        let next = async {
+            tokio::select! {
+                biased;
+                read = conn.read() => read,
+                ended = login.withdrawn() => Err(ended),
+            }
+        };
+        let Some(limit) = limit else { return next.await };
+        match tokio::time::timeout(limit, next).await {
             Ok(read) => read,
             Err(_) if matches!(self.state.transaction, Transaction::None) => {
                 self.state.login.doors.flow().refusals.count(Limit::SessionIdle);

@@ -8,6 +8,7 @@ use proto::model::catalog::Catalog;
 use proto::model::index::IndexInfo;
 use proto::value::Value;
 use proto::{Error, Result};
+use tokio::sync::watch;
 
 use super::error::{Notice, WireError, WireResult};
 use super::kept::Kept;
@@ -33,9 +34,33 @@ const LONG_NODES: usize = 2000;
 pub(super) struct Login {
     pub(super) doors: Arc<Doors>,
     pub(super) principal: Principal,
+    /// Changes of the users, if there are any users.
+    changes: Option<watch::Receiver<u64>>,
 }
 
 impl Login {
+    pub(super) fn new(doors: &Arc<Doors>, principal: Principal) -> Self {
+        let mut changes = doors.changes();
+        // One may have come since the log-in.
+        changes.iter_mut().for_each(watch::Receiver::mark_changed);
+        Self { doors: Arc::clone(doors), principal, changes }
+    }
+
+    /// Waits until the user was dropped, or has another password: then an idle session ends, with its transaction.
+    pub(super) async fn withdrawn(&mut self) -> WireError {
+        let Some(changes) = &mut self.changes else { return std::future::pending().await };
+        loop {
+            if changes.changed().await.is_err() {
+                // Nobody changes them any more.
+                return std::future::pending().await;
+            }
+            let valid = self.doors.check(&self.principal);
+            if let Err(error) = valid {
+                return WireError::from(error).fatal();
+            }
+        }
+    }
+
     /// Takes a place for a statement.
     pub(super) fn statement(&self, statement: &Statement) -> Result<StatementPlace> {
         let ends =

@@ -68,7 +68,7 @@ impl DoorSettings {
                 "auth = trust goes with --insecure only: a process with certificates asks each client who it is",
             )),
             (tls, None | Some(Auth::Scram)) => {
-                Ok(Doors::for_users_within(users, tls.cloned(), self.limits, audit, env))
+                Ok(Doors::for_users_within(users, tls.cloned(), (self.limits, audit), env))
             }
         }
     }

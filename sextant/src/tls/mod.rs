@@ -12,6 +12,8 @@ mod client;
 mod clock;
 mod der;
 mod files;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod identity;
 mod issue;
 mod ports;

@@ -23,6 +23,8 @@ mod connect;
 mod directory;
 #[cfg(test)]
 mod flow_tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 mod methods;
 mod peers;
 mod questions;

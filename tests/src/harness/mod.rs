@@ -67,13 +67,8 @@ impl TestCluster {
         change(&mut config);
         let listeners = Ports::any().bind(&PortOptions::DEV).await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
-        let serving = Server::start(
-            &cluster,
-            Doors::trust(sextant::audit::Audit::off(), &env),
-            &env,
-            listeners,
-        )
-        .expect("the ports are served");
+        let serving = Server::start(&cluster, Doors::trust(&env), &env, listeners)
+            .expect("the ports are served");
         serving.wait_ready().await.expect("the cluster serves");
         Self { serving, cluster, data }
     }

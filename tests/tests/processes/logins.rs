@@ -449,14 +449,14 @@ async fn init_makes_the_first_user_of_a_cluster_once() {
     let session = log_in(address, "ada", "x").await.expect("a session");
     sql::run(&client, "ALTER USER ada PASSWORD 'y'").await;
     let ended = session.simple_query("SELECT 1").await.expect_err("the password has changed");
-    assert_eq!(state(&ended), "57P05");
+    assert!(ended.is_closed() || state(&ended) == "57P05", "{ended:?}");
     // Whoever changes the own password goes on, and all other sessions of the user end.
     let session = log_in(address, "ada", "y").await.expect("a session");
     let other = log_in(address, "ada", "y").await.expect("a session");
     sql::run(&session, "ALTER USER ada PASSWORD 'z'; SELECT 1").await;
     sql::run(&session, "SELECT 1").await;
     let ended = other.simple_query("SELECT 1").await.expect_err("the password has changed");
-    assert_eq!(state(&ended), "57P05");
+    assert!(ended.is_closed() || state(&ended) == "57P05", "{ended:?}");
 }
 
 /// One process for each role, with certificates; killed when dropped.

@@ -11,6 +11,7 @@ mod generations;
 mod golden_directory;
 mod hand_over;
 mod held_epochs;
+mod hostile;
 mod identity;
 mod kill;
 mod large_commits;

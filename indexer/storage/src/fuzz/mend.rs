@@ -20,7 +20,7 @@ pub(super) fn manifest(bytes: &mut [u8]) {
 }
 
 /// Corrects the checksums of a log segment: of its header, and of its records until a length is invalid.
-pub(super) fn log(bytes: &mut [u8]) {
+pub fn log(bytes: &mut [u8]) {
     let Some(mut left) = bytes.len().checked_sub(SEGMENT_HEADER_BYTES) else { return };
     let base = bytes[8..16].iter().rev().fold(0, |base, byte| base << 8 | u64::from(*byte));
     put(bytes, 28, crc32c(&bytes[..28]));

@@ -1,19 +1,24 @@
 //! Entry points for fuzzers. Each function reads arbitrary bytes as one of the formats on disk or
 //! on the wire, as far as they can be read. It must not panic, and must not allocate more memory
-//! than the bytes are worth. `fuzz/` runs the functions under libFuzzer; a test runs them over
-//! mutated golden files.
+//! than the bytes are worth. `tests/src/fuzz` runs the functions over mutated files, and `fuzz/` runs
+//! them under libFuzzer.
 
 mod mend;
+
+pub use mend::log as mend_log;
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use proto::Result;
 use proto::env::{Env, OpenMode, sim};
-use proto::model::ids::LocalIndexId;
+use proto::model::cut::EpochMark;
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, Seqno, SliceNo};
 use proto::rpc::mutation::KeyVersionsReader;
 
+use crate::batch::{EpochBatch, Piece};
 use crate::fragment;
 use crate::fragment::cache::BlockCache;
 use crate::fragment::filter::filter_hash;
@@ -22,9 +27,12 @@ use crate::fragment::reader::Fragment;
 use crate::log;
 use crate::log::commit_log::CommitLog;
 use crate::log::options::LogOptions;
+use crate::log_record::Record;
 use crate::manifest;
 use crate::manifest::describe::Described;
 use crate::rows::block::Block;
+use crate::rows::block_builder::BlockBuilder;
+use crate::rows::row::RowVersion;
 use crate::tables::table::Table;
 
 const DIR: &str = "fuzz";
@@ -85,6 +93,44 @@ fn read_manifest(data: &[u8]) {
     if env.fs.rename(&dir.join("any.manifest"), &name).is_ok() {
         let _ = manifest::read_all(&*env.fs, dir);
     }
+}
+
+/// Decodes the payload of a record of the commit log, with its key-versions.
+pub fn log_record(data: &[u8]) {
+    let Ok(record) = Record::decode(data) else { return };
+    let encoded = record.encode().map(|bytes| Record::decode(&bytes).is_ok());
+    assert_eq!(encoded, Ok(true), "a record that was read can be written");
+    if let Record::Epoch(batch) = record {
+        batch.pieces.iter().for_each(|piece| key_versions(&piece.body));
+    }
+}
+
+/// Payloads of records of the commit log.
+pub fn samples_of_log_records(bodies: &[Bytes]) -> Vec<Vec<u8>> {
+    let (epoch, parent, horizon) = (Epoch(8), Epoch(7), Epoch(3));
+    let (cut, points) = (Arc::default(), Arc::default());
+    let mark = EpochMark { bucket: BucketId(1), epoch, parent, cut, horizon, points };
+    let piece =
+        |body: &Bytes| Piece { body: body.clone(), base: Seqno(0), after: Seqno(1), to: Seqno(9) };
+    let pieces = bodies.iter().map(piece).collect();
+    let epoch = EpochBatch { mark: mark.clone(), pieces, commits: Vec::new() };
+    let records = [Record::Epoch(epoch), Record::Truncate(mark, Epoch(7))];
+    records.iter().filter_map(|record| record.encode().ok()).collect()
+}
+
+/// Blocks of rows: one row, rows of one length, and rows of many lengths.
+pub fn samples_of_blocks() -> Vec<Vec<u8>> {
+    let block = |rows: u64, wide: bool| {
+        let mut builder = BlockBuilder::default();
+        for n in 0..rows {
+            let (slice, epoch, tombstone) = (SliceNo(0), Epoch(n % 3 * 999), n % 9 == 4);
+            let id = "x".repeat(if wide { n as usize } else { 4 }).into_bytes();
+            let key = n.to_be_bytes();
+            builder.push(&RowVersion { slice, key: &key, id: &id, value: b"v", epoch, tombstone });
+        }
+        builder.finish()
+    };
+    vec![block(1, false), block(40, false), block(40, true)]
 }
 
 /// Reads packed key-versions.

@@ -128,6 +128,26 @@ impl Section {
             runs.push(RunEntry { first, bytes_before, lsn, item_bytes, count });
             first = Seqno(first.0.checked_add(u64::from(count))?);
         }
-        (first.0 == self.range.last.0 + 1).then_some(runs)
+        (Some(first.0) == self.range.last.0.checked_add(1)).then_some(runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_of_a_range_up_to_the_largest_seqno_is_refused() {
+        let (first, last) = (Seqno(u64::MAX - 1), Seqno(u64::MAX));
+        let range = SeqnoRange { vbucket: VbucketId(1), first, last };
+        let mut section = Vec::new();
+        put_runs(
+            &mut section,
+            0,
+            &[RunEntry { first, bytes_before: 0, lsn: 8, item_bytes: 60, count: 1 }],
+        );
+        let crc = crc32c::crc32c(&section);
+        let named = Section { range, at: 0, len: section.len() as u32, crc };
+        assert_eq!(named.parse(0, &section), None);
     }
 }

@@ -62,6 +62,8 @@ mod append;
 mod describe;
 mod expected;
 mod format;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fuzz;
 mod group;
 mod index_cache;
 mod index_file;

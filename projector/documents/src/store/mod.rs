@@ -29,6 +29,8 @@ mod checkpoint;
 mod damaged;
 mod describe;
 mod disk_store;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fuzz;
 mod lost_commits;
 mod maintain;
 mod one_step;

@@ -37,9 +37,9 @@ impl<T: DeserializeOwned> Contents for T {
 
 const MAGIC: &[u8; 4] = b"SXDM";
 const VERSION: u32 = 1;
-const HEADER_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 32;
 /// The part of the header before the checksum.
-const SUMMED_BYTES: usize = 28;
+pub(super) const SUMMED_BYTES: usize = 28;
 const HINT: &str = "restore the file from a copy of the data directory";
 
 /// The kinds of paired files. A file of another kind is damage.
@@ -184,7 +184,7 @@ pub fn inspect<T: Contents>(
     (newest.map(|(_, contents)| contents), errors)
 }
 
-fn encode<T: Serialize>(kind: FileKind, number: u64, contents: &T) -> Result<Vec<u8>> {
+pub(super) fn encode<T: Serialize>(kind: FileKind, number: u64, contents: &T) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(contents)
         .map_err(|error| Error::internal(format!("encoding a manifest: {error}")))?;
     let mut out = Vec::with_capacity(HEADER_BYTES + body.len());

@@ -92,6 +92,30 @@ impl Backends for AuthorizedBackends {
     }
 }
 
+/// The outcome of a check of a command that is allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    /// There is nothing to do, since IF EXISTS names nothing.
+    Nothing,
+    /// It may be sent.
+    All,
+    /// It may be sent for this bucket: for no other one that has its name by then.
+    On(BucketId),
+}
+
+impl Met {
+    /// The command as it is sent, if it is.
+    fn meant(self, command: Command) -> Option<Command> {
+        match self {
+            Self::Nothing => None,
+            Self::On(bucket) if command.names_bucket().is_some() => {
+                Some(Command::On { bucket, command: Box::new(command) })
+            }
+            Self::All | Self::On(_) => Some(command),
+        }
+    }
+}
+
 /// The cluster as a user may use it.
 struct Authorized {
     cluster: ClusterBackend,
@@ -121,27 +145,29 @@ impl Authorized {
         Ok(find(self.rights.view()?.shown()))
     }
 
-    /// Checks what a command needs. False if there is nothing to do, since IF EXISTS names nothing.
-    async fn meets(&self, need: Need) -> Result<bool> {
+    /// Checks what a command needs.
+    async fn meets(&self, need: Need) -> Result<Met> {
         let rights = &self.rights;
         let of_bucket = match need {
             Need::Never => {
                 let what = "this command comes from processes of the cluster only";
                 return Err(Error::new(ErrorCode::NotAllowed, what));
             }
-            Need::All(privilege) => return rights.on_all(privilege).map(|()| true),
-            Need::Oneself(name) if name == rights.who.name => return rights.view().map(|_| true),
+            Need::All(privilege) => return rights.on_all(privilege).map(|()| Met::All),
+            Need::Oneself(name) if name == rights.who.name => {
+                return rights.view().map(|_| Met::All);
+            }
             Need::OwnPassword(name)
                 if name == rights.who.name && matches!(rights.who.by, Proof::Password(_)) =>
             {
-                return rights.view().map(|_| true);
+                return rights.view().map(|_| Met::All);
             }
             Need::Oneself(_) | Need::OwnPassword(_) => {
-                return rights.on_all(Privilege::Admin).map(|()| true);
+                return rights.on_all(Privilege::Admin).map(|()| Met::All);
             }
             Need::Generation(privilege, from, bucket) => {
                 rights.on_index(privilege, from)?;
-                let Some(name) = bucket else { return Ok(true) };
+                let Some(name) = bucket else { return Ok(Met::All) };
                 let found = self.known_bucket(&name).await?.map(|bucket| bucket.id);
                 (privilege, Named { name, may_lack: false }, found)
             }
@@ -152,7 +178,7 @@ impl Authorized {
                         catalog.indexes.get(&index).ok_or_else(|| absent(&index.to_string()))?;
                     rights.on(privilege, info.bucket)?;
                 }
-                return Ok(true);
+                return Ok(Met::All);
             }
             Need::Bucket(privilege, named) => {
                 let found = self.known_bucket(&named.name).await?.map(|bucket| bucket.id);
@@ -164,8 +190,11 @@ impl Authorized {
             }
         };
         match of_bucket {
-            (privilege, _, Some(bucket)) => rights.on(privilege, bucket).map(|()| true),
-            (_, Named { may_lack: true, .. }, None) => Ok(false),
+            (privilege, _, Some(bucket)) => {
+                rights.on(privilege, bucket)?;
+                Ok(Met::On(self.cluster.catalog().user_bucket(bucket)))
+            }
+            (_, Named { may_lack: true, .. }, None) => Ok(Met::Nothing),
             (_, Named { name, .. }, None) => Err(absent(&name)),
         }
     }
@@ -255,17 +284,15 @@ impl Backend for Authorized {
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
-        match self.meets(of_command(&command)).await? {
-            true => {
-                if self.rights.on_all(Privilege::Admin).is_err() {
-                    coordinator::check_reserve(&self.cluster.catalog(), &command)?;
-                }
-                let _place = self.definitions.take(self.rights.who.id).await?;
-                let ran = self.cluster.command(self.with_own_end(command)?).await;
-                ran.map_err(|error| self.without_names(error))
-            }
-            false => Ok(Outcome::Done),
+        let met = self.meets(of_command(&command)).await?;
+        if self.rights.on_all(Privilege::Admin).is_err() {
+            coordinator::check_reserve(&self.cluster.catalog(), &command)?;
         }
+        let Some(command) = met.meant(self.with_own_end(command)?) else {
+            return Ok(Outcome::Done);
+        };
+        let _place = self.definitions.take(self.rights.who.id).await?;
+        self.cluster.command(command).await.map_err(|error| self.without_names(error))
     }
 
     fn users(&self) -> Arc<Users> {
@@ -277,12 +304,12 @@ impl Backend for Authorized {
         let command = Command::Users(Box::new(command));
         let need = of_command(&command);
         let is_own = matches!(&need, Need::OwnPassword(name) if *name == self.rights.who.name);
-        self.meets(need).await?;
-        let _place = self.definitions.take(self.rights.who.id).await?;
-        let changed = match self.with_own_end(command)? {
-            Command::Users(command) => self.cluster.change_users(*command).await?,
-            other => self.cluster.command(other).await?,
+        let met = self.meets(need).await?;
+        let Some(command) = met.meant(self.with_own_end(command)?) else {
+            return Ok(Outcome::Done);
         };
+        let _place = self.definitions.take(self.rights.who.id).await?;
+        let changed = self.cluster.run_users(command).await?;
         if let Outcome::User { cas, .. } = changed
             && is_own
         {

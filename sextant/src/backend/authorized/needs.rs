@@ -103,7 +103,8 @@ pub(super) fn of_command(command: &Command) -> Need {
         | Command::SwitchVersion { .. }
         | Command::DropVersion { .. }
         | Command::GrowIndex { .. }
-        | Command::SplitSlice { .. } => Need::Never,
+        | Command::SplitSlice { .. }
+        | Command::On { .. } => Need::Never,
     }
 }
 

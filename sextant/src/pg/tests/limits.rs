@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::super::conn::{Conn, Input};
 use super::*;
+use crate::audit::Audit;
 use crate::auth::known::KnownUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
 use crate::flow::{ClientLimits, Flow};
@@ -51,7 +52,7 @@ impl Limited {
         let by_name = [user(1, "ada"), user(2, "bob")].into();
         let users = Arc::new(Users { cas: 1, by_name, ..Users::default() });
         let known = Arc::new(KnownUsers::new(users));
-        Self::with(Doors::for_users_within(known, None, limits, Audit::off(), &Env::real()))
+        Self::with(Doors::for_users_within(known, None, (limits, Audit::off()), &Env::real()))
     }
 
     async fn log_in(&self, user: &str) -> Result<(Client, Task), tokio_postgres::Error> {

@@ -2,9 +2,6 @@
 
 mod limits;
 mod logins;
-mod memory;
-mod memory_transaction;
-mod memory_users;
 mod outcomes;
 mod raw;
 mod transactions;
@@ -17,13 +14,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt, TryStreamExt};
-use memory::{Memory, MemoryBackends};
 use proto::env::{Env, Task};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
+use super::memory::{Memory, MemoryBackends};
 use super::{PgConfig, PgServer};
-use crate::audit::Audit;
 use crate::auth::doors::Doors;
 use crate::principal::Principal;
 
@@ -39,12 +35,8 @@ impl Cluster {
         let backends = MemoryBackends::default();
         let (memory, principals) = (Arc::clone(&backends.memory), Arc::clone(&backends.principals));
         let env = Env::real();
-        let server = PgServer::new(
-            Arc::new(backends),
-            Doors::trust(Audit::off(), &env),
-            env.clone(),
-            PgConfig::default(),
-        );
+        let server =
+            PgServer::new(Arc::new(backends), Doors::trust(&env), env.clone(), PgConfig::default());
         Self { memory, principals, server, env }
     }
 

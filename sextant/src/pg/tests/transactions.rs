@@ -202,7 +202,7 @@ async fn a_session_over_the_limit_is_refused_as_too_many_connections() {
     let config = PgConfig { sessions_max: 1, ..PgConfig::default() };
     cluster.server = PgServer::new(
         Arc::new(MemoryBackends::default()),
-        Doors::trust(Audit::off(), &cluster.env),
+        Doors::trust(&cluster.env),
         cluster.env.clone(),
         config,
     );

@@ -146,7 +146,7 @@ impl Loopback {
             indexers: started.values().cloned().collect(),
             projectors: Vec::new(),
             connections: Default::default(),
-            doors: Doors::trust(sextant::audit::Audit::off(), &env),
+            doors: Doors::trust(&env),
         };
         let serving = Server::serve(parts, &env, Ports::any().bind(&PortOptions::DEV).await?)?;
         serving.wait_ready().await?;

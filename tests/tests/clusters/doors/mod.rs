@@ -209,6 +209,6 @@ impl Doors {
 
     /// Doors that let everyone in: the backends of a port know who it is.
     fn trust(&self) -> Arc<sextant::auth::doors::Doors> {
-        sextant::auth::doors::Doors::trust(sextant::audit::Audit::off(), &self.env)
+        sextant::auth::doors::Doors::trust(&self.env)
     }
 }

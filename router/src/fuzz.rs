@@ -1,0 +1,50 @@
+//! Entry points for fuzzers: continuation tokens, which clients keep, and the file of the kept catalog.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use proto::model::catalog::Catalog;
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::ScanRequest;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Token;
+use crate::kept::file;
+use crate::scan::resume;
+
+/// Continues a scan with a token: the bytes as text, then as the body of a token whose version and checksum are right. The
+/// body is also made one of this index and this request, so that further checks are reached.
+pub fn token(index: &IndexInfo, request: &ScanRequest, data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = resume::accept(text, index, request);
+    }
+    let mut bytes = vec![1];
+    bytes.extend_from_slice(data);
+    bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+    let Ok(token) = Token::decode(&URL_SAFE_NO_PAD.encode(&bytes)) else { return };
+    let Ok(request_hash) = resume::fingerprint(request) else { return };
+    let (of, generation) = (index.id, index.generation);
+    let fitting = Token { index: of, generation, request_hash, ..token };
+    let text = fitting.encode().expect("a token that was read can be encoded");
+    let accepted = resume::accept(&text, index, request);
+    assert_eq!(accepted.as_ref(), Ok(&fitting), "a token is read as it is printed");
+}
+
+/// Reads the file CATALOG, first unchanged, then with its head, its length and its checksum corrected.
+pub fn kept_catalog(data: &[u8]) {
+    let _ = file::decode(data);
+    let Some(body) = data.get(file::BEFORE_BODY..) else { return };
+    if let Ok(read) = file::decode(&file::with_head(body)) {
+        file::encode(&read).expect("a catalog that was read can be encoded");
+    }
+}
+
+/// A file with a catalog.
+pub fn sample_of_a_kept_catalog(catalog: Catalog) -> Vec<u8> {
+    let kept = file::Kept {
+        heard_unix_ms: 1,
+        moment: 2,
+        floors: Default::default(),
+        catalog: catalog.into(),
+    };
+    file::encode(&kept).unwrap_or_default()
+}

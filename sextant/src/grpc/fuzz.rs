@@ -1,0 +1,38 @@
+//! Entry points for fuzzers: the requests of gRPC clients, as the library has decoded them.
+
+use proto::grpc::{CommitPushRequest, DocumentWrite, PushRequest, ScanRequest};
+use proto::model::cut::WritePosition;
+
+use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, decode_write};
+use super::query::select;
+use super::reply_form::Form;
+use crate::sql::parse::parse;
+
+/// Reads the writes of a request.
+pub fn writes(writes: Vec<DocumentWrite>) {
+    writes.into_iter().map(decode_write).for_each(drop);
+}
+
+/// Reads the mutations of a producer.
+pub fn push(request: PushRequest) {
+    for mutation in request.mutations {
+        let _ = decode_push(mutation.clone());
+        let _ = decode_push_in(mutation);
+    }
+    request.branches.into_iter().map(decode_branch).for_each(drop);
+}
+
+/// Reads the commit of a producer.
+pub fn commit_push(request: CommitPushRequest) {
+    request.parts.into_iter().map(decode_part).for_each(drop);
+}
+
+/// Reads a scan.
+pub fn scan(request: &ScanRequest) {
+    let _ = (Form::of(request), parse(&select(request)));
+    let positions = request.at_plus.split_whitespace().map(str::parse::<WritePosition>);
+    for position in positions.flatten() {
+        let again = position.to_string().parse::<WritePosition>();
+        assert_eq!(again.as_ref(), Ok(&position), "a position is read as it is printed");
+    }
+}

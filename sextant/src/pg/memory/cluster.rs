@@ -1,0 +1,640 @@
+//! A cluster in memory: documents in a map, indexes computed for each scan. An epoch is the number of writes; a pin keeps
+//! a copy of the documents. Two indexes serve the tests of streams: `endless` never ends, `stuck` never answers. Tests and fuzzers run
+//! sessions over it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::expr::Expr;
+use proto::expr::aggregate::Partial;
+use proto::expr::cost::CostMeter;
+use proto::expr::eval::{DocumentScope, Scope, truth};
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
+use proto::model::cut::{Cut, Position, WritePosition};
+use proto::model::data_set::{DataSet, Files, Version, VersionStage};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId, Seqno,
+    SliceNo, TopologyNo, TransactionId, VbucketId, Vbuuid,
+};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::pushed::PushedCommit;
+use proto::model::topology::IndexTopology;
+use proto::model::users::{UserCommand, Users};
+use proto::rpc::api::{
+    CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply, PushRequest,
+    SliceProgress, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteKind,
+    WriteReply,
+};
+use proto::rpc::command::{Command, Outcome};
+use proto::rpc::rows::{RowBlock, RowBlockBuilder};
+use proto::rpc::scan::{Consistency, Output, ScanRequest};
+use proto::value::Value;
+use proto::value::key::{encode_entry, encode_part};
+use proto::value::path::Step;
+use proto::{Error, ErrorCode, Result};
+use router::ScanBatch;
+
+use super::state::{Documents, MemoryState};
+use super::transaction::MemoryTransaction;
+use super::users;
+use crate::principal::Principal;
+use crate::sql::backend::{
+    Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
+};
+use crate::sql::plan::Relation;
+
+/// Maximum of documents with ids that begin with `long` in one read.
+const READ_DOCUMENTS_MAX: usize = 100;
+
+/// The cluster.
+#[derive(Default)]
+pub(in crate::pg) struct Memory {
+    inner: Arc<Mutex<MemoryState>>,
+    /// Number of batches requested from `endless`.
+    pub(in crate::pg) batches: Arc<AtomicU64>,
+    /// Number of times that a scan was parked.
+    pub(in crate::pg) parked: Arc<AtomicU64>,
+    /// The largest batch of writes.
+    pub(in crate::pg) writes_max: AtomicU64,
+    /// Number of ids in each read.
+    pub(in crate::pg) reads: Mutex<Vec<usize>>,
+    /// The consistency of the last scan.
+    pub(in crate::pg) consistency: Mutex<Option<Consistency>>,
+    /// The positions whose epoch was asked for.
+    pub(in crate::pg) covered: Mutex<Vec<String>>,
+    /// True if the source has lost all writes.
+    pub(in crate::pg) is_lost: AtomicBool,
+    /// Number of transactions that were begun.
+    transactions: AtomicU64,
+    users: Mutex<Users>,
+}
+
+impl Memory {
+    /// Another cluster with the same documents and indexes.
+    pub(in crate::pg) fn again(&self) -> Self {
+        let inner = self.inner.lock().unwrap().clone();
+        Self { inner: Arc::new(Mutex::new(inner)), ..Self::default() }
+    }
+
+    /// Number of pinned epochs.
+    pub(in crate::pg) fn pins(&self) -> usize {
+        self.inner.lock().unwrap().pins
+    }
+
+    /// Makes buckets the versions of a data set. The first one is current, and the second one becomes it when the next epoch is pinned.
+    pub(in crate::pg) fn make_versions(&self, name: &str, buckets: [&str; 2]) {
+        let mut inner = self.inner.lock().unwrap();
+        let id = |name: &str| inner.catalog.bucket(name).expect("a bucket").id;
+        let (set, buckets) = (id(name), buckets.map(id));
+        let with_current = |current: BucketId| {
+            let version = |bucket: BucketId| Version {
+                name: format!("v{}", bucket.0),
+                bucket,
+                files: Files { pattern: "x.csv".into(), id: "id".into() },
+                nodes: Vec::new(),
+                stage: if bucket == current { VersionStage::Current } else { VersionStage::Kept },
+                partitions: Vec::new(),
+            };
+            let mut catalog = inner.catalog.clone();
+            let mut of_name = DataSet::new(1, 1, 0);
+            of_name.versions = buckets.map(|bucket| (bucket.0, version(bucket))).into();
+            catalog.data_sets.insert(set, of_name);
+            catalog
+        };
+        let (before, after) = (with_current(buckets[0]), with_current(buckets[1]));
+        (inner.catalog, inner.at_pin) = (before, Some(after));
+    }
+
+    /// Number of changes of open transactions.
+    pub(in crate::pg) fn uncommitted(&self) -> usize {
+        self.inner.lock().unwrap().changes.len()
+    }
+}
+
+struct Pin(Arc<Mutex<MemoryState>>, (Epoch, Arc<Catalog>));
+
+#[async_trait]
+impl EpochPin for Pin {
+    fn epoch(&self) -> Epoch {
+        self.1.0
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.1.1)
+    }
+
+    /// The epochs of this cluster count for all buckets.
+    async fn pin_at(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
+        self.0.lock().unwrap().pins += 1;
+        Ok(Box::new(Pin(Arc::clone(&self.0), self.1.clone())))
+    }
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().pins -= 1;
+    }
+}
+
+struct Batches(std::vec::IntoIter<ScanBatch>, Epoch, Arc<AtomicU64>);
+
+#[async_trait]
+impl BatchSource for Batches {
+    fn epoch(&self) -> Epoch {
+        self.1
+    }
+
+    async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        // Like a network, it sometimes has nothing ready.
+        tokio::task::yield_now().await;
+        Ok(self.0.next())
+    }
+
+    fn park(&mut self) {
+        self.2.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn end_page_after(&mut self, _: u64) {}
+
+    fn page_is_full(&self) -> bool {
+        false
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+struct Endless(Arc<AtomicU64>, bool, Arc<AtomicU64>);
+
+#[async_trait]
+impl BatchSource for Endless {
+    fn epoch(&self) -> Epoch {
+        Epoch(1)
+    }
+
+    async fn next(&mut self) -> Result<Option<ScanBatch>> {
+        if self.1 {
+            std::future::pending::<()>().await;
+        }
+        let first = self.0.fetch_add(1, Ordering::Relaxed) * 100;
+        let mut block = RowBlockBuilder::default();
+        for n in first..first + 100 {
+            let mut entry = Vec::new();
+            encode_entry(&[Value::int(n as i64)], &[false], "id", &mut entry)?;
+            block.push(&entry, b"");
+        }
+        Ok(Some(ScanBatch::Rows(block.finish())))
+    }
+
+    fn park(&mut self) {
+        self.2.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn end_page_after(&mut self, _: u64) {}
+
+    fn page_is_full(&self) -> bool {
+        false
+    }
+
+    fn token(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+/// Gives the cluster in memory to sessions, and notes their principals.
+#[derive(Clone, Default)]
+pub(in crate::pg) struct MemoryBackends {
+    pub memory: Arc<Memory>,
+    pub principals: Arc<Mutex<Vec<Principal>>>,
+}
+
+impl Backends for MemoryBackends {
+    fn for_principal(&self, principal: Principal) -> Arc<dyn Backend> {
+        self.principals.lock().unwrap().push(principal);
+        Arc::clone(&self.memory) as _
+    }
+}
+
+fn no_producers() -> Error {
+    Error::new(ErrorCode::Unsupported, "the sessions of these tests have no producers")
+}
+
+#[async_trait]
+impl Backend for Memory {
+    fn principal(&self) -> &Principal {
+        &Principal::Trusted
+    }
+
+    fn may_read(&self, _: BucketId) -> Result<()> {
+        Ok(())
+    }
+
+    fn catalog_of(&self, _: Seen) -> Result<Arc<Catalog>> {
+        Ok(self.catalog())
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        Arc::new(self.inner.lock().unwrap().catalog.clone())
+    }
+
+    async fn relation(&self, name: &str) -> Result<Relation> {
+        let catalog = self.catalog();
+        let index = catalog.index(name).cloned().map(Relation::Index);
+        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket)).ok_or_else(
+            || Error::new(ErrorCode::Unknown, format!("there is no bucket or index {name}")),
+        )
+    }
+
+    fn users(&self) -> Arc<Users> {
+        Arc::new(self.users.lock().unwrap().clone())
+    }
+
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
+        let catalog = self.catalog();
+        users::change(&mut self.users.lock().unwrap(), &catalog, command)
+    }
+
+    async fn command(&self, command: Command) -> Result<Outcome> {
+        let mut inner = self.inner.lock().unwrap();
+        let catalog = &mut inner.catalog;
+        catalog.cas += 1;
+        let cas = catalog.cas;
+        let exists = |name: &str| Error::new(ErrorCode::Exists, format!("{name} exists"));
+        let unknown = |name: &str| Error::new(ErrorCode::Unknown, format!("there is no {name}"));
+        let (command, wanted) = match command {
+            Command::CreateCopied { copies, command } => (*command, copies),
+            command => (command, 1),
+        };
+        match command {
+            Command::CreateBucket { name, vbuckets, source, if_not_exists, .. } => {
+                match catalog.bucket(&name) {
+                    Some(bucket) if if_not_exists => return Ok(Outcome::Bucket(bucket.id)),
+                    Some(_) => return Err(exists(&name)),
+                    None => {}
+                }
+                let id = BucketId(cas);
+                let bucket = BucketInfo::new(id, name, vbuckets, source, NodeId(1));
+                if source.is_only_copy() {
+                    let copies = Copies { wanted, ..Copies::single(NodeId(1)) };
+                    catalog.copies.insert(id, copies);
+                }
+                catalog.buckets.insert(id, Arc::new(bucket));
+                Ok(Outcome::Bucket(id))
+            }
+            Command::CreateIndex { spec, defer_build, if_not_exists } => {
+                match catalog.index(&spec.name) {
+                    Some(index) if if_not_exists => return Ok(Outcome::Index(index.id)),
+                    Some(_) => return Err(exists(&spec.name)),
+                    None => {}
+                }
+                let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
+                let id = IndexId(cas);
+                let state = match (defer_build, spec.name.as_str()) {
+                    (true, _) => IndexState::Pending,
+                    (false, "unfinished") => IndexState::Backfill,
+                    (false, _) => IndexState::Maintenance,
+                };
+                let topology =
+                    IndexTopology { number: TopologyNo(1), placement: vec![vec![NodeId(9)]] };
+                let index = IndexInfo {
+                    id,
+                    bucket,
+                    spec: Arc::new(spec),
+                    state,
+                    generation: Generation(1),
+                    topology: Arc::new(topology),
+                    moves: Vec::new(),
+                    revision: 0,
+                };
+                catalog.indexes.insert(id, Arc::new(index));
+                Ok(Outcome::Index(id))
+            }
+            Command::DropBucket { name, restrict: true, .. } => {
+                let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
+                match has_indexes {
+                    true => {
+                        Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes")))
+                    }
+                    false => Err(Error::internal("the other cases are tested with a cluster")),
+                }
+            }
+            Command::DropIndex { name, if_exists } => {
+                match catalog.index(&name).map(|index| index.id) {
+                    Some(id) => catalog.indexes.remove(&id),
+                    None if if_exists => None,
+                    None => return Err(unknown(&name)),
+                };
+                Ok(Outcome::Done)
+            }
+            Command::CancelBuild { name } => {
+                let index = catalog.index(&name).ok_or_else(|| unknown(&name))?;
+                if index.state != IndexState::Backfill {
+                    return Err(Error::new(ErrorCode::WrongState, format!("{name} is not built")));
+                }
+                let id = index.id;
+                catalog.indexes.remove(&id);
+                Ok(Outcome::Done)
+            }
+            other => Err(Error::internal(format!("{other:?} is not for a test"))),
+        }
+    }
+
+    /// The build of an index called `unfinished` never ends.
+    async fn wait_ready(&self, index: IndexId, _: Option<Generation>) -> Result<()> {
+        let catalog = self.catalog();
+        match catalog.indexes.get(&index).is_some_and(|index| index.spec.name == "unfinished") {
+            true => std::future::pending().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn wait_version(&self, _: BucketId, _: u64) -> Result<()> {
+        Ok(())
+    }
+
+    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
+        Err(Error::unavailable("there is no coordinator in a test"))
+    }
+
+    /// There is no coordinator in a test, but the builds of all indexes are at 40 %.
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        let slice = |index: &Arc<IndexInfo>| SliceProgress {
+            slice: index.local_id().slice(SliceNo(0)),
+            floor: None,
+            entries: 7,
+            bytes: 0,
+            built_percent: Some(40),
+            seconds_left: Some(12),
+            copied_from: None,
+            trouble: None,
+        };
+        let slices = self.catalog().indexes.values().map(slice).collect();
+        let (buckets, moves) = (Vec::new(), Vec::new());
+        let node =
+            NodeStatus { node: NodeId(9), silent_ms: 0, buckets, slices, moves, scans: None };
+        Ok(CoordinatorStatus {
+            node: NodeId(1),
+            leader: Some(NodeId(1)),
+            term: 1,
+            committed: 1,
+            applied: 1,
+            catalog_cas: 1,
+            active: true,
+            differences: Vec::new(),
+            nodes: vec![node],
+            left_out: Vec::new(),
+            halved: Vec::new(),
+            holds: Vec::new(),
+            members: Default::default(),
+            version_waits: Vec::new(),
+        })
+    }
+
+    /// The projector of a bucket called `silent` never answers.
+    async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
+        if bucket.name == "silent" {
+            std::future::pending::<()>().await;
+        }
+        let inner = self.inner.lock().unwrap();
+        Ok(inner.documents.get(&bucket.id).into_iter().flatten().map(|(_, d)| d.clone()).collect())
+    }
+
+    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+        // Two kinds of documents keep a write waiting: for a while, and for ever.
+        if writes.iter().any(|write| write.id.starts_with("slow")) {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        if writes.iter().any(|write| write.id.starts_with("never")) {
+            std::future::pending::<()>().await;
+        }
+        tokio::task::yield_now().await;
+        self.writes_max.fetch_max(writes.len() as u64, Ordering::Relaxed);
+        let mut inner = self.inner.lock().unwrap();
+        let mut documents = inner.documents.get(&bucket.id).cloned().unwrap_or_default();
+        let mut affected = 0;
+        inner.epoch += 1;
+        for write in writes {
+            let epoch = inner.epoch;
+            inner.changed.insert((bucket.id, write.id.clone()), epoch);
+            affected += match write.kind {
+                WriteKind::Insert(_) if documents.contains_key(&write.id) => {
+                    let message = format!("there is a document {:?}", write.id);
+                    return Err(Error::new(ErrorCode::DuplicateId, message));
+                }
+                WriteKind::Insert(document) | WriteKind::Upsert(document) => {
+                    documents.insert(write.id, document);
+                    1
+                }
+                WriteKind::Delete => documents.remove(&write.id).map_or(0, |_| 1),
+            };
+        }
+        inner.documents.insert(bucket.id, documents);
+        let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(inner.epoch) };
+        let positions = vec![(VbucketId(0), position)];
+        Ok(WriteReply { affected, position: WritePosition { bucket: bucket.id, positions } })
+    }
+
+    async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        let inner = self.inner.lock().unwrap();
+        self.reads.lock().unwrap().push(ids.len());
+        let documents = inner.documents.get(&bucket.id);
+        if ids.len() > READ_DOCUMENTS_MAX && ids[0].starts_with("long") {
+            return Err(Error::new(ErrorCode::OverLimit, "too long for one answer"));
+        }
+        Ok(ids.iter().map(|id| documents?.get(id).cloned()).collect())
+    }
+
+    async fn pin(&self, _: LocalIndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
+        let pinned = self.inner.lock().unwrap().pin();
+        Ok(Box::new(Pin(Arc::clone(&self.inner), pinned)))
+    }
+
+    async fn pin_bucket(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
+        let pinned = self.inner.lock().unwrap().pin();
+        Ok(Box::new(Pin(Arc::clone(&self.inner), pinned)))
+    }
+
+    async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
+        Ok(Vec::new())
+    }
+
+    async fn committed(&self, _: TransactionId) -> Result<Vec<WriteReply>> {
+        Ok(Vec::new())
+    }
+
+    async fn cancel_transaction(&self, _: TransactionId) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn begin(
+        &self,
+        bucket: &Arc<BucketInfo>,
+        _: &str,
+        _: Option<TransactionId>,
+    ) -> Result<Arc<dyn BucketTransaction>> {
+        let id = TransactionId(self.transactions.fetch_add(1, Ordering::Relaxed));
+        Ok(Arc::new(MemoryTransaction::new(Arc::clone(&self.inner), Arc::clone(bucket), id)))
+    }
+
+    async fn get_in(
+        &self,
+        bucket: &BucketInfo,
+        ids: Vec<String>,
+        view: TransactionView,
+    ) -> Result<Vec<Option<Bytes>>> {
+        let documents = self.inner.lock().unwrap().view(bucket.id, view);
+        Ok(ids.iter().map(|id| documents.get(id).cloned()).collect())
+    }
+
+    async fn epoch_of(&self, write: &WritePosition, _: u64) -> Result<Epoch> {
+        self.covered.lock().unwrap().push(write.to_string());
+        match self.is_lost.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorCode::InvalidParameter, "it is in no history")),
+            false => Ok(Epoch(self.inner.lock().unwrap().epoch)),
+        }
+    }
+
+    async fn change_coordinators(&self, _: CoordinatorChange) -> Result<CoordinatorChanged> {
+        Err(Error::unavailable("there is no coordinator"))
+    }
+
+    async fn positions(&self, _: &BucketInfo) -> Result<Cut> {
+        Err(no_producers())
+    }
+
+    async fn push(&self, _: &BucketInfo, _: PushRequest) -> Result<PushReply> {
+        Err(no_producers())
+    }
+
+    async fn push_in(&self, _: &BucketInfo, _: TransactionPush) -> Result<TransactionPushed> {
+        Err(no_producers())
+    }
+
+    async fn commit_pushed(&self, _: &BucketInfo, _: PushedCommit) -> Result<PushReply> {
+        Err(no_producers())
+    }
+
+    async fn abort_pushed(&self, _: &BucketInfo, _: ProducerTransactionId) -> Result<()> {
+        Err(no_producers())
+    }
+
+    async fn scan(&self, request: ScanRequest, _: Option<&str>) -> Result<Box<dyn BatchSource>> {
+        *self.consistency.lock().unwrap() = Some(request.consistency.clone());
+        let inner = self.inner.lock().unwrap();
+        let index = inner.catalog.local_index(request.index);
+        let index = index.ok_or_else(|| Error::new(ErrorCode::Unknown, "no such index"))?;
+        if let name @ ("endless" | "stuck") = index.spec.name.as_str() {
+            let [batches, parked] = [&self.batches, &self.parked].map(Arc::clone);
+            return Ok(Box::new(Endless(batches, name == "stuck", parked)));
+        }
+        let snapshot = match &request.consistency {
+            Consistency::Epoch(epoch) => Some(*epoch),
+            _ => None,
+        };
+        let view = TransactionView { snapshot, own: request.own };
+        let entries = entries(&index.spec, &inner.view(index.bucket, view));
+        let (epoch, parked) = (Epoch(inner.epoch), Arc::clone(&self.parked));
+        Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), epoch, parked)))
+    }
+}
+
+/// An index entry with its values.
+struct Entry {
+    bytes: Vec<u8>,
+    include: Vec<u8>,
+    id: String,
+    columns: Vec<Value>,
+}
+
+fn holds(predicate: &Expr, scope: &dyn Scope) -> bool {
+    truth(predicate, scope, &CostMeter::for_evaluation()) == Ok(Some(true))
+}
+
+fn eval(expr: &Expr, scope: &dyn Scope) -> Value {
+    let cost = CostMeter::for_evaluation();
+    let value = proto::expr::eval::eval(expr, scope, &cost);
+    value.map_or(Value::Null, |value| value.into_owned())
+}
+
+impl Scope for Entry {
+    fn path<'a>(&'a self, _: &[Step]) -> std::borrow::Cow<'a, Value> {
+        std::borrow::Cow::Owned(Value::Missing)
+    }
+
+    fn document_id(&self) -> &str {
+        &self.id
+    }
+
+    fn column(&self, n: u16) -> std::borrow::Cow<'_, Value> {
+        std::borrow::Cow::Borrowed(&self.columns[usize::from(n)])
+    }
+}
+
+fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (id, json) in documents {
+        let doc = Value::parse_json(json).unwrap();
+        let scope = DocumentScope { id, doc: &doc };
+        let value = |expr: &Expr| eval(expr, &scope);
+        let keys: Vec<Value> = spec.keys.iter().map(|part| value(&part.expr)).collect();
+        let holds = spec.predicate.as_ref().is_none_or(|p| holds(p, &scope));
+        if !holds || keys.first() == Some(&Value::Missing) {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        if encode_entry(&keys, &spec.descending(), id, &mut bytes).is_err() {
+            continue;
+        }
+        let mut include = Vec::new();
+        let mut columns = keys;
+        for column in &spec.include {
+            let value = value(&column.expr);
+            encode_part(&value, false, &mut include);
+            columns.push(value);
+        }
+        entries.push(Entry { bytes, include, id: id.clone(), columns });
+    }
+    entries.sort_by(|a, b| a.bytes.cmp(&b.bytes));
+    entries
+}
+
+fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatch>> {
+    entries.retain(|entry| {
+        request.ranges.iter().any(|range| range.contains(&entry.bytes))
+            && request.filter.as_ref().is_none_or(|filter| holds(filter, entry))
+    });
+    if request.reverse {
+        entries.reverse();
+    }
+    if let Output::Aggregates(calls) = &request.output {
+        let fold = |call: &proto::rpc::scan::AggregateCall| {
+            let mut partial = Partial::new(call.function);
+            for entry in &entries {
+                match &call.argument {
+                    Some(argument) => partial.add(&eval(argument, entry)),
+                    None => partial.add_rows(1),
+                }
+            }
+            partial
+        };
+        return Ok(vec![ScanBatch::Aggregates(calls.iter().map(fold).collect())]);
+    }
+    if let Some(parts) = request.distinct_parts {
+        entries.dedup_by(|a, b| a.columns[..usize::from(parts)] == b.columns[..usize::from(parts)]);
+    }
+    let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
+    let rows: Vec<Entry> = entries.into_iter().skip(request.offset as usize).take(limit).collect();
+    let block = |rows: &[Entry]| -> RowBlock {
+        let mut block = RowBlockBuilder::default();
+        rows.iter().for_each(|row| block.push(&row.bytes, &row.include));
+        block.finish()
+    };
+    Ok(rows.chunks(3).map(|rows| ScanBatch::Rows(block(rows))).collect())
+}

@@ -1,0 +1,30 @@
+//! Entry points for fuzzers: certificates, the names in them, and the files of a process.
+
+use rustls::pki_types::CertificateDer;
+
+use super::der::{not_after, signature_algorithm};
+use super::identity::Identity;
+use super::settings::{certificates, end_point, private_key, roots};
+
+/// Reads a certificate: its holder, its end, and the hash that a log-in is bound to.
+pub fn certificate(data: &[u8]) {
+    let _ = (not_after(data), signature_algorithm(data));
+    let certificate = CertificateDer::from(data);
+    let _ = (end_point(&certificate), Identity::of_certificate(&certificate));
+}
+
+/// Reads the name of a holder.
+pub fn holder(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Some(identity) = Identity::from_uri(text) {
+        assert_eq!(identity.to_uri(), text, "a name has one spelling");
+    }
+}
+
+/// Reads a PEM file as each of the three files of a process.
+pub fn pem(data: &[u8]) {
+    if let Ok(read) = certificates(data, "the certificate") {
+        read.iter().for_each(|one| certificate(one));
+    }
+    let _ = (private_key(data), roots(data));
+}

@@ -1,0 +1,123 @@
+//! The driver: reads a target's corpus, then changed inputs, and tells those that fail.
+#![allow(clippy::disallowed_methods, reason = "a tool that measures real time")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::mutate;
+use super::target::Target;
+
+/// The longest time for one input. Debug builds on a busy machine take a hundredth of it.
+pub const INPUT_TIME_MAX: Duration = Duration::from_secs(5);
+/// A target with so many findings is not read further.
+const FINDINGS_MAX: usize = 5;
+
+/// An input that a target does not read as it must.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The fault.
+    pub what: String,
+    /// The input.
+    pub input: Vec<u8>,
+    /// Its number, if it was drawn; its place in the corpus otherwise.
+    pub origin: Origin,
+}
+
+/// The origin of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A file or a sample.
+    Corpus(usize),
+    /// Input of a seed.
+    Drawn(u64),
+}
+
+/// A reading of a target.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Inputs that were read.
+    pub inputs: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// The longest time for one of them.
+    pub slowest: Duration,
+    /// The most bytes that one of them made the target allocate.
+    pub allocated_most: usize,
+    /// Inputs that failed.
+    pub findings: Vec<Finding>,
+}
+
+impl Outcome {
+    /// Adds another part of the same work.
+    pub fn add(&mut self, other: Self) {
+        self.inputs += other.inputs;
+        self.bytes += other.bytes;
+        self.slowest = self.slowest.max(other.slowest);
+        self.allocated_most = self.allocated_most.max(other.allocated_most);
+        self.findings.extend(other.findings);
+    }
+}
+
+/// Reads the inputs of one target.
+pub struct Reader<'a> {
+    /// The target.
+    pub target: &'a Target,
+    /// Its good inputs.
+    pub good: &'a [Vec<u8>],
+    /// The bytes that this thread has allocated so far, if they are counted.
+    pub allocated: Option<fn() -> usize>,
+}
+
+impl Reader<'_> {
+    /// Reads the good inputs as they are.
+    pub fn corpus(&self) -> Outcome {
+        let mut outcome = Outcome::default();
+        self.read(&mut outcome, &[], Origin::Corpus(0));
+        for (n, input) in self.good.iter().enumerate() {
+            self.read(&mut outcome, input, Origin::Corpus(n));
+        }
+        outcome
+    }
+
+    /// Reads inputs of a seed; `before` is called with the number of each.
+    pub fn drawn(&self, seed: u64, numbers: std::ops::Range<u64>, before: impl Fn(u64)) -> Outcome {
+        let mut outcome = Outcome::default();
+        for number in numbers {
+            if outcome.findings.len() == FINDINGS_MAX {
+                break;
+            }
+            before(number);
+            let input = mutate::input(seed, number, self.good, self.target.words);
+            self.read(&mut outcome, &input, Origin::Drawn(number));
+        }
+        outcome
+    }
+
+    /// Reads one input.
+    pub fn read(&self, outcome: &mut Outcome, input: &[u8], origin: Origin) {
+        let counted = || self.allocated.map_or(0, |allocated| allocated());
+        let (begun, before) = (Instant::now(), counted());
+        let read = catch_unwind(AssertUnwindSafe(|| (self.target.read)(input)));
+        let allocated = counted().wrapping_sub(before);
+        let took = begun.elapsed();
+        outcome.inputs += 1;
+        outcome.bytes += input.len() as u64;
+        outcome.slowest = outcome.slowest.max(took);
+        outcome.allocated_most = outcome.allocated_most.max(allocated);
+        let most = self.target.bytes_max(input.len());
+        let what = match read {
+            Err(panic) => format!("panics: {}", text_of(&*panic)),
+            Ok(()) if took > INPUT_TIME_MAX => format!("takes {took:?}"),
+            Ok(()) if allocated > most => {
+                format!("allocates {allocated} bytes, at most {most} are allowed")
+            }
+            Ok(()) => return,
+        };
+        outcome.findings.push(Finding { what, input: input.to_vec(), origin });
+    }
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+}
