@@ -92,7 +92,8 @@ pub fn text<'a>(kind: What, tokens: impl Iterator<Item = &'a Token>) -> String {
             false => text.push('…'),
         }
         if text.len() > TEXT_BYTES_MAX {
-            text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+            let end = (0..=TEXT_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or(0));
             text.push('…');
             break;
         }
