@@ -177,10 +177,13 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 #[async_trait]
 impl CoordinatorApi for Coordinator {
     async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
-        if let Command::On { command, .. } = &request.command
-            && command.names_bucket().is_none()
-        {
-            let what = "a command that names no bucket is sent as one of a bucket";
+        let is_right = match &request.command {
+            Command::On { command, .. } => command.names_bucket().is_some(),
+            Command::Of { command, .. } => command.alters_user().is_some(),
+            _ => true,
+        };
+        if !is_right {
+            let what = "a command is sent as one of a bucket or a user, and names none";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
         if is_leaders_own(&request.command) {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use proto::Error;
 use proto::model::bucket::SourceKind;
 use proto::model::data_set::DataSet;
 use proto::model::identity::UniqueId;
 use proto::model::ids::{BucketId, Generation, NodeId};
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::{Error, ErrorCode};
 
 use super::context::StateContext;
 use super::copies::check_copied;
@@ -128,8 +128,15 @@ impl StateContext {
             Command::SetSliceBytesMax { index, bytes } => self.set_slice_bytes_max(index, *bytes),
             Command::GrowIndex { from, slices } => self.grow_index(*from, *slices, silent),
             Command::Users(command) => self.change_users(command),
-            Command::On { bucket, command } => {
-                self.check_names(*bucket, command)?;
+            Command::On { bucket, command } => match self.check_names(*bucket, command) {
+                Ok(()) => self.run(command, silent),
+                Err(_) if may_lack(command) => Ok((Outcome::Done, Vec::new())),
+                Err(other) => Err(other),
+            },
+            Command::Of { user, command } => {
+                let found = command.alters_user().and_then(|name| self.users.same(name, *user));
+                let gone = || Error::new(ErrorCode::UnknownUser, "the user was dropped");
+                found.ok_or_else(gone)?;
                 self.run(command, silent)
             }
             Command::SplitSlice { from, slice, at } => {
@@ -208,6 +215,14 @@ impl StateContext {
         }
         Ok(made)
     }
+}
+
+/// True if nothing is to be done where the name means nothing.
+fn may_lack(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::DropBucket { if_exists: true, .. } | Command::DropIndex { if_exists: true, .. }
+    )
 }
 
 /// Cuts the texts of a refusal, which is kept for retries.

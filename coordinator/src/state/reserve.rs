@@ -9,9 +9,10 @@ use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
 use super::limits::{
-    DATA_SETS_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, RECORD_BYTES_MAX, VBUCKETS_IN_ALL_MAX,
-    encoded_bytes,
+    DATA_SETS_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, PLACES_IN_ALL_MAX, RECORD_BYTES_MAX,
+    VBUCKETS_IN_ALL_MAX, encoded_bytes,
 };
+use super::room::places_of;
 
 /// The part of a limit that is for everybody.
 const fn for_all(limit: usize) -> usize {
@@ -28,11 +29,28 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
         let bytes = specs + names.sum::<usize>() + more;
         check("bytes of definitions", bytes, DEFINITION_BYTES_IN_ALL_MAX)
     };
+    let places = |more: usize| {
+        let all: usize = indexes().map(|index| places_of(index)).sum();
+        check("copies of slices", all + more, PLACES_IN_ALL_MAX)
+    };
     let index = |spec: &IndexSpec| {
         check("indexes", indexes().count() + 1, INDEXES_MAX)?;
+        places(usize::from(spec.slices) * (1 + usize::from(spec.replicas)))?;
         definitions(encoded_bytes(spec))
     };
     match command {
+        // What is there already is told, and takes nothing.
+        Command::CreateBucket { name, if_not_exists: true, .. }
+        | Command::CreateDataSet { name, if_not_exists: true, .. }
+            if catalog.bucket(name).is_some() =>
+        {
+            Ok(())
+        }
+        Command::CreateIndex { spec, if_not_exists: true, .. }
+            if catalog.index(&spec.name).is_some() =>
+        {
+            Ok(())
+        }
         Command::CreateCopied { command, .. } => check_reserve(catalog, command),
         Command::CreateBucket { name, vbuckets: more, .. } => {
             let all: usize = vbuckets();
@@ -47,6 +65,14 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
             let set = catalog.bucket(bucket).and_then(|set| catalog.data_sets.get(&set.id));
             let (all, more): (usize, _) = (vbuckets(), set.map_or(0, |set| set.partitions));
             check("vbuckets", all + usize::from(more), VBUCKETS_IN_ALL_MAX)
+        }
+        Command::SetReplicas { index, replicas } => {
+            let Some(index) = catalog.index(index) else { return Ok(()) };
+            let more = usize::from(*replicas).saturating_sub(usize::from(index.spec.replicas));
+            if more == 0 {
+                return Ok(());
+            }
+            places(more * usize::from(index.spec.slices))
         }
         Command::CreateIndex { spec, .. } => index(spec),
         Command::BuildGeneration { spec, .. } => index(spec),
@@ -101,6 +127,29 @@ mod tests {
         assert!(error.message.contains("1792 are for all"), "{error}");
         let drop = Command::DropIndex { name: "i".into(), if_exists: false };
         check_reserve(&catalog, &drop).expect("a drop");
+        let again =
+            Command::CreateIndex { spec: spec("i"), defer_build: true, if_not_exists: true };
+        check_reserve(&catalog, &again).expect("it is there");
+    }
+
+    #[test]
+    fn slices_leave_places_for_administrators() {
+        let mut state = with_bucket();
+        done(&mut state, create_index());
+        let catalog = state.catalog();
+        let most = PLACES_IN_ALL_MAX / 8 * 7;
+        let own: usize = catalog.indexes.values().map(|index| places_of(index)).sum();
+        let of = |slices: usize, replicas| {
+            let spec = IndexSpec { slices: slices as u16, replicas, ..spec("other") };
+            Command::CreateIndex { spec, defer_build: true, if_not_exists: false }
+        };
+        let slices = (most - own) / 8;
+        check_reserve(&catalog, &of(slices, 7)).expect("the last ones for all");
+        let refused = check_reserve(&catalog, &of(slices + 1, 7)).expect_err("the reserve");
+        assert!(refused.message.contains("copies of slices"), "{refused}");
+        let set = |replicas| Command::SetReplicas { index: "more".into(), replicas };
+        check_reserve(&catalog, &set(0)).expect("it takes nothing");
+        check_reserve(&catalog, &set(2)).expect("there is room");
     }
 
     #[test]

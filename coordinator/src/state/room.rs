@@ -167,7 +167,7 @@ fn places(spec: &IndexSpec) -> usize {
 }
 
 /// The copies of slices that an index has or wants, whichever is more.
-fn places_of(info: &IndexInfo) -> usize {
+pub(super) fn places_of(info: &IndexInfo) -> usize {
     places(&info.spec).max(topology_places(&info.topology))
 }
 

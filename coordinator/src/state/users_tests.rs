@@ -360,6 +360,26 @@ fn users_are_in_snapshots_and_neither_in_catalogs_nor_in_dumps_by_their_secrets(
 }
 
 #[test]
+fn a_user_changes_itself_and_no_other_one_that_has_its_name() {
+    let mut state = with_bucket();
+    done(&mut state, create("ada", None));
+    let old = state.users().named("ada").expect("a user").id;
+    let own = |user| Command::Of {
+        user,
+        command: Box::new(alter("ada", UserChange::Secret(password()))),
+    };
+    done(&mut state, own(old));
+    done(&mut state, drop_user("ada"));
+    assert_eq!(refused(&mut state, own(old)), ErrorCode::UnknownUser);
+    done(&mut state, create("ada", None));
+    assert_eq!(refused(&mut state, own(old)), ErrorCode::UnknownUser);
+    let new = state.users().named("ada").expect("a user");
+    assert!(new.verifier.is_none() && new.id != old);
+    let id = new.id;
+    done(&mut state, own(id));
+}
+
+#[test]
 fn a_command_that_means_a_dropped_bucket_does_not_reach_the_next_of_its_name() {
     let mut state = with_bucket();
     let old = state.bucket_named("b").expect("a bucket");
@@ -385,7 +405,10 @@ fn a_command_that_means_a_dropped_bucket_does_not_reach_the_next_of_its_name() {
     let drop_index = Command::DropIndex { name: "i".into(), if_exists: true };
     let made =
         Command::Create { unique: proto::model::identity::UniqueId(7), command: Box::new(index) };
-    for command in [grant, drop_bucket(), drop_index, made] {
+    // Nothing is left of what IF EXISTS means.
+    assert_eq!(done(&mut state, on(old, &drop_index)), Outcome::Done);
+    assert_eq!(state.indexes().count(), 1);
+    for command in [grant, drop_bucket(), made] {
         let before = state.clone();
         let (outcome, effects) = apply(&mut state, on(old, &command));
         let Outcome::Refused(error) = outcome else { panic!("{command:?}: {outcome:?}") };

@@ -438,6 +438,13 @@ pub enum Command {
         /// The command.
         command: Box<Command>,
     },
+    /// ALTER USER of its sender: of this user, and of no other one that has its name by now, which is refused (`UnknownUser`).
+    Of {
+        /// The user.
+        user: UserId,
+        /// The command.
+        command: Box<Command>,
+    },
 }
 
 /// A bucket as a command names it.
@@ -450,6 +457,17 @@ pub enum NamedBucket<'a> {
 }
 
 impl Command {
+    /// The user whom a command changes, by its name; `None` for all others.
+    pub fn alters_user(&self) -> Option<&str> {
+        match self {
+            Self::Users(command) => match &**command {
+                UserCommand::Alter { name, .. } => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The bucket that a command of a user names, in commands that change what is there; `None` for all others.
     pub fn names_bucket(&self) -> Option<NamedBucket<'_>> {
         use NamedBucket::{Bucket, OfIndex};

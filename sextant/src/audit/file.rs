@@ -1,6 +1,7 @@
-//! The files of the audit: `audit.jsonl`, and behind half of the space `audit.1.jsonl` with the older lines.
+//! The files of the audit: `audit.jsonl` and `refused.jsonl`, and behind half of the space of each `audit.1.jsonl` and `refused.1.jsonl`
+//! with the older lines.
 //!
-//! The file is opened anew for each batch of lines, so that a tool may move it away at any time. A batch that could not be written whole
+//! A file is opened anew for each batch of lines, so that a tool may move it away at any time. A batch that could not be written whole
 //! is taken back. A line that a crash has cut ends with a line break before the next one begins, and stays as it is.
 
 use std::io;
@@ -9,21 +10,24 @@ use std::path::{Path, PathBuf};
 use proto::env::{Env, FileSystem, OpenMode, create_dir_durably};
 use proto::{Error, Result};
 
-const NAME: &str = "audit.jsonl";
-const OLDER: &str = "audit.1.jsonl";
-
-/// The files of a directory.
+/// A file of a directory, and the one with its older lines.
 #[derive(Clone)]
 pub(super) struct AuditFile {
     env: Env,
     dir: PathBuf,
+    path: PathBuf,
+    older: PathBuf,
     /// The size of one file.
     bytes_max: u64,
 }
 
 impl AuditFile {
-    pub(super) fn new(env: &Env, dir: &Path, bytes_max: u64) -> Self {
-        Self { env: env.clone(), dir: dir.to_owned(), bytes_max: bytes_max / 2 }
+    /// The files of a name, which have this size together.
+    pub(super) fn new(env: &Env, dir: &Path, name: &str, bytes_max: u64) -> Self {
+        let (path, older) =
+            (dir.join(format!("{name}.jsonl")), dir.join(format!("{name}.1.jsonl")));
+        let (env, dir) = (env.clone(), dir.to_owned());
+        Self { env, dir, path, older, bytes_max: bytes_max / 2 }
     }
 
     /// Makes the directory. Nobody but their owner may read the files. Blocks the thread.
@@ -31,47 +35,48 @@ impl AuditFile {
         let fs = &*self.env.fs;
         let prepare = || {
             create_dir_durably(fs, &self.dir)?;
-            let files = [NAME, OLDER].map(|name| self.dir.join(name));
-            files.iter().filter(|path| fs.exists(path)).try_for_each(|path| fs.make_private(path))
+            let files = [&self.path, &self.older];
+            let there = files.into_iter().filter(|path| fs.exists(path));
+            there.into_iter().try_for_each(|path| fs.make_private(path))
         };
         prepare().map_err(|error| self.failed(error))
     }
 
     /// Appends lines durably, all of them or none. Blocks the thread.
     pub(super) fn append(&self, lines: &str) -> Result<()> {
-        append(&*self.env.fs, &self.dir, self.bytes_max, lines.as_bytes())
-            .map_err(|error| self.failed(error))
+        self.write(&*self.env.fs, lines.as_bytes()).map_err(|error| self.failed(error))
     }
 
     fn failed(&self, error: io::Error) -> Error {
-        let what = format!("writing the audit {}", self.dir.join(NAME).display());
+        let what = format!("writing the audit {}", self.path.display());
         Error::from(error)
             .context(what)
             .with_hint("definitions and changes of users are refused until it can be written")
     }
-}
 
-fn append(fs: &dyn FileSystem, dir: &Path, bytes_max: u64, lines: &[u8]) -> io::Result<()> {
-    let path = dir.join(NAME);
-    let mut is_new = !fs.exists(&path);
-    if !is_new && fs.open(&path, OpenMode::Read)?.len()? + lines.len() as u64 > bytes_max {
-        fs.rename(&path, &dir.join(OLDER))?;
-        is_new = true;
+    fn write(&self, fs: &dyn FileSystem, lines: &[u8]) -> io::Result<()> {
+        let is_full = || -> io::Result<bool> {
+            Ok(fs.open(&self.path, OpenMode::Read)?.len()? + lines.len() as u64 > self.bytes_max)
+        };
+        if fs.exists(&self.path) && is_full()? {
+            fs.rename(&self.path, &self.older)?;
+        }
+        let file = fs.open(&self.path, OpenMode::Create)?;
+        let len = file.len()?;
+        if len == 0 {
+            // It is new, or the name was not durable yet when an earlier batch failed.
+            fs.sync_dir(&self.dir)?;
+        }
+        let mut last = [b'\n'];
+        if len > 0 {
+            file.read_exact_at(&mut last, len - 1)?;
+        }
+        let cut: &[u8] = if last == [b'\n'] { &[] } else { b"\n" };
+        let written = file.write_all_at(&[cut, lines].concat(), len).and_then(|()| file.sync());
+        if written.is_err() {
+            // If this fails too, the next batch begins on a line of its own.
+            let _also_failed = file.set_len(len);
+        }
+        written
     }
-    let file = fs.open(&path, OpenMode::Create)?;
-    if is_new {
-        fs.sync_dir(dir)?;
-    }
-    let len = file.len()?;
-    let mut last = [b'\n'];
-    if len > 0 {
-        file.read_exact_at(&mut last, len - 1)?;
-    }
-    let cut: &[u8] = if last == [b'\n'] { &[] } else { b"\n" };
-    let written = file.write_all_at(&[cut, lines].concat(), len).and_then(|()| file.sync());
-    if written.is_err() {
-        // If this fails too, the next batch begins on a line of its own.
-        let _also_failed = file.set_len(len);
-    }
-    written
 }

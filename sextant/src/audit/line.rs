@@ -1,7 +1,7 @@
 //! A line of the audit.
 //!
 //! ```text
-//! {"at":"2027-01-31T12:00:00.123Z","node":301,"event":"9f86d081884c7d65","what":"ddl","outcome":"done","user":"ada",
+//! {"at":"2027-01-31T12:00:00.123Z","node":301,"event":"9f86d081884c7d65","what":"ddl","outcome":"began","user":"ada",
 //!  "by":"password","from":"10.0.0.7:4242","door":"sql","statement":"DROP INDEX by_n"}
 //! ```
 //!
@@ -11,11 +11,12 @@
 //! | `node` | the node that writes |
 //! | `event` | the same for both lines of a change, 16 hexadecimal digits; absent otherwise |
 //! | `what` | `ddl`, `users`, `move`, `node`, `transaction`, `login`, `process` |
-//! | `outcome` | `began`; then `done`, an SQLSTATE, or `left` if the client did not wait for the outcome. Of log-ins that were left out: `left out` |
-//! | `count` | the number of log-ins that were left out |
+//! | `outcome` | `began`; then `done`, an SQLSTATE, `unknown` if no answer came, or `left` if the client did not wait. Of lines that were left out: `left out` |
+//! | `error` | the SQLSTATE that the client got although the change is made or may be |
+//! | `count` | the number of refusals and failed log-ins that have no line |
 //! | `user`, `by` | the user and its proof: `password`, `token N`, `certificate`; `"by":"trust"` without a user |
 //! | `from`, `door` | the client's address, if it has one; `sql`, `grpc`, `http` |
-//! | `statement` | the statement, with `…` for each literal |
+//! | `statement` | the statement, with `…` for each literal; not in the second line of a change |
 
 use std::net::SocketAddr;
 
@@ -36,9 +37,11 @@ pub(super) enum Outcome {
     Done,
     /// The SQLSTATE of the refusal or the failure.
     Failed(&'static str),
+    /// No answer came.
+    Unknown,
     /// The client did not wait for it.
     Left,
-    /// Of so many log-ins there is no line.
+    /// Of so many refusals and log-ins there is no line.
     LeftOut(u64),
 }
 
@@ -78,6 +81,7 @@ pub(super) struct Line {
     pub(super) event: Option<u64>,
     pub(super) what: What,
     pub(super) outcome: Outcome,
+    pub(super) error: Option<&'static str>,
     pub(super) who: Who,
     pub(super) statement: Option<String>,
 }
@@ -90,6 +94,8 @@ struct Json<'a> {
     event: Option<String>,
     what: &'a str,
     outcome: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +117,7 @@ impl Line {
             Outcome::Began => ("began", None),
             Outcome::Done => ("done", None),
             Outcome::Failed(sqlstate) => (sqlstate, None),
+            Outcome::Unknown => ("unknown", None),
             Outcome::Left => ("left", None),
             Outcome::LeftOut(count) => ("left out", Some(count)),
         };
@@ -121,6 +128,7 @@ impl Line {
             event: self.event.map(|event| format!("{event:016x}")),
             what: self.what.name(),
             outcome,
+            error: self.error,
             count,
             user: user.as_ref().map(|user| user.chars().take(NAME_CHARS_MAX).collect()),
             by: by.as_deref(),

@@ -1,12 +1,14 @@
-//! The audit: a file that tells who has changed definitions, users, the placement of data and the nodes, and who has failed to log in.
+//! The audit: files that tell who has changed definitions, users, the placement of data and the nodes, and who was refused.
 //!
-//! Each change has two lines with one number: one before it begins, and one with its outcome before the client has its answer. Both are
-//! durable. So no change is made that the file lacks, and a change whose outcome is missing was under way when the process ended. If the
-//! file cannot be written, changes are refused, and everything else goes on. A failed log-in has one line, which nobody waits for; there
-//! are at most ten of them in a second, and then a line with the number of those left out, because a stranger must not be
-//! able to fill the disk.
+//! A change has two lines with one number: one before it is sent to the coordinators, and one with its outcome before the client has its
+//! answer. Both are durable. So no change is made that the audit lacks, and a change whose outcome is missing was under way when the process
+//! ended. If the file cannot be written, or its disk hangs, changes are refused, and everything else goes on.
 //!
-//! The lines are JSON ([`line`]), in two files of a directory ([`file`]). No line has a literal of a statement, a password or a token.
+//! A statement that was refused before it was sent, and a failed log-in, has one line, which nobody waits for, in a file of its own: whoever
+//! may change nothing cannot push the changes out of theirs. There are at most ten of these lines in a second, and then a line with the
+//! number of those left out.
+//!
+//! The lines are JSON ([`line`]), in files of a directory ([`file`]). No line has a literal of a definition, a password or a token.
 
 mod event;
 mod file;
@@ -17,24 +19,33 @@ mod writer;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use proto::env::{Env, Task};
+use proto::lock::lock;
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 pub use self::event::{Door, What};
 use self::file::AuditFile;
 use self::line::{Line, Outcome, Who};
-use self::writer::{Request, Writer};
+use self::writer::{Kind, Request, Writer};
 use crate::principal::Principal;
 
-/// The default of `audit_mb`: both files together, in MiB.
+/// The default of `audit_mb`: all files together, in MiB.
 pub const AUDIT_MB: u64 = 64;
 
 /// Lines that wait for the disk. Changes wait for a place, notes of log-ins do not.
 const WAITING_MAX: usize = 1024;
+
+/// Time limit for a line that is waited for.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// The SQLSTATEs of a statement whose change may be made all the same: no answer, an interruption, a doubt.
+const OPEN: [&str; 3] = ["57P03", "57014", "08007"];
 
 /// The audit of a process; cheap to clone.
 #[derive(Clone)]
@@ -53,32 +64,37 @@ impl Audit {
         Self(None)
     }
 
-    /// The audit of a node in a directory that only this process uses. The two files have this size together.
+    /// The audit of a node in a directory that only this process uses. All files have this size together.
     pub async fn open(env: &Env, dir: &Path, bytes_max: u64, node: NodeId) -> Result<Self> {
-        let file = AuditFile::new(env, dir, bytes_max);
-        let opened = file.clone();
-        env.blocking(move || opened.prepare()).await?;
+        // Refusals have a quarter.
+        let changes = AuditFile::new(env, dir, "audit", bytes_max / 4 * 3);
+        let refusals = AuditFile::new(env, dir, "refused", bytes_max / 4);
+        let files = [changes, refusals];
+        let opened = files.clone();
+        env.blocking(move || opened.iter().try_for_each(AuditFile::prepare)).await?;
         let (requests, waiting) = async_channel::bounded(WAITING_MAX);
-        let writer = Writer::new(env, file, node, waiting).run();
+        let writer = Writer::new(env, files, node, waiting).run();
         let writer = env.spawn_service("audit", writer);
         let audit = Opened { env: env.clone(), node, requests, _writer: writer };
         audit.note(What::Process, Outcome::Began, Who::default());
         Ok(Self(Some(Arc::new(audit))))
     }
 
-    /// Writes durably that a principal begins a change. An error if that cannot be written: then the change must not be made.
-    pub async fn begin(
+    /// A statement of a principal that may become a change. Nothing is written yet.
+    pub fn attempt(
         &self,
         principal: &Principal,
         door: Door,
         (what, statement): (What, &str),
-    ) -> Result<Entry> {
-        let Some(audit) = &self.0 else { return Ok(Entry(None)) };
-        let mut line = audit.line(what, Outcome::Began, Who::of(principal, door));
-        line.event = Some(audit.env.random.next_u64());
-        line.statement = Some(statement.to_owned());
-        audit.write(line.clone()).await?;
-        Ok(Entry(Some((Arc::clone(audit), line))))
+    ) -> Attempt {
+        let Some(audit) = &self.0 else { return Attempt::default() };
+        let line = Line {
+            event: Some(audit.env.random.next_u64()),
+            statement: Some(statement.to_owned()),
+            ..audit.line(what, Outcome::Began, Who::of(principal, door))
+        };
+        let state = Mutex::new(State::Idle);
+        Attempt(Some(Arc::new(Attempted { audit: Arc::clone(audit), line, state })))
     }
 
     /// Notes that a log-in has failed. It waits for nothing.
@@ -98,50 +114,158 @@ impl Audit {
 impl Opened {
     fn line(&self, what: What, outcome: Outcome, who: Who) -> Line {
         let at_unix_ms = self.env.clock.unix_ms();
-        Line { at_unix_ms, node: self.node, what, outcome, who, event: None, statement: None }
+        let (event, error, statement) = (None, None, None);
+        Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement }
     }
 
     async fn write(&self, line: Line) -> Result<()> {
         let (done, written) = oneshot::channel();
         let ended = || Error::unavailable("the audit is not written any more: the process ends");
-        self.requests.send(Request { line, done: Some(done) }).await.map_err(|_| ended())?;
+        let request = Request { line, kind: Kind::Change, done: Some(done) };
+        self.requests.send(request).await.map_err(|_| ended())?;
         written.await.map_err(|_| ended())?
     }
 
     fn note(&self, what: What, outcome: Outcome, who: Who) {
-        let line = self.line(what, outcome, who);
+        self.send(self.line(what, outcome, who), Kind::of(what));
+    }
+
+    /// Writes a line that nobody waits for.
+    fn send(&self, line: Line, kind: Kind) {
         // A queue that is full means a disk that hangs.
-        if self.requests.try_send(Request { line, done: None }).is_err() {
-            tracing::warn!(?what, "a line of the audit was lost: too many wait for the disk");
+        if self.requests.try_send(Request { line, kind, done: None }).is_err() {
+            tracing::warn!("a line of the audit was lost: too many wait for the disk");
         }
     }
 }
 
-/// A change that has begun. Without [`Entry::end`] it is written that nobody has waited for its outcome.
-#[must_use]
-pub struct Entry(Option<(Arc<Opened>, Line)>);
+/// A statement that may become a change; cheap to clone. One that has begun and is dropped before its end has the outcome `left`.
+#[derive(Clone, Default)]
+pub struct Attempt(Option<Arc<Attempted>>);
 
-impl Entry {
-    /// Writes the outcome of the change durably.
-    pub async fn end(mut self, failure: Option<ErrorCode>) {
-        let Some((audit, mut line)) = self.0.take() else { return };
-        line.at_unix_ms = audit.env.clock.unix_ms();
-        line.outcome = match failure {
-            None => Outcome::Done,
-            Some(code) => Outcome::Failed(code.sqlstate()),
+struct Attempted {
+    audit: Arc<Opened>,
+    /// Its first line.
+    line: Line,
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing was sent.
+    Idle,
+    /// The first line is written, or under way.
+    Begun,
+    /// The coordinators have made the change.
+    Made,
+    /// Nothing more is written.
+    Ended,
+}
+
+impl Attempt {
+    /// Writes durably that the change begins, unless it has begun. An error if that cannot be written: then nothing may be sent.
+    pub async fn begin(&self) -> Result<()> {
+        let Some(attempted) = &self.0 else { return Ok(()) };
+        match attempted.enter(State::Begun) {
+            State::Idle => {}
+            State::Begun | State::Made => return Ok(()),
+            State::Ended => return Err(unwritten("it has failed before")),
+        }
+        let (audit, line) = (&attempted.audit, attempted.line.clone());
+        match timeout(WITHIN, audit.write(line)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                attempted.enter(State::Ended);
+                Err(error)
+            }
+            Err(_) => {
+                // The line may be written yet, and then this one behind it.
+                attempted.enter(State::Ended);
+                let code = ErrorCode::Io;
+                audit.send(attempted.later(Outcome::Failed(code.sqlstate()), None), Kind::Change);
+                Err(unwritten(&format!("its disk does not answer within {} s", WITHIN.as_secs())))
+            }
+        }
+    }
+
+    /// Notes that the coordinators have made the change, whatever becomes of the statement.
+    pub fn made(&self) {
+        if let Some(attempted) = &self.0 {
+            attempted.enter(State::Made);
+        }
+    }
+
+    /// Writes the outcome of the statement durably.
+    pub async fn end(&self, failure: Option<ErrorCode>) {
+        let Some(attempted) = &self.0 else { return };
+        let sqlstate = failure.map(ErrorCode::sqlstate);
+        let state = *lock(&attempted.state);
+        let (outcome, error) = match (state, sqlstate) {
+            (State::Ended, _) => return,
+            // There was nothing to do.
+            (State::Idle, None) => return,
+            (State::Idle, Some(sqlstate)) => {
+                let refused = Line {
+                    statement: attempted.line.statement.clone(),
+                    event: None,
+                    ..attempted.later(Outcome::Failed(sqlstate), None)
+                };
+                attempted.enter(State::Ended);
+                return attempted.audit.send(refused, Kind::Refusal);
+            }
+            (State::Begun | State::Made, None) => (Outcome::Done, None),
+            (State::Made, Some(sqlstate)) => (Outcome::Done, Some(sqlstate)),
+            (State::Begun, Some(sqlstate)) if OPEN.contains(&sqlstate) => {
+                (Outcome::Unknown, Some(sqlstate))
+            }
+            (State::Begun, Some(sqlstate)) => (Outcome::Failed(sqlstate), None),
         };
-        // The change is made: its first line is there, and the client must know of the change.
-        if let Err(error) = audit.write(line).await {
-            tracing::error!(%error, "the outcome of a change is missing in the audit");
+        let line = attempted.later(outcome, error);
+        // The change may be made: its first line is there, and the client must know of the change.
+        match timeout(WITHIN, attempted.audit.write(line)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "the audit lacks the outcome of a change"),
+            Err(_) => tracing::error!("the audit lacks the outcome of a change: its disk hangs"),
         }
+        attempted.enter(State::Ended);
     }
 }
 
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let Some((audit, mut line)) = self.0.take() else { return };
-        line.at_unix_ms = audit.env.clock.unix_ms();
-        line.outcome = Outcome::Left;
-        let _full_or_ended = audit.requests.try_send(Request { line, done: None });
+impl Attempted {
+    /// Goes on to a later state; returns the one before.
+    fn enter(&self, next: State) -> State {
+        let mut state = lock(&self.state);
+        let before = *state;
+        let is_later = match (before, next) {
+            (State::Idle, State::Begun) | (State::Begun, State::Made) => true,
+            (_, State::Ended) => true,
+            _ => false,
+        };
+        if is_later {
+            *state = next;
+        }
+        before
     }
+
+    /// The line with an outcome; the first one has the statement.
+    fn later(&self, outcome: Outcome, error: Option<&'static str>) -> Line {
+        let at_unix_ms = self.audit.env.clock.unix_ms();
+        Line { at_unix_ms, outcome, error, statement: None, ..self.line.clone() }
+    }
+}
+
+impl Drop for Attempted {
+    fn drop(&mut self) {
+        let outcome = match *lock(&self.state) {
+            State::Idle | State::Ended => return,
+            State::Begun => Outcome::Left,
+            State::Made => Outcome::Done,
+        };
+        self.audit.send(self.later(outcome, None), Kind::Change);
+    }
+}
+
+fn unwritten(why: &str) -> Error {
+    Error::new(ErrorCode::Io, format!("the audit is not written: {why}"))
+        .with_hint("definitions and changes of users are refused until it can be written")
 }

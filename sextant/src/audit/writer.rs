@@ -12,17 +12,34 @@ use super::event::What;
 use super::file::AuditFile;
 use super::line::{Line, Outcome, Who};
 
-/// Failed log-ins that are written in a second.
-pub(super) const LOGINS_PER_S: u32 = 10;
+/// Refusals that are written in a second.
+pub(super) const REFUSALS_PER_S: u32 = 10;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Lines of one batch.
 const BATCH_MAX: usize = 256;
 
+/// The file of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// That of changes, and of the process.
+    Change,
+    /// That of refusals and failed log-ins.
+    Refusal,
+}
+
+impl Kind {
+    /// The file of a line that nobody waits for.
+    pub(super) fn of(what: What) -> Self {
+        if what == What::Login { Self::Refusal } else { Self::Change }
+    }
+}
+
 /// A line that waits.
 pub(super) struct Request {
     pub(super) line: Line,
+    pub(super) kind: Kind,
     /// Hears when the line is durable, or that it is not.
     pub(super) done: Option<oneshot::Sender<Result<()>>>,
 }
@@ -30,30 +47,31 @@ pub(super) struct Request {
 /// The writer.
 pub(super) struct Writer {
     env: Env,
-    file: AuditFile,
+    changes: AuditFile,
+    refusals: AuditFile,
     node: NodeId,
     waiting: async_channel::Receiver<Request>,
-    logins: Logins,
+    refused: Refused,
     /// True after a failure that was logged.
     is_failing: bool,
 }
 
-/// The failed log-ins of the present second.
+/// The refusals of the present second.
 #[derive(Default)]
-struct Logins {
+struct Refused {
     since: Option<Instant>,
     count: u32,
     left_out: u64,
 }
 
-impl Logins {
-    /// True if a line is written of a log-in that failed at a time.
+impl Refused {
+    /// True if a line is written of a refusal at a time.
     fn takes(&mut self, now: Instant) -> bool {
         if self.since.is_none_or(|since| now - since >= SECOND) {
             (self.since, self.count) = (Some(now), 0);
         }
         self.count += 1;
-        let takes = self.count <= LOGINS_PER_S;
+        let takes = self.count <= REFUSALS_PER_S;
         self.left_out += u64::from(!takes);
         takes
     }
@@ -68,18 +86,18 @@ impl Logins {
 impl Writer {
     pub(super) fn new(
         env: &Env,
-        file: AuditFile,
+        [changes, refusals]: [AuditFile; 2],
         node: NodeId,
         waiting: async_channel::Receiver<Request>,
     ) -> Self {
-        let (env, logins) = (env.clone(), Logins::default());
-        Self { env, file, node, waiting, logins, is_failing: false }
+        let (env, refused) = (env.clone(), Refused::default());
+        Self { env, changes, refusals, node, waiting, refused, is_failing: false }
     }
 
     /// Writes until nobody can ask any more.
     pub(super) async fn run(mut self) -> String {
         loop {
-            let first = match self.logins.left_out {
+            let first = match self.refused.left_out {
                 0 => self.waiting.recv().await,
                 _ => match tokio::time::timeout(SECOND, self.waiting.recv()).await {
                     Ok(first) => first,
@@ -102,32 +120,46 @@ impl Writer {
 
     async fn write(&mut self, batch: Vec<Request>) {
         let now = Instant::now();
-        let mut lines = self.summed(now).map(|line| line.to_json()).unwrap_or_default();
-        let mut waiting = Vec::new();
-        for Request { line, done } in batch {
-            if line.what != What::Login || self.logins.takes(now) {
-                lines += &line.to_json();
+        let (mut changes, mut waiting) = (String::new(), Vec::new());
+        let mut refusals = self.summed(now).map(|line| line.to_json()).unwrap_or_default();
+        for Request { line, kind, done } in batch {
+            match kind {
+                Kind::Change => changes += &line.to_json(),
+                Kind::Refusal if self.refused.takes(now) => refusals += &line.to_json(),
+                Kind::Refusal => {}
             }
             waiting.extend(done);
         }
-        if lines.is_empty() {
-            return;
+        // Nobody waits for a refusal, and a disk without room for it has none for changes either.
+        if let Err(error) = self.append(&self.refusals, refusals).await {
+            tracing::debug!(%error, "refusals are missing in the audit");
         }
-        let file = self.file.clone();
-        let written = self.env.blocking(move || file.append(&lines)).await;
-        self.tell(written.as_ref().err());
+        let is_written = !changes.is_empty();
+        let written = self.append(&self.changes, changes).await;
+        if is_written {
+            self.tell(written.as_ref().err());
+        }
         for done in waiting {
             let _is_gone = done.send(written.clone());
         }
     }
 
-    /// The line about log-ins that have none.
+    async fn append(&self, file: &AuditFile, lines: String) -> Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let file = file.clone();
+        self.env.blocking(move || file.append(&lines)).await
+    }
+
+    /// The line about refusals that have none.
     fn summed(&mut self, now: Instant) -> Option<Line> {
-        let count = self.logins.summed(now)?;
+        let count = self.refused.summed(now)?;
         let at_unix_ms = self.env.clock.unix_ms();
         let (what, outcome) = (What::Login, Outcome::LeftOut(count));
         let who = Who::default();
-        Some(Line { at_unix_ms, node: self.node, what, outcome, who, event: None, statement: None })
+        let (event, error, statement) = (None, None, None);
+        Some(Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement })
     }
 
     /// Logs the first failure, and the end of failures.

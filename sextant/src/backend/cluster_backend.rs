@@ -35,6 +35,7 @@ use super::kept::KeptTransactions;
 use super::shown::{shows, shows_change};
 use super::source_calls::SourceCalls;
 use super::transactions::{ClusterTransaction, find_commit, open_transactions};
+use crate::audit::Attempt;
 use crate::auth::known::KnownUsers;
 use crate::principal::Principal;
 use crate::sql::backend::{
@@ -63,6 +64,8 @@ pub struct ClusterBackend {
     users: Arc<KnownUsers>,
     /// The sender of the requests.
     principal: Principal,
+    /// The statement in the audit that the changes belong to.
+    attempt: Attempt,
 }
 
 impl ClusterBackend {
@@ -77,7 +80,8 @@ impl ClusterBackend {
         let (requests, principal) = (Arc::default(), Principal::Trusted);
         let calls = SourceCalls { router, directory, counters };
         let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
-        Self { calls, kept, env, client, requests, users: Arc::default(), principal }
+        let (users, attempt) = (Arc::default(), Attempt::default());
+        Self { calls, kept, env, client, requests, users, principal, attempt }
     }
 
     /// The same with the users that a task follows; without them there are none.
@@ -93,6 +97,11 @@ impl ClusterBackend {
     /// The same cluster for another principal.
     pub(super) fn with_principal(&self, principal: Principal) -> Self {
         Self { principal, ..self.clone() }
+    }
+
+    /// The same cluster for a statement in the audit.
+    pub(super) fn with_attempt(&self, attempt: &Attempt) -> Self {
+        Self { attempt: attempt.clone(), ..self.clone() }
     }
 
     /// The coordinator; its calls are made for the principal.
@@ -210,6 +219,7 @@ impl Backend for ClusterBackend {
         let coordinator = self.coordinator();
         tracing::debug!(principal = %self.principal, ?command, "running a command");
         let asked = CommandRequest { request, command: command.clone() };
+        self.attempt.begin().await?;
         let began = Instant::now();
         let outcome = coordinator.propose(asked).await?;
         self.calls.counters.commands.inc();
@@ -217,6 +227,7 @@ impl Backend for ClusterBackend {
         if let Outcome::Refused(error) = outcome {
             return Err(error);
         }
+        self.attempt.made();
         // The session that created something must find it with its next statement.
         let shown = self.calls.router.wait_catalog(|catalog| shows(catalog, &command));
         if timeout(CATALOG_BEHIND, shown).await.is_err() {
@@ -244,12 +255,20 @@ impl Backend for ClusterBackend {
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
-        self.coordinator().rebalance(request).await
+        if request.dry_run {
+            return self.coordinator().rebalance(request).await;
+        }
+        self.attempt.begin().await?;
+        let plan = self.coordinator().rebalance(request).await?;
+        self.attempt.made();
+        Ok(plan)
     }
 
     async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
         tracing::debug!(principal = %self.principal, ?change, "changing the coordinators");
+        self.attempt.begin().await?;
         let changed = self.coordinator().change_members(change.clone()).await?;
+        self.attempt.made();
         let shown = self.calls.router.wait_catalog(|catalog| shows_change(catalog, &change));
         if timeout(CATALOG_BEHIND, shown).await.is_err() {
             tracing::warn!("the router's catalog does not show a change of the coordinators");
@@ -299,6 +318,10 @@ impl Backend for ClusterBackend {
         self.calls.read_from(bucket, |source| async move { source.sample(bucket.id).await }).await
     }
 
+    fn audited(&self, attempt: &Attempt) -> Option<Arc<dyn Backend>> {
+        Some(Arc::new(self.with_attempt(attempt)))
+    }
+
     fn note_error(&self, sqlstate: &'static str) {
         self.calls.counters.failed(sqlstate);
     }
@@ -339,12 +362,17 @@ impl Backend for ClusterBackend {
         let (mut is_found, mut ended) = (false, Ok(()));
         for (source, status) in open_transactions(&self.calls).await {
             if status.transaction == transaction {
+                self.attempt.begin().await?;
                 // Owners of a producer's commit may wait for each other, so one that refuses keeps none of the others from it.
                 ended = ended.and(source.abort(status.bucket, transaction).await);
                 is_found = true;
             }
         }
-        ended.map(|()| is_found)
+        ended?;
+        if is_found {
+            self.attempt.made();
+        }
+        Ok(is_found)
     }
 
     async fn get_in(

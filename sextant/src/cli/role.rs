@@ -119,7 +119,7 @@ pub struct Args {
     /// Directory of the audit: changes of definitions, users, placement and nodes, and failed log-ins, as JSON lines. Each process needs its own
     #[arg(long, env = "SEXTANT_AUDIT_DIR", value_name = "DIR")]
     audit_dir: Option<PathBuf>,
-    /// Size limit of the audit, in MiB: two files, of which the older goes
+    /// Size limit of the audit, in MiB; the older lines go
     #[arg(long, env = "SEXTANT_AUDIT_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     audit_mb: Option<u64>,
     #[command(flatten)]

@@ -39,10 +39,12 @@ impl AdminService {
                 .with_hint("use the SQL port, or the Ingest and Query services"));
         };
         let audit = self.callers.doors.audit();
-        let entry = audit.begin(principal, Door::Grpc, (*kind, text)).await?;
+        let attempt = audit.attempt(principal, Door::Grpc, (*kind, text));
+        let audited = backend.audited(&attempt);
+        let backend = audited.as_deref().unwrap_or(backend);
         let ran = change(backend, &self.callers.env, &only.statement).await;
         let failure = ran.as_ref().err().map(|error| error.code);
-        entry.end(failure).await;
+        attempt.end(failure).await;
         ran
     }
 }

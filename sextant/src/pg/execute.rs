@@ -22,6 +22,7 @@ use crate::rows::value::Datum;
 use crate::sql::Parsed;
 use crate::sql::admin;
 use crate::sql::ast::{Select, Show, Statement, TransactionModes};
+use crate::sql::backend::Backend;
 use crate::sql::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
@@ -66,23 +67,6 @@ impl SessionState {
     ) -> Result<StatementOutcome> {
         let statement = &parsed.statement;
         self.check_writes(statement)?;
-        let Some((kind, text)) = &parsed.audited else {
-            return self.run_checked(statement, values, kept).await;
-        };
-        let audit = self.login.doors.audit().clone();
-        let entry = audit.begin(&self.login.principal, Door::Sql, (*kind, text)).await?;
-        let ran = self.run_checked(statement, values, kept).await;
-        let failure = ran.as_ref().err().map(|error| error.code);
-        entry.end(failure).await;
-        ran
-    }
-
-    async fn run_checked(
-        &mut self,
-        statement: &Statement,
-        values: &[Value],
-        kept: &Kept,
-    ) -> Result<StatementOutcome> {
         let rows = StatementOutcome::Rows;
         let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));
         match statement {
@@ -112,20 +96,9 @@ impl SessionState {
             }
             Statement::Insert(insert) => done(&self.insert(insert, values).await?),
             Statement::Delete { bucket, ids } => done(&self.delete(bucket, ids, values).await?),
-            Statement::Admin(statement) => {
-                done(&admin::run(&*self.backend, statement, &self.remarks).await?)
-            }
-            Statement::User(statement) => {
-                match users::run(&*self.backend, &self.env, statement).await? {
-                    Ran::Tag(tag) => done(tag),
-                    Ran::Token(tag, token) => {
-                        let row = vec![Datum::text(token.0)];
-                        let table = Rows::table(show::token_columns(), vec![row]);
-                        Ok(rows(table.with_fixed_tag(tag)))
-                    }
-                }
-            }
-            Statement::CreateBucket(_)
+            Statement::Admin(_)
+            | Statement::User(_)
+            | Statement::CreateBucket(_)
             | Statement::CreateDataSet(_)
             | Statement::LoadVersion { .. }
             | Statement::DropBucket { .. }
@@ -134,10 +107,7 @@ impl SessionState {
             | Statement::DropIndex { .. }
             | Statement::CancelBuild(_)
             | Statement::AlterIndex { .. }
-            | Statement::RenameIndex { .. } => {
-                let tag = ddl::run(&*self.backend, statement, &self.remarks).await?;
-                done(tag.unwrap_or_default())
-            }
+            | Statement::RenameIndex { .. } => self.audited(parsed).await,
             Statement::Set { .. }
             | Statement::SetTransaction(_)
             | Statement::SetCharacteristics(_)
@@ -151,6 +121,49 @@ impl SessionState {
             | Statement::Savepoint(_)
             | Statement::RollbackTo(_)
             | Statement::Release(_) => done(self.transact(statement).await?),
+        }
+    }
+
+    /// Runs a statement that changes definitions, users, placement or nodes, with its lines in the audit.
+    async fn audited(&self, parsed: &Parsed) -> Result<StatementOutcome> {
+        let (kind, text) = parsed
+            .audited
+            .as_ref()
+            .ok_or_else(|| Error::internal("a change has no text for the audit"))?;
+        let audit = self.login.doors.audit();
+        let attempt = audit.attempt(&self.login.principal, Door::Sql, (*kind, text));
+        let backend = self.backend.audited(&attempt);
+        let ran = self.change(backend.as_ref().unwrap_or(&self.backend), &parsed.statement).await;
+        let failure = ran.as_ref().err().map(|error| error.code);
+        attempt.end(failure).await;
+        ran
+    }
+
+    async fn change(
+        &self,
+        backend: &Arc<dyn Backend>,
+        statement: &Statement,
+    ) -> Result<StatementOutcome> {
+        let done = |tag: &str| StatementOutcome::Tag(tag.to_owned());
+        match statement {
+            Statement::Admin(statement) => {
+                let tag = admin::run(&**backend, statement, &self.remarks).await?;
+                Ok(StatementOutcome::Tag(tag))
+            }
+            Statement::User(statement) => {
+                match users::run(&**backend, &self.env, statement).await? {
+                    Ran::Tag(tag) => Ok(done(tag)),
+                    Ran::Token(tag, token) => {
+                        let row = vec![Datum::text(token.0)];
+                        let table = Rows::table(show::token_columns(), vec![row]);
+                        Ok(StatementOutcome::Rows(table.with_fixed_tag(tag)))
+                    }
+                }
+            }
+            other => {
+                let tag = ddl::run(&**backend, other, &self.remarks).await?;
+                Ok(done(tag.unwrap_or_default()))
+            }
         }
     }
 

@@ -88,7 +88,10 @@ pub fn text<'a>(kind: What, tokens: impl Iterator<Item = &'a Token>) -> String {
             text.push(' ');
         }
         match has_literals || is_plain(token) {
-            true => text += &token.to_string(),
+            // A name in quotes may have any characters; JSON makes six of a control character.
+            true => {
+                text.extend(token.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }))
+            }
             false => text.push('…'),
         }
         if text.len() > TEXT_BYTES_MAX {

@@ -24,6 +24,7 @@ use proto::{Error, ErrorCode, Result};
 use router::{Knowledge, ScanBatch};
 
 use super::plan::Relation;
+use crate::audit::Attempt;
 use crate::principal::Principal;
 
 /// Makes the backends of sessions and requests.
@@ -77,6 +78,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Changes the users, or what they may do. It returns after the outcome is committed and this process knows of it. A refusal is an
     /// error.
     async fn change_users(&self, command: UserCommand) -> Result<Outcome>;
+
+    /// The same backend for one statement that is in the audit: its line is written before the first change is sent. `None` if the backend
+    /// knows no audit.
+    fn audited(&self, _attempt: &Attempt) -> Option<Arc<dyn Backend>> {
+        None
+    }
 
     /// Counts an error that a client gets.
     fn note_error(&self, _sqlstate: &'static str) {}

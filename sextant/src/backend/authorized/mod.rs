@@ -29,7 +29,7 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId,
-    TransactionId,
+    TransactionId, UserId,
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
@@ -48,6 +48,7 @@ use self::rights::{READ_OR_WRITE, Rights};
 use self::view::Views;
 use self::wrapped::{AuthorizedBatches, AuthorizedPin, AuthorizedTransaction};
 use super::cluster_backend::{ClusterBackend, absent};
+use crate::audit::Attempt;
 use crate::auth::known::KnownUsers;
 use crate::flow::{ClientLimits, Definitions, Flow};
 use crate::principal::{Principal, Proof};
@@ -101,6 +102,8 @@ enum Met {
     All,
     /// It may be sent for this bucket: for no other one that has its name by then.
     On(BucketId),
+    /// It may be sent for this user, who is the sender: for no other one that has its name by then.
+    Of(UserId),
 }
 
 impl Met {
@@ -111,6 +114,7 @@ impl Met {
             Self::On(bucket) if command.names_bucket().is_some() => {
                 Some(Command::On { bucket, command: Box::new(command) })
             }
+            Self::Of(user) => Some(Command::Of { user, command: Box::new(command) }),
             Self::All | Self::On(_) => Some(command),
         }
     }
@@ -155,12 +159,12 @@ impl Authorized {
             }
             Need::All(privilege) => return rights.on_all(privilege).map(|()| Met::All),
             Need::Oneself(name) if name == rights.who.name => {
-                return rights.view().map(|_| Met::All);
+                return rights.view().map(|_| Met::Of(rights.who.id));
             }
             Need::OwnPassword(name)
                 if name == rights.who.name && matches!(rights.who.by, Proof::Password(_)) =>
             {
-                return rights.view().map(|_| Met::All);
+                return rights.view().map(|_| Met::Of(rights.who.id));
             }
             Need::Oneself(_) | Need::OwnPassword(_) => {
                 return rights.on_all(Privilege::Admin).map(|()| Met::All);
@@ -284,6 +288,8 @@ impl Backend for Authorized {
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
+        // What is checked counts when the command is sent, and not before a wait.
+        let _place = self.definitions.take(self.rights.who.id).await?;
         let met = self.meets(of_command(&command)).await?;
         if self.rights.on_all(Privilege::Admin).is_err() {
             coordinator::check_reserve(&self.cluster.catalog(), &command)?;
@@ -291,7 +297,6 @@ impl Backend for Authorized {
         let Some(command) = met.meant(self.with_own_end(command)?) else {
             return Ok(Outcome::Done);
         };
-        let _place = self.definitions.take(self.rights.who.id).await?;
         self.cluster.command(command).await.map_err(|error| self.without_names(error))
     }
 
@@ -304,11 +309,11 @@ impl Backend for Authorized {
         let command = Command::Users(Box::new(command));
         let need = of_command(&command);
         let is_own = matches!(&need, Need::OwnPassword(name) if *name == self.rights.who.name);
+        let _place = self.definitions.take(self.rights.who.id).await?;
         let met = self.meets(need).await?;
         let Some(command) = met.meant(self.with_own_end(command)?) else {
             return Ok(Outcome::Done);
         };
-        let _place = self.definitions.take(self.rights.who.id).await?;
         let changed = self.cluster.run_users(command).await?;
         if let Outcome::User { cas, .. } = changed
             && is_own
@@ -317,6 +322,11 @@ impl Backend for Authorized {
             self.rights.who.own_change.store(cas, Ordering::Relaxed);
         }
         Ok(changed)
+    }
+
+    fn audited(&self, attempt: &Attempt) -> Option<Arc<dyn Backend>> {
+        let (cluster, rights) = (self.cluster.with_attempt(attempt), self.rights.clone());
+        Some(Arc::new(Self { cluster, rights, definitions: self.definitions.clone() }))
     }
 
     fn note_error(&self, sqlstate: &'static str) {
@@ -342,11 +352,16 @@ impl Backend for Authorized {
             }
             None => Need::All(Privilege::Rebalance),
         };
+        let _place = match request.dry_run {
+            true => None,
+            false => Some(self.definitions.take(self.rights.who.id).await?),
+        };
         self.meets(need).await?;
         self.cluster.rebalance(request).await
     }
 
     async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
+        let _place = self.definitions.take(self.rights.who.id).await?;
         self.rights.on_all(Privilege::Admin)?;
         self.cluster.change_coordinators(change).await
     }

@@ -104,7 +104,8 @@ pub(super) fn of_command(command: &Command) -> Need {
         | Command::DropVersion { .. }
         | Command::GrowIndex { .. }
         | Command::SplitSlice { .. }
-        | Command::On { .. } => Need::Never,
+        | Command::On { .. }
+        | Command::Of { .. } => Need::Never,
     }
 }
 
