@@ -64,6 +64,17 @@ pub struct StatementPlace {
     places: UserPlaces,
     user: Option<UserId>,
 }
+    ends: bool,
+}
+
+/// The part of some places that is for administrators.
+pub fn reserved(places: usize) -> usize {
+    places / 8
+}
+
+/// True if a user may use what is reserved for administrators.
+pub fn is_administrator(user: &User) -> bool {
+    user.grants.all.allow(Privilege::Admin)
 
 impl UserPlaces {
     /// Places within these limits.
@@ -105,7 +116,7 @@ impl UserPlaces {
             table.by_user.entry(user.id).or_default().statements += 1;
         }
         table.statements += 1;
-        Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id) })
+        Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id), ends })
     }
 
     /// The statements that run.
@@ -146,6 +157,13 @@ impl Drop for StatementPlace {
             table.give_back(user, Counts { sessions: 0, statements: 1 });
         }
     }
+impl StatementPlace {
+    /// True if it was taken without a look at the limits, for the end of a transaction.
+    pub fn is_exempt(&self) -> bool {
+        self.ends
+    }
+}
+
 }
 
 #[cfg(test)]
@@ -213,3 +231,20 @@ mod tests {
         assert_eq!((table.statements, table.by_user.len()), (0, 0));
     }
 }
+
+    #[test]
+    fn the_last_eighth_of_all_statements_is_for_administrators() {
+        let limits = ClientLimits { statements_max: 16, ..ClientLimits::default() };
+        let places = UserPlaces::new(limits, Refusals::default());
+        let (ada, mut root) = (user(1, None, None), user(2, None, None));
+        root.grants.all = [Privilege::Admin].into_iter().collect();
+        let all: Vec<_> =
+            (0..14).map(|_| places.statement(Some(&ada), false).expect("a place")).collect();
+        let refused = places.statement(Some(&ada), false).err().expect("a refusal");
+        assert!(refused.message.contains("administrators"), "{refused}");
+        let end = places.statement(Some(&ada), true).expect("the end of a transaction");
+        assert!(end.is_exempt());
+        let root = places.statement(Some(&root), false).expect("a place of an administrator");
+        assert!(hint(places.statement(None, false)).contains("statements_max"));
+        drop((all, end, root));
+    }

@@ -19,7 +19,7 @@ use super::known_settings::REPORTED;
 use super::portal::{Portal, Prepared};
 use super::settings::Settings;
 use super::startup::Parameters;
-use super::state::{Login, SessionState, changes_at_once};
+use super::state::{Login, SessionState, changes_at_once, ends_transaction};
 use super::transaction::Transaction;
 use crate::flow::{Room, StatementPlace};
 use crate::sql::Parsed;
@@ -148,6 +148,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Takes a place for a statement, unless this message has one. It is given back at the end of the message's answer.
     pub(super) fn take_place(&mut self, statement: &Statement) -> WireResult<()> {
+        // The place of the end of a transaction was taken without a limit.
+        self.place.take_if(|place| place.is_exempt() && !ends_transaction(statement));
         if self.place.is_none() {
             self.place = Some(self.state.login.statement(statement)?);
         }

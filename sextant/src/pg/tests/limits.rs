@@ -123,6 +123,8 @@ async fn a_user_runs_no_more_statements_at_once_than_it_may() {
                 again.simple_query("ROLLBACK").await.expect("the end of a transaction");
                 let other = bob.simple_query("SELECT 3").await;
                 assert_eq!(other.is_ok(), bob_runs, "{setting}");
+                let behind = again.simple_query("ROLLBACK; SELECT 2").await;
+                assert_eq!(refusal(behind, setting), "53300", "the place of an end is for ends");
                 pending::<()>().await;
             } => Ok(()),
         };
