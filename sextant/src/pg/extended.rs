@@ -76,6 +76,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let description = match &statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
+                self.take_place(&parsed.statement)?;
                 self.describe_statement(parsed, &parse.query, &kept).await?
             }
             None => Description::default(),
@@ -186,6 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let columns = match &prepared.statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
+                self.take_place(&parsed.statement)?;
                 self.describe_statement(parsed, "", &prepared.kept).await?.columns
             }
             None => None,

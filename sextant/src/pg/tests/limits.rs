@@ -121,6 +121,7 @@ async fn a_user_runs_no_more_statements_at_once_than_it_may() {
                 let second = again.simple_query("SELECT 2").await;
                 assert_eq!(refusal(second, setting), "53300");
                 again.simple_query("ROLLBACK").await.expect("the end of a transaction");
+                assert_eq!(refusal(again.prepare("SELECT 2").await, setting), "53300");
                 let other = bob.simple_query("SELECT 3").await;
                 assert_eq!(other.is_ok(), bob_runs, "{setting}");
                 let behind = again.simple_query("ROLLBACK; SELECT 2").await;
