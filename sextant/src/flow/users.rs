@@ -1,14 +1,15 @@
 //! Sessions and statements of single users, so that one of them does not take the places of all.
 //!
 //! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request from its beginning to the end of its
-//! answer. A statement that ends a transaction is counted, and never refused: it gives back what others may wait for.
+//! answer. A statement that ends a transaction is counted, and never refused: it gives back what others may wait for. An eighth of the
+//! places of all statements is for administrators, so that one can always look and stop others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
 use proto::model::ids::UserId;
-use proto::model::users::User;
+use proto::model::users::{Privilege, User};
 use proto::{Error, ErrorCode, Result};
 
 use super::limits::ClientLimits;
@@ -63,7 +64,6 @@ pub struct SessionPlace {
 pub struct StatementPlace {
     places: UserPlaces,
     user: Option<UserId>,
-}
     ends: bool,
 }
 
@@ -75,6 +75,7 @@ pub fn reserved(places: usize) -> usize {
 /// True if a user may use what is reserved for administrators.
 pub fn is_administrator(user: &User) -> bool {
     user.grants.all.allow(Privilege::Admin)
+}
 
 impl UserPlaces {
     /// Places within these limits.
@@ -100,8 +101,15 @@ impl UserPlaces {
     pub fn statement(&self, user: Option<&User>, ends: bool) -> Result<StatementPlace> {
         let limits = &self.0.limits;
         let mut table = lock(&self.0.table);
-        if table.statements >= limits.statements_max && !ends {
-            let what = format!("{} statements run at this router", table.statements);
+        let open = match user.is_none_or(is_administrator) {
+            true => limits.statements_max,
+            false => limits.statements_max - reserved(limits.statements_max as usize) as u32,
+        };
+        if table.statements >= open && !ends {
+            let mut what = format!("{} statements run at this router", table.statements);
+            if table.statements < limits.statements_max {
+                what += ", and its other places are for administrators";
+            }
             return Err(self.0.refusals.refuse(Limit::Statements, ErrorCode::TooBusy, what));
         }
         if let Some(user) = user {
@@ -149,6 +157,13 @@ impl Drop for SessionPlace {
     }
 }
 
+impl StatementPlace {
+    /// True if it was taken without a look at the limits, for the end of a transaction.
+    pub fn is_exempt(&self) -> bool {
+        self.ends
+    }
+}
+
 impl Drop for StatementPlace {
     fn drop(&mut self) {
         let mut table = lock(&self.places.0.table);
@@ -157,13 +172,6 @@ impl Drop for StatementPlace {
             table.give_back(user, Counts { sessions: 0, statements: 1 });
         }
     }
-impl StatementPlace {
-    /// True if it was taken without a look at the limits, for the end of a transaction.
-    pub fn is_exempt(&self) -> bool {
-        self.ends
-    }
-}
-
 }
 
 #[cfg(test)]
@@ -230,7 +238,6 @@ mod tests {
         let table = lock(&places.0.table);
         assert_eq!((table.statements, table.by_user.len()), (0, 0));
     }
-}
 
     #[test]
     fn the_last_eighth_of_all_statements_is_for_administrators() {
@@ -248,3 +255,4 @@ mod tests {
         assert!(hint(places.statement(None, false)).contains("statements_max"));
         drop((all, end, root));
     }
+}

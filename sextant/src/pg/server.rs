@@ -17,6 +17,7 @@ use super::error::{WireError, WireResult};
 use super::interrupt::Sessions;
 use super::login::log_in;
 use super::session::Session;
+use super::session_places::SessionPlaces;
 use super::starting::{Starting, StartingPlaces};
 use super::startup::{self, Encryption, Parameters, Start};
 use super::state::Login;
@@ -38,7 +39,7 @@ const WRONG_CANCELS_MAX: u32 = 100;
 /// Settings of the SQL port.
 #[derive(Clone, Debug)]
 pub struct PgConfig {
-    /// Maximum of concurrent sessions; further ones are refused.
+    /// Maximum of concurrent sessions; further ones are refused. The last eighth is for administrators.
     pub sessions_max: usize,
     /// Maximum of connections that have not logged in; further ones are refused, or take the place of a silent
     /// one. They take no session's place.
@@ -62,7 +63,7 @@ pub struct PgServer {
     env: Env,
     config: PgConfig,
     sessions: Sessions,
-    places: Arc<Semaphore>,
+    places: SessionPlaces,
     starting: StartingPlaces,
     /// Clients that are told at once why their address has no place.
     refusals: Arc<Semaphore>,
@@ -73,7 +74,7 @@ pub struct PgServer {
 impl PgServer {
     /// A server over a cluster.
     pub fn new(backends: Arc<dyn Backends>, doors: Arc<Doors>, env: Env, config: PgConfig) -> Self {
-        let places = Arc::new(Semaphore::new(config.sessions_max));
+        let places = SessionPlaces::new(config.sessions_max);
         let starting = StartingPlaces::new(config.starting_max);
         let sessions = Sessions::default();
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
@@ -238,7 +239,8 @@ impl PgServer {
         let refusal = match started {
             Ok(Started::Ended | Started::Encrypt) => return conn.close().await,
             Ok(Started::Session(parameters, principal)) => {
-                match (self.places.try_acquire(), self.doors.session(&principal)) {
+                let is_administrator = self.doors.is_administrator(&principal);
+                match (self.places.take(is_administrator), self.doors.session(&principal)) {
                     (Ok(_place), Ok(_own)) => {
                         let (registration, interrupt) = self.sessions.register(&*self.env.random);
                         let backend = self.backends.for_principal(principal.clone());
@@ -248,14 +250,7 @@ impl PgServer {
                             Session::new(conn, seams, (backend, login), parameters, registration);
                         return session.run().await;
                     }
-                    (Err(_), _) => WireError::from(
-                        Error::new(
-                            ErrorCode::TooBusy,
-                            format!("{} sessions are open", self.config.sessions_max),
-                        )
-                        .with_hint("close some sessions, or try again later"),
-                    ),
-                    (_, Err(error)) => error.into(),
+                    (Err(error), _) | (_, Err(error)) => error.into(),
                 }
             }
             Err(error) => error,
