@@ -201,6 +201,12 @@ impl PeerInfo {
         Self { address: end, local: end, ..Self::default() }
     }
 
+    /// A connection with these calls.
+    #[cfg(test)]
+    pub fn with_calls(calls: &Arc<Calls>) -> Self {
+        Self { calls: Some(Arc::clone(calls)), ..Self::loopback() }
+    }
+
     /// Notes that a call of the connection was let in.
     pub fn call(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin)
