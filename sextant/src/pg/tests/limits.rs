@@ -222,6 +222,51 @@ async fn a_client_that_takes_no_rows_is_disconnected() {
 }
 
 #[tokio::test]
+#[tokio::test]
+async fn a_full_address_may_still_cancel_a_statement() {
+    let limits = ClientLimits { address_connections_max: Some(1), ..ClientLimits::default() };
+    let limited = Limited::new(limits);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host("127.0.0.1").port(listener.local_addr().unwrap().port()).user("me").dbname("db");
+    let (server, env) = (limited.cluster.server.clone(), limited.cluster.env.clone());
+    let _serving = env.spawn_request("sql", async move { drop(server.serve(listener).await) });
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    let _task = env.spawn_request("client", async move { drop(connection.await) });
+    let refused = config.connect(NoTls).await;
+    assert_eq!(refusal(refused, "address_connections_max"), "53300");
+    client.batch_execute("CREATE BUCKET b WITH (vbuckets = 4)").await.unwrap();
+    client.batch_execute("CREATE INDEX stuck ON b (n)").await.unwrap();
+    let cancel = client.cancel_token();
+    let cancels = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let _the_server_hangs_up = cancel.cancel_query(NoTls).await;
+    };
+    let runs =
+        tokio::time::timeout(Duration::from_secs(20), client.simple_query("SELECT n FROM stuck"));
+    let (stopped, ()) = tokio::join!(runs, cancels);
+    assert_eq!(state(&stopped.expect("it is cancelled").unwrap_err()), "57014");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skipped_message_keeps_no_memory() {
+    let limited = Limited::new(ClientLimits::default());
+    let all = limited.flow.session_memory.free_bytes();
+    let mut socket = limited.cluster.dial();
+    let start = b"\0\x03\0\0user\0ada\0\0";
+    socket.write_u32(start.len() as u32 + 4).await.unwrap();
+    socket.write_all(start).await.unwrap();
+    // An error, and a message up to the Sync, which does not come.
+    for text in ["SELEC".to_owned(), "x".repeat(100 << 10)] {
+        let body = format!("\0{text}\0\0\0");
+        socket.write_u8(b'P').await.unwrap();
+        socket.write_u32(body.len() as u32 + 4).await.unwrap();
+        socket.write_all(body.as_bytes()).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(limited.flow.session_memory.free_bytes(), all);
+}
+
 async fn a_large_message_has_memory_until_the_next_one_is_read() {
     let limits = ClientLimits { session_memory_bytes: 1 << 20, ..ClientLimits::default() };
     let flow = Flow::new(limits);
