@@ -5,6 +5,7 @@ use std::future::pending;
 use proto::model::ids::UserId;
 use proto::model::users::{Grants, User, Users};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use super::super::conn::{Conn, Input};
 use super::*;
@@ -120,12 +121,12 @@ async fn a_user_runs_no_more_statements_at_once_than_it_may() {
                 }
                 let second = again.simple_query("SELECT 2").await;
                 assert_eq!(refusal(second, setting), "53300");
-                again.simple_query("ROLLBACK").await.expect("the end of a transaction");
                 assert_eq!(refusal(again.prepare("SELECT 2").await, setting), "53300");
-                let other = bob.simple_query("SELECT 3").await;
-                assert_eq!(other.is_ok(), bob_runs, "{setting}");
+                again.simple_query("ROLLBACK").await.expect("the end of a transaction");
                 let behind = again.simple_query("ROLLBACK; SELECT 2").await;
                 assert_eq!(refusal(behind, setting), "53300", "the place of an end is for ends");
+                let other = bob.simple_query("SELECT 3").await;
+                assert_eq!(other.is_ok(), bob_runs, "{setting}");
                 pending::<()>().await;
             } => Ok(()),
         };
@@ -222,7 +223,6 @@ async fn a_client_that_takes_no_rows_is_disconnected() {
 }
 
 #[tokio::test]
-#[tokio::test]
 async fn a_full_address_may_still_cancel_a_statement() {
     let limits = ClientLimits { address_connections_max: Some(1), ..ClientLimits::default() };
     let limited = Limited::new(limits);
@@ -267,6 +267,7 @@ async fn a_skipped_message_keeps_no_memory() {
     assert_eq!(limited.flow.session_memory.free_bytes(), all);
 }
 
+#[tokio::test]
 async fn a_large_message_has_memory_until_the_next_one_is_read() {
     let limits = ClientLimits { session_memory_bytes: 1 << 20, ..ClientLimits::default() };
     let flow = Flow::new(limits);
