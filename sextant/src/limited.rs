@@ -201,6 +201,12 @@ impl PeerInfo {
         Self { address: end, local: end, ..Self::default() }
     }
 
+    /// A connection with these calls.
+    #[cfg(test)]
+    pub fn with_calls(calls: &Arc<Calls>) -> Self {
+        Self { calls: Some(Arc::clone(calls)), ..Self::loopback() }
+    }
+
     /// Notes that a call of the connection was let in.
     pub fn call(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin)
@@ -409,7 +415,9 @@ impl AsyncRead for Limited {
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
         };
-        if let Some(quiet) = &mut self.quiet
+        // What has come may begin a call, and a read that has filled the buffer must not fail.
+        if read.is_pending()
+            && let Some(quiet) = &mut self.quiet
             && quiet.is_over(context)
         {
             let what = "the connection has no calls";

@@ -104,6 +104,19 @@ async fn a_connection_without_calls_ends() {
 }
 
 #[tokio::test]
+async fn what_has_come_is_read_before_a_connection_without_calls_ends() {
+    let idle = Some(Duration::from_millis(50));
+    let limits = ClientLimits { grpc_idle: idle, ..ClientLimits::default() };
+    let (mut served, mut client) = connection(limits).await;
+    client.write_all(&[1; Opening::BYTES]).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut bytes = [0; Opening::BYTES];
+    served.read_exact(&mut bytes).await.expect("what has come");
+    let ended = timeout(Duration::from_secs(20), served.read(&mut bytes)).await.expect("an end");
+    assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+}
+
+#[tokio::test]
 async fn a_connection_beyond_the_limit_is_refused_in_the_words_of_its_protocol() {
     let http = heard_beyond(Speech::Http).await;
     assert!(

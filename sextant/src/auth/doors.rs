@@ -19,7 +19,7 @@ use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
 use crate::audit::{Audit, Door};
-use crate::flow::{ClientLimits, Flow, Limit, SessionPlace, StatementPlace};
+use crate::flow::{ClientLimits, Flow, Limit, SessionPlace, StatementPlace, is_administrator};
 use crate::principal::{Principal, Proof};
 use crate::tls::{Identity, TlsSettings};
 
@@ -112,6 +112,14 @@ impl Doors {
     /// Takes a place for a statement of a principal. `ends` is true if it ends a transaction.
     pub fn statement(&self, principal: &Principal, ends: bool) -> Result<StatementPlace> {
         self.flow.users.statement(self.user(principal).as_deref(), ends)
+    }
+
+    /// True if a principal may use what is reserved for administrators, as any client that is trusted may.
+    pub fn is_administrator(&self, principal: &Principal) -> bool {
+        match principal {
+            Principal::Trusted => true,
+            Principal::User(_) => self.user(principal).is_some_and(|user| is_administrator(&user)),
+        }
     }
 
     /// The audit of the process.

@@ -43,6 +43,12 @@ impl Calls {
         OpenCall(Arc::clone(self))
     }
 
+    /// The open calls.
+    #[cfg(test)]
+    pub fn open(&self) -> u32 {
+        lock(&self.0).open
+    }
+
     /// The time at which the connection ends unless a call begins; `None` while a call is open.
     fn ends_at(&self, idle: Duration) -> Option<Instant> {
         let counts = lock(&self.0);

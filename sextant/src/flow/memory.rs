@@ -49,6 +49,11 @@ impl RoomBudget {
         self.refusals.refuse(self.limit, ErrorCode::OutOfRoom, what)
     }
 
+    /// All bytes.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// The free bytes.
     pub fn free_bytes(&self) -> usize {
         self.budget.free_bytes()

@@ -1,14 +1,15 @@
 //! Sessions and statements of single users, so that one of them does not take the places of all.
 //!
 //! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request from its beginning to the end of its
-//! answer. A statement that ends a transaction is counted, and never refused: it gives back what others may wait for.
+//! answer. A statement that ends a transaction is counted, and never refused: it gives back what others may wait for. An eighth of the
+//! places of all statements is for administrators, so that one can always look and stop others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
 use proto::model::ids::UserId;
-use proto::model::users::User;
+use proto::model::users::{Privilege, User};
 use proto::{Error, ErrorCode, Result};
 
 use super::limits::ClientLimits;
@@ -63,6 +64,17 @@ pub struct SessionPlace {
 pub struct StatementPlace {
     places: UserPlaces,
     user: Option<UserId>,
+    ends: bool,
+}
+
+/// The part of some places that is for administrators.
+pub fn reserved(places: usize) -> usize {
+    places / 8
+}
+
+/// True if a user may use what is reserved for administrators.
+pub fn is_administrator(user: &User) -> bool {
+    user.grants.all.allow(Privilege::Admin)
 }
 
 impl UserPlaces {
@@ -89,8 +101,15 @@ impl UserPlaces {
     pub fn statement(&self, user: Option<&User>, ends: bool) -> Result<StatementPlace> {
         let limits = &self.0.limits;
         let mut table = lock(&self.0.table);
-        if table.statements >= limits.statements_max && !ends {
-            let what = format!("{} statements run at this router", table.statements);
+        let open = match user.is_none_or(is_administrator) {
+            true => limits.statements_max,
+            false => limits.statements_max - reserved(limits.statements_max as usize) as u32,
+        };
+        if table.statements >= open && !ends {
+            let mut what = format!("{} statements run at this router", table.statements);
+            if table.statements < limits.statements_max {
+                what += ", and its other places are for administrators";
+            }
             return Err(self.0.refusals.refuse(Limit::Statements, ErrorCode::TooBusy, what));
         }
         if let Some(user) = user {
@@ -105,7 +124,7 @@ impl UserPlaces {
             table.by_user.entry(user.id).or_default().statements += 1;
         }
         table.statements += 1;
-        Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id) })
+        Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id), ends })
     }
 
     /// The statements that run.
@@ -135,6 +154,13 @@ impl Drop for SessionPlace {
     fn drop(&mut self) {
         let place = Counts { sessions: 1, statements: 0 };
         lock(&self.places.0.table).give_back(self.user, place);
+    }
+}
+
+impl StatementPlace {
+    /// True if it was taken without a look at the limits, for the end of a transaction.
+    pub fn is_exempt(&self) -> bool {
+        self.ends
     }
 }
 
@@ -211,5 +237,22 @@ mod tests {
         drop((first, second, third, fourth));
         let table = lock(&places.0.table);
         assert_eq!((table.statements, table.by_user.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_last_eighth_of_all_statements_is_for_administrators() {
+        let limits = ClientLimits { statements_max: 16, ..ClientLimits::default() };
+        let places = UserPlaces::new(limits, Refusals::default());
+        let (ada, mut root) = (user(1, None, None), user(2, None, None));
+        root.grants.all = [Privilege::Admin].into_iter().collect();
+        let all: Vec<_> =
+            (0..14).map(|_| places.statement(Some(&ada), false).expect("a place")).collect();
+        let refused = places.statement(Some(&ada), false).err().expect("a refusal");
+        assert!(refused.message.contains("administrators"), "{refused}");
+        let end = places.statement(Some(&ada), true).expect("the end of a transaction");
+        assert!(end.is_exempt());
+        let root = places.statement(Some(&root), false).expect("a place of an administrator");
+        assert!(hint(places.statement(None, false)).contains("statements_max"));
+        drop((all, end, root));
     }
 }

@@ -15,8 +15,8 @@ use crate::audit::Door;
 use crate::principal::Principal;
 use crate::sql::ast::{Statement, UserStatement};
 use crate::sql::backend::Backend;
-use crate::sql::parse::parse;
 use crate::sql::remarks::Remarks;
+use crate::sql::texts::parse_call;
 use crate::sql::users::{self, Ran};
 use crate::sql::{admin, ddl};
 use crate::status::catalog_status;
@@ -28,7 +28,8 @@ pub(super) struct AdminService {
 
 impl AdminService {
     async fn run(&self, backend: &dyn Backend, principal: &Principal, sql: &str) -> Result<String> {
-        let parsed = parse(sql).map_err(|error| error.error)?;
+        let memory = &self.callers.doors.flow().session_memory;
+        let (parsed, _room) = parse_call(sql, memory, &self.callers.env).await?;
         let [only] = &parsed[..] else {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));

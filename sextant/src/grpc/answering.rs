@@ -12,6 +12,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
 use super::caller::Callers;
+use super::door::held;
 use super::status::{counted, status};
 use crate::sql::backend::Backend;
 
@@ -46,6 +47,7 @@ where
 {
     let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
     let (env, backend) = (callers.env.clone(), callers.of(&request)?);
+    let held = held(&request);
     let deadline = timeout(request.metadata()).map(|timeout| Instant::now() + timeout);
     let mut requests = request.into_inner();
     let answering = async move {
@@ -53,9 +55,9 @@ where
             let Ok(request) = until(deadline, requests.next()).await else {
                 // The reader may be gone.
                 let _ = replies.send(Err(status(nothing_begun()))).await;
-                return;
+                break;
             };
-            let Some(request) = request else { return };
+            let Some(request) = request else { break };
             let answer = match request {
                 Ok(request) => {
                     let until_known = deadline.map(|deadline| deadline + OUTCOME_WAIT);
@@ -67,9 +69,12 @@ where
             };
             let failed = answer.is_err();
             if replies.send(answer).await.is_err() || failed {
-                return;
+                break;
             }
         }
+        // Order matters: the client may send its next call when the replies have ended.
+        drop(held);
+        drop(replies);
     };
     // The task ends with the stream of requests, or when the client no longer reads.
     env.spawn_request("ingest", answering).detach();

@@ -2,7 +2,8 @@
 //!
 //! A message has five bytes of head, with its length, and is decoded once it is there as a whole. Before the body of a large one is taken from
 //! its connection, it gets room for all of it, which it keeps until the call ends or its next message begins. So the call of a
-//! single message keeps its room while it is carried out, and a stream while it handles the message.
+//! single message keeps its room while it is carried out, and a stream while it handles the message. A frame with the end of a large
+//! message and the begin of the next one is cut between them: the service asks for the second part when it has handled the first message.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -40,6 +41,8 @@ pub(super) struct Arriving {
     room: MessageRoom,
     /// A frame in which a large message begins, until there is room for it.
     waiting: Option<(Frame<Bytes>, BoxFuture<Room, Error>)>,
+    /// The second part of a frame that was cut, and the size of the message that begins there.
+    rest: Option<(Frame<Bytes>, usize)>,
     /// The end of the time for a large message.
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -50,19 +53,46 @@ impl Arriving {
         let (room, memory) = (MessageRoom::default(), memory.clone());
         let heads = Heads::default();
         let held = Arc::clone(&room);
-        (Self { body, memory, heads, room: held, waiting: None, deadline: None }, room)
+        let arriving =
+            Self { body, memory, heads, room: held, waiting: None, rest: None, deadline: None };
+        (arriving, room)
     }
 
-    /// Notes the data of a frame; the size of a large message that begins in it.
-    fn note(&mut self, data: &[u8]) -> Option<usize> {
+    /// Notes the data of a frame; the last message that begins in it.
+    fn note(&mut self, data: &[u8]) -> Option<Begun> {
         let begun = self.heads.walk(data);
         if begun.is_some() || self.heads.body_bytes_left == 0 {
             self.deadline = None;
         }
-        let bytes = begun?;
+        begun
+    }
+
+    /// The part of a frame that may be passed on now, and the size of the last message that begins in it.
+    fn cut(&mut self, frame: Frame<Bytes>) -> (Frame<Bytes>, Option<usize>) {
+        let mut data = match frame.into_data() {
+            Ok(data) => data,
+            Err(frame) => return (frame, None),
+        };
+        let Some(begun) = self.note(&data) else { return (Frame::data(data), None) };
+        if begun.at == 0 || lock(&self.room).is_none() {
+            return (Frame::data(data), Some(begun.bytes));
+        }
+        let rest = data.split_off(begun.at);
+        self.rest = Some((Frame::data(rest), begun.bytes));
+        (Frame::data(data), None)
+    }
+
+    /// Begins a message: the one before has no room any more. Returns its frame, unless it waits for room.
+    fn begin(&mut self, frame: Frame<Bytes>, bytes: usize) -> Option<Frame<Bytes>> {
         *lock(&self.room) = None;
         // The decoder refuses a larger one at its head.
-        (bytes > SMALL_BYTES && bytes <= MESSAGE_BYTES_MAX).then_some(bytes)
+        if bytes <= SMALL_BYTES || bytes > MESSAGE_BYTES_MAX {
+            return Some(frame);
+        }
+        let memory = self.memory.clone();
+        let room = Box::pin(async move { memory.take(bytes, None).await });
+        self.waiting = Some((frame, room));
+        None
     }
 }
 
@@ -89,6 +119,12 @@ impl HttpBody for Arriving {
                     (Ok(_), None) => None,
                 });
             }
+            if let Some((rest, bytes)) = this.rest.take() {
+                match this.begin(rest, bytes) {
+                    Some(frame) => return Poll::Ready(Some(Ok(frame))),
+                    None => continue,
+                }
+            }
             match Pin::new(&mut this.body).poll_frame(context) {
                 Poll::Pending => {
                     let Some(deadline) = &mut this.deadline else { return Poll::Pending };
@@ -98,12 +134,12 @@ impl HttpBody for Arriving {
                     return Poll::Ready(Some(Err(status(Error::new(ErrorCode::Cancelled, what)))));
                 }
                 Poll::Ready(Some(Ok(frame))) => {
-                    let Some(bytes) = frame.data_ref().and_then(|data| this.note(data)) else {
-                        return Poll::Ready(Some(Ok(frame)));
+                    let passed_on = match this.cut(frame) {
+                        (frame, Some(bytes)) => this.begin(frame, bytes),
+                        (frame, None) => Some(frame),
                     };
-                    let memory = this.memory.clone();
-                    let room = Box::pin(async move { memory.take(bytes, None).await });
-                    this.waiting = Some((frame, room));
+                    let Some(frame) = passed_on else { continue };
+                    return Poll::Ready(Some(Ok(frame)));
                 }
                 ended => return ended,
             }
@@ -111,7 +147,7 @@ impl HttpBody for Arriving {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.waiting.is_none() && self.body.is_end_stream()
+        self.waiting.is_none() && self.rest.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -127,25 +163,37 @@ struct Heads {
     body_bytes_left: usize,
 }
 
+/// A message that begins in some data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Begun {
+    /// Its size.
+    bytes: usize,
+    /// The place of its head, or of the rest of it.
+    at: usize,
+}
+
 impl Heads {
-    /// Walks over data; the size of the last message that begins in it.
-    fn walk(&mut self, mut data: &[u8]) -> Option<usize> {
-        let mut begun = None;
-        while let Some((first, rest)) = data.split_first() {
+    /// Walks over data; the last message that begins in it.
+    fn walk(&mut self, data: &[u8]) -> Option<Begun> {
+        let (mut begun, mut at, mut rest) = (None, 0, data);
+        while let Some((first, behind)) = rest.split_first() {
             if self.body_bytes_left > 0 {
-                let here = self.body_bytes_left.min(data.len());
+                let here = self.body_bytes_left.min(rest.len());
                 self.body_bytes_left -= here;
-                data = &data[here..];
+                rest = &rest[here..];
                 continue;
+            }
+            if self.head_bytes == 0 {
+                at = data.len() - rest.len();
             }
             self.head[self.head_bytes] = *first;
             self.head_bytes += 1;
-            data = rest;
+            rest = behind;
             if self.head_bytes == HEAD_BYTES {
                 let [_, length @ ..] = self.head;
                 self.head_bytes = 0;
                 self.body_bytes_left = u32::from_be_bytes(length) as usize;
-                begun = Some(self.body_bytes_left);
+                begun = Some(Begun { bytes: self.body_bytes_left, at });
             }
         }
         begun
@@ -168,7 +216,8 @@ mod tests {
             sizes.iter().flat_map(|size| [head(*size), vec![9; *size]].concat()).collect();
         for cut in [1, 2, 5, 16_384, whole.len()] {
             let mut heads = Heads::default();
-            let begun: Vec<_> = whole.chunks(cut).filter_map(|data| heads.walk(data)).collect();
+            let begun = whole.chunks(cut).filter_map(|data| heads.walk(data));
+            let begun: Vec<_> = begun.map(|begun| begun.bytes).collect();
             assert_eq!(begun.last(), Some(&7), "cut into {cut}");
             assert_eq!((heads.body_bytes_left, heads.head_bytes), (0, 0));
             if cut <= HEAD_BYTES {
@@ -238,5 +287,26 @@ mod tests {
         frame(&mut arriving).await.expect("the next");
         assert!(lock(&room).is_none());
         assert_eq!(memory.free_bytes(), 1 << 20);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_with_parts_of_two_messages_is_cut_between_them() {
+        const LARGE: usize = 700 << 10;
+        for (second, held) in [(1, 0), (LARGE, LARGE)] {
+            let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+            let (tail, next) = (vec![7; 10], [head(second), vec![8; 1]].concat());
+            let pieces =
+                vec![head(LARGE), vec![7; LARGE - 10], [tail.clone(), next.clone()].concat()];
+            let (mut arriving, _room) = Arriving::new(body(pieces), &memory);
+            for _ in 0..2 {
+                frame(&mut arriving).await.expect("room");
+            }
+            let passed_on = frame(&mut arriving).await.expect("the end of the first");
+            assert_eq!(passed_on.into_data().ok(), Some(tail.into()));
+            assert_eq!(memory.free_bytes(), (1 << 20) - LARGE, "the first is not handled yet");
+            assert!(!arriving.is_end_stream());
+            let passed_on = frame(&mut arriving).await.expect("the begin of the second");
+            assert_eq!(passed_on.into_data().ok(), Some(next.into()));
+            assert_eq!(memory.free_bytes(), (1 << 20) - held);
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! The door of the services for users: it lets calls in, tells their services who has sent them, and gives each a place until the end of
-//! its answer.
+//! its answer. A task that goes on without its call has the place meanwhile: a client cannot begin any number of them by resets.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -31,12 +31,21 @@ pub(super) struct AtTheDoor<S> {
     doors: Arc<Doors>,
 }
 
-/// What a call has until the end of its answer.
-struct Admitted {
+/// What a call has until the end of its answer, and of each task that goes on without it.
+pub(super) struct Admitted {
     _place: StatementPlace,
     _open: Option<OpenCall>,
     _room: MessageRoom,
 }
+
+/// What the call of a request has, for a task that goes on without it.
+pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<Admitted>> {
+    request.extensions().get().cloned()
+}
+
+/// A service that asks nobody who has sent a call, such as health. Its calls keep their connection open.
+#[derive(Clone)]
+pub(super) struct Open<S>(pub(super) S);
 
 impl<S> AtTheDoor<S> {
     pub(super) fn new(service: S, doors: &Arc<Doors>) -> Self {
@@ -44,7 +53,7 @@ impl<S> AtTheDoor<S> {
     }
 
     /// Finds out who sends a call, and notes it in the call.
-    fn admit(&self, request: &mut http::Request<Body>) -> Result<Admitted, Status> {
+    fn admit(&self, request: &mut http::Request<Body>) -> Result<Arc<Admitted>, Status> {
         let Some(peer) = request.extensions().get::<PeerInfo>().cloned() else {
             return Err(status(Error::new(ErrorCode::BadLogin, "the call has no connection")));
         };
@@ -58,7 +67,9 @@ impl<S> AtTheDoor<S> {
         let (body, room) =
             Arriving::new(std::mem::take(request.body_mut()), &self.doors.flow().grpc_memory);
         *request.body_mut() = Body::new(body);
-        Ok(Admitted { _place: place, _open: peer.call(), _room: room })
+        let admitted = Arc::new(Admitted { _place: place, _open: peer.call(), _room: room });
+        request.extensions_mut().insert(Arc::clone(&admitted));
+        Ok(admitted)
     }
 }
 
@@ -87,18 +98,45 @@ where
         let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            Ok(answer.map(|body| Body::new(Answer { body, _admitted: admitted })))
+            Ok(answer.map(|body| Body::new(Answer { body, _held: admitted })))
+        })
+    }
+}
+
+impl<S: NamedService> NamedService for Open<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<http::Request<Body>> for Open<S>
+where
+    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Infallible>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::call);
+        let answer = self.0.call(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(answer.map(|body| Body::new(Answer { body, _held: open })))
         })
     }
 }
 
 /// The body of an answer. The call ends with it.
-struct Answer {
+struct Answer<H> {
     body: Body,
-    _admitted: Admitted,
+    _held: H,
 }
 
-impl HttpBody for Answer {
+impl<H: Send + Unpin + 'static> HttpBody for Answer<H> {
     type Data = Bytes;
     type Error = Status;
 
@@ -124,11 +162,11 @@ mod tests {
 
     use super::*;
     use crate::audit::Audit;
-    use crate::flow::ClientLimits;
+    use crate::flow::{Calls, ClientLimits};
 
-    /// Answers each call with a body that does not end.
-    #[derive(Clone)]
-    struct Endless;
+    /// Answers each call with a body that does not end, and keeps what the last one has.
+    #[derive(Clone, Default)]
+    struct Endless(Option<Arc<Admitted>>);
 
     impl HttpBody for Endless {
         type Data = Bytes;
@@ -151,28 +189,45 @@ mod tests {
             Poll::Ready(Ok(()))
         }
 
-        fn call(&mut self, _: http::Request<Body>) -> Self::Future {
-            std::future::ready(Ok(http::Response::new(Body::new(Self))))
+        fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+            self.0 = request.extensions().get().cloned();
+            std::future::ready(Ok(http::Response::new(Body::new(Self(None)))))
         }
     }
 
     #[tokio::test]
     async fn a_call_has_a_place_until_the_end_of_its_answer() {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
-        let mut door =
-            AtTheDoor::new(Endless, &Doors::trust_within(limits, Audit::off(), &Env::real()));
-        let mut call = || {
+        let mut door = AtTheDoor::new(
+            Endless::default(),
+            &Doors::trust_within(limits, Audit::off(), &Env::real()),
+        );
+        let call = |door: &mut AtTheDoor<Endless>| {
             let mut request = http::Request::new(Body::empty());
             request.extensions_mut().insert(PeerInfo::loopback());
             door.call(request)
         };
-        let first = call().await.expect("an answer");
+        let first = call(&mut door).await.expect("an answer");
         assert!(!first.headers().contains_key("grpc-status"));
-        let second = call().await.expect("an answer");
+        let second = call(&mut door).await.expect("an answer");
         let message = second.headers().get("grpc-message").expect("a refusal");
         assert!(String::from_utf8_lossy(message.as_bytes()).contains("statements_max"));
         drop(first);
-        let third = call().await.expect("an answer");
-        assert!(!third.headers().contains_key("grpc-status"));
+        let third = call(&mut door).await.expect("an answer");
+        assert!(third.headers().contains_key("grpc-status"), "a task of the first goes on");
+        drop(door.service.0.take());
+        let fourth = call(&mut door).await.expect("an answer");
+        assert!(!fourth.headers().contains_key("grpc-status"));
+    }
+
+    #[tokio::test]
+    async fn a_call_of_an_open_service_keeps_its_connection() {
+        let calls = Calls::new();
+        let mut request = http::Request::new(Body::empty());
+        request.extensions_mut().insert(PeerInfo::with_calls(&calls));
+        let answer = Open(Endless::default()).call(request).await.expect("an answer");
+        assert_eq!(calls.open(), 1);
+        drop(answer);
+        assert_eq!(calls.open(), 0);
     }
 }

@@ -16,6 +16,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::answering::{AsyncAnswer, Replies, answer};
 use super::caller::Callers;
 use super::decode::{decode_write, position};
+use super::door::held;
 use super::push;
 use super::status::counted;
 use super::transact::{Mutations, Transact};
@@ -114,7 +115,8 @@ impl Ingest for IngestService {
         request: Request<CommitPushRequest>,
     ) -> std::result::Result<Response<PushReply>, Status> {
         let backend = self.callers.of(&request)?;
-        let committed = push::commit(&backend, &self.callers.env, request.into_inner()).await;
+        let (env, held) = (&self.callers.env, held(&request));
+        let committed = push::commit(&backend, env, request.into_inner(), held).await;
         Ok(Response::new(committed.map_err(|error| counted(&*backend, error))?))
     }
 
@@ -165,7 +167,8 @@ impl Ingest for IngestService {
     ) -> std::result::Result<Response<CommitReply>, Status> {
         let transact = self.transact(&request)?;
         let backend = Arc::clone(&transact.backend);
-        let committed = transact.commit(request.into_inner()).await;
+        let held = held(&request);
+        let committed = transact.commit(request.into_inner(), held).await;
         Ok(Response::new(committed.map_err(|error| counted(&*backend, error))?))
     }
 

@@ -16,6 +16,7 @@ use proto::rpc::api;
 use proto::{Error, ErrorCode, Result};
 
 use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, position};
+use super::door::Admitted;
 use crate::sql::backend::Backend;
 
 /// Answers one request of a Push stream; `from` is the address of its client, for people.
@@ -57,11 +58,12 @@ async fn push_in(
     Ok(PushReply { durable: Vec::new(), kept: kept.collect() })
 }
 
-/// Commits a producer's transaction.
+/// Commits a producer's transaction. The task that does it has what its call has.
 pub(super) async fn commit(
     backend: &Arc<dyn Backend>,
     env: &Env,
     request: CommitPushRequest,
+    held: Option<Arc<Admitted>>,
 ) -> Result<PushReply> {
     let CommitPushRequest { bucket, transaction, parts } = request;
     let bucket = backend.bucket(&bucket).await?;
@@ -78,8 +80,10 @@ pub(super) async fn commit(
     let committing = {
         let (backend, bucket) = (Arc::clone(backend), Arc::clone(&bucket));
         async move {
+            let committed = backend.commit_pushed(&bucket, commit).await;
+            drop(held);
             // The client may have gone, and may ask again.
-            let _gone = done.send(backend.commit_pushed(&bucket, commit).await);
+            let _gone = done.send(committed);
         }
     };
     // A client that goes away does not leave a commit in part.

@@ -25,8 +25,8 @@ use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::{Backend, BatchSource, TransactionView};
-use crate::sql::parse::parse;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
+use crate::sql::texts::parse_call;
 
 /// How long a scan waits for an epoch or a node.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
@@ -63,7 +63,8 @@ pub(super) fn select(request: &ScanRequest) -> String {
 
 impl QueryService {
     async fn plan(&self, backend: &dyn Backend, request: &ScanRequest) -> Result<IndexPlan> {
-        let parsed = parse(&select(request)).map_err(|error| error.error)?;
+        let memory = &self.callers.doors.flow().session_memory;
+        let (parsed, _room) = parse_call(&select(request), memory, &self.callers.env).await?;
         let [only] = &parsed[..] else {
             return Err(refuse("columns and where must be expressions"));
         };

@@ -13,7 +13,7 @@ use tonic::transport::server::Router;
 
 use super::arriving::MESSAGE_BYTES_MAX;
 use super::caller::Callers;
-use super::door::AtTheDoor;
+use super::door::{AtTheDoor, Open};
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
@@ -74,7 +74,8 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
         .add_service(peer_service(peers, trust))
 }
 
-/// The services of a port for users. All but health ask who has sent a call.
+/// The services of a port for users. All but health ask who has sent a call; its calls keep their connection too, because a channel may
+/// have no others for long.
 pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
     let callers = Callers { backends, doors: Arc::clone(doors), env };
@@ -87,7 +88,7 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
     let health = tonic_health::server::health_reporter().1;
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
-        .add_service(health)
+        .add_service(Open(health))
         .add_service(AtTheDoor::new(v1, doors))
         .add_service(AtTheDoor::new(v1alpha, doors))
         .add_service(AtTheDoor::new(limits!(admin), doors))

@@ -16,6 +16,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::answering::AsyncAnswer;
 use super::decode::decode_write;
+use super::door::Admitted;
 use super::open_transaction::OpenTransaction;
 use super::transactions::{Transactions, idle_timeout};
 use crate::sql::backend::Backend;
@@ -66,14 +67,19 @@ impl Transact {
         self.transactions.find(TransactionId(number), self.backend.principal())
     }
 
-    /// Commits a transaction.
-    pub(super) async fn commit(&self, request: CommitRequest) -> Result<CommitReply> {
+    /// Commits a transaction. The task that does it has what its call has.
+    pub(super) async fn commit(
+        &self,
+        request: CommitRequest,
+        held: Option<Arc<Admitted>>,
+    ) -> Result<CommitReply> {
         let transaction = self.find(request.transaction)?;
         let transactions = Arc::clone(&self.transactions);
         let (done, outcome) = tokio::sync::oneshot::channel();
         let commit = async move {
             let committed = transaction.commit().await;
             transactions.note_end(&transaction);
+            drop(held);
             // The client may have gone, and may ask again.
             let _ = done.send(committed);
         };

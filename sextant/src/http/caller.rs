@@ -1,5 +1,6 @@
 //! The sender of an HTTP request.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -9,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use proto::{Error, ErrorCode};
 
 use crate::audit::Door;
-use crate::auth::doors::Doors;
+use crate::auth::doors::{Doors, Greeting};
 use crate::auth::link::Link;
 use crate::flow::StatementPlace;
 use crate::limited::PeerInfo;
@@ -43,6 +44,28 @@ pub struct Visitor {
     _place: StatementPlace,
 }
 
+/// The sender of a request that needs no log-in.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker {
+    /// True if it is let in all the same.
+    pub is_let_in: bool,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Asker {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let Ok((doors, link)) = door(parts) else { return Ok(Self { is_let_in: false }) };
+        let credentials = credentials(parts);
+        let is_let_in = match credentials.is_some() || link.certificate().is_some() {
+            true => doors.bearer(&link, Door::Http, credentials).is_ok(),
+            // A probe without credentials is no failed log-in.
+            false => doors.greet(&link) == Ok(Greeting::Trusted),
+        };
+        Ok(Self { is_let_in })
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     type Rejection = Refused;
 
@@ -60,23 +83,36 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        let (doors, peer) =
-            (parts.extensions.get::<Arc<Doors>>(), parts.extensions.get::<PeerInfo>());
-        let (Some(doors), Some(peer)) = (doors, peer) else {
-            return Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection")));
-        };
-        let credentials = parts.headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
-        doors.bearer(&Link::of_request(peer), Door::Http, credentials).map_err(Refused)
+        let (doors, link) = door(parts)?;
+        doors.bearer(&link, Door::Http, credentials(parts)).map_err(Refused)
     }
+}
+
+/// The doors to which a request has come, and its connection.
+fn door(parts: &Parts) -> Result<(&Doors, Link), Refused> {
+    let (doors, peer) = (parts.extensions.get::<Arc<Doors>>(), parts.extensions.get::<PeerInfo>());
+    match (doors, peer) {
+        (Some(doors), Some(peer)) => Ok((doors, Link::of_request(peer))),
+        _ => Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection"))),
+    }
+}
+
+fn credentials(parts: &Parts) -> Option<&[u8]> {
+    parts.headers.get(header::AUTHORIZATION).map(|value| value.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use axum::http::Request;
-    use proto::env::Env;
+    use std::path::Path;
+
+    use proto::env::sim::world;
+    use proto::env::{Env, FileSystem, OpenMode};
+    use proto::model::ids::NodeId;
 
     use super::*;
     use crate::audit::Audit;
+    use crate::auth::known::KnownUsers;
     use crate::flow::ClientLimits;
 
     #[tokio::test]
@@ -92,5 +128,29 @@ mod tests {
         assert_eq!(refused.into_response().status(), StatusCode::TOO_MANY_REQUESTS);
         drop(first);
         assert!(Visitor::from_request_parts(&mut parts, &()).await.is_ok());
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_without_credentials_is_no_failed_log_in() {
+        let (env, _clock, files) = world(7);
+        let audit =
+            Audit::open(&env, Path::new("/data"), 1 << 20, NodeId(1)).await.expect("an audit");
+        let known = Arc::new(KnownUsers::new(Arc::default()));
+        let limits = (ClientLimits::default(), audit);
+        let doors = Doors::for_users_within(known, None, limits, &env);
+        let mut parts = Request::new(()).into_parts().0;
+        parts.extensions.insert(doors);
+        parts.extensions.insert(PeerInfo::loopback());
+        let mut noted = async |parts: &mut Parts| {
+            let Ok(asker) = Asker::from_request_parts(parts, &()).await;
+            assert!(!asker.is_let_in);
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            let file = files.open(Path::new("/data/audit.jsonl"), OpenMode::Read).expect("a file");
+            let mut bytes = vec![0; file.len().expect("a length") as usize];
+            file.read_exact_at(&mut bytes, 0).expect("its bytes");
+            String::from_utf8_lossy(&bytes).matches("\"login\"").count()
+        };
+        assert_eq!(noted(&mut parts).await, 0);
+        parts.headers.insert(header::AUTHORIZATION, "Bearer wrong".parse().expect("a value"));
+        assert_eq!(noted(&mut parts).await, 1);
     }
 }

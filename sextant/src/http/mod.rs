@@ -2,6 +2,7 @@
 
 mod caller;
 mod observed;
+mod readiness;
 mod role_routes;
 mod routes;
 mod server;

@@ -6,12 +6,12 @@
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Json, Router, routing::get};
+use axum::{Extension, Json, Router, routing::get};
 use proto::{Error, ErrorCode};
 
-use super::caller::{Refused, Visitor};
+use super::caller::{Asker, Visitor};
 use super::observed::Observed;
-use crate::principal::Principal;
+use super::readiness::Readiness;
 use crate::status::render::metrics;
 
 /// The routes.
@@ -21,32 +21,34 @@ pub fn routes(observed: Observed) -> Router {
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .layer(Extension(Readiness::default()))
         .with_state(observed)
 }
 
-/// The sender of a request that needs no log-in.
-type Asking = Result<Principal, Refused>;
-
-async fn healthz(asking: Asking, State(observed): State<Observed>) -> Response {
+async fn healthz(asker: Asker, State(observed): State<Observed>) -> Response {
     if observed.backend.router().catalog().cas == 0 {
         return unavailable(
-            &asking,
+            asker,
             "the router has no catalog yet, because no coordinator has answered",
         );
     }
     "ok\n".into_response()
 }
 
-async fn readyz(asking: Asking, State(observed): State<Observed>) -> Response {
-    match observed.not_ready().await {
-        Some(why) => unavailable(&asking, &why),
+async fn readyz(
+    asker: Asker,
+    Extension(readiness): Extension<Readiness>,
+    State(observed): State<Observed>,
+) -> Response {
+    match readiness.get(observed.not_ready()).await {
+        Some(why) => unavailable(asker, &why),
         None => "ready\n".into_response(),
     }
 }
 
 /// The answer of a process that cannot serve now. The reason is for those who are let in.
-fn unavailable(asking: &Asking, why: &str) -> Response {
-    let why = if asking.is_ok() { format!("{why}\n") } else { "unavailable\n".to_owned() };
+fn unavailable(asker: Asker, why: &str) -> Response {
+    let why = if asker.is_let_in { format!("{why}\n") } else { "unavailable\n".to_owned() };
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 

@@ -71,6 +71,8 @@ pub(super) struct Conn<S> {
     flow: Option<Arc<Flow>>,
     /// The memory of the present message, if it is large, and its size.
     room: Option<(Room, usize)>,
+    /// Bytes of the present message that are still to be discarded.
+    discarding: usize,
     /// True if the client has taken nothing for too long.
     is_stalled: bool,
 }
@@ -79,7 +81,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
     pub(super) fn new(stream: S) -> Self {
         let out = Vec::with_capacity(FLUSH_BYTES + (FLUSH_BYTES >> 2));
         let input = BytesMut::with_capacity(8 << 10);
-        Self { stream, input, out, written: 0, flow: None, room: None, is_stalled: false }
+        Self {
+            stream,
+            input,
+            out,
+            written: 0,
+            flow: None,
+            room: None,
+            discarding: 0,
+            is_stalled: false,
+        }
     }
 
     /// Begins to limit the connection: it has a session now.
@@ -129,27 +140,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         !self.input.is_empty()
     }
 
-    /// Reads the next message. Dropping the future loses no input, except inside a message over the size limit.
+    /// Reads the next message. Dropping the future loses no input; the rest of a message that is being discarded is discarded by
+    /// the next call.
     pub(super) async fn read(&mut self) -> WireResult<Input> {
-        if !self.fill(HEADER_BYTES).await? {
+        if !self.discard().await? || !self.fill(HEADER_BYTES).await? {
             return Ok(Input::Closed);
         }
         let head: [u8; HEADER_BYTES] = std::array::from_fn(|n| self.input[n]);
         let (kind, body) = frame::header(head)?;
         let whole = HEADER_BYTES + body;
         if whole > MESSAGE_BYTES_MAX {
-            return self.discard(whole).await.map(|closed| match closed {
-                true => Input::Closed,
-                false => Input::TooLong(kind, whole),
-            });
+            return self.discard_message(whole, Input::TooLong(kind, whole)).await;
         }
         if whole <= LARGE_BYTES {
             self.give_room_back();
         } else if let Err(error) = self.make_room(whole).await {
-            return self.discard(whole).await.map(|closed| match closed {
-                true => Input::Closed,
-                false => Input::NoRoom(kind, error),
-            });
+            return self.discard_message(whole, Input::NoRoom(kind, error)).await;
         }
         let is_whole = match self.room {
             None => self.fill(whole).await?,
@@ -210,18 +216,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         timeout(stall, write).await.unwrap_or_else(|_| Err(flow.stalled()))
     }
 
-    /// Discards input; true if the client closes the connection before the end.
-    async fn discard(&mut self, mut bytes: usize) -> WireResult<bool> {
+    /// Discards a whole message, and tells this of it.
+    async fn discard_message(&mut self, bytes: usize, told: Input) -> WireResult<Input> {
+        self.discarding = bytes;
+        Ok(if self.discard().await? { told } else { Input::Closed })
+    }
+
+    /// Discards the rest of a message; false if the client closes the connection before. An interrupted call must be continued, because
+    /// a body that is taken for messages is whatever its author wants.
+    async fn discard(&mut self) -> io::Result<bool> {
         loop {
-            let here = bytes.min(self.input.len());
+            let here = self.discarding.min(self.input.len());
             drop(self.input.split_to(here));
-            bytes -= here;
-            if bytes == 0 {
-                return Ok(false);
+            self.discarding -= here;
+            if self.discarding == 0 {
+                return Ok(true);
             }
             self.input.reserve(FLUSH_BYTES);
             if self.stream.read_buf(&mut self.input).await? == 0 {
-                return Ok(true);
+                return Ok(false);
             }
         }
     }
@@ -281,6 +294,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     #[tokio::test]
@@ -291,5 +306,25 @@ mod tests {
         drop(theirs);
         assert!(matches!(conn.read().await, Ok(Input::Closed)));
         assert!(conn.input.capacity() <= 2 * AHEAD_BYTES, "{} bytes", conn.input.capacity());
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_discard_goes_on_in_the_next_read() {
+        const SYNC: &[u8] = b"S\0\0\0\x04";
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let mut conn = Conn::new(ours);
+        // The body looks like messages.
+        let body = SYNC.repeat(MESSAGE_BYTES_MAX / SYNC.len() + 1);
+        let (first, rest) = body.split_at(1000);
+        theirs.write_u8(b'd').await.expect("room");
+        theirs.write_u32(body.len() as u32 + 4).await.expect("room");
+        theirs.write_all(first).await.expect("room");
+        assert!(conn.read().now_or_never().is_none(), "the rest of the body is to come");
+        let sends = async {
+            theirs.write_all(rest).await.expect("it is read");
+            theirs.write_all(b"H\0\0\0\x04").await.expect("it is read");
+        };
+        let (read, ()) = tokio::join!(conn.read(), sends);
+        assert!(matches!(read, Ok(Input::Message(PgWireFrontendMessage::Flush(_)))));
     }
 }

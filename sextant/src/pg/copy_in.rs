@@ -113,9 +113,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let settings = &mut self.state.settings;
         let idle_max = copy.transaction.as_ref().and_then(|_| settings.idle_in_transaction());
         loop {
+            let (conn, login) = (&mut self.conn, &mut self.state.login);
+            let read = async {
+                tokio::select! {
+                    biased;
+                    read = conn.read() => read,
+                    ended = login.withdrawn() => Err(ended),
+                }
+            };
             let input = async {
-                let Some(idle_max) = idle_max else { return self.conn.read().await };
-                let read = tokio::time::timeout(idle_max, self.conn.read()).await;
+                let Some(idle_max) = idle_max else { return read.await };
+                let read = tokio::time::timeout(idle_max, read).await;
                 read.unwrap_or_else(|_| Err(WireError::idle_in_transaction()))
             };
             let input = self.interrupt.guard(input).await;

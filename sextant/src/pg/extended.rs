@@ -26,13 +26,14 @@ use super::frame::MESSAGE_BYTES_MAX;
 use super::kept::Kept;
 use super::portal::{Portal, PortalProgress, Prepared, Running};
 use super::row_writer::{RowWriter, Shape};
-use super::session::{LONG_TEXT_BYTES, PARSED, Session};
+use super::session::Session;
 use super::stream::{Piece, row_limit};
 use super::types::{parameter, parameter_oid};
 use crate::flow::Room;
 use crate::rows::format::Format;
 use crate::rows::suspended::Suspended;
 use crate::sql::places::with_place;
+use crate::sql::texts::{LONG_TEXT_BYTES, PARSED};
 use crate::sql::{Parsed, ast::Statement};
 
 /// Maximum of prepared statements in a session; drivers with a cache keep a few hundred.
@@ -75,6 +76,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let description = match &statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
+                self.take_place(&parsed.statement)?;
                 self.describe_statement(parsed, &parse.query, &kept).await?
             }
             None => Description::default(),
@@ -185,6 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let columns = match &prepared.statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
+                self.take_place(&parsed.statement)?;
                 self.describe_statement(parsed, "", &prepared.kept).await?.columns
             }
             None => None,

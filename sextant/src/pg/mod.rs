@@ -51,6 +51,7 @@ mod row_writer;
 mod server;
 mod session;
 mod session_loop;
+mod session_places;
 mod settings;
 mod show;
 mod show_users;

@@ -17,6 +17,7 @@ use super::error::{WireError, WireResult};
 use super::interrupt::Sessions;
 use super::login::log_in;
 use super::session::Session;
+use super::session_places::SessionPlaces;
 use super::starting::{Starting, StartingPlaces};
 use super::startup::{self, Encryption, Parameters, Start};
 use super::state::Login;
@@ -32,13 +33,15 @@ use crate::tls::{self, Clients, Protocol, TlsSettings};
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
 /// The number of clients that are told the reason at once, of those whose address has too many connections.
 const REFUSALS_MAX: usize = 16;
+/// Time limit for the start-up packet of a client whose address has too many connections.
+const CANCEL_WITHIN: Duration = Duration::from_secs(5);
 /// Cancel requests with a wrong secret that an address may send in a minute.
 const WRONG_CANCELS_MAX: u32 = 100;
 
 /// Settings of the SQL port.
 #[derive(Clone, Debug)]
 pub struct PgConfig {
-    /// Maximum of concurrent sessions; further ones are refused.
+    /// Maximum of concurrent sessions; further ones are refused. The last eighth is for administrators.
     pub sessions_max: usize,
     /// Maximum of connections that have not logged in; further ones are refused, or take the place of a silent
     /// one. They take no session's place.
@@ -62,7 +65,7 @@ pub struct PgServer {
     env: Env,
     config: PgConfig,
     sessions: Sessions,
-    places: Arc<Semaphore>,
+    places: SessionPlaces,
     starting: StartingPlaces,
     /// Clients that are told at once why their address has no place.
     refusals: Arc<Semaphore>,
@@ -73,7 +76,7 @@ pub struct PgServer {
 impl PgServer {
     /// A server over a cluster.
     pub fn new(backends: Arc<dyn Backends>, doors: Arc<Doors>, env: Env, config: PgConfig) -> Self {
-        let places = Arc::new(Semaphore::new(config.sessions_max));
+        let places = SessionPlaces::new(config.sessions_max);
         let starting = StartingPlaces::new(config.starting_max);
         let sessions = Sessions::default();
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
@@ -108,11 +111,11 @@ impl PgServer {
     pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S) {
         let mut conn = Conn::new(stream);
         let link = Link::in_process();
-        match self.begin(&link) {
+        match self.begin(&link, None) {
             Err(busy) => refuse(conn, busy).await,
-            Ok(starting) => {
-                let started = self.start(&mut conn, &link, Encryption::Absent, &starting).await;
-                self.go_on(conn, started, starting).await;
+            Ok(newcomer) => {
+                let started = self.start(&mut conn, &link, Encryption::Absent, &newcomer).await;
+                self.go_on(conn, started, newcomer).await;
             }
         }
     }
@@ -120,30 +123,33 @@ impl PgServer {
     /// Runs the connection of a socket to its end.
     async fn socket(&self, stream: TcpStream) {
         let link = Link::of(&stream);
-        let _address = match self.doors.flow().addresses.take(link.address()) {
-            Ok(place) => place,
-            Err(busy) => return self.turn_away(stream, busy).await,
+        let (_address, refusal) = match self.doors.flow().addresses.take(link.address()) {
+            Ok(place) => (Some(place), None),
+            Err(busy) => (None, Some(WireError::from(busy).fatal())),
         };
-        let starting = match self.begin(&link) {
-            Ok(starting) => starting,
-            Err(busy) => return refuse(Conn::new(stream), busy).await,
+        let newcomer = match self.begin(&link, refusal.clone()) {
+            Ok(newcomer) => newcomer,
+            Err(busy) => match refusal {
+                Some(why) => return self.turn_away(stream, why).await,
+                None => return refuse(Conn::new(stream), busy).await,
+            },
         };
         let Some(tls) = self.doors.tls() else {
             let mut conn = Conn::new(stream);
-            let started = self.start(&mut conn, &link, Encryption::Absent, &starting).await;
-            return self.go_on(conn, started, starting).await;
+            let started = self.start(&mut conn, &link, Encryption::Absent, &newcomer).await;
+            return self.go_on(conn, started, newcomer).await;
         };
-        let is_direct = starting.run(begins_with_tls(&stream)).await;
+        let is_direct = newcomer.starting.run(begins_with_tls(&stream)).await;
         if matches!(is_direct, Some(Ok(true))) {
-            return self.encrypted(tls, stream, Negotiation::Direct, link, starting).await;
+            return self.encrypted(tls, stream, Negotiation::Direct, link, newcomer).await;
         }
         let mut conn = Conn::new(stream);
-        match self.start(&mut conn, &link, Encryption::Offered, &starting).await {
+        match self.start(&mut conn, &link, Encryption::Offered, &newcomer).await {
             Ok(Started::Encrypt) => {
                 let stream = conn.into_stream();
-                self.encrypted(tls, stream, Negotiation::Asked, link, starting).await;
+                self.encrypted(tls, stream, Negotiation::Asked, link, newcomer).await;
             }
-            started => self.go_on(conn, started, starting).await,
+            started => self.go_on(conn, started, newcomer).await,
         }
     }
 
@@ -156,9 +162,9 @@ impl PgServer {
     }
 
     /// Tells a client why it is refused. A flood of them is closed without a word.
-    async fn turn_away(&self, stream: TcpStream, why: Error) {
+    async fn turn_away(&self, stream: TcpStream, why: WireError) {
         if let Ok(_turn) = self.refusals.try_acquire() {
-            refuse(Conn::new(stream), WireError::from(why).fatal()).await;
+            refuse(Conn::new(stream), why).await;
         }
     }
 
@@ -169,10 +175,10 @@ impl PgServer {
         stream: TcpStream,
         negotiation: Negotiation,
         link: Link,
-        starting: Starting,
+        newcomer: Newcomer,
     ) {
         let shaken = tls::accept(tls, Clients::Anyone, Protocol::Sql, stream);
-        let shaken = match starting.run(shaken).await {
+        let shaken = match newcomer.starting.run(shaken).await {
             Some(Ok(shaken)) => shaken,
             Some(Err(error)) => return tracing::debug!(?link, %error, "a TLS handshake failed"),
             None => return,
@@ -185,14 +191,16 @@ impl PgServer {
             let text = "a direct TLS connection names its protocol with ALPN: postgresql";
             return refuse(conn, WireError::protocol(text)).await;
         }
-        let started = self.start(&mut conn, &link, Encryption::Present, &starting).await;
-        self.go_on(conn, started, starting).await;
+        let started = self.start(&mut conn, &link, Encryption::Present, &newcomer).await;
+        self.go_on(conn, started, newcomer).await;
     }
 
-    /// Takes a place among the connections that are logging in.
-    fn begin(&self, link: &Link) -> WireResult<Starting> {
-        let taken = self.starting.take(self.config.startup_timeout, link.address());
-        taken.ok_or_else(|| {
+    /// Takes a place among the connections that are logging in. A client that will be refused may still send a cancel request.
+    fn begin(&self, link: &Link, refusal: Option<WireError>) -> WireResult<Newcomer> {
+        let timeout = self.config.startup_timeout;
+        let within = if refusal.is_some() { timeout.min(CANCEL_WITHIN) } else { timeout };
+        let taken = self.starting.take(within, link.address());
+        taken.map(|starting| Newcomer { starting, refusal }).ok_or_else(|| {
             let text = format!("{} connections are logging in", self.config.starting_max);
             let busy = Error::new(ErrorCode::TooBusy, text).with_hint("try again later");
             WireError::from(busy).fatal()
@@ -205,7 +213,7 @@ impl PgServer {
         conn: &mut Conn<S>,
         link: &Link,
         encryption: Encryption,
-        starting: &Starting,
+        newcomer: &Newcomer,
     ) -> WireResult<Started> {
         let starts = async {
             match startup::begin(conn, encryption).await? {
@@ -216,6 +224,9 @@ impl PgServer {
                     Ok(Started::Ended)
                 }
                 Start::Session(parameters) => {
+                    if let Some(refusal) = &newcomer.refusal {
+                        return Err(refusal.clone());
+                    }
                     let user = parameters.user();
                     Ok(match log_in(conn, &self.doors, link, &user).await? {
                         Some(principal) => Started::Session(parameters, principal),
@@ -224,7 +235,7 @@ impl PgServer {
                 }
             }
         };
-        starting.run(starts).await.unwrap_or(Ok(Started::Ended))
+        newcomer.starting.run(starts).await.unwrap_or(Ok(Started::Ended))
     }
 
     /// Runs the session that a connection has started, or tells why there is none.
@@ -232,13 +243,15 @@ impl PgServer {
         &self,
         mut conn: Conn<S>,
         started: WireResult<Started>,
-        starting: Starting,
+        newcomer: Newcomer,
     ) {
-        drop(starting);
+        // The clients that are refused for their address are bounded by these places only.
+        let _until_told = newcomer.refusal.is_some().then_some(newcomer.starting);
         let refusal = match started {
             Ok(Started::Ended | Started::Encrypt) => return conn.close().await,
             Ok(Started::Session(parameters, principal)) => {
-                match (self.places.try_acquire(), self.doors.session(&principal)) {
+                let is_administrator = self.doors.is_administrator(&principal);
+                match (self.places.take(is_administrator), self.doors.session(&principal)) {
                     (Ok(_place), Ok(_own)) => {
                         let (registration, interrupt) = self.sessions.register(&*self.env.random);
                         let backend = self.backends.for_principal(principal.clone());
@@ -248,20 +261,21 @@ impl PgServer {
                             Session::new(conn, seams, (backend, login), parameters, registration);
                         return session.run().await;
                     }
-                    (Err(_), _) => WireError::from(
-                        Error::new(
-                            ErrorCode::TooBusy,
-                            format!("{} sessions are open", self.config.sessions_max),
-                        )
-                        .with_hint("close some sessions, or try again later"),
-                    ),
-                    (_, Err(error)) => error.into(),
+                    (Err(error), _) | (_, Err(error)) => error.into(),
                 }
             }
             Err(error) => error,
         };
         refuse(conn, refusal.fatal()).await;
     }
+}
+
+/// A connection that has not logged in.
+struct Newcomer {
+    starting: Starting,
+    /// Its refusal, unless it sends a cancel request: its address has too many connections, which must not keep it from stopping what
+    /// they do.
+    refusal: Option<WireError>,
 }
 
 /// The state of a connection behind its start.

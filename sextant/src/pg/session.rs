@@ -19,7 +19,7 @@ use super::known_settings::REPORTED;
 use super::portal::{Portal, Prepared};
 use super::settings::Settings;
 use super::startup::Parameters;
-use super::state::{Login, SessionState, changes_at_once};
+use super::state::{Login, SessionState, changes_at_once, ends_transaction};
 use super::transaction::Transaction;
 use crate::flow::{Room, StatementPlace};
 use crate::sql::Parsed;
@@ -28,15 +28,7 @@ use crate::sql::backend::Backend;
 use crate::sql::building::{left_behind, left_changing, left_loading};
 use crate::sql::places::with_place;
 use crate::sql::remarks::{Remarks, Told};
-
-/// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
-pub(super) const LONG_TEXT_BYTES: usize = 16 << 10;
-
-/// The memory of a text while it is parsed, in multiples of its length: its tokens take the most.
-const PARSING: usize = 90;
-
-/// The memory of a parsed text, in multiples of its length.
-pub(super) const PARSED: usize = 10;
+use crate::sql::texts::{LONG_TEXT_BYTES, parse_long, room_for};
 
 /// One client's session.
 pub(super) struct Session<S> {
@@ -139,16 +131,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.interrupt.arm(None);
         // The room of parsing contains the message's.
         self.conn.give_room_back();
-        let (sql, memory) = (sql.to_owned(), &self.state.login.doors.flow().session_memory);
-        let room = memory.take(sql.len() * PARSING, timeout);
-        let mut room = self.interrupt.guard(room).await??;
+        let room = room_for(sql, &self.state.login.doors.flow().session_memory, timeout);
+        let room = self.interrupt.guard(room).await??;
         self.interrupt.arm(timeout);
-        let parsing = self.env.blocking(move || {
-            let parsed = crate::sql::parse(&sql);
-            // An interrupt leaves the thread and its memory.
-            room.shrink_to(sql.len() * PARSED);
-            (parsed, room)
-        });
+        let parsing = parse_long(sql.to_owned(), room, &self.env);
         let (parsed, room) = self.interrupt.guard(parsing).await?;
         self.room = Some(room);
         Ok(parsed?)
@@ -162,6 +148,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Takes a place for a statement, unless this message has one. It is given back at the end of the message's answer.
     pub(super) fn take_place(&mut self, statement: &Statement) -> WireResult<()> {
+        // The place of the end of a transaction was taken without a limit.
+        self.place.take_if(|place| place.is_exempt() && !ends_transaction(statement));
         if self.place.is_none() {
             self.place = Some(self.state.login.statement(statement)?);
         }

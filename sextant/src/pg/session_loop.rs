@@ -79,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.ready().await?;
             }
             Message::Flush(_) => self.conn.flush().await?,
-            _ if self.skipping => {}
+            _ if self.skipping => self.conn.give_room_back(),
             message => {
                 self.state.login.check()?;
                 let answered = self.answer(message).await;

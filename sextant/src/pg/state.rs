@@ -63,9 +63,7 @@ impl Login {
 
     /// Takes a place for a statement.
     pub(super) fn statement(&self, statement: &Statement) -> Result<StatementPlace> {
-        let ends =
-            matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
-        self.doors.statement(&self.principal, ends)
+        self.doors.statement(&self.principal, ends_transaction(statement))
     }
 
     /// An error that ends the session if its user was dropped since, or has another password.
@@ -171,6 +169,11 @@ fn takes_no_writes(bucket: &str) -> Error {
         format!("bucket {bucket} is loaded from files and takes no writes"),
         "ALTER BUCKET … LOAD VERSION replaces all of its documents",
     )
+}
+
+/// True if a statement gives back what a transaction has taken.
+pub(super) fn ends_transaction(statement: &Statement) -> bool {
+    matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_))
 }
 
 /// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX,

@@ -25,6 +25,7 @@ pub mod places;
 pub mod plan;
 pub mod remarks;
 pub mod split_points;
+pub mod texts;
 pub mod transaction_buckets;
 pub mod units;
 pub mod users;

@@ -5,6 +5,7 @@ use std::future::pending;
 use proto::model::ids::UserId;
 use proto::model::users::{Grants, User, Users};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use super::super::conn::{Conn, Input};
 use super::*;
@@ -120,7 +121,10 @@ async fn a_user_runs_no_more_statements_at_once_than_it_may() {
                 }
                 let second = again.simple_query("SELECT 2").await;
                 assert_eq!(refusal(second, setting), "53300");
+                assert_eq!(refusal(again.prepare("SELECT 2").await, setting), "53300");
                 again.simple_query("ROLLBACK").await.expect("the end of a transaction");
+                let behind = again.simple_query("ROLLBACK; SELECT 2").await;
+                assert_eq!(refusal(behind, setting), "53300", "the place of an end is for ends");
                 let other = bob.simple_query("SELECT 3").await;
                 assert_eq!(other.is_ok(), bob_runs, "{setting}");
                 pending::<()>().await;
@@ -216,6 +220,51 @@ async fn a_client_that_takes_no_rows_is_disconnected() {
     assert_eq!(limited.refused("write_stall_s"), 1);
     let mut rest = Vec::new();
     socket.read_to_end(&mut rest).await.expect("the end");
+}
+
+#[tokio::test]
+async fn a_full_address_may_still_cancel_a_statement() {
+    let limits = ClientLimits { address_connections_max: Some(1), ..ClientLimits::default() };
+    let limited = Limited::new(limits);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = tokio_postgres::Config::new();
+    config.host("127.0.0.1").port(listener.local_addr().unwrap().port()).user("me").dbname("db");
+    let (server, env) = (limited.cluster.server.clone(), limited.cluster.env.clone());
+    let _serving = env.spawn_request("sql", async move { drop(server.serve(listener).await) });
+    let (client, connection) = config.connect(NoTls).await.unwrap();
+    let _task = env.spawn_request("client", async move { drop(connection.await) });
+    let refused = config.connect(NoTls).await;
+    assert_eq!(refusal(refused, "address_connections_max"), "53300");
+    client.batch_execute("CREATE BUCKET b WITH (vbuckets = 4)").await.unwrap();
+    client.batch_execute("CREATE INDEX stuck ON b (n)").await.unwrap();
+    let cancel = client.cancel_token();
+    let cancels = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let _the_server_hangs_up = cancel.cancel_query(NoTls).await;
+    };
+    let runs =
+        tokio::time::timeout(Duration::from_secs(20), client.simple_query("SELECT n FROM stuck"));
+    let (stopped, ()) = tokio::join!(runs, cancels);
+    assert_eq!(state(&stopped.expect("it is cancelled").unwrap_err()), "57014");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_skipped_message_keeps_no_memory() {
+    let limited = Limited::new(ClientLimits::default());
+    let all = limited.flow.session_memory.free_bytes();
+    let mut socket = limited.cluster.dial();
+    let start = b"\0\x03\0\0user\0ada\0\0";
+    socket.write_u32(start.len() as u32 + 4).await.unwrap();
+    socket.write_all(start).await.unwrap();
+    // An error, and a message up to the Sync, which does not come.
+    for text in ["SELEC".to_owned(), "x".repeat(100 << 10)] {
+        let body = format!("\0{text}\0\0\0");
+        socket.write_u8(b'P').await.unwrap();
+        socket.write_u32(body.len() as u32 + 4).await.unwrap();
+        socket.write_all(body.as_bytes()).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(limited.flow.session_memory.free_bytes(), all);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use proto::model::ids::UserId;
 use proto::model::users::{Grants, User, Users};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::auth::known::KnownUsers;
@@ -26,6 +27,9 @@ fn users(cas: u64, secret_no: u64) -> Arc<Users> {
     let by_name = [user(1, "ada", "pencil"), user(2, "bob", "caf\u{e9}")].into();
     Arc::new(Users { cas, by_name, ..Users::default() })
 }
+
+/// The end of a connection.
+type Ended = Result<(), tokio_postgres::Error>;
 
 struct Closed {
     cluster: Cluster,
@@ -55,6 +59,25 @@ impl Closed {
             let _ended = connection.await;
         });
         Ok((client, task))
+    }
+
+    /// A session of "ada", and the end of its connection.
+    async fn watched(&self) -> (Client, oneshot::Receiver<Ended>, Task) {
+        let mut config = tokio_postgres::Config::new();
+        config.user("ada").password("pencil").dbname("db");
+        let (ada, connection) = config.connect_raw(self.cluster.dial(), NoTls).await.unwrap();
+        let (ended, ends) = oneshot::channel();
+        let task = self.cluster.env.spawn_request("client", async move {
+            let _nobody_waits = ended.send(connection.await);
+        });
+        (ada, ends, task)
+    }
+
+    fn drop_ada(&self) {
+        let mut left = Users { cas: 2, ..Users::default() };
+        left.by_name = users(1, 1).by_name.clone();
+        left.by_name.remove("ada");
+        self.known.learn(Arc::new(left));
     }
 
     /// Sends a start-up packet, then these bytes; returns all that the server says.
@@ -132,22 +155,26 @@ async fn a_session_ends_when_its_password_changes() {
 async fn an_idle_session_ends_with_its_user_and_its_transaction_with_it() {
     let closed = Closed::new();
     let others = closed.log_in("bob", "caf\u{e9}").await.unwrap();
-    let mut config = tokio_postgres::Config::new();
-    config.user("ada").password("pencil").dbname("db");
-    let (ada, connection) = config.connect_raw(closed.cluster.dial(), NoTls).await.unwrap();
-    let (ended, ends) = tokio::sync::oneshot::channel();
-    let _task = closed.cluster.env.spawn_request("client", async move {
-        let _nobody_waits = ended.send(connection.await);
-    });
+    let (ada, ends, _task) = closed.watched().await;
     ada.batch_execute("BEGIN; SELECT 1").await.expect("a transaction");
-    let mut gone = Users { cas: 2, ..Users::default() };
-    gone.by_name = users(1, 1).by_name.clone();
-    gone.by_name.remove("ada");
-    closed.known.learn(Arc::new(gone));
+    closed.drop_ada();
     let ended = tokio::time::timeout(Duration::from_secs(1), ends).await;
     let ended = ended.expect("the server ends the session by itself").expect("an end");
     assert_eq!(state(&ended.expect_err("the reason")), "57P05");
     assert_eq!(simple(&others.0, "SELECT 1").await, ["1"], "another user goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_copy_ends_with_its_user() {
+    let closed = Closed::new();
+    let (ada, ends, _task) = closed.watched().await;
+    ada.batch_execute("CREATE BUCKET b WITH (vbuckets = 4)").await.unwrap();
+    let copy = ada.copy_in::<_, Bytes>("COPY b FROM STDIN (FORMAT jsonl)").await.unwrap();
+    let mut copy = std::pin::pin!(copy);
+    closed.drop_ada();
+    let ended = tokio::time::timeout(Duration::from_secs(1), ends).await;
+    ended.expect("the server ends the session by itself").expect("an end").ok();
+    assert!(has_ended(&copy.as_mut().finish().await.expect_err("the user is gone")));
 }
 
 #[tokio::test]

@@ -1,0 +1,63 @@
+//! The answer of `/readyz`. Anybody may ask for it, so it is kept for a while, and one request at a time finds it out: strangers make the
+//! coordinators no work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// The time for which an answer is kept.
+const KEPT_FOR: Duration = Duration::from_secs(1);
+
+/// The kept answer; clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Readiness(Arc<Mutex<Option<Kept>>>);
+
+struct Kept {
+    at: Instant,
+    /// The reason for which statements cannot succeed.
+    reason: Option<String>,
+}
+
+impl Readiness {
+    /// The kept answer if it is new enough; otherwise what is found out now.
+    pub(super) async fn get(
+        &self,
+        find_out: impl Future<Output = Option<String>>,
+    ) -> Option<String> {
+        let mut kept = self.0.lock().await;
+        if let Some(kept) = &*kept
+            && kept.at.elapsed() < KEPT_FOR
+        {
+            return kept.reason.clone();
+        }
+        let reason = find_out.await;
+        *kept = Some(Kept { at: Instant::now(), reason: reason.clone() });
+        reason
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn many_requests_ask_one_question_a_second() {
+        let (readiness, asked) = (Readiness::default(), AtomicU32::new(0));
+        let ask = || {
+            readiness.get(async {
+                let no = asked.fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                Some(format!("reason {no}"))
+            })
+        };
+        let (first, second) = tokio::join!(ask(), ask());
+        assert_eq!((first.as_deref(), second.as_deref()), (Some("reason 0"), Some("reason 0")));
+        tokio::time::sleep(KEPT_FOR).await;
+        assert_eq!(ask().await.as_deref(), Some("reason 1"));
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    }
+}

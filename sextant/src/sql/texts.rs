@@ -1,0 +1,87 @@
+//! Long query texts of clients: they are parsed within the memory that clients have together, and away from the threads that serve
+//! connections.
+
+use std::time::Duration;
+
+use proto::env::Env;
+
+use super::error::SqlResult;
+use super::limits::check_length;
+use super::parse::{Parsed, parse};
+use crate::flow::{Room, RoomBudget};
+
+/// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
+pub const LONG_TEXT_BYTES: usize = 16 << 10;
+
+/// The memory of a text while it is parsed, in multiples of its length: its tokens take the most.
+const PARSING: usize = 90;
+
+/// The memory of a parsed text, in multiples of its length.
+pub const PARSED: usize = 10;
+
+/// Takes the memory of a text while it is parsed. A text over the limit of its length waits for none, and another one takes half of all
+/// at most, so that it does not hold up all others.
+pub async fn room_for(
+    sql: &str,
+    memory: &RoomBudget,
+    within: Option<Duration>,
+) -> proto::Result<Room> {
+    check_length(sql)?;
+    let parsing = (sql.len() * PARSING).min(memory.bytes_max() / 2);
+    memory.take(parsing.max(sql.len() * PARSED), within).await
+}
+
+/// Parses a text on a blocking thread. The room is that of the parsed text then.
+pub async fn parse_long(sql: String, mut room: Room, env: &Env) -> (SqlResult<Vec<Parsed>>, Room) {
+    env.blocking(move || {
+        let parsed = parse(&sql);
+        // An interrupt leaves the thread and its memory.
+        room.shrink_to(sql.len() * PARSED);
+        (parsed, room)
+    })
+    .await
+}
+
+/// Parses the text of a call. The statements have the room while they live.
+pub async fn parse_call(
+    sql: &str,
+    memory: &RoomBudget,
+    env: &Env,
+) -> proto::Result<(Vec<Parsed>, Option<Room>)> {
+    if sql.len() <= LONG_TEXT_BYTES {
+        return Ok((parse(sql).map_err(|error| error.error)?, None));
+    }
+    let room = room_for(sql, memory, None).await?;
+    let (parsed, room) = parse_long(sql.to_owned(), room, env).await;
+    Ok((parsed.map_err(|error| error.error)?, Some(room)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::{Limit, Refusals};
+    use crate::sql::limits::STATEMENT_BYTES_MAX;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_text_is_parsed_in_half_of_the_memory_and_one_over_the_limit_in_none() {
+        const ALL: usize = 10 << 20;
+        let (env, refusals) = (Env::real(), Refusals::default());
+        let memory = RoomBudget::new(Limit::SessionMemory, ALL, refusals);
+        let long = format!("SELECT '{}'", "x".repeat(200_000));
+        let room = room_for(&long, &memory, None).await.expect("room");
+        assert_eq!(memory.free_bytes(), ALL / 2);
+        let (parsed, room) = parse_long(long.clone(), room, &env).await;
+        assert_eq!(parsed.expect("a statement").len(), 1);
+        assert_eq!((ALL - memory.free_bytes()) >> 10, (PARSED * long.len()).div_ceil(1024));
+        let all = memory.take(memory.free_bytes(), None).await.expect("room");
+        let refused = parse_call(&long, &memory, &env).await.err().expect("no room");
+        assert_eq!(refused.code.sqlstate(), "53200");
+        let longer = "x".repeat(STATEMENT_BYTES_MAX + 1);
+        let refused = parse_call(&longer, &memory, &env).await.err().expect("too long");
+        assert_eq!(refused.code.sqlstate(), "54000");
+        assert!(parse_call("SELECT 1", &memory, &env).await.is_ok(), "a short one goes on");
+        drop((room, all));
+        let (parsed, room) = parse_call(&long, &memory, &env).await.expect("room");
+        assert!(parsed.len() == 1 && room.is_some());
+    }
+}
