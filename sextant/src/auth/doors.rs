@@ -135,6 +135,10 @@ impl Doors {
         user: Option<&str>,
         sqlstate: &'static str,
     ) {
+        // An address that has failed too often is not looked at: that is no other failure.
+        if sqlstate == ErrorCode::TooBusy.sqlstate() {
+            return;
+        }
         let user = user.or_else(|| link.certificate().and_then(Identity::user));
         self.audit.login_failed(link.peer(), door, user, sqlstate);
     }
