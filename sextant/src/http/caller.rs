@@ -140,7 +140,7 @@ mod tests {
         let mut parts = Request::new(()).into_parts().0;
         parts.extensions.insert(doors);
         parts.extensions.insert(PeerInfo::loopback());
-        let mut noted = async |parts: &mut Parts| {
+        let noted = async |parts: &mut Parts| {
             let Ok(asker) = Asker::from_request_parts(parts, &()).await;
             assert!(!asker.is_let_in);
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
