@@ -121,8 +121,8 @@ async fn a_user_runs_no_more_statements_at_once_than_it_may() {
                 }
                 let second = again.simple_query("SELECT 2").await;
                 assert_eq!(refusal(second, setting), "53300");
-                assert_eq!(refusal(again.prepare("SELECT 2").await, setting), "53300");
                 again.simple_query("ROLLBACK").await.expect("the end of a transaction");
+                assert_eq!(refusal(again.prepare("SELECT 2").await, setting), "53300");
                 let behind = again.simple_query("ROLLBACK; SELECT 2").await;
                 assert_eq!(refusal(behind, setting), "53300", "the place of an end is for ends");
                 let other = bob.simple_query("SELECT 3").await;
