@@ -5,10 +5,11 @@
     reason = "the tests run the product as processes on real directories"
 )]
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::env::Env;
@@ -39,6 +40,8 @@ impl Drop for Running {
 struct Place {
     dir: tempfile::TempDir,
     coordinator: String,
+    /// The addresses of the other processes that have one.
+    others: Mutex<BTreeMap<u64, String>>,
 }
 
 fn free_address() -> String {
@@ -63,7 +66,8 @@ fn ran(command: &mut Command) {
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let place = Self { dir, coordinator: free_address() };
+        let (coordinator, others) = (free_address(), Mutex::default());
+        let place = Self { dir, coordinator, others };
         place.init("certs");
         place
     }
@@ -96,7 +100,11 @@ impl Place {
         let mut command = sextant();
         command.env_remove("SEXTANT_INSECURE");
         command.arg(role(id)).args(["--id", &id.to_string()]);
-        command.args(["--coordinators", &format!("{COORDINATOR}={}", self.coordinator)]);
+        let mut members = vec![format!("{COORDINATOR}={}", self.coordinator)];
+        let others = self.others.lock().expect("no panic").clone();
+        let added = others.iter().filter(|(other, _)| role(**other) == "coordinator");
+        members.extend(added.map(|(other, address)| format!("{other}={address}")));
+        command.args(["--coordinators", &members.join(",")]);
         command.arg("--tls-cert").arg(&files.certificate).arg("--tls-key").arg(&files.key);
         command.arg("--tls-ca").arg(&files.ca);
         match role(id) {
@@ -105,19 +113,35 @@ impl Place {
                 command.args(["--http", "127.0.0.1:0"]);
             }
             _ => {
-                let own = free_address();
-                let listen = if id == COORDINATOR { &self.coordinator } else { &own };
-                command.args(["--peer-listen", listen]);
+                command.args(["--peer-listen", &self.address(id)]);
                 command.arg("--data").arg(self.path(&id.to_string()));
             }
         }
+        if role(id) == "projector" {
+            command.arg("--files-dir").arg(self.path("files"));
+        }
         command
+    }
+
+    /// The address of a process for others.
+    fn address(&self, id: u64) -> String {
+        if id == COORDINATOR {
+            return self.coordinator.clone();
+        }
+        let mut others = self.others.lock().expect("no panic");
+        others.entry(id).or_insert_with(free_address).clone()
     }
 
     fn run(&self, id: u64) -> (Running, String) {
         let (child, ready) = spawn_ready(&mut self.command(id, &self.node("certs", id)));
         assert!(ready.starts_with("ready "), "{} {id} printed {ready:?}", role(id));
         (Running(child), ready)
+    }
+
+    /// Starts a coordinator that waits until it is added.
+    fn run_waiting(&self, id: u64) -> Running {
+        let mut command = self.command(id, &self.node("certs", id));
+        Running(command.stdout(std::process::Stdio::null()).spawn().expect("it starts"))
     }
 
     /// Makes the first user, and opens a session with a certificate of its own.
@@ -352,4 +376,119 @@ fn a_certificate_of_another_node_or_another_cluster_and_a_key_for_all_are_refuse
     assert!(none.contains("--tls-cert") && none.contains("--insecure"), "{none}");
     let everywhere = refused(without.args(["--insecure", "--bind", "0.0.0.0:0"]));
     assert!(everywhere.contains("--bind 0.0.0.0:"), "{everywhere}");
+}
+
+/// Each kind of work between nodes: a method that its caller may not call would stop it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_with_certificates_do_all_their_work_between_each_other() {
+    let place = Place::new();
+    let files = place.path("files").join("v1");
+    std::fs::create_dir_all(&files).expect("a directory");
+    let lines: String = (0..50).map(|n| format!("{{\"id\":\"f{n}\",\"n\":{n}}}\n")).collect();
+    std::fs::write(files.join("a.jsonl"), lines).expect("a file");
+    let mut running: Vec<_> =
+        [COORDINATOR, 101, 102, 201, 202].map(|id| place.run(id).0).into_iter().collect();
+    let (_router, ready) = place.run(301);
+    let client = place.admin(sql_address(&ready)).await;
+    let done = async |statement: &str| {
+        eventually(statement, || async {
+            match client.batch_execute(statement).await {
+                Ok(()) => Some(()),
+                Err(error) => {
+                    let code = error.code().map_or_else(String::new, |code| code.code().to_owned());
+                    // Something is not ready yet.
+                    assert!(
+                        ["57P03", "55000", "55P03"].contains(&&*code),
+                        "{statement}: {error:?}"
+                    );
+                    None
+                }
+            }
+        })
+        .await;
+    };
+    let quiet = async |what: &str| {
+        eventually(what, || async {
+            let moves = sql::simple(&client, "SHOW MOVES").await.ok()?;
+            moves
+                .iter()
+                .all(|row| row.iter().flatten().any(|cell| cell == "ended" || cell == "done"))
+                .then_some(())
+        })
+        .await;
+    };
+    eventually("all nodes join", || async {
+        sql::simple(&client, "SHOW NODES").await.ok().filter(|nodes| nodes.len() >= 6)
+    })
+    .await;
+    let counts = async |wanted: &str, from: &str| {
+        sql::run(&client, "SET consistency = 'request_plus'").await;
+        let statement = format!("SELECT count(*) FROM {from}");
+        assert_eq!(sql::value(&client, &statement).await, wanted, "{from}");
+    };
+
+    // Copies of buckets and of slices, builds, moves.
+    done("CREATE BUCKET b WITH (vbuckets = 8, copies = 2)").await;
+    done("CREATE BUCKET c WITH (vbuckets = 4)").await;
+    let rows: Vec<_> = (0..100).map(|n| format!("('d{n}', '{{\"n\":{n}}}')")).collect();
+    done(&format!("INSERT INTO b (id, doc) VALUES {}", rows.join(", "))).await;
+    done("CREATE INDEX i ON b (n::int8) PARTITION BY HASH (n) WITH (slices = 4)").await;
+    done("CREATE INDEX j ON c (n::int8)").await;
+    done("ALTER INDEX i SET (replicas = 1)").await;
+    quiet("copies of slices").await;
+    done("ALTER INDEX i SET (replicas = 0)").await;
+    quiet("copies that go").await;
+    done("REBALANCE").await;
+    quiet("a rebalance").await;
+    counts("100", "i").await;
+    for to in [101, 102] {
+        done(&format!("ALTER BUCKET c MOVE TO '{to}'")).await;
+        done("INSERT INTO c (id, doc) VALUES ('x', '{\"n\":1}') ON CONFLICT (id) DO UPDATE SET doc = excluded.doc").await;
+    }
+    // A commit over two buckets, whose projectors agree.
+    done("BEGIN; INSERT INTO b (id, doc) VALUES ('t', '{\"n\":1000}'); INSERT INTO c (id, doc) VALUES ('t', '{\"n\":1000}'); COMMIT").await;
+    counts("101", "i").await;
+    counts("2", "j").await;
+    // A pushed bucket, whose vbuckets go from one projector to the other.
+    done("CREATE BUCKET p FROM PUSH WITH (vbuckets = 8, projectors = 2)").await;
+    done("ALTER BUCKET p MOVE VBUCKET 0, 1, 2, 3, 4, 5, 6, 7 TO '102'").await;
+    // A data set, which all projectors load.
+    done("CREATE BUCKET f FROM FILES WITH (partitions = 2, replication = 2)").await;
+    done("CREATE INDEX k ON f (n::int8)").await;
+    done("ALTER BUCKET f LOAD VERSION 'v1' FROM 'v1/*.jsonl'").await;
+    counts("50", "k").await;
+    // A generation of an index beside the one that serves.
+    done("REINDEX i").await;
+    counts("101", "i").await;
+
+    // Coordinators that vote, and the loss of the first one.
+    for id in [2, 3] {
+        running.push(place.run_waiting(id));
+        done(&format!("ADD COORDINATOR '{id}' AT '{}'", place.address(id))).await;
+    }
+    eventually("three coordinators vote", || async {
+        let nodes = sql::simple(&client, "SHOW NODES").await.ok()?;
+        let coordinators =
+            nodes.iter().filter(|row| row.iter().flatten().any(|cell| cell == "coordinator"));
+        (coordinators.count() == 3).then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    drop(running.remove(0));
+    done("CREATE BUCKET d WITH (vbuckets = 2)").await;
+    done("INSERT INTO b (id, doc) VALUES ('late', '{\"n\":1001}')").await;
+    counts("102", "i").await;
+    // A projector and an indexer come back, and catch up with the others.
+    for id in [201, 102] {
+        let place_of = [COORDINATOR, 101, 102, 201, 202].iter().position(|known| *known == id);
+        drop(running.remove(place_of.expect("a process") - 1));
+        running.insert(place_of.expect("a process") - 1, place.run(id).0);
+    }
+    done("INSERT INTO b (id, doc) VALUES ('later', '{\"n\":1002}')").await;
+    eventually("all slices serve again", || async {
+        let count = client.simple_query("SELECT count(*) FROM i").await;
+        count.is_ok().then_some(())
+    })
+    .await;
+    counts("103", "i").await;
 }
