@@ -32,6 +32,9 @@ use tokio_postgres::Client;
 /// Time for a damaged cluster to answer or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// A part of the error of a projector that waits for the coordinator.
+const FIRST_CATALOG: &str = "waits for its first catalog";
+
 type Rows = Vec<Vec<Option<String>>>;
 
 /// The outcome of a start on a damaged directory.
@@ -159,7 +162,17 @@ fn outcome(runtime: &Runtime, data: &Path, shape: Shape) -> Outcome {
     let mut answers = None;
     if let Some(address) = sql_address {
         let asked = runtime.block_on(async {
-            let asking = async { ask(&connect(address).await, shape).await };
+            let asking = async {
+                loop {
+                    let asked = ask(&connect(address).await, shape).await;
+                    match &asked {
+                        // The projector tells its clients to try again until it has heard of the coordinator.
+                        Err(error) if format!("{error:?}").contains(FIRST_CATALOG) => {}
+                        _ => return asked,
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            };
             tokio::time::timeout(PATIENCE, asking).await
         });
         match asked {

@@ -236,11 +236,10 @@ impl Attempted {
     fn enter(&self, next: State) -> State {
         let mut state = lock(&self.state);
         let before = *state;
-        let is_later = match (before, next) {
-            (State::Idle, State::Begun) | (State::Begun, State::Made) => true,
-            (_, State::Ended) => true,
-            _ => false,
-        };
+        let is_later = matches!(
+            (before, next),
+            (State::Idle, State::Begun) | (State::Begun, State::Made) | (_, State::Ended)
+        );
         if is_later {
             *state = next;
         }
