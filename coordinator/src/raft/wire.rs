@@ -67,7 +67,7 @@ const KINDS: [(MessageKind, MessageType); 10] = [
 pub enum EntryKind {
     /// A command of the state machine.
     Command,
-    /// A change of the members. The context has the change ([`ChangeContext`]), and there is no data: the crate would read these as
+    /// A change of the members. The context has the change (`ChangeContext`), and there is no data: the crate would read these as
     /// protobuf.
     Members,
 }
@@ -122,7 +122,7 @@ pub struct LogSnapshot {
     pub voters: Vec<u64>,
     /// The members that learn.
     pub learners: Vec<u64>,
-    /// The rest of the members ([`SnapshotHead`]), and the state. The crate passes it on.
+    /// The rest of the members (`SnapshotHead`), and the state. The crate passes it on.
     pub data: Bytes,
 }
 

@@ -1,6 +1,6 @@
 //! Fuzzing: random changes of good input, for each decoder of bytes that come from a client, another process or a disk.
 //!
-//! A [`Target`](target::Target) has an entry point, which reads bytes and must neither panic nor take more time or memory than they are
+//! A [`Target`] has an entry point, which reads bytes and must neither panic nor take more time or memory than they are
 //! worth; *samples*, which the real encoders make; and words that its grammar knows. The driver ([`run`]) changes samples and the files of
 //! `fuzz/corpus/<target>` ([`mutate`]): it flips and replaces bytes, cuts, repeats, and splices, puts in numbers that lengths tolerate least,
 //! and crosses two inputs. The entry points read an input as it is, and again with its checksums corrected, so that the code behind a checksum
