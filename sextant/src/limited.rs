@@ -415,7 +415,7 @@ impl AsyncRead for Limited {
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
         };
-        // What has come may begin a call, and a read that has filled the buffer must not fail.
+        // Bytes that have come may begin a call, and a read that has filled the buffer must not fail.
         if read.is_pending()
             && let Some(quiet) = &mut self.quiet
             && quiet.is_over(context)

@@ -57,7 +57,7 @@ fn each_decoder_reads_or_refuses_its_corpus_and_changes_of_it() {
     let mut found = Vec::new();
     for target in &targets() {
         let (begun, good) = (Instant::now(), corpus::load(target));
-        // What a target makes once is not the fault of its first input.
+        // The first input must not pay for what a target makes only once.
         good.iter().take(1).for_each(|input| (target.read)(input));
         let reader = Reader { target, good: &good, allocated: Some(allocated) };
         let mut outcome = reader.corpus();

@@ -32,7 +32,7 @@ impl StateContext {
             self.bucket_named(&index.info.spec.bucket)
         };
         let mut asked = command;
-        // What the leader has added to the command of a client.
+        // The leader puts its own part around the command of a client.
         while let Command::Create { command, .. } | Command::Avoiding { command, .. } = asked {
             asked = command;
         }
@@ -41,7 +41,7 @@ impl StateContext {
             Some(NamedBucket::OfIndex(name)) => (of_index(name), no_index(name)),
             None => return Err(Error::internal("the command names no bucket")),
         };
-        // What is not there is told by the command itself: IF EXISTS does nothing then.
+        // A name that means nothing is left to the command itself: with IF EXISTS it does nothing.
         if found.is_none_or(|found| found == meant) { Ok(()) } else { Err(gone) }
     }
 

@@ -1,7 +1,7 @@
 //! The part of the state's room that is kept for administrators: an eighth. Whoever may define fills the rest, and an administrator can
 //! still drop and define.
 //!
-//! A router asks before it sends the command of a user who is no administrator, so the state does not depend on who sends it.
+//! The router checks the reserve before it sends the command of a user who is no administrator. The state itself does not know the sender.
 
 use proto::model::catalog::Catalog;
 use proto::model::index::IndexSpec;
@@ -12,7 +12,7 @@ use super::limits::{
     DATA_SETS_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, PLACES_IN_ALL_MAX, RECORD_BYTES_MAX,
     VBUCKETS_IN_ALL_MAX, encoded_bytes,
 };
-use super::room::places_of;
+use super::room::{places, places_of};
 
 /// The part of a limit that is for everybody.
 const fn for_all(limit: usize) -> usize {
@@ -29,17 +29,17 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
         let bytes = specs + names.sum::<usize>() + more;
         check("bytes of definitions", bytes, DEFINITION_BYTES_IN_ALL_MAX)
     };
-    let places = |more: usize| {
+    let check_places = |more: usize| {
         let all: usize = indexes().map(|index| places_of(index)).sum();
         check("copies of slices", all + more, PLACES_IN_ALL_MAX)
     };
     let index = |spec: &IndexSpec| {
         check("indexes", indexes().count() + 1, INDEXES_MAX)?;
-        places(usize::from(spec.slices) * (1 + usize::from(spec.replicas)))?;
+        check_places(places(spec))?;
         definitions(encoded_bytes(spec))
     };
     match command {
-        // What is there already is told, and takes nothing.
+        // With IF NOT EXISTS, an object that is there takes no room.
         Command::CreateBucket { name, if_not_exists: true, .. }
         | Command::CreateDataSet { name, if_not_exists: true, .. }
             if catalog.bucket(name).is_some() =>
@@ -72,7 +72,7 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
             if more == 0 {
                 return Ok(());
             }
-            places(more * usize::from(index.spec.slices))
+            check_places(more * usize::from(index.spec.slices))
         }
         Command::CreateIndex { spec, .. } => index(spec),
         Command::BuildGeneration { spec, .. } => index(spec),

@@ -162,7 +162,7 @@ impl StateContext {
 }
 
 /// The copies of slices that an index wants.
-fn places(spec: &IndexSpec) -> usize {
+pub(super) fn places(spec: &IndexSpec) -> usize {
     usize::from(spec.slices) * (usize::from(spec.replicas) + 1)
 }
 

@@ -23,9 +23,9 @@ const BATCH_MAX: usize = 256;
 /// The file of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// That of changes, and of the process.
+    /// The file of changes, and of the process itself.
     Change,
-    /// That of refusals and failed log-ins.
+    /// The file of refusals and failed log-ins.
     Refusal,
 }
 

@@ -98,7 +98,7 @@ impl Doors {
         Arc::new(Self { kind, tls, throttle, audit, flow: Flow::new(limits), env: env.clone() })
     }
 
-    /// What the clients that are let in take together.
+    /// The limits of the clients that are let in, and what they use of them.
     pub fn flow(&self) -> &Arc<Flow> {
         &self.flow
     }

@@ -10,7 +10,7 @@ use super::memory::RoomBudget;
 use super::refusals::{Limit, Refusals};
 use super::users::UserPlaces;
 
-/// What the clients of a process take together.
+/// The limits of the clients of a process, and what they use of them.
 pub struct Flow {
     /// The settings.
     pub limits: ClientLimits,

@@ -31,14 +31,14 @@ pub(super) struct AtTheDoor<S> {
     doors: Arc<Doors>,
 }
 
-/// What a call has until the end of its answer, and of each task that goes on without it.
+/// The places and the memory of a call, until the end of its answer and of each task that goes on without it.
 pub(super) struct Admitted {
     _place: StatementPlace,
     _open: Option<OpenCall>,
     _room: MessageRoom,
 }
 
-/// What the call of a request has, for a task that goes on without it.
+/// The places and the memory of the call of a request, for a task that goes on without it.
 pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<Admitted>> {
     request.extensions().get().cloned()
 }

@@ -32,7 +32,7 @@ pub enum Auth {
 pub struct DoorSettings {
     /// `auth`
     pub auth: Option<Auth>,
-    /// What they may take.
+    /// The limits of clients.
     pub limits: ClientLimits,
     /// `audit_dir`
     pub audit_dir: Option<PathBuf>,

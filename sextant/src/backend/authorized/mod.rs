@@ -100,9 +100,9 @@ enum Met {
     Nothing,
     /// It may be sent.
     All,
-    /// It may be sent for this bucket: for no other one that has its name by then.
+    /// It may be sent for this bucket only: another bucket may have its name by then.
     On(BucketId),
-    /// It may be sent for this user, who is the sender: for no other one that has its name by then.
+    /// It may be sent for this user only, the sender: another user may have its name by then.
     Of(UserId),
 }
 
@@ -288,7 +288,7 @@ impl Backend for Authorized {
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
-        // What is checked counts when the command is sent, and not before a wait.
+        // The check comes behind the wait, so that it holds when the command is sent.
         let _place = self.definitions.take(self.rights.who.id).await?;
         let met = self.meets(of_command(&command)).await?;
         if self.rights.on_all(Privilege::Admin).is_err() {

@@ -44,7 +44,7 @@ pub(crate) struct Own {
     pub doors: Option<DoorFigures>,
 }
 
-/// What the doors of a process count.
+/// The counts of the doors of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DoorFigures {
     /// Refusals by the setting that is the limit.
