@@ -9,7 +9,8 @@ use proto::model::ids::{BucketId, Epoch, VbucketId};
 use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
 use proto::rpc::command::Promotion;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Epochs that a bucket may keep in any case: the two oldest, and those in use.
 pub(super) const EPOCHS_MIN: usize = 4;
@@ -21,9 +22,22 @@ const TIERS: [(u64, u64); 4] =
 /// The retained epochs of a bucket; never empty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochHistory {
+    /// The epochs in use, ascending, each with the steady time of its publication in ms.
+    #[serde(deserialize_with = "at_least_one")]
     marks: VecDeque<(EpochMark, u64)>,
     /// Rollback points, all older than `marks`.
     points: VecDeque<(EpochMark, u64)>,
+}
+
+/// Reads marks, and refuses a history without an epoch: a snapshot that is damaged may have one.
+fn at_least_one<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<VecDeque<(EpochMark, u64)>, D::Error> {
+    let marks = VecDeque::deserialize(input)?;
+    if marks.is_empty() {
+        return Err(D::Error::custom("a bucket without an epoch"));
+    }
+    Ok(marks)
 }
 
 impl EpochHistory {
@@ -206,4 +220,21 @@ pub fn advances(from: Position, to: Position) -> bool {
 /// The positions of `to` that advance from `from`.
 pub fn advance(from: &Cut, to: &Cut) -> Vec<(VbucketId, Position)> {
     to.iter().filter(|(vbucket, position)| advances(from.get(*vbucket), *position)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_without_an_epoch_is_not_read() {
+        let read = |history: &EpochHistory| {
+            let bytes = postcard::to_allocvec(history).expect("it is encoded");
+            postcard::from_bytes::<EpochHistory>(&bytes)
+        };
+        let mut history = EpochHistory::new(BucketId(1), 4, 0);
+        assert_eq!(read(&history).as_ref(), Ok(&history));
+        history.marks.clear();
+        assert!(read(&history).is_err());
+    }
 }
