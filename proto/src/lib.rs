@@ -10,10 +10,11 @@
 //! | [`model`] | the cluster's data: cuts, histories, buckets, indexes, topology, moves, rollbacks | `expr`, `value` |
 //! | [`expr`] | expressions: tree, text, evaluation, aggregates | `value` |
 //! | [`value`] | JSON values, numbers, the key encoding | |
-//! | [`flow`], [`env`](mod@env), [`error`], [`lock`], [`nesting`], [`plant`] | budgets and admission; the seams; errors; locks; decoding limits; known bugs for tests | |
+//! | [`flow`], [`env`](mod@env), [`envelope`], [`error`], [`lock`], [`nesting`], [`plant`] | budgets and admission; the seams; envelopes of files; errors; locks; decoding limits; known bugs for tests | |
 
 pub mod client;
 pub mod env;
+pub mod envelope;
 pub mod error;
 pub mod expr;
 pub mod flow;

@@ -32,8 +32,8 @@ pub fn token(index: &IndexInfo, request: &ScanRequest, data: &[u8]) {
 /// Reads the file CATALOG, first unchanged, then with its head, its length and its checksum corrected.
 pub fn kept_catalog(data: &[u8]) {
     let _ = file::decode(data);
-    let Some(body) = data.get(file::BEFORE_BODY..) else { return };
-    if let Ok(read) = file::decode(&file::with_head(body)) {
+    let Some(body) = data.get(file::ENVELOPE.bytes_before()..) else { return };
+    if let Ok(read) = file::decode(&file::ENVELOPE.seal(body)) {
         file::encode(&read).expect("a catalog that was read can be encoded");
     }
 }

@@ -1,10 +1,10 @@
 //! The file of the kept knowledge.
 //!
 //! ```text
-//! CATALOG := "sextant router catalog 3\n" length:u64 check:u32 body       (little endian)
+//! CATALOG := [`Envelope`] body
 //! ```
 //!
-//! `body` is [`Kept`] in postcard, and `check` the CRC-32C of everything else. The version names the encoding, so it changes whenever a
+//! `body` is [`Kept`] in postcard. The version names the encoding, so it changes whenever a
 //! part of the catalog does; a test holds the two together. The file is written whole under a temporary name, synced and renamed.
 
 use std::io;
@@ -12,18 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::env::{FileSystem, OpenMode};
+use proto::envelope::{Envelope, damaged};
 use proto::model::catalog::Catalog;
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::epochs::applied::EpochFloors;
 
 const NAME: &str = "CATALOG";
-const HEAD: &[u8] = b"sextant router catalog 3\n";
-/// The part of the head that all versions have.
-const ANY_HEAD: &[u8] = b"sextant router catalog ";
-/// The head, the length and the checksum.
-pub(crate) const BEFORE_BODY: usize = HEAD.len() + 8 + 4;
+pub(crate) const ENVELOPE: Envelope =
+    Envelope::new("sextant router catalog 3\n", "sextant router catalog ");
 /// A longer file is not one of these: a catalog fits in a message of a few MiB.
 const BYTES_MAX: u64 = 256 << 20;
 
@@ -95,36 +93,11 @@ pub(super) fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 pub(crate) fn encode(kept: &Kept) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(kept)
         .map_err(|error| Error::internal(format!("encoding a catalog: {error}")))?;
-    Ok(with_head(&body))
-}
-
-/// The file with this body.
-pub(crate) fn with_head(body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(BEFORE_BODY + body.len());
-    out.extend_from_slice(HEAD);
-    out.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    let check = crc32c::crc32c_append(crc32c::crc32c(&out), body);
-    out.extend_from_slice(&check.to_le_bytes());
-    out.extend_from_slice(body);
-    out
+    Ok(ENVELOPE.seal(&body))
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Result<Kept> {
-    let damaged = || Error::new(ErrorCode::Corrupt, "the file is damaged");
-    if !bytes.starts_with(HEAD) {
-        return Err(match bytes.starts_with(ANY_HEAD) {
-            true => Error::new(ErrorCode::Version, "the file is of another version"),
-            false => damaged(),
-        });
-    }
-    let (before, body) = bytes.split_at_checked(BEFORE_BODY).ok_or_else(damaged)?;
-    let (summed, check) = before.split_at(BEFORE_BODY - 4);
-    let length = (body.len() as u64).to_le_bytes();
-    let crc = crc32c::crc32c_append(crc32c::crc32c(summed), body);
-    if !summed.ends_with(&length) || check != crc.to_le_bytes() {
-        return Err(damaged());
-    }
-    postcard::from_bytes(body).map_err(|_| damaged())
+    postcard::from_bytes(ENVELOPE.open(bytes)?).map_err(|_| damaged())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The file of the kept knowledge: what was written is read, and nothing else is.
 
+use proto::ErrorCode;
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
 use proto::model::bucket::{BucketInfo, SourceKind};
@@ -123,15 +124,19 @@ fn each_damaged_bit_and_each_shorter_file_is_an_error_that_names_the_file() {
 #[test]
 fn a_file_of_another_version_is_named_as_that() {
     let mut bytes = encode(&kept(3)).expect("encoded");
-    bytes[HEAD.len() - 2] += 1;
+    let end_of_head = bytes.iter().position(|byte| *byte == b'\n').expect("a first line");
+    bytes[end_of_head - 1] += 1;
     assert_eq!(decode(&bytes).expect_err("another version").code, ErrorCode::Version);
 }
 
-/// The encoding of version 3. If this fails, a part of the catalog has changed its encoding: give [`HEAD`] the next version.
+/// The encoding of version 3. If this fails, a part of the catalog has changed its encoding: give [`ENVELOPE`] the next version.
 #[test]
 fn the_version_names_the_encoding() {
     let bytes = encode(&kept(3)).expect("encoded");
-    assert_eq!((bytes.len(), crc32c::crc32c(&bytes[BEFORE_BODY..])), (254, 3_557_922_371));
+    assert_eq!(
+        (bytes.len(), crc32c::crc32c(&bytes[ENVELOPE.bytes_before()..])),
+        (254, 3_557_922_371)
+    );
 }
 
 #[test]

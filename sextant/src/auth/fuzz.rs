@@ -9,8 +9,8 @@ use super::verifier;
 /// Reads the file USERS, first unchanged, then with its head, its length and its checksum corrected.
 pub fn kept_users(data: &[u8]) {
     let _ = kept::decode(data);
-    let Some(body) = data.get(kept::BEFORE_BODY..) else { return };
-    if let Ok(read) = kept::decode(&kept::with_head(body)) {
+    let Some(body) = data.get(kept::ENVELOPE.bytes_before()..) else { return };
+    if let Ok(read) = kept::decode(&kept::ENVELOPE.seal(body)) {
         kept::encode(&read).expect("users that were read can be encoded");
     }
 }

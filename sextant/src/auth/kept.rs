@@ -1,10 +1,10 @@
 //! The file in which a router keeps the users, so that they log in after a restart while no coordinator answers.
 //!
 //! ```text
-//! USERS := "sextant users 1\n" length:u64 check:u32 body       (little endian)
+//! USERS := [`Envelope`] body
 //! ```
 //!
-//! `body` is [`Kept`] in postcard, and `check` the CRC-32C of everything else. The file is written whole under a temporary name, synced
+//! `body` is [`Kept`] in postcard. The file is written whole under a temporary name, synced
 //! and renamed. It is a cache: a file that cannot be used is logged, and the router then waits for a coordinator. It stands beside the
 //! kept catalog and not in it, since it has the hashes of secrets: nobody but the owner of the process may read it.
 //!
@@ -15,17 +15,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::env::{Env, FileSystem, OpenMode};
+use proto::envelope::{Envelope, damaged};
 use proto::model::identity::ClusterId;
 use proto::model::users::Users;
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 const NAME: &str = "USERS";
-const HEAD: &[u8] = b"sextant users 1\n";
-/// The part of the head that all versions have.
-const ANY_HEAD: &[u8] = b"sextant users ";
-/// The head, the length and the checksum.
-pub(super) const BEFORE_BODY: usize = HEAD.len() + 8 + 4;
+pub(super) const ENVELOPE: Envelope = Envelope::new("sextant users 1\n", "sextant users ");
 /// A longer file is not one of these: all users fit in half a MiB.
 const BYTES_MAX: u64 = 4 << 20;
 
@@ -138,36 +135,11 @@ fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
 pub(super) fn encode(kept: &Kept) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(kept)
         .map_err(|error| Error::internal(format!("encoding users: {error}")))?;
-    Ok(with_head(&body))
-}
-
-/// The file with this body.
-pub(super) fn with_head(body: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(BEFORE_BODY + body.len());
-    out.extend_from_slice(HEAD);
-    out.extend_from_slice(&(body.len() as u64).to_le_bytes());
-    let check = crc32c::crc32c_append(crc32c::crc32c(&out), body);
-    out.extend_from_slice(&check.to_le_bytes());
-    out.extend_from_slice(body);
-    out
+    Ok(ENVELOPE.seal(&body))
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Kept> {
-    let damaged = || Error::new(ErrorCode::Corrupt, "the file is damaged");
-    if !bytes.starts_with(HEAD) {
-        return Err(match bytes.starts_with(ANY_HEAD) {
-            true => Error::new(ErrorCode::Version, "the file is of another version"),
-            false => damaged(),
-        });
-    }
-    let (before, body) = bytes.split_at_checked(BEFORE_BODY).ok_or_else(damaged)?;
-    let (summed, check) = before.split_at(BEFORE_BODY - 4);
-    let length = (body.len() as u64).to_le_bytes();
-    let crc = crc32c::crc32c_append(crc32c::crc32c(summed), body);
-    if !summed.ends_with(&length) || check != crc.to_le_bytes() {
-        return Err(damaged());
-    }
-    postcard::from_bytes(body).map_err(|_| damaged())
+    postcard::from_bytes(ENVELOPE.open(bytes)?).map_err(|_| damaged())
 }
 
 #[cfg(test)]
