@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use proto::Error;
 use proto::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
-use proto::model::index::{IndexInfo, PartitionBy, SLICES_MAX};
+use proto::model::index::{IndexInfo, IndexSpec, PartitionBy, SLICES_MAX};
 use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
@@ -99,6 +99,11 @@ impl Growth {
                 _ => grow(info, bytes, bytes_max),
             };
             if let Some(command) = command {
+                if !has_room(state, info, &command) {
+                    tracing::warn!(index = %from, "an index has outgrown its slices; the room for more of them is kept for administrators");
+                    self.planned.insert(index, now);
+                    continue;
+                }
                 plan.commands.push(avoiding(silent.clone(), command));
                 self.planned.insert(index, now);
             }
@@ -116,6 +121,15 @@ impl Growth {
             self.planned.remove(&index);
         }
     }
+}
+
+/// True if the growth leaves the administrators their part of the room.
+fn has_room(state: &StateContext, info: &IndexInfo, command: &Command) -> bool {
+    let slices = match command {
+        Command::GrowIndex { slices, .. } => *slices,
+        _ => info.spec.slices + 1,
+    };
+    state.has_room_for_all(&IndexSpec { slices, ..(*info.spec).clone() })
 }
 
 /// The command that gives an index enough slices; `None` if it has enough.

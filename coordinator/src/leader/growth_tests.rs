@@ -3,7 +3,7 @@ use proto::rpc::api::Heartbeat;
 
 use super::*;
 use crate::leader::memory::tests::heartbeat;
-use crate::state::tests::{done, serving};
+use crate::state::tests::{done, serving, spec};
 
 /// A node reports slices of a size.
 fn report(heartbeats: &mut Heartbeats, info: &IndexInfo, (node, bytes): (u64, u64)) {
@@ -48,6 +48,25 @@ fn an_index_that_has_outgrown_its_slices_gets_a_generation_with_more_of_them() {
     assert_eq!(next.spec.slices, slices);
     let later_ms = 5_000 + RETRY_MS;
     assert_eq!(planned(&mut growth, (&state, &heartbeats), later_ms), [], "it is being built");
+}
+
+#[test]
+fn an_index_does_not_grow_into_the_room_for_administrators() {
+    let mut state = serving(1);
+    done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
+    let info = state.serving(IndexId(1)).unwrap().info.clone();
+    let mut heartbeats = Heartbeats::new(0);
+    report(&mut heartbeats, &info, (20, (100 << 10) + 1));
+    let grows = |state: &StateContext| {
+        !planned(&mut Growth::default(), (state, &heartbeats), 4_000).is_empty()
+    };
+    assert!(grows(&state));
+    // Other indexes take seven eighths of the copies of slices.
+    for n in 0..56 {
+        let spec = IndexSpec { slices: SLICES_MAX, replicas: 0, ..spec(&format!("other{n}")) };
+        done(&mut state, Command::CreateIndex { spec, defer_build: true, if_not_exists: false });
+    }
+    assert!(!grows(&state));
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub(crate) fn complete(state: &mut StateContext, name: &str) -> BucketId {
 }
 
 /// Makes a version current.
-pub(super) fn switched(state: &mut StateContext, name: &str) -> BucketId {
+pub(crate) fn switched(state: &mut StateContext, name: &str) -> BucketId {
     let bucket = complete(state, name);
     let from = state.indexes[&IndexId(1)].info.local_id();
     done(state, Command::BuildVersion { from, bucket });

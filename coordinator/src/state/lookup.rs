@@ -49,10 +49,10 @@ impl StateContext {
     pub(super) fn indexer_loads(&self, silent: &[NodeId]) -> Vec<Load> {
         let placements: Vec<Vec<NodeId>> =
             self.indexes().flat_map(|index| settled(&index.info)).collect();
-        self.receiving_indexers()
-            .map(|id| Load {
+        self.receiving()
+            .map(|(id, zone)| Load {
                 node: id,
-                zone: self.nodes[&id].zone.clone(),
+                zone: zone.to_owned(),
                 copies: placements.iter().filter(|nodes| nodes.contains(&id)).count(),
                 first_copies: placements.iter().filter(|nodes| nodes.first() == Some(&id)).count(),
                 is_silent: silent.contains(&id),
@@ -62,8 +62,14 @@ impl StateContext {
 
     /// The indexers that may receive slices, ascending.
     pub(super) fn receiving_indexers(&self) -> impl Iterator<Item = NodeId> {
+        self.receiving().map(|(id, _)| id)
+    }
+
+    /// The same with their zones.
+    fn receiving(&self) -> impl Iterator<Item = (NodeId, &str)> {
         let indexers = self.nodes.values().filter(|node| node.role == Role::Indexer);
-        indexers.map(|node| node.id).filter(|id| !self.draining.contains(id))
+        let indexers = indexers.filter(|node| !self.draining.contains(&node.id));
+        indexers.map(|node| (node.id, &*node.zone))
     }
 
     /// The number of vbuckets in all buckets.

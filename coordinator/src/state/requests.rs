@@ -71,7 +71,8 @@ impl Requests {
             let Some(oldest) = self.least_active() else { return };
             let last_client = self.0.len() == 1;
             match self.0.get_mut(&oldest) {
-                Some(client) if last_client => client.forget_first(),
+                // A damaged snapshot may have another number of bytes than its answers.
+                Some(client) if last_client && !client.answers.is_empty() => client.forget_first(),
                 _ => drop(self.0.remove(&oldest)),
             }
         }
@@ -94,13 +95,13 @@ impl Client {
     fn insert(&mut self, sequence: u64, outcome: Outcome) {
         self.bytes += answer_bytes(&outcome);
         if let Some(old) = self.answers.insert(sequence, outcome) {
-            self.bytes -= answer_bytes(&old);
+            self.bytes = self.bytes.saturating_sub(answer_bytes(&old));
         }
     }
 
     fn forget_first(&mut self) {
         if let Some((sequence, outcome)) = self.answers.pop_first() {
-            self.bytes -= answer_bytes(&outcome);
+            self.bytes = self.bytes.saturating_sub(answer_bytes(&outcome));
             self.forgotten = Some(sequence);
         }
     }

@@ -2,17 +2,21 @@
 //! still drop and define.
 //!
 //! The router checks the reserve before it sends the command of a user who is no administrator. The state itself does not know the sender.
+//! The leader checks it before an index gets more slices by itself.
+
+use std::sync::Arc;
 
 use proto::model::catalog::Catalog;
-use proto::model::index::IndexSpec;
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
+use super::context::StateContext;
 use super::limits::{
     DATA_SETS_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, PLACES_IN_ALL_MAX, RECORD_BYTES_MAX,
     VBUCKETS_IN_ALL_MAX, encoded_bytes,
 };
-use super::room::{places, places_of};
+use super::room::{definition_bytes, places, places_of};
 
 /// The part of a limit that is for everybody.
 const fn for_all(limit: usize) -> usize {
@@ -61,10 +65,20 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
             check("data sets", catalog.data_sets.len() + 1, DATA_SETS_MAX)?;
             definitions(name.len() + RECORD_BYTES_MAX)
         }
-        Command::LoadVersion { bucket, .. } => {
+        Command::LoadVersion { bucket, version, .. } => {
             let set = catalog.bucket(bucket).and_then(|set| catalog.data_sets.get(&set.id));
             let (all, more): (usize, _) = (vbuckets(), set.map_or(0, |set| set.partitions));
-            check("vbuckets", all + usize::from(more), VBUCKETS_IN_ALL_MAX)
+            check("vbuckets", all + usize::from(more), VBUCKETS_IN_ALL_MAX)?;
+            // The version has a bucket of its own, and a generation of each index that is not deferred.
+            let current = catalog.read_bucket(bucket).map(|current| current.id);
+            let own = || {
+                let built = |index: &&Arc<IndexInfo>| index.state != IndexState::Pending;
+                catalog.indexes.values().filter(built).filter(|index| Some(index.bucket) == current)
+            };
+            check("indexes", indexes().count() + own().count(), INDEXES_MAX)?;
+            check_places(own().map(|index| places(&index.spec)).sum())?;
+            let specs: usize = own().map(|index| encoded_bytes(&*index.spec)).sum();
+            definitions(specs + bucket.len() + version.len() + RECORD_BYTES_MAX)
         }
         Command::SetReplicas { index, replicas } => {
             let Some(index) = catalog.index(index) else { return Ok(()) };
@@ -78,6 +92,17 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
         Command::BuildGeneration { spec, .. } => index(spec),
         // The others drop, or change what is there.
         _ => Ok(()),
+    }
+}
+
+impl StateContext {
+    /// True if a generation with this definition leaves the administrators their part.
+    pub(crate) fn has_room_for_all(&self, spec: &IndexSpec) -> bool {
+        let own: usize = self.indexes().map(|record| places_of(&record.info)).sum();
+        self.indexes().count() < for_all(INDEXES_MAX)
+            && own + places(spec) <= for_all(PLACES_IN_ALL_MAX)
+            && self.definition_bytes() + definition_bytes(spec)
+                <= for_all(DEFINITION_BYTES_IN_ALL_MAX)
     }
 }
 
@@ -98,6 +123,7 @@ fn check(what: &str, count: usize, limit: usize) -> Result<()> {
 mod tests {
     use proto::model::bucket::SourceKind;
 
+    use super::super::data_sets::tests::{load, switched, with_data_set};
     use super::super::tests::{create_bucket_of, done, spec, with_bucket};
     use super::*;
 
@@ -113,11 +139,11 @@ mod tests {
         done(&mut state, index);
         let mut catalog = state.catalog();
         let (&id, index) = catalog.indexes.first_key_value().expect("an index");
-        let index = std::sync::Arc::clone(index);
+        let index = Arc::clone(index);
         let mut next = id;
         while catalog.indexes.len() < INDEXES_MAX / 8 * 7 - 1 {
             next.0 += 1;
-            catalog.indexes.insert(next, std::sync::Arc::clone(&index));
+            catalog.indexes.insert(next, Arc::clone(&index));
         }
         check_reserve(&catalog, &create_index()).expect("the last one for all");
         next.0 += 1;
@@ -153,6 +179,33 @@ mod tests {
     }
 
     #[test]
+    fn an_index_that_grows_by_itself_leaves_places_for_administrators() {
+        let mut state = with_bucket();
+        done(&mut state, create_index());
+        let own: usize = state.indexes().map(|record| places_of(&record.info)).sum();
+        let free = PLACES_IN_ALL_MAX / 8 * 7 - own;
+        let of = |slices: usize| IndexSpec { slices: slices as u16, replicas: 7, ..spec("more") };
+        assert!(state.has_room_for_all(&of(free / 8)));
+        assert!(!state.has_room_for_all(&of(free / 8 + 1)));
+    }
+
+    #[test]
+    fn a_version_leaves_places_for_administrators() {
+        let mut state = with_data_set();
+        switched(&mut state, "v1");
+        let mut catalog = state.catalog();
+        let next = load("v2");
+        check_reserve(&catalog, &next).expect("there is room");
+        // Its generation of the index that serves has as many copies of slices as that.
+        let index = catalog.indexes.values_mut().next().expect("the index that serves");
+        let index = Arc::make_mut(index);
+        let slices = (PLACES_IN_ALL_MAX / 16 * 7) as u16;
+        index.spec = Arc::new(IndexSpec { slices, replicas: 0, ..(*index.spec).clone() });
+        let refused = check_reserve(&catalog, &next).expect_err("the reserve");
+        assert!(refused.message.contains("copies of slices"), "{refused}");
+    }
+
+    #[test]
     fn buckets_leave_vbuckets_for_administrators() {
         let mut catalog = with_bucket().catalog();
         let create = |vbuckets| match create_bucket_of("more", SourceKind::Push) {
@@ -162,7 +215,7 @@ mod tests {
             other => other,
         };
         let bucket = catalog.buckets.values_mut().next().expect("a bucket");
-        std::sync::Arc::make_mut(bucket).vbuckets = (VBUCKETS_IN_ALL_MAX / 8 * 7 - 2) as u16;
+        Arc::make_mut(bucket).vbuckets = (VBUCKETS_IN_ALL_MAX / 8 * 7 - 2) as u16;
         check_reserve(&catalog, &create(2)).expect("the last ones for all");
         let copied = Command::CreateCopied { copies: 2, command: Box::new(create(3)) };
         for command in [create(3), copied] {

@@ -126,16 +126,24 @@ impl StateContext {
                 |record: &&IndexRecord| (record.topologies[0].position, record.info.local_id());
             let oldest = with_past.min_by_key(by_age);
             let Some(id) = oldest.map(|record| record.info.local_id()) else { return };
-            bytes -= self.forget_oldest_topology(id);
+            let forgotten = self.forget_oldest_topology(id);
+            // Only a damaged snapshot has a record under another key than its own.
+            if forgotten == 0 {
+                return;
+            }
+            bytes -= forgotten;
         }
     }
 
     fn forget_oldest_topology(&mut self, id: LocalIndexId) -> usize {
-        self.record_mut(id)
-            .map_or(0, |record| topology_bytes(&record.topologies.remove(0).topology))
+        let Some(record) = self.record_mut(id) else { return 0 };
+        match record.topologies.is_empty() {
+            true => 0,
+            false => topology_bytes(&record.topologies.remove(0).topology),
+        }
     }
 
-    fn definition_bytes(&self) -> usize {
+    pub(super) fn definition_bytes(&self) -> usize {
         let indexes = self.indexes().map(|record| definition_bytes(&record.info.spec));
         let buckets = self.buckets.values().map(|b| b.info.name.len() + RECORD_BYTES_MAX);
         indexes.chain(buckets).sum()
@@ -181,7 +189,7 @@ fn topology_bytes(topology: &IndexTopology) -> usize {
 }
 
 /// The size of a definition in a snapshot.
-fn definition_bytes(spec: &IndexSpec) -> usize {
+pub(super) fn definition_bytes(spec: &IndexSpec) -> usize {
     encoded_bytes(spec)
 }
 
