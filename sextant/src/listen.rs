@@ -68,6 +68,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Failed accepts are logged at most this often.
 const ACCEPT_REPORT_EVERY: Duration = Duration::from_secs(10);
 
+/// Connections that a port takes within [`ACCEPT_WINDOW`]: 2,000 in a second.
+const ACCEPTED_MAX: u32 = 200;
+const ACCEPT_WINDOW: Duration = Duration::from_millis(100);
+
 /// The connections that a listener accepts.
 pub type Connections = Pin<Box<dyn Stream<Item = io::Result<TcpStream>> + Send>>;
 
@@ -79,7 +83,7 @@ pub fn connections(listener: TcpListener) -> Connections {
         .with_keepalive(Some(QUIET_MAX))
         .with_keepalive_interval(Some(PROBE_EVERY))
         .with_keepalive_retries(Some(PROBES));
-    Box::pin(with_pauses(incoming))
+    Box::pin(paced(with_pauses(incoming)))
 }
 
 /// Leaves out errors, and pauses after each one. The usual error is that the process has too many open files, which lasts
@@ -107,6 +111,25 @@ fn with_pauses<T: Send + Sync>(
         .filter(|accepted| std::future::ready(accepted.is_ok()))
 }
 
+/// Takes a bounded number of connections at a time. More of them wait in the system's queue, and are refused there: a flood of connections
+/// leaves the processors to those that are served.
+fn paced<T: Send>(incoming: impl Stream<Item = T> + Send) -> impl Stream<Item = T> + Send {
+    let (mut begun, mut taken) = (Instant::now(), 0);
+    incoming.then(move |accepted| {
+        if begun.elapsed() >= ACCEPT_WINDOW {
+            (begun, taken) = (Instant::now(), 0);
+        }
+        taken += 1;
+        let end = (taken >= ACCEPTED_MAX).then_some(begun + ACCEPT_WINDOW);
+        async move {
+            if let Some(end) = end {
+                tokio::time::sleep_until(end).await;
+            }
+            accepted
+        }
+    })
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::SocketAddr;
@@ -129,6 +152,16 @@ mod tests {
         let is = |text: &str| is_loopback(text.parse().expect("an address"));
         assert!(is("127.0.0.1") && is("127.9.9.9") && is("::1") && is("::ffff:127.0.0.1"));
         assert!(!is("0.0.0.0") && !is("::") && !is("10.0.0.1") && !is("::ffff:10.0.0.1"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_connections_is_taken_bit_by_bit() {
+        let begun = Instant::now();
+        let few: Vec<_> = paced(futures::stream::iter(1..ACCEPTED_MAX)).collect().await;
+        assert_eq!((few.len() as u32, begun.elapsed()), (ACCEPTED_MAX - 1, Duration::ZERO));
+        let many = paced(futures::stream::iter(0..10 * ACCEPTED_MAX)).collect::<Vec<_>>().await;
+        assert_eq!(many.len() as u32, 10 * ACCEPTED_MAX);
+        assert_eq!(begun.elapsed(), 10 * ACCEPT_WINDOW);
     }
 
     #[tokio::test]

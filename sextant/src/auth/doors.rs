@@ -19,7 +19,9 @@ use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
 use crate::audit::{Audit, Door};
-use crate::flow::{ClientLimits, Flow, Limit, SessionPlace, StatementPlace, is_administrator};
+use crate::flow::{
+    ClientLimits, Flow, Limit, SessionPlace, StatementPlace, Work, is_administrator,
+};
 use crate::principal::{Principal, Proof};
 use crate::tls::{Identity, TlsSettings};
 
@@ -109,9 +111,9 @@ impl Doors {
         self.flow.users.session(&user).map(Some)
     }
 
-    /// Takes a place for a statement of a principal. `ends` is true if it ends a transaction.
-    pub fn statement(&self, principal: &Principal, ends: bool) -> Result<StatementPlace> {
-        self.flow.users.statement(self.user(principal).as_deref(), ends)
+    /// Takes a place for the work of a principal.
+    pub fn statement(&self, principal: &Principal, work: Work) -> Result<StatementPlace> {
+        self.flow.users.statement(self.user(principal).as_deref(), work)
     }
 
     /// True if a principal may use what is reserved for administrators, as any client that is trusted may.

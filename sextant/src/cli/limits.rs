@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use clap::Arg;
-use proto::{Error, ErrorCode, Result};
-use serde::Deserialize;
 
 use crate::flow::ClientLimits;
 
 /// Largest size in MiB: more memory or disk than any machine has.
 pub const MIB_MAX: u64 = 1 << 30;
 
-/// The limits of clients as flags, or as keys of a TOML file with the same names and `_` for `-`.
-#[derive(Clone, Copy, Debug, Default, Deserialize, clap::Args)]
-#[serde(deny_unknown_fields, default)]
+/// The limits of clients as flags, or as keys of a settings file.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct LimitArgs {
     /// Failed log-ins that an address may have in a minute; 0 stands for any number
     #[arg(long, env = "SEXTANT_LOGIN_FAILURES_MAX", value_name = "N")]
@@ -90,21 +87,6 @@ pub fn with_default(argument: Arg) -> Arg {
 }
 
 impl LimitArgs {
-    /// Takes the keys that limit clients out of a file.
-    pub fn taken_from(table: &mut toml::Table) -> Result<Self> {
-        let mut own = toml::Table::new();
-        for (flag, _) in DEFAULTS {
-            let key = flag.replace('-', "_");
-            if let Some(value) = table.remove(&key) {
-                own.insert(key, value);
-            }
-        }
-        let wrong = |error: toml::de::Error| {
-            Error::new(ErrorCode::InvalidParameter, error.message().to_owned())
-        };
-        own.try_into().map_err(wrong)
-    }
-
     /// The flags, each with whether it was given.
     pub fn given(&self) -> [(&'static str, bool); DEFAULTS.len()] {
         let given = [
@@ -128,10 +110,8 @@ impl LimitArgs {
     /// The limits; those of the file count where there is no flag.
     pub fn limits(&self, file: &Self) -> ClientLimits {
         let usual = ClientLimits::default();
-        // A file is not checked like a flag.
-        let count = |own: Option<u32>, file: Option<u32>| own.or(file).map(|count| count.max(1));
         let bytes = |own: Option<u64>, file: Option<u64>, usual: usize| {
-            own.or(file).map_or(usual, |mib| (mib.clamp(1, MIB_MAX) << 20) as usize)
+            own.or(file).map_or(usual, |mib| (mib << 20) as usize)
         };
         let time = |own: Option<u32>, file: Option<u32>, usual| match own.or(file) {
             None => usual,
@@ -143,19 +123,26 @@ impl LimitArgs {
                 .login_failures_max
                 .or(file.login_failures_max)
                 .unwrap_or(usual.login_failures_max),
-            user_sessions_max: count(self.user_sessions_max, file.user_sessions_max)
+            user_sessions_max: self
+                .user_sessions_max
+                .or(file.user_sessions_max)
                 .unwrap_or(usual.user_sessions_max),
-            user_statements_max: count(self.user_statements_max, file.user_statements_max)
+            user_statements_max: self
+                .user_statements_max
+                .or(file.user_statements_max)
                 .unwrap_or(usual.user_statements_max),
-            statements_max: count(self.statements_max, file.statements_max)
+            statements_max: self
+                .statements_max
+                .or(file.statements_max)
                 .unwrap_or(usual.statements_max),
-            address_connections_max: count(
-                self.address_connections_max,
-                file.address_connections_max,
-            ),
-            definitions_max: count(self.definitions_max, file.definitions_max)
+            address_connections_max: self.address_connections_max.or(file.address_connections_max),
+            definitions_max: self
+                .definitions_max
+                .or(file.definitions_max)
                 .unwrap_or(usual.definitions_max),
-            user_definitions_max: count(self.user_definitions_max, file.user_definitions_max)
+            user_definitions_max: self
+                .user_definitions_max
+                .or(file.user_definitions_max)
                 .unwrap_or(usual.user_definitions_max),
             session_memory_bytes: bytes(
                 self.session_memory_total_mb,
@@ -180,6 +167,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::cli::settings_file;
 
     #[derive(Parser)]
     struct Command {
@@ -205,9 +193,7 @@ mod tests {
         assert_eq!(told.limits(&nothing), usual);
         for (flag, _) in DEFAULTS {
             let key = flag.replace('-', "_");
-            let mut file: toml::Table = format!("{key} = 7\nid = 3").parse().expect("a table");
-            let from_file = LimitArgs::taken_from(&mut file).expect("a number");
-            assert_eq!(file.keys().collect::<Vec<_>>(), ["id"]);
+            let from_file: LimitArgs = settings_file::read(&format!("{key} = 7")).expect("a key");
             let from_flag = parsed(&[format!("--{flag}=7")]);
             assert_eq!(from_file.limits(&nothing), from_flag.limits(&nothing), "{flag}");
             assert_ne!(from_flag.limits(&nothing), ClientLimits::default(), "{flag}");
@@ -216,7 +202,5 @@ mod tests {
             let given: Vec<_> = five.given().into_iter().filter(|(_, given)| *given).collect();
             assert_eq!(given, [(flag, true)]);
         }
-        let mut wrong: toml::Table = "statements_max = 'many'".parse().expect("a table");
-        assert!(LimitArgs::taken_from(&mut wrong).is_err());
     }
 }

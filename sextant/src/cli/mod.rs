@@ -17,6 +17,7 @@ mod role;
 mod role_flags;
 mod secrets;
 mod security;
+mod settings_file;
 mod signal;
 mod source;
 mod sql_client;

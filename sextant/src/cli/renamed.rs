@@ -4,8 +4,6 @@ use std::convert::Infallible;
 use std::str::FromStr;
 
 use proto::{Error, ErrorCode, Result};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
 
 /// The value of a setting under its old name; only its presence matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,12 +14,6 @@ impl FromStr for OldName {
 
     fn from_str(_: &str) -> std::result::Result<Self, Infallible> {
         Ok(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for OldName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Self)
     }
 }
 

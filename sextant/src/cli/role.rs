@@ -8,24 +8,22 @@ use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
-use serde::Deserialize;
 
 use super::limits::{LimitArgs, MIB_MAX};
 use super::renamed::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
 use super::security::{Given, security};
+use super::settings_file;
 use crate::limited::ConnectionsMax;
 use crate::roles::{
     Auth, DoorSettings, RecoveryFlags, RoleSettings, ScanSettings, Shutdown, run_role,
 };
 
-/// The settings of a role: flags, or keys of a TOML file with the same names and `_` for `-`.
-#[derive(Debug, Default, Deserialize, clap::Args)]
-#[serde(deny_unknown_fields, default)]
+/// The settings of a role: flags, or keys of a file ([`settings_file`]).
+#[derive(Debug, Default, clap::Args)]
 pub struct Args {
     /// TOML file with these settings
     #[arg(long, env = "SEXTANT_CONFIG", value_name = "FILE")]
-    #[serde(skip)]
     config: Option<PathBuf>,
     /// Node number of this process, unique in the cluster
     #[arg(long, env = "SEXTANT_ID", value_name = "N")]
@@ -62,17 +60,15 @@ pub struct Args {
     coordinators: Vec<String>,
     /// Begin a new cluster, because the log of this one is lost for good. It refuses the data of all other processes
     #[arg(long)]
-    #[serde(skip)]
     force_new_cluster: bool,
     /// Go on above all known epochs and numbers, because the data is restored from an older copy. It rebuilds all indexes
     #[arg(long)]
-    #[serde(skip)]
     skip_epochs: bool,
     /// Silence of an indexer, in seconds, after which others rebuild the slices that it alone has; 0 stands for never
     #[arg(long, env = "SEXTANT_LOST_AFTER_S", value_name = "S")]
     lost_after_s: Option<u64>,
     /// Memory limit of the slices, in MiB
-    #[arg(long, env = "SEXTANT_MEMORY_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..))]
+    #[arg(long, env = "SEXTANT_MEMORY_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=MIB_MAX))]
     memory_mb: Option<u64>,
     /// Concurrent scans (on an indexer: shard scans); further ones wait
     #[arg(long, env = "SEXTANT_SCANS_MAX", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -123,7 +119,6 @@ pub struct Args {
     #[arg(long, env = "SEXTANT_AUDIT_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     audit_mb: Option<u64>,
     #[command(flatten)]
-    #[serde(skip)]
     limits: LimitArgs,
     #[arg(long, hide = true)]
     listen: Option<OldName>,
@@ -150,18 +145,13 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
     file.read_exact_at(&mut bytes, 0).map_err(here)?;
     let text =
         String::from_utf8(bytes).map_err(|_| bad(format!("{}: not UTF-8", path.display())))?;
-    let wrong = |error: String| bad(format!("{}: {error}", path.display()));
-    let mut table: toml::Table = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    let limits = LimitArgs::taken_from(&mut table).map_err(|error| wrong(error.message))?;
-    let rest: Args = table.try_into().map_err(|error| wrong(error.to_string()))?;
-    Ok(Args { limits, ..rest })
+    settings_file::read(&text).map_err(|error| error.context(path.display().to_string()))
 }
 
 /// The settings of a role by the text of a file alone.
 #[cfg(any(test, feature = "testing"))]
 pub(super) fn settings_of_text(env: &Env, role: Role, text: &str) -> Result<RoleSettings> {
-    let args: Args = toml::from_str(text).map_err(|error| bad(error.to_string()))?;
-    args.settings(env, role)
+    settings_file::read::<Args>(text)?.settings(env, role)
 }
 
 impl Args {
@@ -251,7 +241,7 @@ impl Args {
             node: NodeInfo { id: NodeId(id), role, address, zone },
             bind,
             data: data.unwrap_or_default(),
-            memory_bytes: self.memory_mb.or(file.memory_mb).map(|mib| mib.max(16) << 20),
+            memory_bytes: self.memory_mb.or(file.memory_mb).map(|bound| mib(bound) as u64),
             scans: ScanSettings {
                 count_max: self.scans_max.or(file.scans_max).map(count),
                 memory_bytes: self.scan_memory_total_mb.or(file.scan_memory_total_mb).map(mib),
@@ -304,14 +294,13 @@ fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<S
     }
 }
 
-/// Converts MiB to bytes. A file is not checked like a flag, so the value is clamped here.
+/// Converts MiB, [`MIB_MAX`] at most, to bytes.
 fn mib(mib: u64) -> usize {
-    (mib.clamp(1, MIB_MAX) << 20) as usize
+    (mib << 20) as usize
 }
 
-/// A limit of at least one. A file is not checked like a flag.
 fn count(count: u64) -> usize {
-    usize::try_from(count.max(1)).unwrap_or(usize::MAX)
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// Reads a member of the coordinator.
@@ -401,12 +390,12 @@ mod tests {
             ("scan_memory_mb", "scan_memory_each_mb"),
             ("log_mb", "change_log_mb"),
         ] {
-            let file: Args = toml::from_str(&format!("{old} = 1")).expect("known");
+            let file: Args = settings_file::read(&format!("{old} = 1")).expect("known");
             assert!(refused(&file).contains(new), "{old} in a file");
             let flag = format!("--{}=1", old.replace('_', "-"));
             let Command { args } = Command::try_parse_from(["role", &flag]).expect("known");
             assert!(refused(&args).contains(&new.replace('_', "-")), "{flag}");
-            let file: Args = toml::from_str(&format!("{new} = 1")).expect("known");
+            let file: Args = settings_file::read(&format!("{new} = 1")).expect("known");
             file.refuse_old_names(Role::Indexer).expect("the new name");
             let flag = format!("--{}=1", new.replace('_', "-"));
             Command::try_parse_from(["role", &flag]).expect("the new flag");

@@ -1,15 +1,21 @@
 //! Memory that the requests of clients take together.
 //!
-//! A request waits in order of arrival until there is room, up to a time limit; then it is refused. A request larger than the whole
-//! budget passes alone.
+//! A request waits in order of arrival until there is room, up to a time limit; then it is refused. A user has half of the room at most, so
+//! that one who keeps it, with many prepared statements or open calls, does not stop the others. A request larger than the whole budget
+//! passes alone.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::flow::{Budget, Reservation};
+use proto::lock::lock;
+use proto::model::ids::UserId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::timeout;
 
 use super::refusals::{Limit, Refusals};
+use crate::principal::Principal;
 
 /// The longest wait for room. What takes the room may be kept without end, such as prepared statements.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -20,31 +26,70 @@ pub struct RoomBudget {
     limit: Limit,
     bytes_max: usize,
     budget: Budget,
+    /// The parts of the users that have any room.
+    users: Arc<Mutex<BTreeMap<UserId, Budget>>>,
+    /// The user who takes.
+    user: Option<UserId>,
     refusals: Refusals,
 }
 
 /// Memory that is taken; it is free again on drop.
-pub struct Room(Reservation);
+pub struct Room {
+    all: Reservation,
+    of_user: Option<Reservation>,
+}
 
 impl RoomBudget {
-    /// A budget of so many bytes, which a setting in MiB says.
+    /// A budget of so many bytes, which a setting in MiB says. Who takes of it is in no user's part.
     pub fn new(limit: Limit, bytes_max: usize, refusals: Refusals) -> Self {
-        Self { limit, bytes_max, budget: Budget::new(bytes_max), refusals }
+        let (budget, users) = (Budget::new(bytes_max), Arc::default());
+        Self { limit, bytes_max, budget, users, user: None, refusals }
+    }
+
+    /// The budget as a principal takes of it.
+    pub fn of(&self, principal: &Principal) -> Self {
+        let user = match principal {
+            Principal::Trusted => None,
+            Principal::User(user) => Some(user.id),
+        };
+        Self { user, ..self.clone() }
     }
 
     /// Waits for room, at most as long as the statement may take.
     pub async fn take(&self, bytes: usize, within: Option<Duration>) -> Result<Room> {
-        if let Some(room) = self.budget.try_reserve(bytes) {
-            return Ok(Room(room));
-        }
         let wait = within.unwrap_or(WAIT_MAX).min(WAIT_MAX);
-        timeout(wait, self.budget.reserve(bytes)).await.map(Room).map_err(|_| self.refusal(bytes))
+        let taking = async {
+            // Whoever waits for the room of all holds none that another user waits for.
+            let of_user = match self.user {
+                Some(user) => Some(self.take_of_user(user, bytes).await),
+                None => None,
+            };
+            Room { all: self.budget.reserve(bytes).await, of_user }
+        };
+        timeout(wait, taking).await.map_err(|_| self.refusal(bytes))
+    }
+
+    async fn take_of_user(&self, user: UserId, bytes: usize) -> Reservation {
+        let budget = {
+            let mut users = lock(&self.users);
+            let whole = Budget::new(self.user_bytes_max());
+            if !users.contains_key(&user) {
+                users.retain(|_, budget| budget.free_bytes() < whole.free_bytes());
+            }
+            let budget = users.entry(user).or_insert(whole);
+            // A part that nobody has taken from may be forgotten as soon as the table is free again.
+            if let Some(room) = budget.try_reserve(bytes) {
+                return room;
+            }
+            budget.clone()
+        };
+        budget.reserve(bytes).await
     }
 
     fn refusal(&self, bytes: usize) -> Error {
-        let (wanted, most) = (bytes >> 10, self.bytes_max >> 10);
+        let (wanted, most, own) = (bytes >> 10, self.bytes_max >> 10, self.user_bytes_max() >> 10);
         let what = format!(
-            "{wanted} KiB of memory are wanted, and there was no room in time: clients may take {most} KiB together"
+            "{wanted} KiB of memory are wanted, and there was no room in time: clients may take {most} KiB together, and a user {own}"
         );
         self.refusals.refuse(self.limit, ErrorCode::OutOfRoom, what)
     }
@@ -52,6 +97,11 @@ impl RoomBudget {
     /// All bytes.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
+    }
+
+    /// The bytes that one user may take.
+    pub fn user_bytes_max(&self) -> usize {
+        self.bytes_max / 2
     }
 
     /// The free bytes.
@@ -63,13 +113,44 @@ impl RoomBudget {
 impl Room {
     /// Gives back all but so many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
-        self.0.shrink_to(bytes);
+        self.all.shrink_to(bytes);
+        if let Some(room) = &mut self.of_user {
+            room.shrink_to(bytes);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::principal::{Identified, Proof};
+
+    fn user(id: u64) -> Principal {
+        let (id, name) = (UserId(id), format!("u{id}"));
+        Principal::User(Arc::new(Identified::new(id, name, Proof::Certificate, None)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_user_who_keeps_room_leaves_the_other_half() {
+        let budget = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+        let (ada, bob) = (budget.of(&user(1)), budget.of(&user(2)));
+        let held = ada.take(400 << 10, None).await.expect("room");
+        let also = ada.take(112 << 10, None).await.expect("room");
+        let error = budget.of(&user(1)).take(1, None).await.err().expect("half is hers");
+        assert!(error.message.contains("a user 512"), "{error}");
+        let his = bob.take(500 << 10, None).await.expect("the other half");
+        assert_eq!(budget.free_bytes(), 12 << 10);
+        drop(also);
+        ada.take(100 << 10, None).await.expect("room again");
+        drop((held, his));
+        let whole = ada.take(1 << 20, None).await.expect("larger than all of hers, alone");
+        drop(whole);
+        assert_eq!(budget.free_bytes(), 1 << 20);
+        bob.take(1, None).await.expect("room");
+        assert_eq!(lock(&budget.users).len(), 2, "ada is forgotten when the next one comes");
+        budget.of(&user(3)).take(1, None).await.expect("room");
+        assert_eq!(lock(&budget.users).len(), 1);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_waits_for_room_and_its_refusal_names_the_setting() {

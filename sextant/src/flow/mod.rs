@@ -22,4 +22,4 @@ pub use memory::{Room, RoomBudget};
 pub use process::Flow;
 pub use refusals::{Limit, Refusals};
 pub use stall::Stall;
-pub use users::{SessionPlace, StatementPlace, UserPlaces, is_administrator, reserved};
+pub use users::{SessionPlace, StatementPlace, UserPlaces, Work, is_administrator, reserved};

@@ -2,7 +2,8 @@
 //!
 //! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request from its beginning to the end of its
 //! answer. A statement that ends a transaction is counted, and never refused: it gives back what others may wait for. An eighth of the
-//! places of all statements is for administrators, so that one can always look and stop others.
+//! places of all statements is for administrators, so that one can always look and stop others. A quarter is for SQL: a connection of gRPC has
+//! many calls at once, and they take a place before their requests are there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,9 +26,22 @@ struct Shared {
     table: Mutex<Table>,
 }
 
+/// What a place is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A statement of an SQL session.
+    Statement,
+    /// One that ends a transaction.
+    EndOfTransaction,
+    /// A gRPC call or an HTTP request.
+    Call,
+}
+
 #[derive(Default)]
 struct Table {
     statements: u32,
+    /// Those of them that are calls.
+    calls: u32,
     /// The users that have any places.
     by_user: BTreeMap<UserId, Counts>,
 }
@@ -64,7 +78,7 @@ pub struct SessionPlace {
 pub struct StatementPlace {
     places: UserPlaces,
     user: Option<UserId>,
-    ends: bool,
+    work: Work,
 }
 
 /// The part of some places that is for administrators.
@@ -97,9 +111,11 @@ impl UserPlaces {
         Ok(SessionPlace { places: self.clone(), user: user.id })
     }
 
-    /// Takes a place for a statement of a user, or of a client that is trusted. `ends` is true if the statement ends a transaction.
-    pub fn statement(&self, user: Option<&User>, ends: bool) -> Result<StatementPlace> {
+    /// Takes a place for the work of a user, or of a client that is trusted.
+    pub fn statement(&self, user: Option<&User>, work: Work) -> Result<StatementPlace> {
         let limits = &self.0.limits;
+        let ends = work == Work::EndOfTransaction;
+        let calls_max = (limits.statements_max - limits.statements_max / 4).max(1);
         let mut table = lock(&self.0.table);
         let open = match user.is_none_or(is_administrator) {
             true => limits.statements_max,
@@ -110,6 +126,13 @@ impl UserPlaces {
             if table.statements < limits.statements_max {
                 what += ", and its other places are for administrators";
             }
+            return Err(self.0.refusals.refuse(Limit::Statements, ErrorCode::TooBusy, what));
+        }
+        if work == Work::Call && table.calls >= calls_max {
+            let what = format!(
+                "{} calls run at this router, and its other places are for SQL",
+                table.calls
+            );
             return Err(self.0.refusals.refuse(Limit::Statements, ErrorCode::TooBusy, what));
         }
         if let Some(user) = user {
@@ -124,7 +147,8 @@ impl UserPlaces {
             table.by_user.entry(user.id).or_default().statements += 1;
         }
         table.statements += 1;
-        Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id), ends })
+        table.calls += u32::from(work == Work::Call);
+        Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id), work })
     }
 
     /// The statements that run.
@@ -160,7 +184,7 @@ impl Drop for SessionPlace {
 impl StatementPlace {
     /// True if it was taken without a look at the limits, for the end of a transaction.
     pub fn is_exempt(&self) -> bool {
-        self.ends
+        self.work == Work::EndOfTransaction
     }
 }
 
@@ -168,6 +192,7 @@ impl Drop for StatementPlace {
     fn drop(&mut self) {
         let mut table = lock(&self.places.0.table);
         table.statements -= 1;
+        table.calls -= u32::from(self.work == Work::Call);
         if let Some(user) = self.user {
             table.give_back(user, Counts { sessions: 0, statements: 1 });
         }
@@ -224,11 +249,12 @@ mod tests {
             ClientLimits { user_statements_max: 2, statements_max: 4, ..ClientLimits::default() };
         let places = UserPlaces::new(limits, Refusals::default());
         let (ada, bob) = (user(1, None, None), user(2, None, Some(1)));
-        let of = |user| places.statement(user, false);
+        let of = |user| places.statement(user, Work::Statement);
         let first = of(Some(&ada)).expect("a place");
         let second = of(Some(&ada)).expect("a place");
         assert!(hint(of(Some(&ada))).contains("user_statements_max = 2"));
-        let end = places.statement(Some(&ada), true).expect("the end of a transaction");
+        let end =
+            places.statement(Some(&ada), Work::EndOfTransaction).expect("the end of a transaction");
         drop(end);
         let third = of(Some(&bob)).expect("a place of another user");
         assert!(hint(of(Some(&bob))).contains("statements_max = 1"));
@@ -245,14 +271,32 @@ mod tests {
         let places = UserPlaces::new(limits, Refusals::default());
         let (ada, mut root) = (user(1, None, None), user(2, None, None));
         root.grants.all = [Privilege::Admin].into_iter().collect();
-        let all: Vec<_> =
-            (0..14).map(|_| places.statement(Some(&ada), false).expect("a place")).collect();
-        let refused = places.statement(Some(&ada), false).err().expect("a refusal");
+        let all: Vec<_> = (0..14)
+            .map(|_| places.statement(Some(&ada), Work::Statement).expect("a place"))
+            .collect();
+        let refused = places.statement(Some(&ada), Work::Statement).err().expect("a refusal");
         assert!(refused.message.contains("administrators"), "{refused}");
-        let end = places.statement(Some(&ada), true).expect("the end of a transaction");
+        let end =
+            places.statement(Some(&ada), Work::EndOfTransaction).expect("the end of a transaction");
         assert!(end.is_exempt());
-        let root = places.statement(Some(&root), false).expect("a place of an administrator");
-        assert!(hint(places.statement(None, false)).contains("statements_max"));
+        let root =
+            places.statement(Some(&root), Work::Statement).expect("a place of an administrator");
+        assert!(hint(places.statement(None, Work::Statement)).contains("statements_max"));
         drop((all, end, root));
+    }
+
+    #[test]
+    fn calls_leave_a_quarter_of_all_places_to_sql() {
+        let limits = ClientLimits { statements_max: 8, ..ClientLimits::default() };
+        let places = UserPlaces::new(limits, Refusals::default());
+        let calls: Vec<_> =
+            (0..6).map(|_| places.statement(None, Work::Call).expect("a place")).collect();
+        let refused = places.statement(None, Work::Call).err().expect("the rest is for SQL");
+        assert!(refused.message.contains("for SQL"), "{refused}");
+        let statements: Vec<_> =
+            (0..2).map(|_| places.statement(None, Work::Statement).expect("a place")).collect();
+        assert!(places.statement(None, Work::Statement).is_err(), "all places are taken");
+        drop((calls, statements));
+        assert_eq!(lock(&places.0.table).calls, 0);
     }
 }

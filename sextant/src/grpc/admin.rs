@@ -28,8 +28,8 @@ pub(super) struct AdminService {
 
 impl AdminService {
     async fn run(&self, backend: &dyn Backend, principal: &Principal, sql: &str) -> Result<String> {
-        let memory = &self.callers.doors.flow().session_memory;
-        let (parsed, _room) = parse_call(sql, memory, &self.callers.env).await?;
+        let memory = self.callers.doors.flow().session_memory.of(principal);
+        let (parsed, _room) = parse_call(sql, &memory, &self.callers.env).await?;
         let [only] = &parsed[..] else {
             let message = format!("Execute takes one statement, not {}", parsed.len());
             return Err(Error::new(ErrorCode::InvalidParameter, message));

@@ -1,9 +1,9 @@
 //! The memory of large messages that arrive.
 //!
-//! A message has five bytes of head, with its length, and is decoded once it is there as a whole. Before the body of a large one is taken from
-//! its connection, it gets room for all of it, which it keeps until the call ends or its next message begins. So the call of a
-//! single message keeps its room while it is carried out, and a stream while it handles the message. A frame with the end of a large
-//! message and the begin of the next one is cut between them: the service asks for the second part when it has handled the first message.
+//! A message has five bytes of head, with its length, and is decoded once it is there as a whole. Before the body of a large one is taken
+//! from its connection, its call gets room for all of it. A call keeps the room of its largest message until it ends: the buffer of the
+//! decoder does not shrink (it has up to twice the size of the largest message), and a client may send more messages than the call takes.
+//! A call that needs more room gives its own back first, so that those that wait hold none.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
 /// The bytes in front of a message: a flag, and the length.
 const HEAD_BYTES: usize = 5;
 
-/// The room of a call's message. It outlives the body of the request.
+/// The room of a call's largest message so far. It outlives the body of the request.
 pub(super) type MessageRoom = Arc<Mutex<Option<Room>>>;
 
 /// The body of a request.
@@ -39,58 +39,52 @@ pub(super) struct Arriving {
     memory: RoomBudget,
     heads: Heads,
     room: MessageRoom,
+    /// The bytes of that room.
+    room_bytes: usize,
     /// A frame in which a large message begins, until there is room for it.
     waiting: Option<(Frame<Bytes>, BoxFuture<Room, Error>)>,
-    /// The second part of a frame that was cut, and the size of the message that begins there.
-    rest: Option<(Frame<Bytes>, usize)>,
-    /// The end of the time for a large message.
+    /// True while a large message is there in part.
+    is_arriving: bool,
+    /// The end of its time, once its next part is waited for. It does not run while the call handles the message before.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Arriving {
     /// Takes room for the messages of a body.
-    pub(super) fn new(body: Body, memory: &RoomBudget) -> (Self, MessageRoom) {
-        let (room, memory) = (MessageRoom::default(), memory.clone());
-        let heads = Heads::default();
-        let held = Arc::clone(&room);
-        let arriving =
-            Self { body, memory, heads, room: held, waiting: None, rest: None, deadline: None };
+    pub(super) fn new(body: Body, memory: RoomBudget) -> (Self, MessageRoom) {
+        let room = MessageRoom::default();
+        let arriving = Self {
+            body,
+            memory,
+            heads: Heads::default(),
+            room: Arc::clone(&room),
+            room_bytes: 0,
+            waiting: None,
+            is_arriving: false,
+            deadline: None,
+        };
         (arriving, room)
     }
 
-    /// Notes the data of a frame; the last message that begins in it.
-    fn note(&mut self, data: &[u8]) -> Option<Begun> {
-        let begun = self.heads.walk(data);
-        if begun.is_some() || self.heads.body_bytes_left == 0 {
-            self.deadline = None;
-        }
-        begun
-    }
-
-    /// The part of a frame that may be passed on now, and the size of the last message that begins in it.
-    fn cut(&mut self, frame: Frame<Bytes>) -> (Frame<Bytes>, Option<usize>) {
-        let mut data = match frame.into_data() {
-            Ok(data) => data,
-            Err(frame) => return (frame, None),
-        };
-        let Some(begun) = self.note(&data) else { return (Frame::data(data), None) };
-        if begun.at == 0 || lock(&self.room).is_none() {
-            return (Frame::data(data), Some(begun.bytes));
-        }
-        let rest = data.split_off(begun.at);
-        self.rest = Some((Frame::data(rest), begun.bytes));
-        (Frame::data(data), None)
-    }
-
-    /// Begins a message: the one before has no room any more. Returns its frame, unless it waits for room.
-    fn begin(&mut self, frame: Frame<Bytes>, bytes: usize) -> Option<Frame<Bytes>> {
-        *lock(&self.room) = None;
+    /// Looks at a frame. Returns it, unless a message begins in it that waits for room.
+    fn look_at(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
+        let Some(data) = frame.data_ref() else { return Some(frame) };
+        let largest = self.heads.walk(data);
         // The decoder refuses a larger one at its head.
-        if bytes <= SMALL_BYTES || bytes > MESSAGE_BYTES_MAX {
+        let large = largest.filter(|bytes| (SMALL_BYTES + 1..=MESSAGE_BYTES_MAX).contains(bytes));
+        if largest.is_some() {
+            (self.is_arriving, self.deadline) = (large.is_some(), None);
+        }
+        self.is_arriving &= self.heads.body_bytes_left > 0;
+        // Those that grow little by little take more in a few steps only.
+        let wanted = large.map_or(0, |bytes| bytes.next_multiple_of(SMALL_BYTES));
+        if wanted <= self.room_bytes {
             return Some(frame);
         }
+        *lock(&self.room) = None;
+        self.room_bytes = wanted;
         let memory = self.memory.clone();
-        let room = Box::pin(async move { memory.take(bytes, None).await });
+        let room = Box::pin(async move { memory.take(wanted, None).await });
         self.waiting = Some((frame, room));
         None
     }
@@ -112,33 +106,26 @@ impl HttpBody for Arriving {
                 return Poll::Ready(match (room, waited) {
                     (Ok(room), Some((frame, _))) => {
                         *lock(&this.room) = Some(room);
-                        this.deadline = Some(Box::pin(sleep(ARRIVES_WITHIN)));
                         Some(Ok(frame))
                     }
                     (Err(error), _) => Some(Err(status(error))),
                     (Ok(_), None) => None,
                 });
             }
-            if let Some((rest, bytes)) = this.rest.take() {
-                match this.begin(rest, bytes) {
-                    Some(frame) => return Poll::Ready(Some(Ok(frame))),
-                    None => continue,
-                }
-            }
             match Pin::new(&mut this.body).poll_frame(context) {
                 Poll::Pending => {
-                    let Some(deadline) = &mut this.deadline else { return Poll::Pending };
+                    if !this.is_arriving {
+                        return Poll::Pending;
+                    }
+                    let deadline =
+                        this.deadline.get_or_insert_with(|| Box::pin(sleep(ARRIVES_WITHIN)));
                     ready!(deadline.as_mut().poll(context));
                     let seconds = ARRIVES_WITHIN.as_secs();
                     let what = format!("the message has not arrived within {seconds} s");
                     return Poll::Ready(Some(Err(status(Error::new(ErrorCode::Cancelled, what)))));
                 }
                 Poll::Ready(Some(Ok(frame))) => {
-                    let passed_on = match this.cut(frame) {
-                        (frame, Some(bytes)) => this.begin(frame, bytes),
-                        (frame, None) => Some(frame),
-                    };
-                    let Some(frame) = passed_on else { continue };
+                    let Some(frame) = this.look_at(frame) else { continue };
                     return Poll::Ready(Some(Ok(frame)));
                 }
                 ended => return ended,
@@ -147,7 +134,7 @@ impl HttpBody for Arriving {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.waiting.is_none() && self.rest.is_none() && self.body.is_end_stream()
+        self.waiting.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -163,28 +150,16 @@ struct Heads {
     body_bytes_left: usize,
 }
 
-/// A message that begins in some data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Begun {
-    /// Its size.
-    bytes: usize,
-    /// The place of its head, or of the rest of it.
-    at: usize,
-}
-
 impl Heads {
-    /// Walks over data; the last message that begins in it.
-    fn walk(&mut self, data: &[u8]) -> Option<Begun> {
-        let (mut begun, mut at, mut rest) = (None, 0, data);
+    /// Walks over data; the size of the largest message that begins in it.
+    fn walk(&mut self, data: &[u8]) -> Option<usize> {
+        let (mut largest, mut rest) = (None, data);
         while let Some((first, behind)) = rest.split_first() {
             if self.body_bytes_left > 0 {
                 let here = self.body_bytes_left.min(rest.len());
                 self.body_bytes_left -= here;
                 rest = &rest[here..];
                 continue;
-            }
-            if self.head_bytes == 0 {
-                at = data.len() - rest.len();
             }
             self.head[self.head_bytes] = *first;
             self.head_bytes += 1;
@@ -193,10 +168,10 @@ impl Heads {
                 let [_, length @ ..] = self.head;
                 self.head_bytes = 0;
                 self.body_bytes_left = u32::from_be_bytes(length) as usize;
-                begun = Some(Begun { bytes: self.body_bytes_left, at });
+                largest = largest.max(Some(self.body_bytes_left));
             }
         }
-        begun
+        largest
     }
 }
 
@@ -216,12 +191,11 @@ mod tests {
             sizes.iter().flat_map(|size| [head(*size), vec![9; *size]].concat()).collect();
         for cut in [1, 2, 5, 16_384, whole.len()] {
             let mut heads = Heads::default();
-            let begun = whole.chunks(cut).filter_map(|data| heads.walk(data));
-            let begun: Vec<_> = begun.map(|begun| begun.bytes).collect();
-            assert_eq!(begun.last(), Some(&7), "cut into {cut}");
+            let largest: Vec<_> = whole.chunks(cut).filter_map(|data| heads.walk(data)).collect();
+            assert_eq!(largest.iter().max(), Some(&100_000), "cut into {cut}");
             assert_eq!((heads.body_bytes_left, heads.head_bytes), (0, 0));
             if cut <= HEAD_BYTES {
-                assert_eq!(begun, sizes, "cut into {cut}");
+                assert_eq!(largest, sizes, "cut into {cut}");
             }
         }
     }
@@ -254,14 +228,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_large_message_waits_for_room_and_is_refused_with_the_setting() {
         const LARGE: usize = 700 << 10;
+        const TAKEN: usize = 704 << 10;
         let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let begins = || vec![head(10), vec![1; 10], head(LARGE)];
-        let (mut first, room) = Arriving::new(body(begins()), &memory);
+        let (mut first, room) = Arriving::new(body(begins()), memory.clone());
         for _ in 0..3 {
             frame(&mut first).await.expect("room");
         }
-        assert_eq!(memory.free_bytes(), (1 << 20) - LARGE);
-        let (mut second, _room) = Arriving::new(body(begins()), &memory);
+        assert_eq!(memory.free_bytes(), (1 << 20) - TAKEN);
+        let (mut second, _room) = Arriving::new(body(begins()), memory.clone());
         frame(&mut second).await.expect("a small one");
         frame(&mut second).await.expect("a small one");
         let refused = frame(&mut second).await.expect_err("no room");
@@ -270,43 +245,60 @@ mod tests {
         let late = frame(&mut first).await.expect_err("the rest does not come");
         assert_eq!(late.code(), tonic::Code::DeadlineExceeded);
         drop(first);
-        assert_eq!(memory.free_bytes(), (1 << 20) - LARGE, "the call keeps it");
+        assert_eq!(memory.free_bytes(), (1 << 20) - TAKEN, "the call keeps it");
         drop(room);
         assert_eq!(memory.free_bytes(), 1 << 20);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_gives_the_room_of_a_message_back_when_its_next_one_begins() {
+    async fn a_call_keeps_the_room_of_its_largest_message_until_it_ends() {
         let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
-        let large = vec![7; 100 << 10];
-        let pieces = vec![head(large.len()), large, head(1), vec![0; 1]];
-        let (mut arriving, room) = Arriving::new(body(pieces), &memory);
-        frame(&mut arriving).await.expect("room");
-        frame(&mut arriving).await.expect("the message");
-        assert!(arriving.deadline.is_none() && lock(&room).is_some(), "while it is handled");
-        frame(&mut arriving).await.expect("the next");
-        assert!(lock(&room).is_none());
+        let message = |bytes: usize| [head(bytes), vec![7; bytes]].concat();
+        let sizes = [100 << 10, 1, 300 << 10, 200 << 10, 2];
+        let (mut arriving, room) = Arriving::new(body(sizes.map(message).to_vec()), memory.clone());
+        for largest in [128, 128, 320, 320, 320] {
+            frame(&mut arriving).await.expect("room");
+            assert_eq!(memory.free_bytes(), (1024 - largest) << 10);
+            assert!(!arriving.is_arriving, "the message is there");
+        }
+        drop((arriving, room));
         assert_eq!(memory.free_bytes(), 1 << 20);
     }
+
     #[tokio::test(start_paused = true)]
-    async fn a_frame_with_parts_of_two_messages_is_cut_between_them() {
-        const LARGE: usize = 700 << 10;
-        for (second, held) in [(1, 0), (LARGE, LARGE)] {
-            let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
-            let (tail, next) = (vec![7; 10], [head(second), vec![8; 1]].concat());
-            let pieces =
-                vec![head(LARGE), vec![7; LARGE - 10], [tail.clone(), next.clone()].concat()];
-            let (mut arriving, _room) = Arriving::new(body(pieces), &memory);
-            for _ in 0..2 {
-                frame(&mut arriving).await.expect("room");
-            }
-            let passed_on = frame(&mut arriving).await.expect("the end of the first");
-            assert_eq!(passed_on.into_data().ok(), Some(tail.into()));
-            assert_eq!(memory.free_bytes(), (1 << 20) - LARGE, "the first is not handled yet");
-            assert!(!arriving.is_end_stream());
-            let passed_on = frame(&mut arriving).await.expect("the begin of the second");
-            assert_eq!(passed_on.into_data().ok(), Some(next.into()));
-            assert_eq!(memory.free_bytes(), (1 << 20) - held);
+    async fn a_large_message_between_small_ones_in_a_frame_gets_room() {
+        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+        let large = [head(200 << 10), vec![7; 200 << 10]].concat();
+        let whole = [head(1), vec![0; 1], large, head(2), vec![0; 2]].concat();
+        let (mut arriving, _room) = Arriving::new(body(vec![whole.clone()]), memory.clone());
+        let passed_on = frame(&mut arriving).await.expect("room");
+        assert_eq!(passed_on.into_data().ok(), Some(whole.into()));
+        assert_eq!(memory.free_bytes(), (1 << 20) - (256 << 10));
+        assert!(!arriving.is_arriving, "all of it is there");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_a_message_does_not_run_while_the_call_does_something_else() {
+        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+        let pieces = vec![[head(1), vec![0; 1], head(100 << 10)].concat(), vec![7; 10]];
+        let (mut arriving, _room) = Arriving::new(body(pieces), memory.clone());
+        frame(&mut arriving).await.expect("room");
+        sleep(2 * ARRIVES_WITHIN).await;
+        frame(&mut arriving).await.expect("a part");
+        let begun = tokio::time::Instant::now();
+        frame(&mut arriving).await.expect_err("the rest does not come");
+        assert_eq!(begun.elapsed(), ARRIVES_WITHIN);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_larger_than_all_room_passes_behind_a_smaller_one() {
+        let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
+        let message = |bytes: usize| [head(bytes), vec![7; bytes]].concat();
+        let pieces = vec![message(500 << 10), message(3 << 20)];
+        let (mut arriving, _room) = Arriving::new(body(pieces), memory.clone());
+        for free in [512 << 10, 0] {
+            frame(&mut arriving).await.expect("room");
+            assert_eq!(memory.free_bytes(), free);
         }
     }
 }

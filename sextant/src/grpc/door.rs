@@ -18,7 +18,7 @@ use super::status::status;
 use crate::audit::Door;
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
-use crate::flow::{OpenCall, StatementPlace};
+use crate::flow::{OpenCall, StatementPlace, Work};
 use crate::limited::PeerInfo;
 
 /// The metadata with the credentials of a call.
@@ -28,7 +28,8 @@ const AUTHORIZATION: &str = "authorization";
 #[derive(Clone)]
 pub(super) struct AtTheDoor<S> {
     service: S,
-    doors: Arc<Doors>,
+    /// `None` for a service that asks nobody who has sent a call, such as health.
+    doors: Option<Arc<Doors>>,
 }
 
 /// The places and the memory of a call, until the end of its answer and of each task that goes on without it.
@@ -43,34 +44,49 @@ pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<Admitted>> {
     request.extensions().get().cloned()
 }
 
-/// A service that asks nobody who has sent a call, such as health. Its calls keep their connection open.
-#[derive(Clone)]
-pub(super) struct Open<S>(pub(super) S);
+/// A value that lives as long as the answer of a call: its connection counts as one with a call meanwhile.
+enum Held {
+    Admitted { _places: Arc<Admitted> },
+    Open { _open: Option<OpenCall> },
+}
 
 impl<S> AtTheDoor<S> {
     pub(super) fn new(service: S, doors: &Arc<Doors>) -> Self {
-        Self { service, doors: Arc::clone(doors) }
+        Self { service, doors: Some(Arc::clone(doors)) }
     }
 
-    /// Finds out who sends a call, and notes it in the call.
-    fn admit(&self, request: &mut http::Request<Body>) -> Result<Arc<Admitted>, Status> {
-        let Some(peer) = request.extensions().get::<PeerInfo>().cloned() else {
-            return Err(status(Error::new(ErrorCode::BadLogin, "the call has no connection")));
-        };
-        // Nothing behind the door needs the token.
-        let credentials = request.headers_mut().remove(AUTHORIZATION);
-        let credentials = credentials.as_ref().map(|value| value.as_bytes());
-        let principal =
-            self.doors.bearer(&Link::of_request(&peer), Door::Grpc, credentials).map_err(status)?;
-        let place = self.doors.statement(&principal, false).map_err(status)?;
-        request.extensions_mut().insert(principal);
-        let (body, room) =
-            Arriving::new(std::mem::take(request.body_mut()), &self.doors.flow().grpc_memory);
-        *request.body_mut() = Body::new(body);
-        let admitted = Arc::new(Admitted { _place: place, _open: peer.call(), _room: room });
-        request.extensions_mut().insert(Arc::clone(&admitted));
-        Ok(admitted)
+    /// A service for anybody.
+    pub(super) fn open(service: S) -> Self {
+        Self { service, doors: None }
     }
+
+    fn hold(&self, request: &mut http::Request<Body>) -> Result<Held, Status> {
+        if let Some(doors) = &self.doors {
+            return admit(doors, request).map(|places| Held::Admitted { _places: places });
+        }
+        let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::call);
+        Ok(Held::Open { _open: open })
+    }
+}
+
+/// Finds out who sends a call, and notes it in the call.
+fn admit(doors: &Doors, request: &mut http::Request<Body>) -> Result<Arc<Admitted>, Status> {
+    let Some(peer) = request.extensions().get::<PeerInfo>().cloned() else {
+        return Err(status(Error::new(ErrorCode::BadLogin, "the call has no connection")));
+    };
+    // Nothing behind the door needs the token.
+    let credentials = request.headers_mut().remove(AUTHORIZATION);
+    let credentials = credentials.as_ref().map(|value| value.as_bytes());
+    let principal =
+        doors.bearer(&Link::of_request(&peer), Door::Grpc, credentials).map_err(status)?;
+    let place = doors.statement(&principal, Work::Call).map_err(status)?;
+    let memory = doors.flow().grpc_memory.of(&principal);
+    request.extensions_mut().insert(principal);
+    let (body, room) = Arriving::new(std::mem::take(request.body_mut()), memory);
+    *request.body_mut() = Body::new(body);
+    let admitted = Arc::new(Admitted { _place: place, _open: peer.call(), _room: room });
+    request.extensions_mut().insert(Arc::clone(&admitted));
+    Ok(admitted)
 }
 
 impl<S: NamedService> NamedService for AtTheDoor<S> {
@@ -91,52 +107,25 @@ where
     }
 
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
-        let admitted = match self.admit(&mut request) {
-            Ok(admitted) => admitted,
+        let held = match self.hold(&mut request) {
+            Ok(held) => held,
             Err(refused) => return Box::pin(std::future::ready(Ok(refused.into_http()))),
         };
         let answer = self.service.call(request);
         Box::pin(async move {
             let answer = answer.await?;
-            Ok(answer.map(|body| Body::new(Answer { body, _held: admitted })))
-        })
-    }
-}
-
-impl<S: NamedService> NamedService for Open<S> {
-    const NAME: &'static str = S::NAME;
-}
-
-impl<S> Service<http::Request<Body>> for Open<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
-    S::Future: Send + 'static,
-{
-    type Response = http::Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<Self::Response, Infallible>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.0.poll_ready(context)
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::call);
-        let answer = self.0.call(request);
-        Box::pin(async move {
-            let answer = answer.await?;
-            Ok(answer.map(|body| Body::new(Answer { body, _held: open })))
+            Ok(answer.map(|body| Body::new(Answer { body, _held: held })))
         })
     }
 }
 
 /// The body of an answer. The call ends with it.
-struct Answer<H> {
+struct Answer {
     body: Body,
-    _held: H,
+    _held: Held,
 }
 
-impl<H: Send + Unpin + 'static> HttpBody for Answer<H> {
+impl HttpBody for Answer {
     type Data = Bytes;
     type Error = Status;
 
@@ -225,7 +214,7 @@ mod tests {
         let calls = Calls::new();
         let mut request = http::Request::new(Body::empty());
         request.extensions_mut().insert(PeerInfo::with_calls(&calls));
-        let answer = Open(Endless::default()).call(request).await.expect("an answer");
+        let answer = AtTheDoor::open(Endless::default()).call(request).await.expect("an answer");
         assert_eq!(calls.open(), 1);
         drop(answer);
         assert_eq!(calls.open(), 0);

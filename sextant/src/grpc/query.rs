@@ -16,6 +16,7 @@ use router::{ScanBatch, Token};
 use tonic::{Request, Response, Status};
 
 use super::caller::Callers;
+use super::door::{Admitted, held};
 use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
 use super::status::{counted, status};
@@ -26,7 +27,7 @@ use crate::rows::suspended::{Park, Suspended};
 use crate::sql::ast::Statement;
 use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
-use crate::sql::texts::parse_call;
+use crate::sql::texts::{is_long, parse_call};
 
 /// How long a scan waits for an epoch or a node.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
@@ -62,9 +63,14 @@ pub(super) fn select(request: &ScanRequest) -> String {
 }
 
 impl QueryService {
-    async fn plan(&self, backend: &dyn Backend, request: &ScanRequest) -> Result<IndexPlan> {
-        let memory = &self.callers.doors.flow().session_memory;
-        let (parsed, _room) = parse_call(&select(request), memory, &self.callers.env).await?;
+    async fn plan(
+        &self,
+        backend: &dyn Backend,
+        request: &ScanRequest,
+        held: Option<Arc<Admitted>>,
+    ) -> Result<IndexPlan> {
+        let memory = self.callers.doors.flow().session_memory.of(backend.principal());
+        let (parsed, room) = parse_call(&select(request), &memory, &self.callers.env).await?;
         let [only] = &parsed[..] else {
             return Err(refuse("columns and where must be expressions"));
         };
@@ -75,7 +81,20 @@ impl QueryService {
             return Err(refuse("a scan over gRPC takes no parameters"));
         }
         let relation = self.relation(backend, request).await?;
-        match resolve(select, Some(&relation))?.plan(&[])? {
+        let plan = match is_long(select) {
+            false => resolve(select, Some(&relation))?.plan(&[])?,
+            true => {
+                let (select, relation) = (select.clone(), relation.clone());
+                let plan = move || {
+                    let planned = resolve(&select, Some(&relation))?.plan(&[]);
+                    // A thread whose call has gone keeps its places.
+                    drop((room, held));
+                    planned
+                };
+                self.callers.env.blocking(plan).await?
+            }
+        };
+        match plan {
             Plan::Index(plan) if matches!(plan.request.output, Output::Rows { .. }) => Ok(*plan),
             Plan::Index(_) => {
                 Err(Error::new(ErrorCode::Unsupported, "gRPC scans have no aggregates")
@@ -113,14 +132,19 @@ impl QueryService {
         })
     }
 
-    async fn begin(&self, backend: &dyn Backend, request: ScanRequest) -> Result<ScanReplies> {
+    async fn begin(
+        &self,
+        backend: &dyn Backend,
+        request: ScanRequest,
+        held: Option<Arc<Admitted>>,
+    ) -> Result<ScanReplies> {
         let form = Form::of(&request)?;
         if request.transaction > 0 {
             // Order matters: its first read fixes what the name of the index means.
             let number = TransactionId(request.transaction);
             self.transactions.find(number, backend.principal())?.pin(backend).await?;
         }
-        let mut plan = self.plan(backend, &request).await?;
+        let mut plan = self.plan(backend, &request, held).await?;
         plan.request.ordered = !request.unordered;
         plan.request.reverse = request.reverse;
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
@@ -335,7 +359,8 @@ impl Query for QueryService {
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
         let backend = self.callers.of(&request)?;
-        let begun = self.begin(&*backend, request.into_inner()).await;
+        let held = held(&request);
+        let begun = self.begin(&*backend, request.into_inner(), held).await;
         let replies = begun.map_err(|error| counted(&*backend, error))?;
         Ok(Response::new(reply_stream(
             Box::new(replies),

@@ -13,7 +13,7 @@ use tonic::transport::server::Router;
 
 use super::arriving::MESSAGE_BYTES_MAX;
 use super::caller::Callers;
-use super::door::{AtTheDoor, Open};
+use super::door::AtTheDoor;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
@@ -88,7 +88,7 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
     let health = tonic_health::server::health_reporter().1;
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
-        .add_service(Open(health))
+        .add_service(AtTheDoor::open(health))
         .add_service(AtTheDoor::new(v1, doors))
         .add_service(AtTheDoor::new(v1alpha, doors))
         .add_service(AtTheDoor::new(limits!(admin), doors))

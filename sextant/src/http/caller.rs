@@ -12,7 +12,7 @@ use proto::{Error, ErrorCode};
 use crate::audit::Door;
 use crate::auth::doors::{Doors, Greeting};
 use crate::auth::link::Link;
-use crate::flow::StatementPlace;
+use crate::flow::{StatementPlace, Work};
 use crate::limited::PeerInfo;
 use crate::principal::Principal;
 
@@ -74,7 +74,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Visitor {
         let Some(doors) = parts.extensions.get::<Arc<Doors>>() else {
             return Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection")));
         };
-        let place = doors.statement(&principal, false).map_err(Refused)?;
+        let place = doors.statement(&principal, Work::Call).map_err(Refused)?;
         Ok(Self { principal, doors: Arc::clone(doors), _place: place })
     }
 }

@@ -17,7 +17,8 @@ use tokio::time::timeout;
 
 use super::error::{WireError, WireResult};
 use super::frame::{self, HEADER_BYTES, MESSAGE_BYTES_MAX};
-use crate::flow::{Flow, Room};
+use crate::flow::{Flow, Room, RoomBudget};
+use crate::principal::Principal;
 
 /// Size at which the buffer is flushed: a few hundred rows per system call.
 const FLUSH_BYTES: usize = 64 << 10;
@@ -69,6 +70,8 @@ pub(super) struct Conn<S> {
     written: usize,
     /// The limits of a session; a connection that is logging in has stricter ones of its own.
     flow: Option<Arc<Flow>>,
+    /// The memory of large messages, as the session takes of it.
+    memory: Option<RoomBudget>,
     /// The memory of the present message, if it is large, and its size.
     room: Option<(Room, usize)>,
     /// Bytes of the present message that are still to be discarded.
@@ -87,6 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
             out,
             written: 0,
             flow: None,
+            memory: None,
             room: None,
             discarding: 0,
             is_stalled: false,
@@ -94,8 +98,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
     }
 
     /// Begins to limit the connection: it has a session now.
-    pub(super) fn limit(&mut self, flow: &Arc<Flow>) {
+    pub(super) fn limit(&mut self, flow: &Arc<Flow>, principal: &Principal) {
         self.flow = Some(Arc::clone(flow));
+        self.memory = Some(flow.session_memory.of(principal));
     }
 
     /// Takes over the memory of the present message.
@@ -169,11 +174,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
 
     /// Takes memory for a large message. A read that goes on after an interruption may have it already.
     async fn make_room(&mut self, bytes: usize) -> proto::Result<()> {
-        let Some(flow) = &self.flow else { return Ok(()) };
+        let Some(memory) = &self.memory else { return Ok(()) };
         if self.room.as_ref().is_none_or(|(_, size)| *size != bytes) {
             // The message before has ended.
             self.room = None;
-            self.room = Some((flow.session_memory.take(bytes, None).await?, bytes));
+            self.room = Some((memory.take(bytes, None).await?, bytes));
         }
         Ok(())
     }

@@ -106,8 +106,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Ok(None);
         }
         let timeout = self.state.settings.statement_timeout();
-        let memory = &self.state.login.doors.flow().session_memory;
-        Ok(Some(memory.take(bytes * PARSED, timeout).await?))
+        Ok(Some(self.state.memory().take(bytes * PARSED, timeout).await?))
     }
 
     async fn describe_statement(

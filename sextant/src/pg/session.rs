@@ -61,7 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         registration: Registration,
     ) -> Self {
         let flow = Arc::clone(login.doors.flow());
-        conn.limit(&flow);
+        conn.limit(&flow, backend.principal());
         let mut settings = Settings::default();
         settings.idle_session = flow.limits.session_idle;
         parameters.apply(&mut settings);
@@ -131,8 +131,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.interrupt.arm(None);
         // The room of parsing contains the message's.
         self.conn.give_room_back();
-        let room = room_for(sql, &self.state.login.doors.flow().session_memory, timeout);
-        let room = self.interrupt.guard(room).await??;
+        let memory = self.state.memory();
+        let room = self.interrupt.guard(room_for(sql, &memory, timeout)).await??;
         self.interrupt.arm(timeout);
         let parsing = parse_long(sql.to_owned(), room, &self.env);
         let (parsed, room) = self.interrupt.guard(parsing).await?;

@@ -15,20 +15,19 @@ use super::kept::Kept;
 use super::settings::Settings;
 use super::transaction::Transaction;
 use crate::auth::doors::Doors;
-use crate::flow::StatementPlace;
+use crate::flow::{RoomBudget, StatementPlace, Work};
 use crate::principal::Principal;
-use crate::sql::ast::{Select, SelectExpr, SelectItem, Statement};
+use crate::sql::ast::{Select, Statement};
+use crate::sql::audited;
 use crate::sql::backend::Backend;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{Plan, Relation, Resolved, resolve};
 use crate::sql::remarks::Remarks;
+use crate::sql::texts::{LONG_NODES, is_long};
 
 /// Time limit of a scan for an epoch or a node. It does not depend on `statement_timeout`, which
 /// interrupts the statement from outside: so the error always says which of the two time-outs has passed.
 pub(super) const SERVE_TIMEOUT_MS: u64 = 10_000;
-
-/// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
-const LONG_NODES: usize = 2000;
 
 /// The log-in of a session.
 pub(super) struct Login {
@@ -63,7 +62,11 @@ impl Login {
 
     /// Takes a place for a statement.
     pub(super) fn statement(&self, statement: &Statement) -> Result<StatementPlace> {
-        self.doors.statement(&self.principal, ends_transaction(statement))
+        let work = match ends_transaction(statement) {
+            true => Work::EndOfTransaction,
+            false => Work::Statement,
+        };
+        self.doors.statement(&self.principal, work)
     }
 
     /// An error that ends the session if its user was dropped since, or has another password.
@@ -89,6 +92,11 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
+    /// The memory of texts and large messages, as the session takes of it.
+    pub(super) fn memory(&self) -> RoomBudget {
+        self.login.doors.flow().session_memory.of(self.backend.principal())
+    }
+
     /// Resolves the names of a SELECT, unless that was done and is kept.
     pub(super) async fn resolve(&self, select: &Select, kept: &Kept) -> Result<Arc<Resolved>> {
         let catalog = self.backend.catalog();
@@ -189,40 +197,10 @@ pub(super) fn changes_at_once(statement: &Statement) -> bool {
     (writes(statement) && !builds) || *statement == Statement::Commit
 }
 
-/// True if planning a SELECT takes so long that it must not run on a thread that serves connections.
-fn is_long(select: &Select) -> bool {
-    let mut nodes = 0;
-    let scalars = select.items.iter().filter_map(|item| match item {
-        SelectItem::Expr { expr: SelectExpr::Scalar(expr), .. } => Some(expr),
-        _ => None,
-    });
-    // The count ends the walk.
-    scalars.chain(&select.filter).any(|expr| {
-        expr.any(&mut |_| {
-            nodes += 1;
-            nodes > LONG_NODES
-        })
-    })
-}
-
 /// True if a statement changes something that other sessions see.
 pub(super) fn writes(statement: &Statement) -> bool {
-    writes_documents(statement)
-        || matches!(
-            statement,
-            Statement::CreateBucket(_)
-                | Statement::CreateDataSet(_)
-                | Statement::LoadVersion { .. }
-                | Statement::DropBucket { .. }
-                | Statement::CreateIndex(_)
-                | Statement::BuildIndex { .. }
-                | Statement::DropIndex { .. }
-                | Statement::CancelBuild(_)
-                | Statement::AlterIndex { .. }
-                | Statement::RenameIndex { .. }
-                | Statement::Admin(_)
-                | Statement::User(_)
-        )
+    // The audit lists all changes of other things than documents.
+    writes_documents(statement) || audited::kind(statement).is_some()
 }
 
 /// True if a statement changes documents.

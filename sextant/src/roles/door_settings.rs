@@ -6,7 +6,6 @@ use std::sync::Arc;
 use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
-use serde::Deserialize;
 
 use super::security::Security;
 use crate::audit::{AUDIT_MB, Audit};
@@ -18,8 +17,7 @@ use crate::flow::ClientLimits;
 const AUDIT_MB_MAX: u64 = 1 << 30;
 
 /// The clients that are let in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Auth {
     /// Any client of this machine
     Trust,

@@ -1,10 +1,11 @@
-//! Long query texts of clients: they are parsed within the memory that clients have together, and away from the threads that serve
-//! connections.
+//! Long query texts of clients: they are parsed within the memory that clients have together. They are parsed and planned away from the
+//! threads that serve connections.
 
 use std::time::Duration;
 
 use proto::env::Env;
 
+use super::ast::{Select, SelectExpr, SelectItem};
 use super::error::SqlResult;
 use super::limits::check_length;
 use super::parse::{Parsed, parse};
@@ -12,6 +13,9 @@ use crate::flow::{Room, RoomBudget};
 
 /// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
 pub const LONG_TEXT_BYTES: usize = 16 << 10;
+
+/// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
+pub const LONG_NODES: usize = 2000;
 
 /// The memory of a text while it is parsed, in multiples of its length: its tokens take the most.
 const PARSING: usize = 90;
@@ -54,6 +58,22 @@ pub async fn parse_call(
     let room = room_for(sql, memory, None).await?;
     let (parsed, room) = parse_long(sql.to_owned(), room, env).await;
     Ok((parsed.map_err(|error| error.error)?, Some(room)))
+}
+
+/// True if planning a SELECT takes so long that it must not run on a thread that serves connections.
+pub fn is_long(select: &Select) -> bool {
+    let mut nodes = 0;
+    let scalars = select.items.iter().filter_map(|item| match item {
+        SelectItem::Expr { expr: SelectExpr::Scalar(expr), .. } => Some(expr),
+        _ => None,
+    });
+    // The count ends the walk.
+    scalars.chain(&select.filter).any(|expr| {
+        expr.any(&mut |_| {
+            nodes += 1;
+            nodes > LONG_NODES
+        })
+    })
 }
 
 #[cfg(test)]

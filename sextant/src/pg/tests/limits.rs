@@ -273,7 +273,7 @@ async fn a_large_message_has_memory_until_the_next_one_is_read() {
     let flow = Flow::new(limits);
     let (ours, mut theirs) = tokio::io::duplex(1 << 20);
     let mut conn = Conn::new(ours);
-    conn.limit(&flow);
+    conn.limit(&flow, &Principal::Trusted);
     // COPY reads many messages as one statement.
     for (kib, held_kib) in [(100, 101), (100, 101), (300, 301), (70, 71), (1, 0)] {
         theirs.write_u8(b'd').await.unwrap();

@@ -1,0 +1,126 @@
+//! The settings file of a role: TOML whose keys are the names of its flags, with `_` for `-`.
+//!
+//! A key is read as its flag is, so it has the same values, limits and refusals. An error says the line.
+
+use clap::builder::Resettable;
+use clap::{ArgAction, Args, Command};
+use proto::{Error, ErrorCode, Result};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Flags that are given at a start by hand, and not in a file.
+const FLAGS_ONLY: [&str; 3] = ["config", "force_new_cluster", "skip_epochs"];
+
+fn bad(what: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidParameter, what)
+}
+
+/// Reads the text of a file.
+pub fn read<A: Args>(text: &str) -> Result<A> {
+    // A variable is no part of the file, and a role does not read those of others.
+    let command = A::augment_args(command()).mut_args(|arg| arg.env(Resettable::Reset));
+    let table = DeTable::parse(text).map_err(|error| bad(error.to_string().trim_end()))?;
+    let mut all = Vec::new();
+    for (key, value) in table.get_ref() {
+        let at = |error: Error| {
+            let line = text[..key.span().start].matches('\n').count() + 1;
+            error.context(format!("line {line}"))
+        };
+        all.extend(flags(&command, key.get_ref(), value.get_ref()).map_err(at)?);
+    }
+    let found = command.try_get_matches_from(all);
+    found.and_then(|found| A::from_arg_matches(&found)).map_err(|error| in_words(&error))
+}
+
+/// A command without flags.
+fn command() -> Command {
+    Command::new("file").no_binary_name(true).disable_help_flag(true)
+}
+
+/// The flags of a key, one for each of its values, which the flag takes.
+fn flags(all: &Command, key: &str, value: &DeValue<'_>) -> Result<Vec<String>> {
+    let flag = key.replace('_', "-");
+    let is_setting = !key.contains('-') && !FLAGS_ONLY.contains(&key);
+    let mut known = all.get_arguments().filter(|_| is_setting);
+    let Some(argument) = known.find(|known| known.get_long() == Some(&flag)) else {
+        return Err(bad(format!("there is no setting {key:?}"))
+            .with_hint("docs/configuration.md and `sextant ROLE --help` list the settings"));
+    };
+    let takes_many = matches!(argument.get_action(), ArgAction::Append);
+    let values = match value {
+        DeValue::Array(items) => items.iter().map(Spanned::get_ref).map(word).collect(),
+        one => word(one).map(|word| vec![word]),
+    };
+    let values: Option<Vec<_>> = values;
+    let values = values.filter(|values| takes_many || values.len() == 1).ok_or_else(|| {
+        let list = if takes_many { ", or a list of these" } else { "" };
+        bad(format!("setting {key} takes a text, a whole number, or true or false{list}"))
+    })?;
+    let flags: Vec<_> = values.iter().map(|value| format!("--{flag}={value}")).collect();
+    let alone = command().arg(argument.clone());
+    alone.try_get_matches_from(&flags).map_err(|error| in_words(&error))?;
+    Ok(flags)
+}
+
+/// A value as it is written behind a flag.
+fn word(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Boolean(is) => Some(is.to_string()),
+        DeValue::Integer(number) => {
+            let number = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
+            Some(number.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// The first line of an error of a command line; the others are about `--help`.
+fn in_words(error: &clap::Error) -> Error {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    bad(first.strip_prefix("error: ").unwrap_or(first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::role::Args as RoleArgs;
+
+    #[test]
+    fn an_error_says_the_line_and_what_is_wrong_there() {
+        for (text, line, what) in [
+            ("id = 1\nstatement_max = 5", 2, "there is no setting \"statement_max\""),
+            ("id = 1\n\nstatements_max = 0", 3, "'0' for '--statements-max"),
+            ("statements_max = 'many'", 1, "'many' for '--statements-max"),
+            ("memory_mb = 8", 1, "'8' for '--memory-mb"),
+            ("memory_mb = 99999999999999999999", 1, "setting memory_mb takes"),
+            ("insecure = 'perhaps'", 1, "'perhaps' for '--insecure"),
+            ("auth = 'both'", 1, "'both' for '--auth"),
+            ("id = [1, 2]", 1, "setting id takes"),
+            ("auth = []", 1, "setting auth takes"),
+            ("id = 1.5", 1, "setting id takes"),
+            ("coordinators = [[1]]", 1, "or a list of these"),
+            ("zone = { a = 1 }", 1, "setting zone takes"),
+            ("skip_epochs = true", 1, "there is no setting \"skip_epochs\""),
+            ("tls-key = 'a'", 1, "there is no setting \"tls-key\""),
+            ("id = 1\nid = 2", 2, "duplicate key"),
+            ("id == 1", 1, "id == 1"),
+        ] {
+            let error = read::<RoleArgs>(text).expect_err(text).to_string();
+            assert!(error.contains(&format!("line {line}")), "{text}: {error}");
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_are_those_of_the_flags() {
+        let text = "id = 0x10\ncoordinators = ['1=a:1', '2=b:1,3=c:1']\nzone = ''\ninsecure = true";
+        let found = format!("{:?}", read::<RoleArgs>(text).expect("good"));
+        for part in ["id: Some(16)", "[\"1=a:1\", \"2=b:1\", \"3=c:1\"]", "zone: Some(\"\")"] {
+            assert!(found.contains(part), "{part}: {found}");
+        }
+        assert!(found.contains("insecure: Some(true)"), "{found}");
+        assert!(read::<RoleArgs>("").is_ok());
+    }
+}
