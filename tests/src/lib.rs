@@ -11,6 +11,7 @@
 //! | `chaos` | faults over real processes |
 //! | `bench` | benchmarks |
 //! | `history` | a judge of recorded histories of transactions, that shares no code with the product |
+//! | `hostile` | clients that attack a running node |
 //! | `workloads` | transactions of many clients, with what their clients saw |
 //! | `harness` | clusters and clients for tests |
 
@@ -24,6 +25,7 @@ pub mod fuzz;
 pub mod growth;
 pub mod harness;
 pub mod history;
+pub mod hostile;
 #[cfg(feature = "simulation")]
 pub mod layers;
 pub mod model;

@@ -9,12 +9,17 @@ use std::time::{Duration, Instant};
 /// Time limit for a command to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The path of the binary: tests are built into `target/debug/deps`, and the binary is one directory above.
+/// The path of the binary.
 pub fn binary() -> PathBuf {
+    beside("sextant")
+}
+
+/// The path of a binary of the workspace: tests are built into `target/debug/deps`, and binaries one directory above.
+pub fn beside(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let dir = test.ancestors().nth(2).expect("the target directory");
-    let binary = dir.join("sextant");
-    assert!(binary.exists(), "{} is not built: cargo build -p sextant", binary.display());
+    let binary = dir.join(name);
+    assert!(binary.exists(), "{} is not built: cargo build --bin {name}", binary.display());
     binary
 }
 

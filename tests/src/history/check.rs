@@ -61,7 +61,7 @@ fn stale_reads(history: &[Transaction], walks: &[Walk], versions: &Versions) -> 
     }
     for (number, walk) in walks.iter().enumerate() {
         let begun = history[number].begun;
-        for (key, list) in walk.seen().filter(|_| history[number].reads_present) {
+        for (key, list) in walk.seen().filter(|(key, _)| history[number].present.has(*key)) {
             let missed = acknowledged[&key].get(list.len());
             if missed.is_some_and(|ended| *ended < begun) {
                 let chain = &versions.chains[&key];

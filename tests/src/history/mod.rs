@@ -72,6 +72,33 @@ pub enum Operation {
     Back(usize),
 }
 
+/// Keys whose present a snapshot must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Present {
+    /// None: it may be older.
+    OfNone,
+    /// All.
+    OfAll,
+    /// Those with this remainder.
+    OfBucket {
+        /// The remainder.
+        bucket: Key,
+        /// The divisor.
+        buckets: Key,
+    },
+}
+
+impl Present {
+    /// True if it has a key.
+    pub(crate) fn has(self, key: Key) -> bool {
+        match self {
+            Self::OfNone => false,
+            Self::OfAll => true,
+            Self::OfBucket { bucket, buckets } => key % buckets == bucket,
+        }
+    }
+}
+
 /// A transaction, as its client has recorded it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
@@ -79,8 +106,8 @@ pub struct Transaction {
     pub begun: u64,
     /// The moment after the answer to its last call.
     pub ended: u64,
-    /// True if its snapshot must have everything that was acknowledged before it began.
-    pub reads_present: bool,
+    /// The keys whose versions it must see that were acknowledged before it began.
+    pub present: Present,
     /// Its operations that had an answer.
     pub operations: Vec<Operation>,
     /// Its end.

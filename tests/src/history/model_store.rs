@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Key, List, Operation, Outcome, Transaction, Value};
+use super::{Key, List, Operation, Outcome, Present, Transaction, Value};
 
 const KEYS: Key = 4;
 const SESSIONS: usize = 4;
@@ -68,8 +68,8 @@ impl Store {
         };
         if let Some(outcome) = active.outcome {
             let Active { begun, operations, .. } = active;
-            let (ended, reads_present) = (self.clock, true);
-            self.history.push(Transaction { begun, ended, reads_present, operations, outcome });
+            let (ended, present) = (self.clock, Present::OfAll);
+            self.history.push(Transaction { begun, ended, present, operations, outcome });
             return None;
         }
         match self.random.u8(0..10) {

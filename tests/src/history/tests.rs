@@ -21,7 +21,7 @@ fn transaction((begun, ended): (u64, u64), text: &str, outcome: Outcome) -> Tran
         }
     };
     let operations = text.split_whitespace().map(operation).collect();
-    Transaction { begun, ended, reads_present: true, operations, outcome }
+    Transaction { begun, ended, present: Present::OfAll, operations, outcome }
 }
 
 /// Committed transactions that all run at once.
@@ -100,8 +100,11 @@ fn time_and_outcomes_count() {
     assert_eq!(kinds(&[write(Outcome::Unknown), read(4, "r1:")]), []);
     assert_eq!(kinds(&[write(Outcome::Unknown), read(4, "r1:1"), read(4, "r1:")]), []);
     assert_eq!(kinds(&[write(Outcome::Aborted), read(4, "r1:1")]), [Kind::G1a]);
-    let relaxed = Transaction { reads_present: false, ..read(4, "r1:") };
-    assert_eq!(kinds(&[write(Outcome::Committed), relaxed]), []);
+    let of = |present| Transaction { present, ..read(4, "r1:") };
+    assert_eq!(kinds(&[write(Outcome::Committed), of(Present::OfNone)]), []);
+    let of_bucket = |bucket| of(Present::OfBucket { bucket, buckets: 2 });
+    assert_eq!(kinds(&[write(Outcome::Committed), of_bucket(0)]), []);
+    assert_eq!(kinds(&[write(Outcome::Committed), of_bucket(1)]), [Kind::Stale]);
     // What a transaction has read counts, also if it was rolled back.
     let mut skewed = at_once(&["r1: r2:2", "r1: w1:1 r2: w2:2", "r1:1"]);
     skewed[0].outcome = Outcome::Aborted;

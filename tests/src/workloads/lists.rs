@@ -13,7 +13,7 @@ use tokio_postgres::{Client, Error};
 use super::Faults;
 use super::session::{GROUPS, INDEXES, Session, create};
 use crate::harness::{connect, sql};
-use crate::history::{Key, Kind, Outcome, Transaction, Value, check};
+use crate::history::{Key, Kind, Operation, Outcome, Present, Transaction, Value, check};
 
 /// Documents; few, so that transactions meet.
 const KEYS: Key = 10;
@@ -94,8 +94,22 @@ impl Lists {
 
     fn record(&self, begun: u64, reads_present: bool, session: Session<'_>, outcome: Outcome) {
         let (ended, operations) = (self.moment(), session.operations);
-        let transaction = Transaction { begun, ended, reads_present, operations, outcome };
+        let present = if reads_present { self.present(&operations) } else { Present::OfNone };
+        let transaction = Transaction { begun, ended, present, operations, outcome };
         self.history.lock().expect("no test has panicked").push(transaction);
+    }
+
+    /// The keys of which a transaction that may write reads the present: while projectors are away, those of the bucket of its first
+    /// read. Another bucket, whose projector has not answered in time, keeps an older epoch (docs/sql.md, "Transactions").
+    fn present(&self, operations: &[Operation]) -> Present {
+        let first = operations.iter().find_map(|operation| match operation {
+            Operation::Read { key, .. } => Some(key % self.buckets),
+            _ => None,
+        });
+        match (self.faults, first) {
+            (Faults::Restarts, Some(bucket)) => Present::OfBucket { bucket, buckets: self.buckets },
+            _ => Present::OfAll,
+        }
     }
 
     /// One scan outside of a transaction.

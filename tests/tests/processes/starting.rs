@@ -152,6 +152,8 @@ fn a_connection_beyond_a_limit_that_was_set_is_told_the_setting() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let mut command = sextant();
     command.arg("coordinator").arg("--config").arg(&file).env("SEXTANT_PEER_CONNECTIONS_MAX", "1");
+    // It does not read the variables of other roles, with a file neither.
+    command.env("SEXTANT_MEMORY_MB", "7").env("SEXTANT_AUTH", "scram");
     command.args(["--peer-listen", &free.to_string(), "--coordinators", &format!("1={free}")]);
     command.args(["--http", "127.0.0.1:0"]).arg("--data").arg(data.path().join("data"));
     let (mut child, ready) = spawn_ready(&mut command);

@@ -2,4 +2,5 @@
 
 mod dependency_direction;
 mod generated;
+mod lanes;
 mod structure;

@@ -1,0 +1,26 @@
+"""asyncpg: SCRAM over verified TLS, and prepared statements with binary parameters."""
+import asyncio
+import os
+import ssl
+import asyncpg
+
+
+async def main():
+    at = dict(host="127.0.0.1", port=int(os.environ["PORT"]), database="x", ssl=ssl.create_default_context(cafile=os.environ["CA"]))
+    ada = await asyncpg.connect(user="ada", password=os.environ["ADA"], **at)
+    rows = await ada.fetch("SELECT id, n FROM by_n WHERE n >= $1 AND n < $2 ORDER BY n", 2, 4)
+    assert [tuple(row) for row in rows] == [("2", 2), ("3", 3)], rows
+    try:
+        await ada.execute("DROP BUCKET docs")
+        raise SystemExit("a user without the privilege has dropped a bucket")
+    except asyncpg.InsufficientPrivilegeError:
+        pass
+    await ada.close()
+    try:
+        await asyncpg.connect(user="ada", password="wrong", **at)
+        raise SystemExit("a wrong password was taken")
+    except asyncpg.InvalidPasswordError:
+        pass
+
+
+asyncio.run(main())
