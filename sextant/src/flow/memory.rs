@@ -59,7 +59,7 @@ impl RoomBudget {
     pub async fn take(&self, bytes: usize, within: Option<Duration>) -> Result<Room> {
         let wait = within.unwrap_or(WAIT_MAX).min(WAIT_MAX);
         let taking = async {
-            // Whoever waits for the room of all holds none that another user waits for.
+            // The user's part comes first: a request that waits for the common room holds nothing that other users wait for.
             let of_user = match self.user {
                 Some(user) => Some(self.take_of_user(user, bytes).await),
                 None => None,
@@ -72,12 +72,13 @@ impl RoomBudget {
     async fn take_of_user(&self, user: UserId, bytes: usize) -> Reservation {
         let budget = {
             let mut users = lock(&self.users);
-            let whole = Budget::new(self.user_bytes_max());
             if !users.contains_key(&user) {
+                let whole = Budget::new(self.user_bytes_max());
                 users.retain(|_, budget| budget.free_bytes() < whole.free_bytes());
+                users.insert(user, whole);
             }
-            let budget = users.entry(user).or_insert(whole);
-            // A part that nobody has taken from may be forgotten as soon as the table is free again.
+            let budget = &users[&user];
+            // A part of which nothing is taken is forgotten when another user comes: so it is taken under the lock.
             if let Some(room) = budget.try_reserve(bytes) {
                 return room;
             }

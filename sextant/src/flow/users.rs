@@ -26,12 +26,12 @@ struct Shared {
     table: Mutex<Table>,
 }
 
-/// What a place is for.
+/// The kind of work that takes a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// A statement of an SQL session.
     Statement,
-    /// One that ends a transaction.
+    /// A statement that ends a transaction.
     EndOfTransaction,
     /// A gRPC call or an HTTP request.
     Call,
@@ -40,7 +40,7 @@ pub enum Work {
 #[derive(Default)]
 struct Table {
     statements: u32,
-    /// Those of them that are calls.
+    /// The calls among these statements.
     calls: u32,
     /// The users that have any places.
     by_user: BTreeMap<UserId, Counts>,

@@ -76,7 +76,7 @@ impl Arriving {
             (self.is_arriving, self.deadline) = (large.is_some(), None);
         }
         self.is_arriving &= self.heads.body_bytes_left > 0;
-        // Those that grow little by little take more in a few steps only.
+        // Room grows in large steps, so that messages that grow little by little ask for more a few times only.
         let wanted = large.map_or(0, |bytes| bytes.next_multiple_of(SMALL_BYTES));
         if wanted <= self.room_bytes {
             return Some(frame);

@@ -75,11 +75,11 @@ pub enum Operation {
 /// Keys whose present a snapshot must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Present {
-    /// None: it may be older.
+    /// No key: the snapshot may be older.
     OfNone,
-    /// All.
+    /// All keys.
     OfAll,
-    /// Those with this remainder.
+    /// The keys with a remainder.
     OfBucket {
         /// The remainder.
         bucket: Key,

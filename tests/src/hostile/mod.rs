@@ -153,7 +153,7 @@ async fn idle(port: SocketAddr, source: Source) {
                 break;
             }
         }
-        // One that is refused does not try again at once.
+        // A refused client does not try again at once.
         sleep(Duration::from_millis(200)).await;
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! `SEXTANT_HOSTILE_SECONDS` is the time of each attack, and of the quiet time before it (60 for the campaign). In the campaign the hostile
 //! clients are more, and a process of the lowest priority: the scans are to share the processors with what the node does for them, and
-//! not with the clients themselves, which would be elsewhere. They may take twice their quiet time then.
+//! not with the clients themselves, which would be elsewhere. The printed times tell how much slower
+//! they are; the test fails above twice the quiet time and [`QUICK`].
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
