@@ -92,7 +92,7 @@ impl World {
                 self.command(Command::SetReplicas { index: "i".into(), replicas });
             }
             15..=17 => {
-                let request = RebalanceRequest { index: None, dry_run: false };
+                let request = RebalanceRequest { index: None, of_bucket: None, dry_run: false };
                 if let Ok(plan) = self.leader.rebalance(&self.state, &request, self.now_ms) {
                     self.command(Command::StartMoves(plan.moves));
                 }

@@ -1,8 +1,9 @@
 //! Builds the planner's input, and plans repairs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use proto::model::ids::{IndexId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{BucketId, IndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
 use proto::model::node::Role;
@@ -72,7 +73,8 @@ pub(super) fn rebalance(
     request: &RebalanceRequest,
     now_ms: u64,
 ) -> Result<RebalancePlan> {
-    let index = request.index.as_deref().map(|name| movable(state, name)).transpose()?;
+    let of_name = |name| movable(state, name, request.of_bucket);
+    let index = request.index.as_deref().map(of_name).transpose()?;
     if let Some(node) = unreported(state, heartbeats, now_ms) {
         let what = format!("node {node} has not reported to the new leading coordinator yet");
         return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
@@ -165,9 +167,13 @@ fn index(info: &IndexInfo, sizes: &Sizes, built: &Built) -> IndexView {
     }
 }
 
-fn movable(state: &StateContext, name: &str) -> Result<IndexId> {
+fn movable(state: &StateContext, name: &str, of_bucket: Option<BucketId>) -> Result<IndexId> {
     let mut infos = state.indexes().map(|record| &record.info);
-    let Some(info) = infos.find(|info| info.spec.name == name) else {
+    let is_meant = |info: &&Arc<IndexInfo>| {
+        let bucket = || state.bucket_named(&info.spec.bucket);
+        info.spec.name == name && of_bucket.is_none_or(|of| bucket() == Some(of))
+    };
+    let Some(info) = infos.find(is_meant) else {
         return Err(Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist")));
     };
     if info.state == IndexState::Maintenance {

@@ -37,7 +37,7 @@ fn repairs(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Vec<(u
 }
 
 fn rebalance(leader: &Leader, state: &StateContext, index: Option<&str>) -> Result<RebalancePlan> {
-    let request = RebalanceRequest { index: index.map(str::to_owned), dry_run: true };
+    let request = RebalanceRequest { index: index.map(str::to_owned), of_bucket: None, dry_run: true };
     leader.rebalance(state, &request, 100)
 }
 
@@ -155,6 +155,14 @@ fn a_rebalance_of_one_index_ignores_the_others() {
     assert_eq!(unknown.code, ErrorCode::Unknown);
     let building = rebalance(&leader, &state, Some("j")).unwrap_err();
     assert!(building.message.contains("\"j\" is in backfill") && building.hint.is_some());
+    let of_bucket = |bucket| {
+        let index = Some("i".to_owned());
+        let request = RebalanceRequest { index, of_bucket: Some(BucketId(bucket)), dry_run: true };
+        leader.rebalance(&state, &request, 100)
+    };
+    assert_eq!(of_bucket(1).unwrap(), plan);
+    let other = of_bucket(2).unwrap_err();
+    assert_eq!(other.code, ErrorCode::Unknown, "an index of another bucket has the name");
     let ids = start(&mut state, &[planned(0, 20, 22), planned(1, 21, 23)]);
     assert_eq!(ids.len(), 2);
     assert_eq!(rebalance(&leader, &state, Some("i")).unwrap().moves, [], "as if they were done");

@@ -254,7 +254,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
     world.propose(Command::RegisterNode(node(22, Role::Indexer))).await;
     beat_until(&follower, |catalog| catalog.nodes.contains_key(&NodeId(22))).await;
 
-    let request = |dry_run| RebalanceRequest { index: Some("i".into()), dry_run };
+    let request = |dry_run| RebalanceRequest { index: Some("i".into()), of_bucket: None, dry_run };
     let planned = follower.rebalance(request(true)).await.unwrap();
     assert_eq!(planned.moves.len(), 2);
     assert!(follower.member.replica.view().catalog.index("i").unwrap().moves.is_empty());
@@ -278,7 +278,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
     assert_eq!(follower.topology(id, now.number).await.unwrap(), now);
     let first = follower.topology(id, TopologyNo(1)).await.unwrap();
     assert!(first.slices_on(NodeId(22)).is_empty(), "scans that began before go by it");
-    let unknown = RebalanceRequest { index: Some("none".into()), dry_run: true };
+    let unknown = RebalanceRequest { index: Some("none".into()), of_bucket: None, dry_run: true };
     assert_eq!(follower.rebalance(unknown).await.unwrap_err().code, ErrorCode::Unknown);
 }
 

@@ -11,7 +11,7 @@ use crate::planner::Load;
 
 impl StateContext {
     /// Finds a bucket by name. The buckets of versions are not named.
-    pub(super) fn bucket_named(&self, name: &str) -> Option<BucketId> {
+    pub(crate) fn bucket_named(&self, name: &str) -> Option<BucketId> {
         self.any_bucket_named(name).filter(|id| self.version_of(*id).is_none())
     }
 

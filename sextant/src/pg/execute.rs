@@ -205,7 +205,8 @@ impl SessionState {
     }
 
     async fn explain_rebalance(&self, index: Option<String>) -> Result<Rows> {
-        let plan = self.backend.rebalance(RebalanceRequest { index, dry_run: true }).await?;
+        let request = RebalanceRequest { index, of_bucket: None, dry_run: true };
+        let plan = self.backend.rebalance(request).await?;
         Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
     }
 

@@ -36,7 +36,7 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
     let index = indexes[random.usize(..indexes.len())];
     let command = match random.u8(..12) {
         0 => {
-            let request = RebalanceRequest { index: None, dry_run: random.bool() };
+            let request = RebalanceRequest { index: None, of_bucket: None, dry_run: random.bool() };
             let _ = timeout(STATEMENT, session.backend.rebalance(request)).await;
             return;
         }

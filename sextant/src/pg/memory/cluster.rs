@@ -8,23 +8,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::expr::Expr;
-use proto::expr::aggregate::Partial;
-use proto::expr::cost::CostMeter;
-use proto::expr::eval::{DocumentScope, Scope, truth};
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::copies::Copies;
 use proto::model::cut::{Cut, Position, WritePosition};
 use proto::model::data_set::{DataSet, Files, Version, VersionStage};
 use proto::model::ids::{
     BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId, Seqno,
-    SliceNo, TopologyNo, TransactionId, VbucketId, Vbuuid,
+    SliceNo, TransactionId, VbucketId, Vbuuid,
 };
-use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::index::IndexInfo;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
-use proto::model::topology::IndexTopology;
 use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply, PushRequest,
@@ -32,17 +26,14 @@ use proto::rpc::api::{
     WriteReply,
 };
 use proto::rpc::command::{Command, Outcome};
-use proto::rpc::rows::{RowBlock, RowBlockBuilder};
-use proto::rpc::scan::{Consistency, Output, ScanRequest};
-use proto::value::Value;
-use proto::value::key::{encode_entry, encode_part};
-use proto::value::path::Step;
+use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
-use router::ScanBatch;
 
-use super::state::{Documents, MemoryState};
+use super::entries::{answer, entries};
+use super::state::MemoryState;
+use super::streams::{Batches, Endless, Pin};
 use super::transaction::MemoryTransaction;
-use super::users;
+use super::{definitions, users};
 use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
@@ -117,97 +108,6 @@ impl Memory {
     }
 }
 
-struct Pin(Arc<Mutex<MemoryState>>, (Epoch, Arc<Catalog>));
-
-#[async_trait]
-impl EpochPin for Pin {
-    fn epoch(&self) -> Epoch {
-        self.1.0
-    }
-
-    fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.1.1)
-    }
-
-    /// The epochs of this cluster count for all buckets.
-    async fn pin_at(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
-        self.0.lock().unwrap().pins += 1;
-        Ok(Box::new(Pin(Arc::clone(&self.0), self.1.clone())))
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.0.lock().unwrap().pins -= 1;
-    }
-}
-
-struct Batches(std::vec::IntoIter<ScanBatch>, Epoch, Arc<AtomicU64>);
-
-#[async_trait]
-impl BatchSource for Batches {
-    fn epoch(&self) -> Epoch {
-        self.1
-    }
-
-    async fn next(&mut self) -> Result<Option<ScanBatch>> {
-        // Like a network, it sometimes has nothing ready.
-        tokio::task::yield_now().await;
-        Ok(self.0.next())
-    }
-
-    fn park(&mut self) {
-        self.2.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn end_page_after(&mut self, _: u64) {}
-
-    fn page_is_full(&self) -> bool {
-        false
-    }
-
-    fn token(&self) -> Result<Option<String>> {
-        Ok(None)
-    }
-}
-
-struct Endless(Arc<AtomicU64>, bool, Arc<AtomicU64>);
-
-#[async_trait]
-impl BatchSource for Endless {
-    fn epoch(&self) -> Epoch {
-        Epoch(1)
-    }
-
-    async fn next(&mut self) -> Result<Option<ScanBatch>> {
-        if self.1 {
-            std::future::pending::<()>().await;
-        }
-        let first = self.0.fetch_add(1, Ordering::Relaxed) * 100;
-        let mut block = RowBlockBuilder::default();
-        for n in first..first + 100 {
-            let mut entry = Vec::new();
-            encode_entry(&[Value::int(n as i64)], &[false], "id", &mut entry)?;
-            block.push(&entry, b"");
-        }
-        Ok(Some(ScanBatch::Rows(block.finish())))
-    }
-
-    fn park(&mut self) {
-        self.2.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn end_page_after(&mut self, _: u64) {}
-
-    fn page_is_full(&self) -> bool {
-        false
-    }
-
-    fn token(&self) -> Result<Option<String>> {
-        Ok(None)
-    }
-}
-
 /// Gives the cluster in memory to sessions, and notes their principals.
 #[derive(Clone, Default)]
 pub(in crate::pg) struct MemoryBackends {
@@ -262,88 +162,7 @@ impl Backend for Memory {
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
-        let mut inner = self.inner.lock().unwrap();
-        let catalog = &mut inner.catalog;
-        catalog.cas += 1;
-        let cas = catalog.cas;
-        let exists = |name: &str| Error::new(ErrorCode::Exists, format!("{name} exists"));
-        let unknown = |name: &str| Error::new(ErrorCode::Unknown, format!("there is no {name}"));
-        let (command, wanted) = match command {
-            Command::CreateCopied { copies, command } => (*command, copies),
-            command => (command, 1),
-        };
-        match command {
-            Command::CreateBucket { name, vbuckets, source, if_not_exists, .. } => {
-                match catalog.bucket(&name) {
-                    Some(bucket) if if_not_exists => return Ok(Outcome::Bucket(bucket.id)),
-                    Some(_) => return Err(exists(&name)),
-                    None => {}
-                }
-                let id = BucketId(cas);
-                let bucket = BucketInfo::new(id, name, vbuckets, source, NodeId(1));
-                if source.is_only_copy() {
-                    let copies = Copies { wanted, ..Copies::single(NodeId(1)) };
-                    catalog.copies.insert(id, copies);
-                }
-                catalog.buckets.insert(id, Arc::new(bucket));
-                Ok(Outcome::Bucket(id))
-            }
-            Command::CreateIndex { spec, defer_build, if_not_exists } => {
-                match catalog.index(&spec.name) {
-                    Some(index) if if_not_exists => return Ok(Outcome::Index(index.id)),
-                    Some(_) => return Err(exists(&spec.name)),
-                    None => {}
-                }
-                let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
-                let id = IndexId(cas);
-                let state = match (defer_build, spec.name.as_str()) {
-                    (true, _) => IndexState::Pending,
-                    (false, "unfinished") => IndexState::Backfill,
-                    (false, _) => IndexState::Maintenance,
-                };
-                let topology =
-                    IndexTopology { number: TopologyNo(1), placement: vec![vec![NodeId(9)]] };
-                let index = IndexInfo {
-                    id,
-                    bucket,
-                    spec: Arc::new(spec),
-                    state,
-                    generation: Generation(1),
-                    topology: Arc::new(topology),
-                    moves: Vec::new(),
-                    revision: 0,
-                };
-                catalog.indexes.insert(id, Arc::new(index));
-                Ok(Outcome::Index(id))
-            }
-            Command::DropBucket { name, restrict: true, .. } => {
-                let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
-                match has_indexes {
-                    true => {
-                        Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes")))
-                    }
-                    false => Err(Error::internal("the other cases are tested with a cluster")),
-                }
-            }
-            Command::DropIndex { name, if_exists } => {
-                match catalog.index(&name).map(|index| index.id) {
-                    Some(id) => catalog.indexes.remove(&id),
-                    None if if_exists => None,
-                    None => return Err(unknown(&name)),
-                };
-                Ok(Outcome::Done)
-            }
-            Command::CancelBuild { name } => {
-                let index = catalog.index(&name).ok_or_else(|| unknown(&name))?;
-                if index.state != IndexState::Backfill {
-                    return Err(Error::new(ErrorCode::WrongState, format!("{name} is not built")));
-                }
-                let id = index.id;
-                catalog.indexes.remove(&id);
-                Ok(Outcome::Done)
-            }
-            other => Err(Error::internal(format!("{other:?} is not for a test"))),
-        }
+        definitions::run(&mut self.inner.lock().unwrap().catalog, command)
     }
 
     /// The build of an index called `unfinished` never ends.
@@ -543,98 +362,4 @@ impl Backend for Memory {
         let (epoch, parked) = (Epoch(inner.epoch), Arc::clone(&self.parked));
         Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), epoch, parked)))
     }
-}
-
-/// An index entry with its values.
-struct Entry {
-    bytes: Vec<u8>,
-    include: Vec<u8>,
-    id: String,
-    columns: Vec<Value>,
-}
-
-fn holds(predicate: &Expr, scope: &dyn Scope) -> bool {
-    truth(predicate, scope, &CostMeter::for_evaluation()) == Ok(Some(true))
-}
-
-fn eval(expr: &Expr, scope: &dyn Scope) -> Value {
-    let cost = CostMeter::for_evaluation();
-    let value = proto::expr::eval::eval(expr, scope, &cost);
-    value.map_or(Value::Null, |value| value.into_owned())
-}
-
-impl Scope for Entry {
-    fn path<'a>(&'a self, _: &[Step]) -> std::borrow::Cow<'a, Value> {
-        std::borrow::Cow::Owned(Value::Missing)
-    }
-
-    fn document_id(&self) -> &str {
-        &self.id
-    }
-
-    fn column(&self, n: u16) -> std::borrow::Cow<'_, Value> {
-        std::borrow::Cow::Borrowed(&self.columns[usize::from(n)])
-    }
-}
-
-fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    for (id, json) in documents {
-        let doc = Value::parse_json(json).unwrap();
-        let scope = DocumentScope { id, doc: &doc };
-        let value = |expr: &Expr| eval(expr, &scope);
-        let keys: Vec<Value> = spec.keys.iter().map(|part| value(&part.expr)).collect();
-        let holds = spec.predicate.as_ref().is_none_or(|p| holds(p, &scope));
-        if !holds || keys.first() == Some(&Value::Missing) {
-            continue;
-        }
-        let mut bytes = Vec::new();
-        if encode_entry(&keys, &spec.descending(), id, &mut bytes).is_err() {
-            continue;
-        }
-        let mut include = Vec::new();
-        let mut columns = keys;
-        for column in &spec.include {
-            let value = value(&column.expr);
-            encode_part(&value, false, &mut include);
-            columns.push(value);
-        }
-        entries.push(Entry { bytes, include, id: id.clone(), columns });
-    }
-    entries.sort_by(|a, b| a.bytes.cmp(&b.bytes));
-    entries
-}
-
-fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatch>> {
-    entries.retain(|entry| {
-        request.ranges.iter().any(|range| range.contains(&entry.bytes))
-            && request.filter.as_ref().is_none_or(|filter| holds(filter, entry))
-    });
-    if request.reverse {
-        entries.reverse();
-    }
-    if let Output::Aggregates(calls) = &request.output {
-        let fold = |call: &proto::rpc::scan::AggregateCall| {
-            let mut partial = Partial::new(call.function);
-            for entry in &entries {
-                match &call.argument {
-                    Some(argument) => partial.add(&eval(argument, entry)),
-                    None => partial.add_rows(1),
-                }
-            }
-            partial
-        };
-        return Ok(vec![ScanBatch::Aggregates(calls.iter().map(fold).collect())]);
-    }
-    if let Some(parts) = request.distinct_parts {
-        entries.dedup_by(|a, b| a.columns[..usize::from(parts)] == b.columns[..usize::from(parts)]);
-    }
-    let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
-    let rows: Vec<Entry> = entries.into_iter().skip(request.offset as usize).take(limit).collect();
-    let block = |rows: &[Entry]| -> RowBlock {
-        let mut block = RowBlockBuilder::default();
-        rows.iter().for_each(|row| block.push(&row.bytes, &row.include));
-        block.finish()
-    };
-    Ok(rows.chunks(3).map(|rows| ScanBatch::Rows(block(rows))).collect())
 }

@@ -1,7 +1,10 @@
 //! A cluster in memory, over which tests and fuzzers run sessions.
 
 mod cluster;
+mod definitions;
+mod entries;
 mod state;
+mod streams;
 mod transaction;
 mod users;
 

@@ -1,13 +1,11 @@
-//! The cluster behind the ports of a process: scans and the catalog go to the router, commands to the coordinator,
-//! documents to the projector of their bucket.
+//! The calls of a cluster: each goes to the service that answers it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::env::Env;
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
@@ -19,169 +17,32 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed::PushedCommit;
 use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
-    CheckedWrites, CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorStatus,
-    Directory, DocumentsRequest, ProjectorApi, PushReply, PushRequest, TransactionPush,
-    TransactionPushed, TransactionStatus, Write, WriteReply, WriteRequest,
+    CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, DocumentsRequest,
+    ProjectorApi, PushReply, PushRequest, TransactionPush, TransactionPushed, TransactionStatus,
+    Write, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
 use proto::rpc::scan::{Consistency, ScanRequest};
-use proto::{Error, ErrorCode, Result};
-use router::{Knowledge, PinnedEpoch, Router, ScanBatch, ScanStream};
+use proto::{Error, Result};
+use router::Knowledge;
 use tokio::time::{Instant, timeout};
 
-use super::built;
-use super::counters::Counters;
-use super::kept::KeptTransactions;
-use super::shown::{shows, shows_change};
-use super::source_calls::SourceCalls;
-use super::transactions::{ClusterTransaction, find_commit, open_transactions};
+use super::reads::{Batches, Pin};
+use super::{CATALOG_BEHIND, ClusterBackend, absent};
 use crate::audit::Attempt;
-use crate::auth::known::KnownUsers;
+use crate::backend::built;
+use crate::backend::shown::{shows, shows_change};
+use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
 };
 use crate::sql::plan::Relation;
 
-/// How long a statement waits for the catalog of this process to show a committed command, or a name that another
-/// process has just created.
-const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 /// Pause before a member that is behind is asked again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(20);
 /// Time limit for the leader's status; beyond it the answer is that of another member.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
-
-/// The cluster behind the ports of a process, as one principal uses it; cheap to clone.
-#[derive(Clone)]
-pub struct ClusterBackend {
-    calls: SourceCalls,
-    kept: Arc<KeptTransactions>,
-    env: Env,
-    /// Identifies this process in request ids.
-    client: u64,
-    requests: Arc<AtomicU64>,
-    /// The users that this process knows.
-    users: Arc<KnownUsers>,
-    /// The sender of the requests.
-    principal: Principal,
-    /// The statement in the audit that the changes belong to.
-    attempt: Attempt,
-}
-
-impl ClusterBackend {
-    /// A backend over a router and the other services, for a client that is trusted.
-    pub fn new(
-        router: Arc<Router>,
-        directory: Arc<dyn Directory>,
-        env: Env,
-        counters: Arc<Counters>,
-    ) -> Self {
-        let client = env.random.next_u64();
-        let (requests, principal) = (Arc::default(), Principal::Trusted);
-        let calls = SourceCalls { router, directory, counters };
-        let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
-        let (users, attempt) = (Arc::default(), Attempt::default());
-        Self { calls, kept, env, client, requests, users, principal, attempt }
-    }
-
-    /// The same with the users that a task follows; without them there are none.
-    pub fn with_users(self, users: Arc<KnownUsers>) -> Self {
-        Self { users, ..self }
-    }
-
-    /// The users that this process knows.
-    pub(super) fn known_users(&self) -> &Arc<KnownUsers> {
-        &self.users
-    }
-
-    /// The same cluster for another principal.
-    pub(super) fn with_principal(&self, principal: Principal) -> Self {
-        Self { principal, ..self.clone() }
-    }
-
-    /// The same cluster for a statement in the audit.
-    pub(super) fn with_attempt(&self, attempt: &Attempt) -> Self {
-        Self { attempt: attempt.clone(), ..self.clone() }
-    }
-
-    /// The coordinator; its calls are made for the principal.
-    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
-        self.calls.directory.coordinator()
-    }
-
-    /// The counters of the ports.
-    pub fn counters(&self) -> &Counters {
-        &self.calls.counters
-    }
-
-    /// The router of this process.
-    pub fn router(&self) -> &Router {
-        &self.calls.router
-    }
-
-    /// Clock, files, random numbers and tasks of this process.
-    pub fn env(&self) -> &Env {
-        &self.env
-    }
-
-    /// Returns the projectors of a bucket according to the newest catalog.
-    pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
-        self.calls.source(bucket)
-    }
-
-    /// Waits until the catalog of this process shows what the coordinators know: another process may have created something a moment
-    /// ago. Without a coordinator the catalog stays as it is.
-    pub(super) async fn catch_up(&self) {
-        if let Ok(status) = self.coordinator().status().await {
-            self.wait_cas(status.catalog_cas).await;
-        }
-    }
-
-    /// The index or bucket with a name.
-    pub(super) fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
-        let index = catalog.index(name).cloned().map(Relation::Index);
-        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
-    }
-
-    /// The oldest epoch that covers a write, as a member of the coordinators knows it.
-    async fn covering(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
-        let catalog = self.catalog();
-        let missing = || Error::new(ErrorCode::Unknown, "the bucket of the last write was dropped");
-        let bucket = catalog.buckets.get(&write.bucket).ok_or_else(missing)?;
-        let cut = Cut::zero(bucket.vbuckets).with(&write.positions);
-        let known = self.calls.router.newest_published(bucket.id);
-        let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
-        let asked = self.coordinator().epoch_covering(bucket.id, cut, None, known, left_ms).await;
-        asked.map(|covering| covering.oldest)
-    }
-
-    /// Waits until the catalog of this process shows a committed change.
-    async fn wait_cas(&self, cas: u64) {
-        let shown = self.calls.router.wait_catalog(|catalog| catalog.cas >= cas);
-        if timeout(CATALOG_BEHIND, shown).await.is_err() {
-            tracing::warn!(cas, "the router's catalog does not show a committed change yet");
-        }
-    }
-}
-
-/// The error of a name that stands for nothing.
-pub(super) fn absent(name: &str) -> Error {
-    Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
-        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
-}
-
-impl ClusterBackend {
-    /// Runs a command about users. It returns after this process knows of the change.
-    pub(super) async fn run_users(&self, command: Command) -> Result<Outcome> {
-        let outcome = self.command(command).await?;
-        if let Outcome::User { cas, .. } = outcome
-            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
-        {
-            tracing::warn!("this process does not know of a committed change of the users yet");
-        }
-        Ok(outcome)
-    }
-}
 
 #[async_trait]
 impl Backend for ClusterBackend {
@@ -442,64 +303,5 @@ impl Backend for ClusterBackend {
         transaction: ProducerTransactionId,
     ) -> Result<()> {
         self.calls.abort_pushed(bucket, transaction).await
-    }
-}
-
-struct Pin(PinnedEpoch);
-
-#[async_trait]
-impl EpochPin for Pin {
-    fn epoch(&self) -> Epoch {
-        self.0.epoch()
-    }
-
-    fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(self.0.catalog())
-    }
-
-    async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
-        Ok(Box::new(Pin(self.0.pin_at(bucket, timeout_ms).await?)))
-    }
-}
-
-struct Batches {
-    scan: ScanStream,
-    began: Instant,
-    counters: Arc<Counters>,
-}
-
-#[async_trait]
-impl BatchSource for Batches {
-    fn epoch(&self) -> Epoch {
-        self.scan.epoch()
-    }
-
-    async fn next(&mut self) -> Result<Option<ScanBatch>> {
-        let batch = self.scan.next().await?;
-        match &batch {
-            Some(ScanBatch::Rows(block)) => self.counters.scan_rows.inc_by(u64::from(block.rows)),
-            Some(ScanBatch::Aggregates(_)) => 0,
-            None => {
-                self.counters.scan_whole.observe(self.began.elapsed().as_secs_f64());
-                0
-            }
-        };
-        Ok(batch)
-    }
-
-    fn park(&mut self) {
-        self.scan.park();
-    }
-
-    fn end_page_after(&mut self, rows: u64) {
-        self.scan.end_page_after(rows);
-    }
-
-    fn page_is_full(&self) -> bool {
-        self.scan.page_is_full()
-    }
-
-    fn token(&self) -> Result<Option<String>> {
-        self.scan.token()
     }
 }

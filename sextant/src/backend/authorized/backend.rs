@@ -1,0 +1,301 @@
+//! The calls of the cluster: each one begins with its check.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::{Error, Result};
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, WritePosition};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, ProducerTransactionId,
+    TransactionId,
+};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::pushed::PushedCommit;
+use proto::model::users::{Privilege, UserCommand, Users};
+use proto::rpc::api::{
+    CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, PushReply,
+    PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
+};
+use proto::rpc::command::{Command, Outcome};
+use proto::rpc::scan::{Consistency, ScanRequest};
+use router::Knowledge;
+
+use super::Authorized;
+use super::checks::Met;
+use super::needs::{Named, Need, of_command};
+use super::reports;
+use super::rights::READ_OR_WRITE;
+use super::wrapped::{AuthorizedBatches, AuthorizedTransaction};
+use crate::audit::Attempt;
+use crate::backend::cluster_backend::{ClusterBackend, absent};
+use crate::principal::Principal;
+use crate::sql::backend::{
+    Backend, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
+};
+use crate::sql::plan::Relation;
+
+#[async_trait]
+impl Backend for Authorized {
+    fn principal(&self) -> &Principal {
+        &self.rights.principal
+    }
+
+    fn may_read(&self, bucket: BucketId) -> Result<()> {
+        self.rights.on(Privilege::Scan, bucket)
+    }
+
+    fn catalog(&self) -> Arc<Catalog> {
+        self.rights.shown()
+    }
+
+    fn catalog_of(&self, seen: Seen) -> Result<Arc<Catalog>> {
+        match seen {
+            Seen::Buckets => Ok(Arc::clone(self.rights.view()?.monitored())),
+            Seen::Cluster => {
+                self.rights.on_all(Privilege::Monitor)?;
+                Ok(self.rights.shown())
+            }
+        }
+    }
+
+    fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
+        self.cluster.knowledge()
+    }
+
+    async fn relation(&self, name: &str) -> Result<Relation> {
+        let found = self.known(|catalog| ClusterBackend::find(catalog, name)).await?;
+        found.ok_or_else(|| absent(name))
+    }
+
+    async fn command(&self, command: Command) -> Result<Outcome> {
+        // The check comes behind the wait, so that it holds when the command is sent.
+        let _place = self.definitions.take(self.rights.who.id).await?;
+        let met = self.meets(of_command(&command)).await?;
+        if self.rights.on_all(Privilege::Admin).is_err() {
+            coordinator::check_reserve(&self.cluster.catalog(), &command)?;
+        }
+        let Some(command) = met.meant(self.with_own_end(command)?) else {
+            return Ok(Outcome::Done);
+        };
+        self.cluster.command(command).await.map_err(|error| self.without_names(error))
+    }
+
+    fn users(&self) -> Arc<Users> {
+        let view = self.rights.view();
+        view.map(|view| reports::users(&self.rights.known.now(), &view.user)).unwrap_or_default()
+    }
+
+    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
+        let command = Command::Users(Box::new(command));
+        let need = of_command(&command);
+        let is_own = matches!(&need, Need::OwnPassword(name) if *name == self.rights.who.name);
+        let _place = self.definitions.take(self.rights.who.id).await?;
+        let met = self.meets(need).await?;
+        let Some(command) = met.meant(self.with_own_end(command)?) else {
+            return Ok(Outcome::Done);
+        };
+        let changed = self.cluster.run_users(command).await?;
+        if let Outcome::User { cas, .. } = changed
+            && is_own
+        {
+            // All other sessions of the user end.
+            self.rights.who.own_change.store(cas, Ordering::Relaxed);
+        }
+        Ok(changed)
+    }
+
+    fn audited(&self, attempt: &Attempt) -> Option<Arc<dyn Backend>> {
+        let (cluster, rights) = (self.cluster.with_attempt(attempt), self.rights.clone());
+        Some(Arc::new(Self { cluster, rights, definitions: self.definitions.clone() }))
+    }
+
+    fn note_error(&self, sqlstate: &'static str) {
+        self.cluster.note_error(sqlstate);
+    }
+
+    async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
+        if let Some(info) = self.cluster.catalog().indexes.get(&index) {
+            self.rights.one_of(&Privilege::ALL, info.bucket)?;
+        }
+        self.cluster.wait_ready(index, generation).await
+    }
+
+    async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
+        self.rights.one_of(&Privilege::ALL, data_set)?;
+        self.cluster.wait_version(data_set, version).await
+    }
+
+    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+        let need = match &request.index {
+            Some(name) => {
+                Need::Index(Privilege::Rebalance, Named { name: name.clone(), may_lack: false })
+            }
+            None => Need::All(Privilege::Rebalance),
+        };
+        let _place = match request.dry_run {
+            true => None,
+            false => Some(self.definitions.take(self.rights.who.id).await?),
+        };
+        let of_bucket = match self.meets(need).await? {
+            Met::On(bucket) => Some(bucket),
+            Met::Nothing | Met::All | Met::Of(_) => None,
+        };
+        self.cluster.rebalance(RebalanceRequest { of_bucket, ..request }).await
+    }
+
+    async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
+        let _place = self.definitions.take(self.rights.who.id).await?;
+        self.rights.on_all(Privilege::Admin)?;
+        self.cluster.change_coordinators(change).await
+    }
+
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        let view = self.rights.view()?;
+        let is_whole = view.user.grants.all.allow(Privilege::Monitor);
+        Ok(reports::restricted(self.cluster.status().await?, view.shown(), is_whole))
+    }
+
+    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        self.cluster.write(bucket, writes).await
+    }
+
+    async fn write_checked(
+        &self,
+        bucket: &BucketInfo,
+        writes: CheckedWrites,
+    ) -> Result<WriteReply> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        self.cluster.write_checked(bucket, writes).await
+    }
+
+    async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
+        self.rights.on(Privilege::Scan, bucket.id)?;
+        self.cluster.get(bucket, ids).await
+    }
+
+    /// Whoever defines indexes looks at documents for it: split points and remarks tell of some of their values.
+    async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
+        self.rights.one_of(&[Privilege::Define, Privilege::Scan], bucket.id)?;
+        self.cluster.sample(bucket).await
+    }
+
+    async fn pin(
+        &self,
+        index: LocalIndexId,
+        consistency: &Consistency,
+        timeout_ms: u64,
+    ) -> Result<Box<dyn EpochPin>> {
+        self.rights.on_index(Privilege::Scan, index)?;
+        self.pinned(self.cluster.pin(index, consistency, timeout_ms).await?)
+    }
+
+    async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
+        self.rights.one_of(&READ_OR_WRITE, bucket)?;
+        self.pinned(self.cluster.pin_bucket(bucket, timeout_ms).await?)
+    }
+
+    fn begin(
+        &self,
+        bucket: &Arc<BucketInfo>,
+        owner: &str,
+        id: Option<TransactionId>,
+    ) -> Result<Arc<dyn BucketTransaction>> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        let begun = self.cluster.begin(bucket, owner, id)?;
+        Ok(Arc::new(AuthorizedTransaction::new(begun, self.rights.clone())))
+    }
+
+    async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
+        let view = self.rights.view()?;
+        let mut open = self.cluster.transactions().await?;
+        open.retain(|open| {
+            view.on(open.bucket).allow(Privilege::Monitor)
+                || !view.on(open.bucket).is_empty() && self.rights.is_own(&open.owner)
+        });
+        Ok(open)
+    }
+
+    async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
+        let view = self.rights.view()?;
+        let is_whole = view.user.grants.all.allow(Privilege::Monitor);
+        let found = self.cluster.committed(transaction).await.map_err(|error| match is_whole {
+            true => error,
+            // The reason may name a bucket that the user may not know.
+            false => Error::new(error.code, "it is not known yet what became of the transaction")
+                .with_hint("try again later"),
+        });
+        let mut replies = found?;
+        replies.retain(|reply| !view.on(reply.position.bucket).is_empty());
+        Ok(replies)
+    }
+
+    async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool> {
+        match self.may_cancel(transaction).await? {
+            true => self.cluster.cancel_transaction(transaction).await,
+            false => Ok(false),
+        }
+    }
+
+    async fn get_in(
+        &self,
+        bucket: &BucketInfo,
+        ids: Vec<String>,
+        view: TransactionView,
+    ) -> Result<Vec<Option<Bytes>>> {
+        self.rights.on(Privilege::Scan, bucket.id)?;
+        self.cluster.get_in(bucket, ids, view).await
+    }
+
+    async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {
+        self.rights.one_of(&READ_OR_WRITE, write.bucket)?;
+        self.cluster.epoch_of(write, timeout_ms).await
+    }
+
+    async fn scan(
+        &self,
+        request: ScanRequest,
+        token: Option<&str>,
+    ) -> Result<Box<dyn BatchSource>> {
+        let bucket = self.rights.on_index(Privilege::Scan, request.index)?;
+        let scan = self.cluster.scan(request, token).await?;
+        Ok(Box::new(AuthorizedBatches::new(scan, self.rights.clone(), bucket)))
+    }
+
+    async fn positions(&self, bucket: &BucketInfo) -> Result<Cut> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        self.cluster.positions(bucket).await
+    }
+
+    async fn push(&self, bucket: &BucketInfo, request: PushRequest) -> Result<PushReply> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        self.cluster.push(bucket, request).await
+    }
+
+    async fn push_in(
+        &self,
+        bucket: &BucketInfo,
+        request: TransactionPush,
+    ) -> Result<TransactionPushed> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        self.cluster.push_in(bucket, request).await
+    }
+
+    async fn commit_pushed(&self, bucket: &BucketInfo, commit: PushedCommit) -> Result<PushReply> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        self.cluster.commit_pushed(bucket, commit).await
+    }
+
+    async fn abort_pushed(
+        &self,
+        bucket: &BucketInfo,
+        transaction: ProducerTransactionId,
+    ) -> Result<()> {
+        self.rights.on(Privilege::Write, bucket.id)?;
+        self.cluster.abort_pushed(bucket, transaction).await
+    }
+}

@@ -1,0 +1,163 @@
+//! The cluster behind the ports of a process: scans and the catalog go to the router, commands to the coordinator,
+//! documents to the projector of their bucket.
+
+mod calls;
+mod reads;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use proto::env::Env;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::{Cut, WritePosition};
+use proto::model::ids::Epoch;
+use proto::rpc::api::{CoordinatorApi, Directory, ProjectorApi};
+use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode, Result};
+use router::Router;
+use tokio::time::{Instant, timeout};
+
+use super::counters::Counters;
+use super::kept::KeptTransactions;
+use super::source_calls::SourceCalls;
+use crate::audit::Attempt;
+use crate::auth::known::KnownUsers;
+use crate::principal::Principal;
+use crate::sql::backend::Backend;
+use crate::sql::plan::Relation;
+
+/// How long a statement waits for the catalog of this process to show a committed command, or a name that another
+/// process has just created.
+const CATALOG_BEHIND: Duration = Duration::from_secs(2);
+
+/// The cluster behind the ports of a process, as one principal uses it; cheap to clone.
+#[derive(Clone)]
+pub struct ClusterBackend {
+    calls: SourceCalls,
+    kept: Arc<KeptTransactions>,
+    env: Env,
+    /// Identifies this process in request ids.
+    client: u64,
+    requests: Arc<AtomicU64>,
+    /// The users that this process knows.
+    users: Arc<KnownUsers>,
+    /// The sender of the requests.
+    principal: Principal,
+    /// The statement in the audit that the changes belong to.
+    attempt: Attempt,
+}
+
+impl ClusterBackend {
+    /// A backend over a router and the other services, for a client that is trusted.
+    pub fn new(
+        router: Arc<Router>,
+        directory: Arc<dyn Directory>,
+        env: Env,
+        counters: Arc<Counters>,
+    ) -> Self {
+        let client = env.random.next_u64();
+        let (requests, principal) = (Arc::default(), Principal::Trusted);
+        let calls = SourceCalls { router, directory, counters };
+        let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
+        let (users, attempt) = (Arc::default(), Attempt::default());
+        Self { calls, kept, env, client, requests, users, principal, attempt }
+    }
+
+    /// The same with the users that a task follows; without them there are none.
+    pub fn with_users(self, users: Arc<KnownUsers>) -> Self {
+        Self { users, ..self }
+    }
+
+    /// The users that this process knows.
+    pub(super) fn known_users(&self) -> &Arc<KnownUsers> {
+        &self.users
+    }
+
+    /// The same cluster for another principal.
+    pub(super) fn with_principal(&self, principal: Principal) -> Self {
+        Self { principal, ..self.clone() }
+    }
+
+    /// The same cluster for a statement in the audit.
+    pub(super) fn with_attempt(&self, attempt: &Attempt) -> Self {
+        Self { attempt: attempt.clone(), ..self.clone() }
+    }
+
+    /// The coordinator; its calls are made for the principal.
+    fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
+        self.calls.directory.coordinator()
+    }
+
+    /// The counters of the ports.
+    pub fn counters(&self) -> &Counters {
+        &self.calls.counters
+    }
+
+    /// The router of this process.
+    pub fn router(&self) -> &Router {
+        &self.calls.router
+    }
+
+    /// Clock, files, random numbers and tasks of this process.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Returns the projectors of a bucket according to the newest catalog.
+    pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
+        self.calls.source(bucket)
+    }
+
+    /// Waits until the catalog of this process shows what the coordinators know: another process may have created something a moment
+    /// ago. Without a coordinator the catalog stays as it is.
+    pub(super) async fn catch_up(&self) {
+        if let Ok(status) = self.coordinator().status().await {
+            self.wait_cas(status.catalog_cas).await;
+        }
+    }
+
+    /// The index or bucket with a name.
+    pub(super) fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
+        let index = catalog.index(name).cloned().map(Relation::Index);
+        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
+    }
+
+    /// The oldest epoch that covers a write, as a member of the coordinators knows it.
+    async fn covering(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
+        let catalog = self.catalog();
+        let missing = || Error::new(ErrorCode::Unknown, "the bucket of the last write was dropped");
+        let bucket = catalog.buckets.get(&write.bucket).ok_or_else(missing)?;
+        let cut = Cut::zero(bucket.vbuckets).with(&write.positions);
+        let known = self.calls.router.newest_published(bucket.id);
+        let left_ms = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
+        let asked = self.coordinator().epoch_covering(bucket.id, cut, None, known, left_ms).await;
+        asked.map(|covering| covering.oldest)
+    }
+
+    /// Waits until the catalog of this process shows a committed change.
+    async fn wait_cas(&self, cas: u64) {
+        let shown = self.calls.router.wait_catalog(|catalog| catalog.cas >= cas);
+        if timeout(CATALOG_BEHIND, shown).await.is_err() {
+            tracing::warn!(cas, "the router's catalog does not show a committed change yet");
+        }
+    }
+
+    /// Runs a command about users. It returns after this process knows of the change.
+    pub(super) async fn run_users(&self, command: Command) -> Result<Outcome> {
+        let outcome = self.command(command).await?;
+        if let Outcome::User { cas, .. } = outcome
+            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
+        {
+            tracing::warn!("this process does not know of a committed change of the users yet");
+        }
+        Ok(outcome)
+    }
+}
+
+/// The error of a name that stands for nothing.
+pub(super) fn absent(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
+        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
+}

@@ -1,0 +1,102 @@
+//! Buckets and indexes in memory: enough for the statements of the tests. The coordinators' state has the rules.
+
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::copies::Copies;
+use proto::model::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::topology::IndexTopology;
+use proto::rpc::command::{Command, Outcome};
+use proto::{Error, ErrorCode, Result};
+
+/// Runs a command.
+pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
+    catalog.cas += 1;
+    let (command, wanted) = match command {
+        Command::CreateCopied { copies, command } => (*command, copies),
+        command => (command, 1),
+    };
+    match command {
+        Command::CreateBucket { name, vbuckets, source, if_not_exists, .. } => {
+            match catalog.bucket(&name) {
+                Some(bucket) if if_not_exists => return Ok(Outcome::Bucket(bucket.id)),
+                Some(_) => return Err(exists(&name)),
+                None => {}
+            }
+            let id = BucketId(catalog.cas);
+            let bucket = BucketInfo::new(id, name, vbuckets, source, NodeId(1));
+            if source.is_only_copy() {
+                let copies = Copies { wanted, ..Copies::single(NodeId(1)) };
+                catalog.copies.insert(id, copies);
+            }
+            catalog.buckets.insert(id, Arc::new(bucket));
+            Ok(Outcome::Bucket(id))
+        }
+        Command::CreateIndex { spec, defer_build, if_not_exists } => {
+            match catalog.index(&spec.name) {
+                Some(index) if if_not_exists => Ok(Outcome::Index(index.id)),
+                Some(_) => Err(exists(&spec.name)),
+                None => create_index(catalog, spec, defer_build),
+            }
+        }
+        Command::DropBucket { name, restrict: true, .. } => {
+            let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
+            match has_indexes {
+                true => Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes"))),
+                false => Err(Error::internal("the other cases are tested with a cluster")),
+            }
+        }
+        Command::DropIndex { name, if_exists } => {
+            match catalog.index(&name).map(|index| index.id) {
+                Some(id) => catalog.indexes.remove(&id),
+                None if if_exists => None,
+                None => return Err(unknown(&name)),
+            };
+            Ok(Outcome::Done)
+        }
+        Command::CancelBuild { name } => {
+            let index = catalog.index(&name).ok_or_else(|| unknown(&name))?;
+            if index.state != IndexState::Backfill {
+                return Err(Error::new(ErrorCode::WrongState, format!("{name} is not built")));
+            }
+            let id = index.id;
+            catalog.indexes.remove(&id);
+            Ok(Outcome::Done)
+        }
+        other => Err(Error::internal(format!("{other:?} is not for a test"))),
+    }
+}
+
+/// Creates an index. One called `unfinished` stays in its build.
+fn create_index(catalog: &mut Catalog, spec: IndexSpec, is_deferred: bool) -> Result<Outcome> {
+    let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
+    let id = IndexId(catalog.cas);
+    let state = match (is_deferred, spec.name.as_str()) {
+        (true, _) => IndexState::Pending,
+        (false, "unfinished") => IndexState::Backfill,
+        (false, _) => IndexState::Maintenance,
+    };
+    let topology = IndexTopology { number: TopologyNo(1), placement: vec![vec![NodeId(9)]] };
+    let index = IndexInfo {
+        id,
+        bucket,
+        spec: Arc::new(spec),
+        state,
+        generation: Generation(1),
+        topology: Arc::new(topology),
+        moves: Vec::new(),
+        revision: 0,
+    };
+    catalog.indexes.insert(id, Arc::new(index));
+    Ok(Outcome::Index(id))
+}
+
+fn exists(name: &str) -> Error {
+    Error::new(ErrorCode::Exists, format!("{name} exists"))
+}
+
+fn unknown(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("there is no {name}"))
+}

@@ -1,0 +1,47 @@
+//! Definitions of buckets and data sets, and writes.
+
+use proto::expr::Expr;
+use proto::model::bucket::SourceKind;
+
+/// `CREATE BUCKET`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateBucket {
+    /// Its name.
+    pub name: String,
+    /// True if an existing bucket is no error.
+    pub if_not_exists: bool,
+    /// The source that numbers its mutations.
+    pub source: SourceKind,
+    /// `vbuckets`, if given.
+    pub vbuckets: Option<u16>,
+    /// `projectors`, if given.
+    pub projectors: Option<u16>,
+    /// `copies`, if given.
+    pub copies: Option<u8>,
+}
+
+/// `CREATE BUCKET … FROM FILES`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateDataSet {
+    /// Its name.
+    pub name: String,
+    /// True if it is no error that the bucket is there.
+    pub if_not_exists: bool,
+    /// The number of partitions of each version.
+    pub partitions: Option<u16>,
+    /// The number of projectors that have each partition.
+    pub replication: Option<u16>,
+    /// The time for which an old version is kept after the last request for it.
+    pub idle_ms: Option<u64>,
+}
+
+/// `INSERT INTO b (id, doc) VALUES …`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    /// The bucket.
+    pub bucket: String,
+    /// Id and document of each row.
+    pub rows: Vec<(Expr, Expr)>,
+    /// `ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`.
+    pub replace: bool,
+}

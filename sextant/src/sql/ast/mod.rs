@@ -1,0 +1,191 @@
+//! Statements: the output of the parser.
+//!
+//! Expressions are [`proto::expr::Expr`]. Their parameters stay [`Expr::Parameter`] until a portal binds them. Names of
+//! buckets, indexes and settings are folded to lower case; paths keep their case.
+
+mod admin;
+mod bucket;
+mod index;
+mod select;
+mod users;
+
+use proto::expr::Expr;
+use proto::model::data_set::Files;
+use proto::model::ids::TransactionId;
+
+pub use self::admin::Admin;
+pub use self::bucket::{CreateBucket, CreateDataSet, Insert};
+pub use self::index::{CreateIndex, IndexChange, IndexOptions, KeyItem, Partition, TextExpr};
+pub use self::select::{CatalogueQuery, OrderItem, Select, SelectExpr, SelectItem};
+pub use self::users::{AlterUser, SecretText, Sensitive, UserStatement};
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// `CREATE BUCKET`.
+    CreateBucket(CreateBucket),
+    /// `DROP BUCKET`.
+    DropBucket {
+        /// The bucket.
+        name: String,
+        /// True if an absent bucket is no error.
+        if_exists: bool,
+        /// `RESTRICT`: refused while the bucket has indexes.
+        restrict: bool,
+    },
+    /// `INSERT INTO`.
+    Insert(Insert),
+    /// `DELETE FROM`, by id only.
+    Delete {
+        /// The bucket.
+        bucket: String,
+        /// The ids.
+        ids: Vec<Expr>,
+    },
+    /// `SELECT` from an index, from a bucket by id, or of constants.
+    Select(Select),
+    /// A query of PostgreSQL's catalogue, which has no rows.
+    Catalogue(CatalogueQuery),
+    /// `EXPLAIN SELECT`.
+    Explain(Select),
+    /// `COPY b FROM STDIN`.
+    CopyIn {
+        /// The bucket.
+        bucket: String,
+        /// The field that holds the id.
+        id_field: String,
+    },
+    /// `COPY (SELECT …) TO STDOUT`.
+    CopyOut(Select),
+    /// `CREATE INDEX`.
+    CreateIndex(CreateIndex),
+    /// `BUILD INDEX ON b (i, …)`.
+    BuildIndex {
+        /// The bucket.
+        bucket: String,
+        /// The indexes.
+        indexes: Vec<String>,
+    },
+    /// `DROP INDEX`.
+    DropIndex {
+        /// The index.
+        name: String,
+        /// True if an absent index is no error.
+        if_exists: bool,
+    },
+    /// `CANCEL BUILD i`.
+    CancelBuild(String),
+    /// `ALTER INDEX i …` with another definition, or `REINDEX i`.
+    AlterIndex {
+        /// The index.
+        name: String,
+        /// The changes.
+        change: IndexChange,
+    },
+    /// `ALTER INDEX i RENAME TO j`.
+    RenameIndex {
+        /// The index.
+        name: String,
+        /// Its new name.
+        to: String,
+    },
+    /// `CREATE BUCKET b FROM FILES`.
+    CreateDataSet(CreateDataSet),
+    /// `ALTER BUCKET b LOAD VERSION 'v' FROM 'pattern'`.
+    LoadVersion {
+        /// The data set.
+        bucket: String,
+        /// The name of the version.
+        version: String,
+        /// Its files.
+        files: Files,
+    },
+    /// A statement about the placement of slices and vbuckets.
+    Admin(Admin),
+    /// A statement about users and privileges.
+    User(UserStatement),
+    /// `EXPLAIN REBALANCE` of one index, or of all.
+    ExplainRebalance(Option<String>),
+    /// `SHOW`.
+    Show(Show),
+    /// `SET name = value`. `None` stands for `RESET name` and `SET name = DEFAULT`.
+    Set {
+        /// The setting.
+        name: String,
+        /// The new value; `None` restores the default.
+        value: Option<String>,
+        /// `SET LOCAL`: until the end of the transaction.
+        local: bool,
+    },
+    /// `RESET ALL`.
+    ResetAll,
+    /// `SET TRANSACTION`: modes of the open transaction.
+    SetTransaction(TransactionModes),
+    /// `SET SESSION CHARACTERISTICS AS TRANSACTION`: modes of later transactions.
+    SetCharacteristics(TransactionModes),
+    /// Statements about features that Sextant lacks, of which there is nothing to reset.
+    Nothing {
+        /// The command tag of the answer.
+        tag: &'static str,
+    },
+    /// `BEGIN`, `START TRANSACTION`.
+    Begin(TransactionModes),
+    /// `COMMIT`, `END`.
+    Commit,
+    /// `ROLLBACK`, `ABORT`.
+    Rollback,
+    /// `SAVEPOINT name`.
+    Savepoint(String),
+    /// `ROLLBACK TO [SAVEPOINT] name`.
+    RollbackTo(String),
+    /// `RELEASE [SAVEPOINT] name`.
+    Release(String),
+    /// `DISCARD ALL`.
+    DiscardAll,
+    /// `DEALLOCATE name`, or `ALL`.
+    Deallocate(Option<String>),
+}
+
+/// The modes of a transaction that were given. `DEFERRABLE` says nothing: no read is ever deferred.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    /// `READ ONLY` (true) or `READ WRITE` (false).
+    pub read_only: Option<bool>,
+    /// `ISOLATION LEVEL …`, in lower case. A transaction has snapshot isolation at each level that is accepted.
+    pub isolation: Option<&'static str>,
+}
+
+/// The kinds of `SHOW`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// `SHOW BUCKETS`.
+    Buckets,
+    /// `SHOW COPIES`.
+    Copies,
+    /// `SHOW INDEXES`.
+    Indexes,
+    /// `SHOW NODES`.
+    Nodes,
+    /// `SHOW SLICES`.
+    Slices,
+    /// `SHOW MOVES`.
+    Moves,
+    /// `SHOW ROLLBACKS`.
+    Rollbacks,
+    /// `SHOW HOLDS`.
+    Holds,
+    /// `SHOW VERSIONS`.
+    Versions,
+    /// `SHOW USERS`.
+    Users,
+    /// `SHOW GRANTS`, of one user or of all.
+    Grants(Option<String>),
+    /// `SHOW TRANSACTIONS`.
+    Transactions,
+    /// `SHOW TRANSACTION n`.
+    Transaction(TransactionId),
+    /// `SHOW name`, `write_position` and `transaction_id` included.
+    Setting(String),
+    /// `SHOW ALL`.
+    All,
+}

@@ -1,0 +1,75 @@
+//! Queries.
+
+use proto::expr::aggregate::AggregateFunction;
+use proto::expr::{ColumnType, Expr};
+
+/// A `SELECT`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Select {
+    /// `DISTINCT`.
+    pub distinct: bool,
+    /// The select list.
+    pub items: Vec<SelectItem>,
+    /// The index or bucket.
+    pub from: Option<String>,
+    /// `WHERE`.
+    pub filter: Option<Expr>,
+    /// `ORDER BY`.
+    pub order_by: Vec<OrderItem>,
+    /// `LIMIT`: a number or a parameter.
+    pub limit: Option<Expr>,
+    /// `OFFSET`: a number or a parameter.
+    pub offset: Option<Expr>,
+}
+
+/// One item of a select list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectItem {
+    /// `*`.
+    Star,
+    /// An expression.
+    Expr {
+        /// The computed expression.
+        expr: SelectExpr,
+        /// `AS alias`, as written.
+        alias: Option<String>,
+    },
+}
+
+/// The expression of an item of a select list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectExpr {
+    /// A value of each row.
+    Scalar(Expr),
+    /// An aggregate over all rows.
+    Aggregate {
+        /// The aggregate function.
+        function: AggregateFunction,
+        /// The aggregated expression; `None` for `count(*)`.
+        argument: Option<Expr>,
+        /// A cast of the result.
+        cast: Option<ColumnType>,
+    },
+    /// A function of the session, such as `version()`, with its arguments.
+    Session(String, Vec<Expr>),
+}
+
+/// One item of `ORDER BY`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OrderItem {
+    /// The sort key; an integer is the number of an item of the select list.
+    pub expr: Expr,
+    /// `DESC`.
+    pub descending: bool,
+    /// `NULLS FIRST` (true) or `NULLS LAST` (false), if given.
+    pub nulls_first: Option<bool>,
+}
+
+/// A query of PostgreSQL's catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogueQuery {
+    /// The names of its columns. A `*` stands for none.
+    pub columns: Vec<String>,
+    /// True if it has a LIMIT, as the queries of psql's completion.
+    pub limited: bool,
+}
