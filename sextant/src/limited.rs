@@ -19,7 +19,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use crate::descriptors::Shares;
-use crate::flow::{AddressPlace, Calls, Flow, OpenCall, Quiet, Stall};
+use crate::flow::{AddressPlace, Calls, Flow, OpenCall, Quiet, ReadPace, Stall};
 use crate::listen::connections;
 use crate::tls::{Clients, Identity, Protocol, TlsSettings, accept};
 
@@ -65,12 +65,12 @@ impl PortLimit {
         self.flow.as_ref().and_then(Stall::of)
     }
 
-    /// The watch over the calls of a connection.
-    fn quiet(&self, speech: Speech, peer: &mut PeerInfo) -> Option<Quiet> {
+    /// The watch over the calls of a connection, and its pace without any.
+    fn quiet(&self, speech: Speech, peer: &mut PeerInfo) -> Option<(Quiet, ReadPace)> {
         let flow = self.flow.as_ref().filter(|_| speech == Speech::Grpc)?;
         let calls = Calls::new();
         peer.calls = Some(Arc::clone(&calls));
-        Some(Quiet::new(calls, flow))
+        Some((Quiet::new(Arc::clone(&calls), flow), ReadPace::new(calls)))
     }
 }
 
@@ -146,8 +146,8 @@ pub struct Limited {
     opening: Option<Opening>,
     peer: PeerInfo,
     stall: Option<Stall>,
-    /// The end of a gRPC connection without calls.
-    quiet: Option<Quiet>,
+    /// The end of a gRPC connection without calls, and its pace.
+    quiet: Option<(Quiet, ReadPace)>,
     _place: Place,
 }
 
@@ -411,13 +411,19 @@ impl AsyncRead for Limited {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
+        let paused = self.quiet.as_mut().map(|(_, pace)| pace.poll_ready(context));
         let read = match &mut self.stream {
+            _ if paused.is_some_and(|paused| paused.is_pending()) => Poll::Pending,
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(&mut **stream).poll_read(context, buffer),
         };
+        let bytes = buffer.filled().len() - before;
+        if let Some((_, pace)) = &mut self.quiet {
+            pace.count(bytes);
+        }
         // Bytes that have come may begin a call, and a read that has filled the buffer must not fail.
         if read.is_pending()
-            && let Some(quiet) = &mut self.quiet
+            && let Some((quiet, _)) = &mut self.quiet
             && quiet.is_over(context)
         {
             let what = "the connection has no calls";
@@ -428,7 +434,7 @@ impl AsyncRead for Limited {
             let late = || io::Error::new(io::ErrorKind::TimedOut, "the client does not begin");
             return opening.deadline.as_mut().poll(context).map(|()| Err(late()));
         }
-        opening.bytes_left = opening.bytes_left.saturating_sub(buffer.filled().len() - before);
+        opening.bytes_left = opening.bytes_left.saturating_sub(bytes);
         if opening.bytes_left == 0 {
             self.opening = None;
         }

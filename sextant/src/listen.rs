@@ -68,9 +68,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Failed accepts are logged at most this often.
 const ACCEPT_REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// Connections that a port takes within [`ACCEPT_WINDOW`]: 2,000 in a second.
-const ACCEPTED_MAX: u32 = 200;
-const ACCEPT_WINDOW: Duration = Duration::from_millis(100);
+/// The time of a connection: a port takes 1,000 of them in a second, one after another.
+const ACCEPT_EVERY: Duration = Duration::from_millis(1);
+/// Connections that a port takes at once after a quiet time, as the pool of a client opens them.
+const AT_ONCE_MAX: u32 = 200;
 
 /// The connections that a listener accepts.
 pub type Connections = Pin<Box<dyn Stream<Item = io::Result<TcpStream>> + Send>>;
@@ -111,19 +112,22 @@ fn with_pauses<T: Send + Sync>(
         .filter(|accepted| std::future::ready(accepted.is_ok()))
 }
 
-/// Takes a bounded number of connections at a time. More of them wait in the system's queue, and are refused there: a flood of connections
-/// leaves the processors to those that are served.
+/// Takes a bounded number of connections in a time. More of them wait in the system's queue, and are refused there: a flood of connections
+/// leaves the processors to those that are served. It takes them one by one and not in heaps, which others would have to wait for.
+///
+/// The algorithm is the generic cell rate algorithm (ITU-T I.371): `due` is the time at which the port would have taken all connections
+/// so far if each had come in its own time, and a connection waits if that is ahead of now.
 fn paced<T: Send>(incoming: impl Stream<Item = T> + Send) -> impl Stream<Item = T> + Send {
-    let (mut begun, mut taken) = (Instant::now(), 0);
+    let mut due: Option<Instant> = None;
     incoming.then(move |accepted| {
-        if begun.elapsed() >= ACCEPT_WINDOW {
-            (begun, taken) = (Instant::now(), 0);
-        }
-        taken += 1;
-        let end = (taken >= ACCEPTED_MAX).then_some(begun + ACCEPT_WINDOW);
+        let now = Instant::now();
+        // Times before the begin of the clock are none.
+        let earliest = now.checked_sub(AT_ONCE_MAX * ACCEPT_EVERY).unwrap_or(now);
+        let own = due.map_or(earliest, |due| due.max(earliest)) + ACCEPT_EVERY;
+        due = Some(own);
         async move {
-            if let Some(end) = end {
-                tokio::time::sleep_until(end).await;
+            if own > now {
+                tokio::time::sleep_until(own).await;
             }
             accepted
         }
@@ -156,12 +160,23 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_connections_is_taken_bit_by_bit() {
+        let mut taken = std::pin::pin!(paced(futures::stream::iter(0..)));
         let begun = Instant::now();
-        let few: Vec<_> = paced(futures::stream::iter(1..ACCEPTED_MAX)).collect().await;
-        assert_eq!((few.len() as u32, begun.elapsed()), (ACCEPTED_MAX - 1, Duration::ZERO));
-        let many = paced(futures::stream::iter(0..10 * ACCEPTED_MAX)).collect::<Vec<_>>().await;
-        assert_eq!(many.len() as u32, 10 * ACCEPTED_MAX);
-        assert_eq!(begun.elapsed(), 10 * ACCEPT_WINDOW);
+        for n in 0..AT_ONCE_MAX {
+            assert_eq!((taken.next().await, begun.elapsed()), (Some(n), Duration::ZERO));
+        }
+        for n in 1..=1_000 {
+            taken.next().await.expect("one more");
+            assert_eq!(begun.elapsed(), n * ACCEPT_EVERY);
+        }
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let later = Instant::now();
+        for _ in 0..AT_ONCE_MAX {
+            taken.next().await.expect("one more");
+        }
+        assert_eq!(later.elapsed(), Duration::ZERO, "a quiet time is not saved up further");
+        taken.next().await.expect("one more");
+        assert_eq!(later.elapsed(), ACCEPT_EVERY);
     }
 
     #[tokio::test]

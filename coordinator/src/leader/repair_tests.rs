@@ -37,7 +37,8 @@ fn repairs(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Vec<(u
 }
 
 fn rebalance(leader: &Leader, state: &StateContext, index: Option<&str>) -> Result<RebalancePlan> {
-    let request = RebalanceRequest { index: index.map(str::to_owned), of_bucket: None, dry_run: true };
+    let request =
+        RebalanceRequest { index: index.map(str::to_owned), of_bucket: None, dry_run: true };
     leader.rebalance(state, &request, 100)
 }
 

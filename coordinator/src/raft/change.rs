@@ -28,11 +28,6 @@ impl<M: StateMachine> RaftCore<M> {
         &self.members
     }
 
-    /// This member.
-    pub fn member(&self) -> NodeId {
-        self.config.member
-    }
-
     /// True if this member was removed.
     pub fn is_removed(&self) -> bool {
         self.members.is_removed(self.config.member)

@@ -14,7 +14,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::ids::{BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo};
+use crate::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo,
+};
 
 /// The stage of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::Context;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use proto::lock::lock;
@@ -21,8 +21,10 @@ pub struct Calls(Mutex<Counts>);
 #[derive(Debug)]
 struct Counts {
     open: u32,
-    /// True if any call was let in.
-    any: bool,
+    /// All calls that were let in.
+    begun: u64,
+    /// The task that waits for the next one.
+    waiting: Option<Waker>,
     /// The begin of the connection, or the end of its last call.
     since: Instant,
 }
@@ -33,14 +35,32 @@ pub struct OpenCall(Arc<Calls>);
 impl Calls {
     /// The calls of a connection that begins.
     pub fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Counts { open: 0, any: false, since: Instant::now() })))
+        Arc::new(Self(Mutex::new(Counts {
+            open: 0,
+            begun: 0,
+            waiting: None,
+            since: Instant::now(),
+        })))
     }
 
     /// Begins a call.
     pub fn begin(self: &Arc<Self>) -> OpenCall {
         let mut counts = lock(&self.0);
-        (counts.open, counts.any) = (counts.open + 1, true);
+        (counts.open, counts.begun) = (counts.open + 1, counts.begun + 1);
+        if let Some(waiting) = counts.waiting.take() {
+            waiting.wake();
+        }
         OpenCall(Arc::clone(self))
+    }
+
+    /// True if a call is open, and the number of all so far. Without an open call, the next one wakes the task.
+    pub fn look(&self, waker: &Waker) -> (bool, u64) {
+        let mut counts = lock(&self.0);
+        if counts.open == 0 && !counts.waiting.as_ref().is_some_and(|known| known.will_wake(waker))
+        {
+            counts.waiting = Some(waker.clone());
+        }
+        (counts.open > 0, counts.begun)
     }
 
     /// The open calls.
@@ -52,7 +72,7 @@ impl Calls {
     /// The time at which the connection ends unless a call begins; `None` while a call is open.
     fn ends_at(&self, idle: Duration) -> Option<Instant> {
         let counts = lock(&self.0);
-        let most = if counts.any { idle } else { FIRST_WITHIN.min(idle) };
+        let most = if counts.begun > 0 { idle } else { FIRST_WITHIN.min(idle) };
         (counts.open == 0).then(|| counts.since + most)
     }
 }

@@ -22,7 +22,8 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
     let catalog = backend.catalog();
     let (command, tag) = match statement {
         Admin::Rebalance { index } => {
-            let request = RebalanceRequest { index: index.clone(), of_bucket: None, dry_run: false };
+            let request =
+                RebalanceRequest { index: index.clone(), of_bucket: None, dry_run: false };
             let plan = backend.rebalance(request).await?;
             return Ok(format!("REBALANCE {}", plan.moves.len()));
         }

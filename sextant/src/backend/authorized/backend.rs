@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use proto::{Error, Result};
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
@@ -22,6 +21,7 @@ use proto::rpc::api::{
 };
 use proto::rpc::command::{Command, Outcome};
 use proto::rpc::scan::{Consistency, ScanRequest};
+use proto::{Error, Result};
 use router::Knowledge;
 
 use super::Authorized;
