@@ -207,9 +207,21 @@ impl PeerInfo {
         Self { calls: Some(Arc::clone(calls)), ..Self::loopback() }
     }
 
-    /// Notes that a call of the connection was let in.
+    /// Notes that a call of a user was let in.
     pub fn call(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin)
+    }
+
+    /// Notes a call of a service for anybody.
+    pub fn call_of_anybody(&self) -> Option<OpenCall> {
+        self.calls.as_ref().map(Calls::begin_of_anybody)
+    }
+
+    /// Notes that a call of the connection was refused.
+    pub fn refused(&self) {
+        if let Some(calls) = &self.calls {
+            calls.refuse();
+        }
     }
 
     /// The ends of a socket that is not encrypted.

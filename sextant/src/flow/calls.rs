@@ -21,46 +21,85 @@ pub struct Calls(Mutex<Counts>);
 #[derive(Debug)]
 struct Counts {
     open: u32,
-    /// All calls that were let in.
-    begun: u64,
+    /// True if any call was let in.
+    any: bool,
+    /// The open calls of users: those of services for anybody are not among them.
+    open_of_users: u32,
+    /// All calls of users.
+    of_users: u64,
+    /// All calls that were refused.
+    refused: u64,
     /// The task that waits for the next one.
     waiting: Option<Waker>,
     /// The begin of the connection, or the end of its last call.
     since: Instant,
 }
 
+/// The calls of a connection at a look.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// True if a call of a user is open.
+    pub is_open: bool,
+    /// All calls of users so far.
+    pub of_users: u64,
+    /// All calls that were refused so far.
+    pub refused: u64,
+}
+
 /// A call that was let in; it has ended when this is dropped.
-pub struct OpenCall(Arc<Calls>);
+pub struct OpenCall {
+    calls: Arc<Calls>,
+    is_of_user: bool,
+}
 
 impl Calls {
     /// The calls of a connection that begins.
     pub fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Counts {
             open: 0,
-            begun: 0,
+            any: false,
+            open_of_users: 0,
+            of_users: 0,
+            refused: 0,
             waiting: None,
             since: Instant::now(),
         })))
     }
 
-    /// Begins a call.
+    /// Begins a call of a user.
     pub fn begin(self: &Arc<Self>) -> OpenCall {
         let mut counts = lock(&self.0);
-        (counts.open, counts.begun) = (counts.open + 1, counts.begun + 1);
+        (counts.open, counts.any) = (counts.open + 1, true);
+        counts.open_of_users += 1;
+        counts.of_users += 1;
         if let Some(waiting) = counts.waiting.take() {
             waiting.wake();
         }
-        OpenCall(Arc::clone(self))
+        OpenCall { calls: Arc::clone(self), is_of_user: true }
     }
 
-    /// True if a call is open, and the number of all so far. Without an open call, the next one wakes the task.
-    pub fn look(&self, waker: &Waker) -> (bool, u64) {
+    /// Begins a call of a service for anybody. It keeps the connection.
+    pub fn begin_of_anybody(self: &Arc<Self>) -> OpenCall {
         let mut counts = lock(&self.0);
-        if counts.open == 0 && !counts.waiting.as_ref().is_some_and(|known| known.will_wake(waker))
+        (counts.open, counts.any) = (counts.open + 1, true);
+        OpenCall { calls: Arc::clone(self), is_of_user: false }
+    }
+
+    /// Notes that a call was refused.
+    pub fn refuse(&self) {
+        lock(&self.0).refused += 1;
+    }
+
+    /// The calls so far. Without an open one of a user, the next wakes the task.
+    pub fn look(&self, waker: &Waker) -> Seen {
+        let mut counts = lock(&self.0);
+        if counts.open_of_users == 0
+            && !counts.waiting.as_ref().is_some_and(|known| known.will_wake(waker))
         {
             counts.waiting = Some(waker.clone());
         }
-        (counts.open > 0, counts.begun)
+        let is_open = counts.open_of_users > 0;
+        Seen { is_open, of_users: counts.of_users, refused: counts.refused }
     }
 
     /// The open calls.
@@ -72,15 +111,16 @@ impl Calls {
     /// The time at which the connection ends unless a call begins; `None` while a call is open.
     fn ends_at(&self, idle: Duration) -> Option<Instant> {
         let counts = lock(&self.0);
-        let most = if counts.begun > 0 { idle } else { FIRST_WITHIN.min(idle) };
+        let most = if counts.any { idle } else { FIRST_WITHIN.min(idle) };
         (counts.open == 0).then(|| counts.since + most)
     }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        let mut counts = lock(&self.0.0);
+        let mut counts = lock(&self.calls.0);
         (counts.open, counts.since) = (counts.open - 1, Instant::now());
+        counts.open_of_users -= u32::from(self.is_of_user);
     }
 }
 

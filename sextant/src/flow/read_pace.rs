@@ -1,8 +1,9 @@
-//! The pace at which a gRPC connection without calls is read.
+//! The pace at which a gRPC connection is read that asks for nothing.
 //!
-//! Frames that belong to no call that was let in (pings, settings, resets, refused calls, headers without an end) cost as much of a processor as
-//! those of calls, and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and
-//! its client waits for room in its socket. An open call lifts the limit, and each new one gives all of the room back.
+//! Frames that belong to no call that was let in (pings, settings, resets, headers without an end) cost as much of a processor as those of
+//! calls, and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and its client
+//! waits for room in its socket. An open call of a user lifts this limit, and each new one gives all of the room back. Calls that are refused have a
+//! limit of their own, which nothing lifts.
 //!
 //! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections (`listen.rs`).
 
@@ -17,58 +18,69 @@ use super::calls::Calls;
 
 /// Bytes that a connection without calls may send in a second.
 const BYTES_PER_SECOND: u32 = 64 << 10;
-/// Bytes that it may send at once, as the time that they would take.
+/// Refused calls that a connection may have in a second.
+const REFUSED_PER_SECOND: u32 = 100;
+/// Bytes and refused calls at once, as the time that they would take.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The pace of a connection.
 pub struct ReadPace {
     calls: Arc<Calls>,
-    /// The number of calls at the last look.
-    begun: u64,
+    /// The number of calls of users, at the last look.
+    of_users: u64,
+    /// The number of those that were refused.
+    refused: u64,
     /// The time at which all bytes so far would have been read at the usual pace.
-    due: Instant,
+    bytes_due: Instant,
+    /// The time at which all calls so far would have been refused at the usual pace.
+    refused_due: Instant,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl ReadPace {
     /// The pace of a connection with these calls.
     pub fn new(calls: Arc<Calls>) -> Self {
-        Self { calls, begun: 0, due: Instant::now(), pause: None }
+        let now = Instant::now();
+        Self { calls, of_users: 0, refused: 0, bytes_due: now, refused_due: now, pause: None }
     }
 
     /// Waits until the connection may be read.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            if let Some(pause) = &mut self.pause
-                && pause.as_mut().poll(context).is_pending()
-                && !self.has_call(context)
-            {
+            self.look(context);
+            let due = self.bytes_due.max(self.refused_due);
+            let Some(next) = due.checked_sub(AT_ONCE).filter(|next| *next > Instant::now()) else {
+                self.pause = None;
+                return Poll::Ready(());
+            };
+            let pause = self.pause.get_or_insert_with(|| Box::pin(sleep_until(next)));
+            if pause.deadline() != next {
+                pause.as_mut().reset(next);
+            }
+            if pause.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
-            self.pause = None;
-            let next = self.due.checked_sub(AT_ONCE).unwrap_or(self.due);
-            if next <= Instant::now() || self.has_call(context) {
-                return Poll::Ready(());
-            }
-            self.pause = Some(Box::pin(sleep_until(next)));
         }
     }
 
     /// Counts bytes that were read.
     pub fn count(&mut self, bytes: usize) {
-        let now = Instant::now();
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.due = self.due.max(now) + bytes * Duration::from_secs(1) / BYTES_PER_SECOND;
+        let time = bytes * Duration::from_secs(1) / BYTES_PER_SECOND;
+        self.bytes_due = self.bytes_due.max(Instant::now()) + time;
     }
 
-    /// True if a call is open or was begun since the last look, which starts the count anew. The next call wakes the task.
-    fn has_call(&mut self, context: &Context<'_>) -> bool {
-        let (is_open, begun) = self.calls.look(context.waker());
-        let is_new = std::mem::replace(&mut self.begun, begun) != begun;
-        if is_open || is_new {
-            self.due = Instant::now();
+    /// Takes note of the calls since the last look. The next one wakes the task.
+    fn look(&mut self, context: &Context<'_>) {
+        let now = Instant::now();
+        let seen = self.calls.look(context.waker());
+        if seen.is_open || seen.of_users != self.of_users {
+            self.bytes_due = now;
         }
-        is_open || is_new
+        let refused = u32::try_from(seen.refused - self.refused).unwrap_or(u32::MAX);
+        let time = refused * Duration::from_secs(1) / REFUSED_PER_SECOND;
+        self.refused_due = self.refused_due.max(now) + time;
+        (self.of_users, self.refused) = (seen.of_users, seen.refused);
     }
 }
 
@@ -105,6 +117,7 @@ mod tests {
         assert_eq!(read_for_a_second(&mut pace).await, 10 << 20, "a call is open");
         drop(call);
         drop(calls.begin());
+        drop(calls.begin_of_anybody());
         let after = read_for_a_second(&mut pace).await;
         assert!((2 * usual..2 * usual + 8192).contains(&after), "{after} bytes");
     }
@@ -121,5 +134,19 @@ mod tests {
         };
         let (_call, ()) = tokio::join!(begins, poll_fn(|context| pace.poll_ready(context)));
         assert_eq!(begun.elapsed(), Duration::from_millis(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_calls_slow_a_connection_also_beside_an_open_call() {
+        let calls = Calls::new();
+        let mut pace = ReadPace::new(Arc::clone(&calls));
+        let _call = calls.begin();
+        let begun = Instant::now();
+        for _ in 0..3 * REFUSED_PER_SECOND {
+            poll_fn(|context| pace.poll_ready(context)).await;
+            calls.refuse();
+        }
+        let took = begun.elapsed();
+        assert!((1_900..2_100).contains(&took.as_millis()), "{took:?}");
     }
 }

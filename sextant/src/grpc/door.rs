@@ -64,7 +64,7 @@ impl<S> AtTheDoor<S> {
         if let Some(doors) = &self.doors {
             return admit(doors, request).map(|places| Held::Admitted { _places: places });
         }
-        let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::call);
+        let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::call_of_anybody);
         Ok(Held::Open { _open: open })
     }
 }
@@ -109,7 +109,12 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let held = match self.hold(&mut request) {
             Ok(held) => held,
-            Err(refused) => return Box::pin(std::future::ready(Ok(refused.into_http()))),
+            Err(refused) => {
+                if let Some(peer) = request.extensions().get::<PeerInfo>() {
+                    peer.refused();
+                }
+                return Box::pin(std::future::ready(Ok(refused.into_http())));
+            }
         };
         let answer = self.service.call(request);
         Box::pin(async move {

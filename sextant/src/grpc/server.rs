@@ -35,8 +35,8 @@ const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// Size limit of a request's headers.
 const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
-/// Streams that a connection may make the server reset before it is closed.
-const LOCAL_RESETS_MAX: usize = 1024;
+/// Streams that a connection may make the server reset by breaking the protocol, before it is closed.
+const LOCAL_RESETS_MAX: usize = 100;
 /// Streams that a client has opened and reset before the server took them, after which the connection is closed (CVE-2023-44487).
 const PENDING_RESETS_MAX: usize = 20;
 
