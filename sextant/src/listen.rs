@@ -112,8 +112,8 @@ fn with_pauses<T: Send + Sync>(
         .filter(|accepted| std::future::ready(accepted.is_ok()))
 }
 
-/// Takes a bounded number of connections in a time. More of them wait in the system's queue, and are refused there: a flood of connections
-/// leaves the processors to those that are served. It takes them one by one and not in heaps, which others would have to wait for.
+/// Takes a bounded number of connections in a time. More of them wait in the system's queue, and beyond its length their clients try again:
+/// a flood of connections leaves the processors to those that are served. It takes them one by one and not in heaps, which others would have to wait for.
 ///
 /// The algorithm is the generic cell rate algorithm (ITU-T I.371): `due` is the time at which the port would have taken all connections
 /// so far if each had come in its own time, and a connection waits if that is ahead of now.

@@ -168,7 +168,7 @@ fn index(info: &IndexInfo, sizes: &Sizes, built: &Built) -> IndexView {
 }
 
 fn movable(state: &StateContext, name: &str, of_bucket: Option<BucketId>) -> Result<IndexId> {
-    let mut infos = state.indexes().map(|record| &record.info);
+    let mut infos = state.named_indexes().map(|record| &record.info);
     let is_meant = |info: &&Arc<IndexInfo>| {
         let bucket = || state.bucket_named(&info.spec.bucket);
         info.spec.name == name && of_bucket.is_none_or(|of| bucket() == Some(of))

@@ -36,7 +36,7 @@ struct Counts {
 }
 
 /// The calls of a connection at a look.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// True if a call of a user is open.
     pub is_open: bool,
@@ -44,6 +44,13 @@ pub struct Seen {
     pub of_users: u64,
     /// All calls that were refused so far.
     pub refused: u64,
+}
+
+impl Counts {
+    fn seen(&self) -> Seen {
+        let is_open = self.open_of_users > 0;
+        Seen { is_open, of_users: self.of_users, refused: self.refused }
+    }
 }
 
 /// A call that was let in; it has ended when this is dropped.
@@ -90,16 +97,16 @@ impl Calls {
         lock(&self.0).refused += 1;
     }
 
-    /// The calls so far. Without an open one of a user, the next wakes the task.
-    pub fn look(&self, waker: &Waker) -> Seen {
+    /// The calls so far.
+    pub fn look(&self) -> Seen {
+        lock(&self.0).seen()
+    }
+
+    /// The calls so far. The next call of a user wakes the task.
+    pub fn look_and_wait(&self, waker: &Waker) -> Seen {
         let mut counts = lock(&self.0);
-        if counts.open_of_users == 0
-            && !counts.waiting.as_ref().is_some_and(|known| known.will_wake(waker))
-        {
-            counts.waiting = Some(waker.clone());
-        }
-        let is_open = counts.open_of_users > 0;
-        Seen { is_open, of_users: counts.of_users, refused: counts.refused }
+        counts.waiting = Some(waker.clone());
+        counts.seen()
     }
 
     /// The open calls.

@@ -1,9 +1,13 @@
 //! The pace at which a gRPC connection is read that asks for nothing.
 //!
-//! Frames that belong to no call that was let in (pings, settings, resets, headers without an end) cost as much of a processor as those of
-//! calls, and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and its client
-//! waits for room in its socket. An open call of a user lifts this limit, and each new one gives all of the room back. Calls that are refused have a
-//! limit of their own, which nothing lifts.
+//! Frames that belong to no call of a user (pings, settings, resets, headers without an end) cost as much of a processor as those of calls,
+//! and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and its client waits
+//! for room in its socket. An open call of a user lifts this limit, and each new one gives all of the room back. Calls that the door refuses
+//! have a limit of their own, which nothing lifts.
+//!
+//! The message of a call that has ended early is still on its way, and the next call comes behind it. So the end of a user's call leaves
+//! room for all that a connection may have sent ahead, and a refusal for what one call may; those of a connection without calls do so
+//! until they have given as much as an end does.
 //!
 //! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections (`listen.rs`).
 
@@ -14,26 +18,33 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::calls::Calls;
+use super::calls::{Calls, Seen};
+
+/// Bytes that a client may send ahead of one call.
+pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// The same of all calls of its connection.
+pub const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
 /// Bytes that a connection without calls may send in a second.
 const BYTES_PER_SECOND: u32 = 64 << 10;
 /// Refused calls that a connection may have in a second.
-const REFUSED_PER_SECOND: u32 = 100;
+const REFUSED_PER_SECOND: u32 = 500;
 /// Bytes and refused calls at once, as the time that they would take.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The pace of a connection.
 pub struct ReadPace {
     calls: Arc<Calls>,
-    /// The number of calls of users, at the last look.
-    of_users: u64,
-    /// The number of those that were refused.
-    refused: u64,
+    /// The calls at the last look.
+    seen: Seen,
     /// The time at which all bytes so far would have been read at the usual pace.
     bytes_due: Instant,
     /// The time at which all calls so far would have been refused at the usual pace.
     refused_due: Instant,
+    /// Bytes that are not counted, since they may be of calls that have ended.
+    left_bytes: u32,
+    /// Bytes that refusals may still add to them.
+    refusals_bytes: u32,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -41,18 +52,25 @@ impl ReadPace {
     /// The pace of a connection with these calls.
     pub fn new(calls: Arc<Calls>) -> Self {
         let now = Instant::now();
-        Self { calls, of_users: 0, refused: 0, bytes_due: now, refused_due: now, pause: None }
+        Self {
+            calls,
+            seen: Seen::default(),
+            bytes_due: now,
+            refused_due: now,
+            left_bytes: 0,
+            refusals_bytes: CONNECTION_WINDOW_BYTES,
+            pause: None,
+        }
     }
 
-    /// Waits until the connection may be read.
+    /// Waits until the connection may be read. A call of a user that begins meanwhile ends the wait.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        loop {
-            self.look(context);
-            let due = self.bytes_due.max(self.refused_due);
-            let Some(next) = due.checked_sub(AT_ONCE).filter(|next| *next > Instant::now()) else {
-                self.pause = None;
-                return Poll::Ready(());
-            };
+        let seen = self.calls.look();
+        self.note(seen);
+        while self.next() > Instant::now() {
+            let seen = self.calls.look_and_wait(context.waker());
+            self.note(seen);
+            let next = self.next();
             let pause = self.pause.get_or_insert_with(|| Box::pin(sleep_until(next)));
             if pause.deadline() != next {
                 pause.as_mut().reset(next);
@@ -61,26 +79,43 @@ impl ReadPace {
                 return Poll::Pending;
             }
         }
+        self.pause = None;
+        Poll::Ready(())
     }
 
     /// Counts bytes that were read.
     pub fn count(&mut self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let time = bytes * Duration::from_secs(1) / BYTES_PER_SECOND;
-        self.bytes_due = self.bytes_due.max(Instant::now()) + time;
+        let counted = bytes.saturating_sub(self.left_bytes);
+        self.left_bytes = self.left_bytes.saturating_sub(bytes);
+        if counted > 0 {
+            let time = counted * Duration::from_secs(1) / BYTES_PER_SECOND;
+            self.bytes_due = self.bytes_due.max(Instant::now()) + time;
+        }
     }
 
-    /// Takes note of the calls since the last look. The next one wakes the task.
-    fn look(&mut self, context: &Context<'_>) {
-        let now = Instant::now();
-        let seen = self.calls.look(context.waker());
-        if seen.is_open || seen.of_users != self.of_users {
-            self.bytes_due = now;
+    /// The time from which on the connection is read.
+    fn next(&self) -> Instant {
+        let due = self.bytes_due.max(self.refused_due);
+        due.checked_sub(AT_ONCE).unwrap_or(due)
+    }
+
+    /// Takes note of the calls since the last look.
+    fn note(&mut self, seen: Seen) {
+        let refused = u32::try_from(seen.refused - self.seen.refused).unwrap_or(u32::MAX);
+        if seen.is_open || seen.of_users != self.seen.of_users {
+            self.bytes_due = Instant::now();
+            (self.left_bytes, self.refusals_bytes) =
+                (CONNECTION_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
         }
-        let refused = u32::try_from(seen.refused - self.refused).unwrap_or(u32::MAX);
-        let time = refused * Duration::from_secs(1) / REFUSED_PER_SECOND;
-        self.refused_due = self.refused_due.max(now) + time;
-        (self.of_users, self.refused) = (seen.of_users, seen.refused);
+        if refused > 0 {
+            let time = refused * Duration::from_secs(1) / REFUSED_PER_SECOND;
+            self.refused_due = self.refused_due.max(Instant::now()) + time;
+            let more = refused.saturating_mul(STREAM_WINDOW_BYTES).min(self.refusals_bytes);
+            self.refusals_bytes -= more;
+            self.left_bytes = (self.left_bytes + more).min(CONNECTION_WINDOW_BYTES);
+        }
+        self.seen = seen;
     }
 }
 
@@ -90,11 +125,14 @@ mod tests {
 
     use super::*;
 
+    /// The most that a test reads in a second.
+    const MUCH: u32 = 100 << 20;
+
     /// Reads pieces for a second, as long as the pace allows them; returns the number of bytes.
     async fn read_for_a_second(pace: &mut ReadPace) -> u32 {
         let (begun, mut bytes) = (Instant::now(), 0);
         let reads = async {
-            while begun.elapsed() < Duration::from_secs(1) && bytes < 10 << 20 {
+            while begun.elapsed() < Duration::from_secs(1) && bytes < MUCH {
                 poll_fn(|context| pace.poll_ready(context)).await;
                 pace.count(1 << 10);
                 bytes += 1 << 10;
@@ -104,22 +142,43 @@ mod tests {
         bytes
     }
 
+    /// True for a number of bytes, and a few more or less.
+    fn is_about(bytes: u32, expected: u32) -> bool {
+        bytes.abs_diff(expected) <= 4096
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_connection_without_calls_is_read_slowly_and_one_with_calls_at_once() {
         let calls = Calls::new();
         let mut pace = ReadPace::new(Arc::clone(&calls));
-        let usual = BYTES_PER_SECOND;
         let first = read_for_a_second(&mut pace).await;
-        assert!((2 * usual..2 * usual + 4096).contains(&first), "{first} bytes");
-        let then = read_for_a_second(&mut pace).await;
-        assert!((usual - 4096..usual + 4096).contains(&then), "{then} bytes");
-        let call = calls.begin();
-        assert_eq!(read_for_a_second(&mut pace).await, 10 << 20, "a call is open");
-        drop(call);
-        drop(calls.begin());
+        assert!(is_about(first, 2 * BYTES_PER_SECOND), "{first} bytes");
         drop(calls.begin_of_anybody());
+        let then = read_for_a_second(&mut pace).await;
+        assert!(is_about(then, BYTES_PER_SECOND), "{then} bytes");
+        let call = calls.begin();
+        assert_eq!(read_for_a_second(&mut pace).await, MUCH, "a call is open");
+        drop(call);
         let after = read_for_a_second(&mut pace).await;
-        assert!((2 * usual..2 * usual + 8192).contains(&after), "{after} bytes");
+        let expected = CONNECTION_WINDOW_BYTES + 2 * BYTES_PER_SECOND;
+        assert!(is_about(after, expected), "{after} bytes: its message may be on its way");
+        let late = read_for_a_second(&mut pace).await;
+        assert!(is_about(late, BYTES_PER_SECOND), "{late} bytes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_message_of_a_refused_call_is_read_at_once_and_a_flood_of_them_is_not() {
+        let calls = Calls::new();
+        let mut pace = ReadPace::new(Arc::clone(&calls));
+        calls.refuse();
+        let one = read_for_a_second(&mut pace).await;
+        assert!(is_about(one, STREAM_WINDOW_BYTES + 2 * BYTES_PER_SECOND), "{one} bytes");
+        (0..9).for_each(|_| calls.refuse());
+        let more = read_for_a_second(&mut pace).await;
+        assert!(is_about(more, 3 * STREAM_WINDOW_BYTES + BYTES_PER_SECOND), "{more} bytes");
+        calls.refuse();
+        let late = read_for_a_second(&mut pace).await;
+        assert!(is_about(late, BYTES_PER_SECOND), "{late} bytes: refusals have given all");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,6 +17,7 @@ use super::door::AtTheDoor;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
+use crate::flow::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES};
 use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};
 
@@ -30,13 +31,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const STREAMS_MAX: u32 = 200;
 /// The same of a process: it has some streams for each bucket, and one for each call.
 const PEER_STREAMS_MAX: u32 = 64 << 10;
-/// Bytes that a client may send ahead, of one call and of all calls of its connection.
-const STREAM_WINDOW_BYTES: u32 = 1 << 20;
-const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// Size limit of a request's headers.
 const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
-/// Streams that a connection may make the server reset by breaking the protocol, before it is closed.
-const LOCAL_RESETS_MAX: usize = 100;
+/// Streams that a connection may make the server reset before it is closed. The library never forgets one, and counts parts of messages that
+/// come behind the end of their call too.
+const LOCAL_RESETS_MAX: usize = 1024;
 /// Streams that a client has opened and reset before the server took them, after which the connection is closed (CVE-2023-44487).
 const PENDING_RESETS_MAX: usize = 20;
 

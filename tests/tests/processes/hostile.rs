@@ -15,6 +15,7 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tests::harness::process::{self, Dev};
@@ -77,11 +78,16 @@ impl Scale {
         }
     }
 
-    /// The number of the processor that the attackers have for themselves.
+    /// The number of the processor that the attackers have for themselves: the last one that this process could use at its begin.
     fn processor_of_attackers(self) -> Option<usize> {
-        let processors = std::fs::read_to_string("/proc/cpuinfo").expect("the processors");
-        let count = processors.lines().filter(|line| line.starts_with("processor")).count();
-        (self.is_campaign() && count > 1).then(|| count - 1)
+        static LAST: OnceLock<Option<usize>> = OnceLock::new();
+        let last = *LAST.get_or_init(|| {
+            let status = std::fs::read_to_string("/proc/self/status").expect("this process");
+            let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            let last = allowed.expect("its processors").trim().rsplit([',', '-']).next();
+            last.expect("a number").parse().ok().filter(|last| *last > 0)
+        });
+        last.filter(|_| self.is_campaign())
     }
 }
 
@@ -223,6 +229,7 @@ async fn hostile_clients_at_the_ports_for_users_leave_others_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_bytes_at_the_ports_for_other_processes_stop_nobody() {
     let scale = Scale::from_env();
+    scale.divide_processors().await;
     let processes = Processes::start(&[201]).await;
     let client = processes.sql().await;
     sql::run(&client, "CREATE BUCKET b; CREATE INDEX i ON b (n::int8)").await;

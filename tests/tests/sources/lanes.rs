@@ -44,11 +44,28 @@ fn each_test_program_is_in_one_lane() {
         .flat_map(|line| line.split("--test ").skip(1))
         .map(|rest| rest.split('\'').nth(1).expect("a pattern in quotes"))
         .collect();
+    let is_within = |line: &&str| line.contains("--lib") && !line.contains("--no-run");
+    let within = script.lines().filter(|line| line.contains("cargo test")).filter(is_within);
+    assert_eq!(within.count(), 1, "the tests within the crates run once");
     let manifest = std::fs::read_to_string(workspace.join("Cargo.toml")).expect("the workspace");
     let members = manifest.lines().find_map(|line| line.strip_prefix("members = "));
     let members = members.expect("the members").split('"').skip(1).step_by(2);
     let all: Vec<_> = members.flat_map(|member| programs(&workspace.join(member))).collect();
     assert!(all.len() > 10 && all.iter().any(|name| name == "sources"), "{all:?}");
+    // Programs have none within them: their manifests say `test = false`.
+    for program in [workspace.join("sextant/src/main.rs"), workspace.join("tests/src/bin")] {
+        let files = match program.is_dir() {
+            true => std::fs::read_dir(program)
+                .expect("a folder")
+                .map(|e| e.expect("one").path())
+                .collect(),
+            false => vec![program],
+        };
+        for file in files {
+            let text = std::fs::read_to_string(&file).expect("a source file");
+            assert!(!text.contains("#[test]") && !text.contains("::test]"), "{}", file.display());
+        }
+    }
     for name in all {
         let lanes = patterns.iter().filter(|pattern| matches(pattern, &name)).count();
         assert_eq!(lanes, 1, "{name} is in {lanes} lanes of ./test: {patterns:?}");

@@ -112,7 +112,7 @@ impl Authorized {
         match of_bucket {
             (privilege, _, Some(bucket)) => {
                 rights.on(privilege, bucket)?;
-                Ok(Met::On(self.cluster.catalog().user_bucket(bucket)))
+                Ok(Met::On(rights.view()?.user_bucket(bucket)))
             }
             (_, Named { may_lack: true, .. }, None) => Ok(Met::Nothing),
             (_, Named { name, .. }, None) => Err(absent(&name)),
