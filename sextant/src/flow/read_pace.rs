@@ -28,7 +28,7 @@ pub const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 /// Bytes that a connection without calls may send in a second.
 const BYTES_PER_SECOND: u32 = 64 << 10;
 /// Refused calls that a connection may have in a second.
-const REFUSED_PER_SECOND: u32 = 500;
+const REFUSED_PER_SECOND: u32 = 200;
 /// Bytes and refused calls at once, as the time that they would take.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
