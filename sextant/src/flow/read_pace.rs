@@ -3,11 +3,11 @@
 //! Frames that belong to no call of a user (pings, settings, resets, headers without an end) cost as much of a processor as those of calls,
 //! and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and its client waits
 //! for room in its socket. An open call of a user lifts this limit, and each new one gives all of the room back. Calls that the door refuses
-//! have a limit of their own, which nothing lifts.
+//! have a limit of their own, which nothing lifts. Calls of paths that no service has do not come to the door, and count by their bytes only.
 //!
 //! The message of a call that has ended early is still on its way, and the next call comes behind it. So the end of a user's call leaves
-//! room for all that a connection may have sent ahead, and a refusal for what one call may; those of a connection without calls do so
-//! until they have given as much as an end does.
+//! room for all that a connection may send ahead, and a refusal leaves room for what one call may. Between two calls of users, refusals
+//! leave no more room than such an end.
 //!
 //! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections (`listen.rs`).
 
@@ -22,7 +22,7 @@ use super::calls::{Calls, Seen};
 
 /// Bytes that a client may send ahead of one call.
 pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
-/// The same of all calls of its connection.
+/// Bytes that a client may send ahead of all calls of its connection.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
 /// Bytes that a connection without calls may send in a second.

@@ -1,4 +1,5 @@
-//! `./test` runs the test programs in lanes, by patterns of their names: each program is in exactly one of them.
+//! `./test` runs the test programs in lanes, by patterns of their names: each program is in exactly one of them, and the tests
+//! within the crates run once.
 #![allow(clippy::disallowed_methods, reason = "a test that reads source files")]
 
 use std::path::Path;
@@ -57,7 +58,7 @@ fn each_test_program_is_in_one_lane() {
         let files = match program.is_dir() {
             true => std::fs::read_dir(program)
                 .expect("a folder")
-                .map(|e| e.expect("one").path())
+                .map(|entry| entry.expect("an entry").path())
                 .collect(),
             false => vec![program],
         };

@@ -178,7 +178,7 @@ impl Backend for Authorized {
         self.cluster.get(bucket, ids).await
     }
 
-    /// Whoever defines indexes looks at documents for it: split points and remarks tell of some of their values.
+    /// The definition of an index looks at documents: its split points and remarks tell some of their values.
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
         self.rights.one_of(&[Privilege::Define, Privilege::Scan], bucket.id)?;
         self.cluster.sample(bucket).await
