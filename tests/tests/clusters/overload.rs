@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use proto::grpc::ScanReply;
 use tests::harness::grpc::{self, all, open, refused, scan};
 use tests::harness::{TestCluster, eventually, sql};
 use tonic::Code;
@@ -26,7 +27,8 @@ async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() 
     let define = "CREATE BUCKET b; CREATE INDEX i ON b (n::int8) INCLUDE (pad) WITH (slices = 4);
                   SET consistency = 'request_plus'";
     sql::run(&client, define).await;
-    let pad = "p".repeat(2000);
+    // 18 MB: a client's HTTP/2 window takes 2 MB, and 50 replies are read in the 10 s until the others are refused, 3 MB.
+    let pad = "p".repeat(6000);
     let line = |n: usize| format!("{{\"id\":\"d{n}\",\"n\":{n},\"pad\":\"{pad}\"}}\n");
     let lines: String = (0..DOCUMENTS).map(line).collect();
     sql::copy_in(&client, "COPY b FROM STDIN", lines.as_bytes(), 99_999).await.expect("COPY");
@@ -49,16 +51,17 @@ async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() 
         many.into_iter().for_each(told);
         assert_eq!(cluster.figure("scans_refused_total", ROUTER).await, MORE as f64);
     };
-    // Scans that are read from time to time keep their permits while the others wait.
-    let reads = async {
-        loop {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-            join_all(slow.iter_mut().map(tonic::Streaming::message)).await;
-        }
+    // Scans that are read from time to time keep their permits while the others wait. A scan whose next reply is late does
+    // not delay the reads of the others.
+    let read = async |scan: &mut tonic::Streaming<_>| loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let reply: Option<ScanReply> = scan.message().await.expect("no error");
+        reply.expect("this scan has more replies than are read");
     };
+    let reads = join_all(slow.iter_mut().map(read));
     tokio::select! {
         () = more => {}
-        () = reads => unreachable!("they go on for ever"),
+        _ = reads => unreachable!("they go on for ever"),
     }
 
     let ids: Vec<String> = (0..DOCUMENTS).map(|n| format!("'d{n}'")).collect();
