@@ -13,8 +13,7 @@ use proto::env::Env;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
@@ -154,7 +153,7 @@ pub struct Limited {
 /// The place of a connection: at its port, and of its address.
 struct Place {
     _port: OwnedSemaphorePermit,
-    _address: Option<AddressPlace>,
+    address: Option<AddressPlace>,
 }
 
 /// The first bytes of a client of HTTP/2: the preface, and the head of its settings. The library waits for them without an end.
@@ -250,8 +249,9 @@ pub fn limited(
     limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
-    let its_limit = limit.clone();
-    let plain = placed(listener, Some(speech), limit, env).map(move |(stream, place)| {
+    let (its_limit, count_max) = (limit.clone(), limit.count_max);
+    let placed = in_time(placed(listener, Some(speech), limit, env), speech, count_max);
+    let plain = placed.map(move |(stream, place)| {
         let mut peer = PeerInfo::of(&stream);
         let (opening, stall) = (Opening::of(speech), its_limit.stall());
         let quiet = its_limit.quiet(speech, &mut peer);
@@ -274,7 +274,8 @@ pub fn limited_tls(
         Speech::Http => Protocol::Http,
     };
     let (its_limit, count_max) = (limit.clone(), limit.count_max);
-    let shaken = placed(listener, None, limit, env).map(move |(stream, place)| {
+    let placed = in_time(placed(listener, None, limit, env), speech, count_max);
+    let shaken = placed.map(move |(stream, place)| {
         let (tls, its_limit) = (tls.clone(), its_limit.clone());
         async move {
             let plain = PeerInfo::of(&stream);
@@ -310,6 +311,25 @@ pub fn limited_tls(
     Box::pin(made)
 }
 
+/// The connections with a place, each when it may begin: those of gRPC at the pace of their address.
+fn in_time(
+    placed: impl Stream<Item = (TcpStream, Place)> + Send,
+    speech: Speech,
+    count_max: usize,
+) -> impl Stream<Item = (TcpStream, Place)> + Send {
+    let begins = move |(stream, place): (TcpStream, Place)| {
+        let address = place.address.as_ref().filter(|_| speech == Speech::Grpc);
+        let begins_at = address.map(AddressPlace::begins_at);
+        async move {
+            if let Some(begins_at) = begins_at {
+                sleep_until(begins_at).await;
+            }
+            (stream, place)
+        }
+    };
+    placed.map(begins).buffer_unordered(count_max.max(1))
+}
+
 /// The connections that have a place. Others are told so in the words of a protocol, if there is one.
 fn placed(
     listener: TcpListener,
@@ -332,7 +352,7 @@ fn placed(
                 format!("{}: {}", error.message, error.hint.unwrap_or_default())
             })?;
             let port = Arc::clone(&places).try_acquire_owned().map_err(|_| full.clone())?;
-            Ok::<_, String>(Place { _port: port, _address: address })
+            Ok::<_, String>(Place { _port: port, address })
         };
         // The listener has logged errors.
         std::future::ready(accepted.ok().and_then(|stream| match place(&stream) {

@@ -25,12 +25,13 @@ pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes that a client may send ahead of all calls of its connection.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
-/// Bytes that a connection without calls may send in a second.
-const BYTES_PER_SECOND: u32 = 64 << 10;
-/// Refused calls that a connection may have in a second.
-const REFUSED_PER_SECOND: u32 = 200;
-/// Bytes and refused calls at once, as the time that they would take.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// Bytes that a connection without calls may send in a second: some hundred frames.
+const BYTES_PER_SECOND: u32 = 4 << 10;
+/// Bytes that it may send at once: as many as the headers of a call may have.
+const BYTES_AT_ONCE: u32 = 16 << 10;
+/// Refused calls that a connection may have in a second, and at once.
+const REFUSED_PER_SECOND: u32 = 50;
+const REFUSED_AT_ONCE: u32 = 50;
 
 /// The pace of a connection.
 pub struct ReadPace {
@@ -89,15 +90,16 @@ impl ReadPace {
         let counted = bytes.saturating_sub(self.left_bytes);
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
         if counted > 0 {
-            let time = counted * Duration::from_secs(1) / BYTES_PER_SECOND;
-            self.bytes_due = self.bytes_due.max(Instant::now()) + time;
+            self.bytes_due = self.bytes_due.max(Instant::now()) + time(counted, BYTES_PER_SECOND);
         }
     }
 
     /// The time from which on the connection is read.
     fn next(&self) -> Instant {
-        let due = self.bytes_due.max(self.refused_due);
-        due.checked_sub(AT_ONCE).unwrap_or(due)
+        // Times before the begin of the clock are none.
+        let less = |due: Instant, at_once| due.checked_sub(at_once).unwrap_or(due);
+        let bytes = less(self.bytes_due, time(BYTES_AT_ONCE, BYTES_PER_SECOND));
+        bytes.max(less(self.refused_due, time(REFUSED_AT_ONCE, REFUSED_PER_SECOND)))
     }
 
     /// Takes note of the calls since the last look.
@@ -109,7 +111,7 @@ impl ReadPace {
                 (CONNECTION_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
         }
         if refused > 0 {
-            let time = refused * Duration::from_secs(1) / REFUSED_PER_SECOND;
+            let time = time(refused, REFUSED_PER_SECOND);
             self.refused_due = self.refused_due.max(Instant::now()) + time;
             let more = refused.saturating_mul(STREAM_WINDOW_BYTES).min(self.refusals_bytes);
             self.refusals_bytes -= more;
@@ -117,6 +119,11 @@ impl ReadPace {
         }
         self.seen = seen;
     }
+}
+
+/// The time of a number of bytes or calls at a pace.
+fn time(number: u32, per_second: u32) -> Duration {
+    number * Duration::from_secs(1) / per_second
 }
 
 #[cfg(test)]
@@ -144,7 +151,7 @@ mod tests {
 
     /// True for a number of bytes, and a few more or less.
     fn is_about(bytes: u32, expected: u32) -> bool {
-        bytes.abs_diff(expected) <= 4096
+        bytes.abs_diff(expected) <= 1024
     }
 
     #[tokio::test(start_paused = true)]
@@ -152,7 +159,7 @@ mod tests {
         let calls = Calls::new();
         let mut pace = ReadPace::new(Arc::clone(&calls));
         let first = read_for_a_second(&mut pace).await;
-        assert!(is_about(first, 2 * BYTES_PER_SECOND), "{first} bytes");
+        assert!(is_about(first, BYTES_AT_ONCE + BYTES_PER_SECOND), "{first} bytes");
         drop(calls.begin_of_anybody());
         let then = read_for_a_second(&mut pace).await;
         assert!(is_about(then, BYTES_PER_SECOND), "{then} bytes");
@@ -160,7 +167,7 @@ mod tests {
         assert_eq!(read_for_a_second(&mut pace).await, MUCH, "a call is open");
         drop(call);
         let after = read_for_a_second(&mut pace).await;
-        let expected = CONNECTION_WINDOW_BYTES + 2 * BYTES_PER_SECOND;
+        let expected = CONNECTION_WINDOW_BYTES + BYTES_AT_ONCE + BYTES_PER_SECOND;
         assert!(is_about(after, expected), "{after} bytes: its message may be on its way");
         let late = read_for_a_second(&mut pace).await;
         assert!(is_about(late, BYTES_PER_SECOND), "{late} bytes");
@@ -172,7 +179,10 @@ mod tests {
         let mut pace = ReadPace::new(Arc::clone(&calls));
         calls.refuse();
         let one = read_for_a_second(&mut pace).await;
-        assert!(is_about(one, STREAM_WINDOW_BYTES + 2 * BYTES_PER_SECOND), "{one} bytes");
+        assert!(
+            is_about(one, STREAM_WINDOW_BYTES + BYTES_AT_ONCE + BYTES_PER_SECOND),
+            "{one} bytes"
+        );
         (0..9).for_each(|_| calls.refuse());
         let more = read_for_a_second(&mut pace).await;
         assert!(is_about(more, 3 * STREAM_WINDOW_BYTES + BYTES_PER_SECOND), "{more} bytes");
