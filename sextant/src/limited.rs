@@ -13,7 +13,7 @@ use proto::env::Env;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
@@ -153,7 +153,7 @@ pub struct Limited {
 /// The place of a connection: at its port, and of its address.
 struct Place {
     _port: OwnedSemaphorePermit,
-    address: Option<AddressPlace>,
+    _address: Option<AddressPlace>,
 }
 
 /// The first bytes of a client of HTTP/2: the preface, and the head of its settings. The library waits for them without an end.
@@ -216,10 +216,17 @@ impl PeerInfo {
         self.calls.as_ref().map(Calls::begin_of_anybody)
     }
 
-    /// Notes that a call of the connection was refused.
+    /// Notes that a call of nobody known was refused.
     pub fn refused(&self) {
         if let Some(calls) = &self.calls {
             calls.refuse();
+        }
+    }
+
+    /// Notes that a call of a user was refused.
+    pub fn refused_user(&self) {
+        if let Some(calls) = &self.calls {
+            calls.refuse_user();
         }
     }
 
@@ -249,9 +256,8 @@ pub fn limited(
     limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
-    let (its_limit, count_max) = (limit.clone(), limit.count_max);
-    let placed = in_time(placed(listener, Some(speech), limit, env), speech, count_max);
-    let plain = placed.map(move |(stream, place)| {
+    let its_limit = limit.clone();
+    let plain = placed(listener, Some(speech), limit, env).map(move |(stream, place)| {
         let mut peer = PeerInfo::of(&stream);
         let (opening, stall) = (Opening::of(speech), its_limit.stall());
         let quiet = its_limit.quiet(speech, &mut peer);
@@ -274,8 +280,7 @@ pub fn limited_tls(
         Speech::Http => Protocol::Http,
     };
     let (its_limit, count_max) = (limit.clone(), limit.count_max);
-    let placed = in_time(placed(listener, None, limit, env), speech, count_max);
-    let shaken = placed.map(move |(stream, place)| {
+    let shaken = placed(listener, None, limit, env).map(move |(stream, place)| {
         let (tls, its_limit) = (tls.clone(), its_limit.clone());
         async move {
             let plain = PeerInfo::of(&stream);
@@ -311,25 +316,6 @@ pub fn limited_tls(
     Box::pin(made)
 }
 
-/// The connections with a place, each when it may begin: those of gRPC at the pace of their address.
-fn in_time(
-    placed: impl Stream<Item = (TcpStream, Place)> + Send,
-    speech: Speech,
-    count_max: usize,
-) -> impl Stream<Item = (TcpStream, Place)> + Send {
-    let begins = move |(stream, place): (TcpStream, Place)| {
-        let address = place.address.as_ref().filter(|_| speech == Speech::Grpc);
-        let begins_at = address.map(AddressPlace::begins_at);
-        async move {
-            if let Some(begins_at) = begins_at {
-                sleep_until(begins_at).await;
-            }
-            (stream, place)
-        }
-    };
-    placed.map(begins).buffer_unordered(count_max.max(1))
-}
-
 /// The connections that have a place. Others are told so in the words of a protocol, if there is one.
 fn placed(
     listener: TcpListener,
@@ -352,7 +338,7 @@ fn placed(
                 format!("{}: {}", error.message, error.hint.unwrap_or_default())
             })?;
             let port = Arc::clone(&places).try_acquire_owned().map_err(|_| full.clone())?;
-            Ok::<_, String>(Place { _port: port, address })
+            Ok::<_, String>(Place { _port: port, _address: address })
         };
         // The listener has logged errors.
         std::future::ready(accepted.ok().and_then(|stream| match place(&stream) {

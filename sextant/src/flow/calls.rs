@@ -25,7 +25,7 @@ struct Counts {
     any: bool,
     /// The open calls of users: those of services for anybody are not among them.
     open_of_users: u32,
-    /// All calls of users.
+    /// All calls of users, with those that were refused.
     of_users: u64,
     /// All calls that were refused.
     refused: u64,
@@ -40,7 +40,7 @@ struct Counts {
 pub struct Seen {
     /// True if a call of a user is open.
     pub is_open: bool,
-    /// All calls of users so far.
+    /// All calls of users so far, with those that were refused.
     pub of_users: u64,
     /// All calls that were refused so far.
     pub refused: u64,
@@ -92,9 +92,16 @@ impl Calls {
         OpenCall { calls: Arc::clone(self), is_of_user: false }
     }
 
-    /// Notes that a call was refused.
+    /// Notes that a call of nobody known was refused.
     pub fn refuse(&self) {
         lock(&self.0).refused += 1;
+    }
+
+    /// Notes that a call of a user was refused: it is over a limit.
+    pub fn refuse_user(&self) {
+        let mut counts = lock(&self.0);
+        counts.refused += 1;
+        counts.of_users += 1;
     }
 
     /// The calls so far.

@@ -21,7 +21,9 @@ pub use definitions::{DefinitionPlace, Definitions};
 pub use limits::ClientLimits;
 pub use memory::{Room, RoomBudget};
 pub use process::Flow;
-pub use read_pace::{CONNECTION_WINDOW_BYTES, ReadPace, STREAM_WINDOW_BYTES};
+pub use read_pace::{
+    CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES_MAX, ReadPace, STREAM_WINDOW_BYTES,
+};
 pub use refusals::{Limit, Refusals};
 pub use stall::Stall;
 pub use users::{SessionPlace, StatementPlace, UserPlaces, Work, is_administrator, reserved};

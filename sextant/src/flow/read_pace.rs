@@ -3,11 +3,12 @@
 //! Frames that belong to no call of a user (pings, settings, resets, headers without an end) cost as much of a processor as those of calls,
 //! and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and its client waits
 //! for room in its socket. An open call of a user lifts this limit, and each new one gives all of the room back. Calls that the door refuses
-//! have a limit of their own, which nothing lifts. Calls of paths that no service has do not come to the door, and count by their bytes only.
+//! have a limit of their own, which nothing lifts; they are counted behind each read. Calls of paths that no service has do not come to the
+//! door, and count by their bytes only.
 //!
 //! The message of a call that has ended early is still on its way, and the next call comes behind it. So the end of a user's call leaves
-//! room for all that a connection may send ahead, and a refusal leaves room for what one call may. Between two calls of users, refusals
-//! leave no more room than such an end.
+//! room for all that a connection may send ahead, and so does a refusal of a user, who is over a limit. Refusals of clients whom nobody
+//! knows leave room for the message of one call, until a call of a user comes.
 //!
 //! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections (`listen.rs`).
 
@@ -20,6 +21,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::calls::{Calls, Seen};
 
+/// Size limit of a request's headers.
+pub const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
 /// Bytes that a client may send ahead of one call.
 pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes that a client may send ahead of all calls of its connection.
@@ -27,11 +30,12 @@ pub const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
 /// Bytes that a connection without calls may send in a second: some hundred frames.
 const BYTES_PER_SECOND: u32 = 4 << 10;
-/// Bytes that it may send at once: as many as the headers of a call may have.
-const BYTES_AT_ONCE: u32 = 16 << 10;
-/// Refused calls that a connection may have in a second, and at once.
+/// Bytes that it may send at once: the headers of its first call.
+const BYTES_AT_ONCE: u32 = HEADER_LIST_BYTES_MAX;
+/// Refused calls that a connection may have in a second.
 const REFUSED_PER_SECOND: u32 = 50;
-const REFUSED_AT_ONCE: u32 = 50;
+/// Refused calls that it may have at once: those of a user with twice as many callers as it may have calls.
+const REFUSED_AT_ONCE: u32 = 100;
 
 /// The pace of a connection.
 pub struct ReadPace {
@@ -44,7 +48,7 @@ pub struct ReadPace {
     refused_due: Instant,
     /// Bytes that are not counted, since they may be of calls that have ended.
     left_bytes: u32,
-    /// Bytes that refusals may still add to them.
+    /// Bytes that refusals of clients whom nobody knows may still add to them.
     refusals_bytes: u32,
     pause: Option<Pin<Box<Sleep>>>,
 }
@@ -59,7 +63,7 @@ impl ReadPace {
             bytes_due: now,
             refused_due: now,
             left_bytes: 0,
-            refusals_bytes: CONNECTION_WINDOW_BYTES,
+            refusals_bytes: STREAM_WINDOW_BYTES,
             pause: None,
         }
     }
@@ -105,16 +109,15 @@ impl ReadPace {
     /// Takes note of the calls since the last look.
     fn note(&mut self, seen: Seen) {
         let refused = u32::try_from(seen.refused - self.seen.refused).unwrap_or(u32::MAX);
-        if seen.is_open || seen.of_users != self.seen.of_users {
-            self.bytes_due = Instant::now();
-            (self.left_bytes, self.refusals_bytes) =
-                (CONNECTION_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
-        }
         if refused > 0 {
             let time = time(refused, REFUSED_PER_SECOND);
             self.refused_due = self.refused_due.max(Instant::now()) + time;
-            let more = refused.saturating_mul(STREAM_WINDOW_BYTES).min(self.refusals_bytes);
-            self.refusals_bytes -= more;
+        }
+        if seen.is_open || seen.of_users != self.seen.of_users {
+            self.bytes_due = Instant::now();
+            (self.left_bytes, self.refusals_bytes) = (CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES);
+        } else if refused > 0 {
+            let more = std::mem::take(&mut self.refusals_bytes);
             self.left_bytes = (self.left_bytes + more).min(CONNECTION_WINDOW_BYTES);
         }
         self.seen = seen;
@@ -183,12 +186,16 @@ mod tests {
             is_about(one, STREAM_WINDOW_BYTES + BYTES_AT_ONCE + BYTES_PER_SECOND),
             "{one} bytes"
         );
-        (0..9).for_each(|_| calls.refuse());
-        let more = read_for_a_second(&mut pace).await;
-        assert!(is_about(more, 3 * STREAM_WINDOW_BYTES + BYTES_PER_SECOND), "{more} bytes");
         calls.refuse();
         let late = read_for_a_second(&mut pace).await;
-        assert!(is_about(late, BYTES_PER_SECOND), "{late} bytes: refusals have given all");
+        assert!(is_about(late, BYTES_PER_SECOND), "{late} bytes: a refusal has given all");
+        calls.refuse_user();
+        let user = read_for_a_second(&mut pace).await;
+        let expected = CONNECTION_WINDOW_BYTES + BYTES_AT_ONCE + BYTES_PER_SECOND;
+        assert!(is_about(user, expected), "{user} bytes: a user's message is on its way");
+        calls.refuse();
+        let again = read_for_a_second(&mut pace).await;
+        assert!(is_about(again, STREAM_WINDOW_BYTES + BYTES_PER_SECOND), "{again} bytes");
     }
 
     #[tokio::test(start_paused = true)]
@@ -211,9 +218,9 @@ mod tests {
         let mut pace = ReadPace::new(Arc::clone(&calls));
         let _call = calls.begin();
         let begun = Instant::now();
-        for _ in 0..3 * REFUSED_PER_SECOND {
+        for _ in 0..REFUSED_AT_ONCE + 2 * REFUSED_PER_SECOND {
             poll_fn(|context| pace.poll_ready(context)).await;
-            calls.refuse();
+            calls.refuse_user();
         }
         let took = begun.elapsed();
         assert!((1_900..2_100).contains(&took.as_millis()), "{took:?}");

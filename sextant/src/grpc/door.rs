@@ -77,9 +77,10 @@ fn admit(doors: &Doors, request: &mut http::Request<Body>) -> Result<Arc<Admitte
     // Nothing behind the door needs the token.
     let credentials = request.headers_mut().remove(AUTHORIZATION);
     let credentials = credentials.as_ref().map(|value| value.as_bytes());
-    let principal =
-        doors.bearer(&Link::of_request(&peer), Door::Grpc, credentials).map_err(status)?;
-    let place = doors.statement(&principal, Work::Call).map_err(status)?;
+    let principal = doors.bearer(&Link::of_request(&peer), Door::Grpc, credentials);
+    let principal = principal.inspect_err(|_| peer.refused()).map_err(status)?;
+    let place = doors.statement(&principal, Work::Call);
+    let place = place.inspect_err(|_| peer.refused_user()).map_err(status)?;
     let memory = doors.flow().grpc_memory.of(&principal);
     request.extensions_mut().insert(principal);
     let (body, room) = Arriving::new(std::mem::take(request.body_mut()), memory);
@@ -109,12 +110,7 @@ where
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let held = match self.hold(&mut request) {
             Ok(held) => held,
-            Err(refused) => {
-                if let Some(peer) = request.extensions().get::<PeerInfo>() {
-                    peer.refused();
-                }
-                return Box::pin(std::future::ready(Ok(refused.into_http())));
-            }
+            Err(refused) => return Box::pin(std::future::ready(Ok(refused.into_http()))),
         };
         let answer = self.service.call(request);
         Box::pin(async move {
@@ -212,6 +208,28 @@ mod tests {
         drop(door.service.0.take());
         let fourth = call(&mut door).await.expect("an answer");
         assert!(!fourth.headers().contains_key("grpc-status"));
+    }
+
+    #[tokio::test]
+    async fn the_connection_knows_the_refusals_of_users_and_of_others() {
+        let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
+        let trusting = Doors::trust_within(limits, Audit::off(), &Env::real());
+        let asking = Doors::for_users(Arc::default(), None, 10, &Env::real());
+        let [mut trusting, mut asking] =
+            [trusting, asking].map(|doors| AtTheDoor::new(Endless::default(), &doors));
+        let calls = Calls::new();
+        let request = || {
+            let mut request = http::Request::new(Body::empty());
+            request.extensions_mut().insert(PeerInfo::with_calls(&calls));
+            request
+        };
+        let seen = || (calls.look().of_users, calls.look().refused);
+        let _first = trusting.call(request()).await.expect("an answer");
+        assert_eq!(seen(), (1, 0));
+        trusting.call(request()).await.expect("a refusal");
+        assert_eq!(seen(), (2, 1), "a user over a limit");
+        asking.call(request()).await.expect("a refusal");
+        assert_eq!(seen(), (2, 2), "a client whom nobody knows");
     }
 
     #[tokio::test]

@@ -17,7 +17,7 @@ use super::door::AtTheDoor;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
-use crate::flow::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES};
+use crate::flow::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES_MAX, STREAM_WINDOW_BYTES};
 use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};
 
@@ -31,8 +31,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 const STREAMS_MAX: u32 = 200;
 /// The same of a process: it has some streams for each bucket, and one for each call.
 const PEER_STREAMS_MAX: u32 = 64 << 10;
-/// Size limit of a request's headers.
-const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
 /// Streams that a connection may make the server reset before it is closed. The library never forgets one, and counts parts of messages that
 /// come behind the end of their call too.
 const LOCAL_RESETS_MAX: usize = 1024;
