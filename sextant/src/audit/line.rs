@@ -17,11 +17,13 @@
 //! | `user`, `by` | the user and its proof: `password`, `token N`, `certificate`; `"by":"trust"` without a user |
 //! | `from`, `door` | the client's address, if it has one; `sql`, `grpc`, `http` |
 //! | `statement` | the statement, with `…` for each literal; not in the second line of a change |
+//! | `cluster`, `cas` | of a fact that has changed ([`super::facts`]): the cluster, and the catalog that has the change |
+//! | `of`, `was`, `is` | the object of the fact, and its values before and after; one of both is absent if the fact is new, or holds no longer |
 
 use std::net::SocketAddr;
 
 use proto::model::ids::NodeId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::event::{Door, What};
 use crate::dates;
@@ -84,6 +86,28 @@ pub(super) struct Line {
     pub(super) error: Option<&'static str>,
     pub(super) who: Who,
     pub(super) statement: Option<String>,
+    pub(super) fact: Option<Fact>,
+}
+
+/// A changed fact, and the catalog that has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    pub(super) catalog: Told,
+    pub(super) of: String,
+    pub(super) was: Option<String>,
+    pub(super) is: Option<String>,
+}
+
+/// A catalog that a line tells of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(super) struct Told {
+    pub(super) cas: u64,
+    pub(super) cluster: Option<String>,
+}
+
+/// The last catalog that lines tell of. A line that is not whole, or not of the audit, counts as none.
+pub(super) fn last_told(text: &str) -> Option<Told> {
+    text.lines().rev().find_map(|line| serde_json::from_str(line).ok())
 }
 
 #[derive(Serialize)]
@@ -108,6 +132,16 @@ struct Json<'a> {
     door: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cas: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is: Option<&'a str>,
 }
 
 impl Line {
@@ -122,6 +156,7 @@ impl Line {
             Outcome::LeftOut(count) => ("left out", Some(count)),
         };
         let Who { user, by, from, door } = &self.who;
+        let fact = self.fact.as_ref();
         let json = Json {
             at: dates::text_ms(self.at_unix_ms),
             node: self.node.0,
@@ -135,6 +170,11 @@ impl Line {
             from: *from,
             door: door.map(Door::name),
             statement: self.statement.as_deref(),
+            cluster: fact.and_then(|fact| fact.catalog.cluster.as_deref()),
+            cas: fact.map(|fact| fact.catalog.cas),
+            of: fact.map(|fact| &*fact.of),
+            was: fact.and_then(|fact| fact.was.as_deref()),
+            is: fact.and_then(|fact| fact.is.as_deref()),
         };
         // Strings and numbers only: they can be written.
         let mut text = serde_json::to_string(&json).unwrap_or_default();

@@ -8,11 +8,17 @@
 //! may change nothing cannot push the changes out of theirs. There are at most ten of these lines in a second, and then a line with the
 //! number of those left out.
 //!
+//! A coordinator writes a third kind: which nodes there are and where data is, whenever that changes, whether a statement or the cluster
+//! itself has changed it ([`facts`], [`follow`]). No change waits for these lines.
+//!
 //! The lines are JSON ([`line`]), in files of a directory ([`file`]). No line has a literal of a definition, a password or a token.
 
 mod event;
+mod facts;
 mod file;
+mod follow;
 mod line;
+mod opened;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -25,21 +31,20 @@ use std::time::Duration;
 use proto::env::{Env, Task};
 use proto::lock::lock;
 use proto::model::ids::NodeId;
+use proto::rpc::api::CoordinatorApi;
 use proto::{Error, ErrorCode, Result};
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 pub use self::event::{Door, What};
 use self::file::AuditFile;
+use self::follow::Follower;
 use self::line::{Line, Outcome, Who};
-use self::writer::{Kind, Request, Writer};
+use self::opened::{Opened, WAITING_MAX};
+use self::writer::{Kind, Writer};
 use crate::principal::Principal;
 
 /// The default of `audit_mb`: all files together, in MiB.
 pub const AUDIT_MB: u64 = 64;
-
-/// Lines that wait for the disk. Changes wait for a place, notes of log-ins do not.
-const WAITING_MAX: usize = 1024;
 
 /// Time limit for a line that is waited for.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -50,13 +55,6 @@ const OPEN: [&str; 3] = ["57P03", "57014", "08007"];
 /// The audit of a process; cheap to clone.
 #[derive(Clone)]
 pub struct Audit(Option<Arc<Opened>>);
-
-struct Opened {
-    env: Env,
-    node: NodeId,
-    requests: async_channel::Sender<Request>,
-    _writer: Task,
-}
 
 impl Audit {
     /// An audit that is not kept.
@@ -69,15 +67,26 @@ impl Audit {
         // Refusals have a quarter.
         let changes = AuditFile::new(env, dir, "audit", bytes_max / 4 * 3);
         let refusals = AuditFile::new(env, dir, "refused", bytes_max / 4);
-        let files = [changes, refusals];
+        let files = [changes.clone(), refusals];
         let opened = files.clone();
         env.blocking(move || opened.iter().try_for_each(AuditFile::prepare)).await?;
         let (requests, waiting) = async_channel::bounded(WAITING_MAX);
         let writer = Writer::new(env, files, node, waiting).run();
         let writer = env.spawn_service("audit", writer);
-        let audit = Opened { env: env.clone(), node, requests, _writer: writer };
+        let audit = Opened { env: env.clone(), node, changes, requests, _writer: writer };
         audit.note(What::Process, Outcome::Began, Who::default());
         Ok(Self(Some(Arc::new(audit))))
+    }
+
+    /// Writes each change of the nodes and of the places of data, as a coordinator's catalog has them, until the task is dropped.
+    pub fn follow(
+        &self,
+        coordinator: impl Fn() -> Arc<dyn CoordinatorApi> + Clone + Send + 'static,
+    ) -> Option<Task> {
+        let audit = Arc::clone(self.0.as_ref()?);
+        let env = audit.env.clone();
+        let begin = move || Follower::new(Arc::clone(&audit), coordinator.clone()).run();
+        Some(env.spawn_restarted("placement audit", begin))
     }
 
     /// A statement of a principal that may become a change. Nothing is written yet.
@@ -108,34 +117,6 @@ impl Audit {
         let Some(audit) = &self.0 else { return };
         let who = Who { user: user.map(ToOwned::to_owned), by: None, from, door: Some(door) };
         audit.note(What::Login, Outcome::Failed(sqlstate), who);
-    }
-}
-
-impl Opened {
-    fn line(&self, what: What, outcome: Outcome, who: Who) -> Line {
-        let at_unix_ms = self.env.clock.unix_ms();
-        let (event, error, statement) = (None, None, None);
-        Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement }
-    }
-
-    async fn write(&self, line: Line) -> Result<()> {
-        let (done, written) = oneshot::channel();
-        let ended = || Error::unavailable("the audit is not written any more: the process ends");
-        let request = Request { line, kind: Kind::Change, done: Some(done) };
-        self.requests.send(request).await.map_err(|_| ended())?;
-        written.await.map_err(|_| ended())?
-    }
-
-    fn note(&self, what: What, outcome: Outcome, who: Who) {
-        self.send(self.line(what, outcome, who), Kind::of(what));
-    }
-
-    /// Writes a line that nobody waits for.
-    fn send(&self, line: Line, kind: Kind) {
-        // A queue that is full means a disk that hangs.
-        if self.requests.try_send(Request { line, kind, done: None }).is_err() {
-            tracing::warn!("a line of the audit was lost: too many wait for the disk");
-        }
     }
 }
 
@@ -266,5 +247,5 @@ impl Drop for Attempted {
 
 fn unwritten(why: &str) -> Error {
     Error::new(ErrorCode::Io, format!("the audit is not written: {why}"))
-        .with_hint("definitions and changes of users are refused until it can be written")
+        .with_hint("statements that have to be in the audit are refused until it can be written")
 }

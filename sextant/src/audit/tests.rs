@@ -10,26 +10,26 @@ use super::*;
 use crate::principal::{Identified, Proof};
 
 const NODE: NodeId = NodeId(301);
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 
-struct World {
+pub(super) struct World {
     env: Env,
     clock: Arc<SimClock>,
-    fs: SimFs,
-    dir: PathBuf,
+    pub(super) fs: SimFs,
+    pub(super) dir: PathBuf,
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         let (env, clock, fs) = world(seed);
         Self { env, clock, fs, dir: PathBuf::from("/data") }
     }
 
-    async fn audit(&self, bytes_max: u64) -> Audit {
+    pub(super) async fn audit(&self, bytes_max: u64) -> Audit {
         Audit::open(&self.env, &self.dir, bytes_max, NODE).await.expect("an audit")
     }
 
-    fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         let Ok(file) = self.fs.open(&self.dir.join(name), OpenMode::Read) else {
             return String::new();
         };
@@ -175,9 +175,11 @@ async fn a_disk_that_hangs_refuses_changes_in_time() {
     file.prepare().expect("a directory");
     env.spawner = Arc::new(Hangs);
     let (requests, waiting) = async_channel::bounded(WAITING_MAX);
+    let changes = file.clone();
     let writer = Writer::new(&env, [file.clone(), file], NODE, waiting).run();
     let writer = env.spawn_service("audit", writer);
-    let audit = Audit(Some(Arc::new(Opened { env, node: NODE, requests, _writer: writer })));
+    let audit =
+        Audit(Some(Arc::new(Opened { env, node: NODE, changes, requests, _writer: writer })));
     let began = tokio::time::Instant::now();
     let refused = audit.begun(&ada(), Door::Sql).await.err().expect("no line");
     assert_eq!((refused.code, began.elapsed()), (ErrorCode::Io, WITHIN));

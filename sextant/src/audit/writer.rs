@@ -158,15 +158,25 @@ impl Writer {
         let at_unix_ms = self.env.clock.unix_ms();
         let (what, outcome) = (What::Login, Outcome::LeftOut(count));
         let who = Who::default();
-        let (event, error, statement) = (None, None, None);
-        Some(Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement })
+        let (event, error, statement, fact) = (None, None, None, None);
+        Some(Line {
+            at_unix_ms,
+            node: self.node,
+            what,
+            outcome,
+            error,
+            who,
+            event,
+            statement,
+            fact,
+        })
     }
 
     /// Logs the first failure, and the end of failures.
     fn tell(&mut self, error: Option<&Error>) {
         match (error, self.is_failing) {
             (Some(error), false) => {
-                tracing::error!(%error, "the audit cannot be written: changes are refused");
+                tracing::error!(%error, "the audit cannot be written: statements that have to be in it are refused");
             }
             (None, true) => tracing::info!("the audit is written again"),
             _ => {}

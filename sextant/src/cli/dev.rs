@@ -93,7 +93,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     listeners.check_peer("--peer-listen")?;
     let limits = args.limits.limits(&LimitArgs::default());
     let cluster = Cluster::start(config, env.clone()).await?;
-    let (doors, _follows) = wanted.doors(&cluster, (&args.host, limits), &env).await?;
+    let (doors, _tasks) = wanted.doors(&cluster, (&args.host, limits), &env).await?;
     let server = Server::start(&cluster, doors, &env, listeners)?;
     if let Some(address) = server.peer_address() {
         tracing::info!(%address, "serving other processes");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::env::{Env, FileSystem, create_dir_durably};
+use proto::env::{Env, FileSystem, Task, create_dir_durably};
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use proto::model::node::Role;
@@ -71,19 +71,21 @@ impl Wanted {
         self.auth == Auth::Scram
     }
 
-    /// Makes the doors of a running cluster.
+    /// Makes the doors of a running cluster, and the tasks that belong to them.
     pub(super) async fn doors(
         self,
         cluster: &Cluster,
         (host, limits): (&str, ClientLimits),
         env: &Env,
-    ) -> Result<(Arc<Doors>, Option<proto::env::Task>)> {
+    ) -> Result<(Arc<Doors>, Vec<Task>)> {
         let audit = Audit::open(env, cluster.data_dir(), AUDIT_MB << 20, ROUTER).await?;
+        let directory = cluster.directory();
+        let mut tasks = Vec::from_iter(audit.follow(move || directory.coordinator()));
         if self.auth == Auth::Trust {
-            return Ok((Doors::trust_within(limits, audit, env), None));
+            return Ok((Doors::trust_within(limits, audit, env), tasks));
         }
-        let (tls, follows) = match self.tls {
-            false => (None, None),
+        let tls = match self.tls {
+            false => None,
             true => {
                 let router = cluster.router();
                 let known = router.wait_catalog(|catalog| catalog.cluster.is_some()).await;
@@ -92,11 +94,11 @@ impl Wanted {
                 let its_env = env.clone();
                 let files = env.blocking(move || certificates(&its_env, &dir, id, &hosts)).await?;
                 let tls = TlsSettings::of_files(env, files).await?;
-                let follows = tls.follow(env);
-                (Some(tls), Some(follows))
+                tasks.push(tls.follow(env));
+                Some(tls)
             }
         };
-        Ok((Doors::for_users_within(cluster.users(), tls, (limits, audit), env), follows))
+        Ok((Doors::for_users_within(cluster.users(), tls, (limits, audit), env), tasks))
     }
 
     /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.

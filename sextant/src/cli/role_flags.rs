@@ -51,7 +51,8 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
         ("audit-dir", Role::Router) => {
             Some(Value("the data directory; without both there is no audit"))
         }
-        ("audit-mb", Role::Router) => Some(Value("64")),
+        ("audit-dir", Role::Coordinator) => Some(Value("the data directory")),
+        ("audit-mb", Role::Router | Role::Coordinator) => Some(Value("64")),
         ("grpc-connections-max", Role::Router) => Some(Value("512")),
         ("http-connections-max", _) => Some(Value("128")),
         ("peer-connections-max", Role::Coordinator | Role::Projector | Role::Indexer) => {
@@ -67,6 +68,9 @@ fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
     match (flag, role) {
         ("data", Role::Router) => Some(
             "Data directory for the catalog: with it scans go on after a restart of the router also while no coordinator answers",
+        ),
+        ("audit-dir", Role::Coordinator) => Some(
+            "Directory of the audit: changes of the nodes and of the places of data, as JSON lines. Each process needs its own",
         ),
         ("coordinators", Role::Coordinator) => Some(
             "Members to begin with. A process with an empty directory founds a new cluster with them if it is one of them, and \

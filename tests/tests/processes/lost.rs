@@ -261,4 +261,14 @@ async fn slices_are_rebuilt_after_a_time_and_a_node_that_comes_back_drops_its_ow
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (accounts, _) = traffic.end().await;
     shows(&client, &accounts).await;
+    // Nobody has asked for it, and the coordinator's audit tells it all the same.
+    let audit = std::fs::read_to_string(cluster.data_of(1).join("audit.jsonl")).expect("an audit");
+    let facts = audit.lines().map(|line| serde_json::from_str(line).expect(line));
+    let facts: Vec<serde_json::Value> =
+        facts.filter(|line: &serde_json::Value| line.get("of").is_some()).collect();
+    let heirs = facts.iter().filter(|fact| fact["was"] == "202");
+    let heirs: BTreeSet<&str> = heirs.filter_map(|fact| fact["is"].as_str()).collect();
+    assert_eq!(heirs, ["201", "203"].into(), "{audit}");
+    let joined = facts.iter().filter(|fact| fact["of"] == "node 202" && fact.get("was").is_none());
+    assert_eq!(joined.count(), 1, "a restart of the coordinator repeats nothing: {audit}");
 }
