@@ -6,7 +6,7 @@
 //! | object | value |
 //! |---|---|
 //! | `node 204` | `indexer at 10.0.0.4:7500 in zone a, draining` |
-//! | `index "by_city"`, or `generation 2 of index "by_city"`, when it comes or goes | `0 on 201, 202; 1 on 203, 204`: the copies of each slice |
+//! | `index "by_city"`, or `generation 2 of index "by_city"`, when it comes or goes | `0 on 201, 202; 1 on 203, 204`: the copies of each slice; of more than 64, `256 slices on 201, 202` |
 //! | `slice 3 of index "by_city"` | `201, 202` |
 //! | `move 17: slice 3 of index "by_city"` | `from 201 to 203`; when it ends `done`, or `undone: …` |
 //! | `bucket "b"`, when it comes or goes | `64 vbuckets on 101, 102` |
@@ -27,6 +27,9 @@ use proto::model::index::IndexInfo;
 use proto::model::moves::{EndedMove, SliceMove};
 
 use super::event::What;
+
+/// An index with more slices is told by their number and its nodes: indexes that come and go shall not push other lines out of their file.
+const SLICES_LISTED_MAX: usize = 64;
 
 /// A fact that has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,7 +200,11 @@ fn index_of(before: &Catalog, after: &Catalog, id: IndexId) -> String {
 }
 
 fn slices(info: &IndexInfo) -> String {
-    let all = info.topology.placement.iter().enumerate();
+    let placement = &info.topology.placement;
+    if placement.len() > SLICES_LISTED_MAX {
+        return format!("{} slices on {}", placement.len(), list(&info.topology.nodes()));
+    }
+    let all = placement.iter().enumerate();
     let texts: Vec<String> = all.map(|(slice, on)| format!("{slice} on {}", list(on))).collect();
     texts.join("; ")
 }

@@ -190,6 +190,16 @@ fn vbuckets_and_copies_are_told() {
 }
 
 #[test]
+fn an_index_of_many_slices_has_a_short_line() {
+    let mut after = catalog();
+    change_index(&mut after, |info| {
+        Arc::make_mut(&mut info.topology).placement = vec![vec![NodeId(201), NodeId(202)]; 1024];
+    });
+    let wanted = "move index \"by_n\": - -> 1024 slices on 201, 202".to_owned();
+    assert!(told(&Catalog::default(), &after).contains(&wanted));
+}
+
+#[test]
 fn what_is_dropped_is_told_by_its_name() {
     let before = catalog();
     let mut after = before.clone();
