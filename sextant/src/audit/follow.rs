@@ -11,8 +11,8 @@
 //! An older copy of a coordinator counts on from an older `cas`: it has no lines until `--skip-epochs`, which is the way to go on from one,
 //! has raised that above all known ones.
 //!
-//! A catalog whose lines could not be written is compared again until they are. Lines of a batch that was written only in part are there
-//! twice then.
+//! A catalog whose lines could not be written is compared again until they are. Lines are there twice if a batch was written only in part,
+//! or if a watch skips from a catalog before the last line to one behind it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -80,10 +80,10 @@ impl<F: Fn() -> Arc<dyn CoordinatorApi> + Send> Follower<F> {
 
     /// Tells what a catalog has changed.
     pub(super) async fn take(&mut self, catalog: Arc<Catalog>) -> Result<()> {
-        let mut told = self.told.clone().unwrap_or_default();
         let cluster = catalog.cluster.map(|cluster| cluster.to_string());
-        if self.before.is_none() && told.cluster.is_some() && told.cluster != cluster {
-            told = Told::default();
+        let mut told = self.told.clone().unwrap_or_default();
+        if matches!((&told.cluster, &cluster), (Some(theirs), Some(own)) if theirs != own) {
+            (told, self.before) = (Told::default(), None);
         }
         let is_new = catalog.cas > told.cas;
         let found = match &self.before {

@@ -93,6 +93,16 @@ async fn a_new_cluster_is_told_whole() {
     next.take(catalog(2, 1)).await.expect("lines");
     next.take(catalog(2, 2)).await.expect("a line");
     assert_eq!(told(&world)[before..], ["node 1 1", "node 2 2"]);
+    // A catalog without a cluster: the coordinator applies its log again, or its cluster is about to be founded.
+    let founded = |cas| Catalog { cluster: None, ..Catalog::clone(&catalog(2, cas)) };
+    let mut again = follower(&audit).await;
+    again.take(Arc::new(founded(0))).await.expect("nothing");
+    again.take(catalog(2, 3)).await.expect("a line");
+    let mut third = follower(&audit).await;
+    third.take(Arc::new(founded(1))).await.expect("nothing");
+    third.take(catalog(3, 2)).await.expect("lines");
+    let wanted = ["node 1 3", "node 2 3", "node 3 3", "node 1 2", "node 2 2"];
+    assert_eq!(told(&world)[before + 2..], wanted);
 }
 
 #[tokio::test(start_paused = true)]
