@@ -1,35 +1,55 @@
 //! The nodes of the cluster and the places of its data as facts, and the facts that differ between two catalogs.
 //!
 //! A fact has an object and a value. A change of it has the value before and the one after: one of both is missing if the fact is new, or
-//! holds no longer.
+//! holds no longer. Objects have names as users know them, so a fact is about whatever has the name at the time.
 //!
 //! | object | value |
 //! |---|---|
 //! | `node 204` | `indexer at 10.0.0.4:7500 in zone a, draining` |
-//! | `index "by_city"`, or `generation 2 of index "by_city"`, when it comes or goes | `0 on 201, 202; 1 on 203, 204`: the copies of each slice; of more than 64, `256 slices on 201, 202` |
-//! | `slice 3 of index "by_city"` | `201, 202` |
-//! | `move 17: slice 3 of index "by_city"` | `from 201 to 203`; when it ends `done`, or `undone: …` |
-//! | `bucket "b"`, when it comes or goes | `64 vbuckets on 101, 102` |
+//! | `index "by_city"`, or `generation 9 of index "by_city"`, when it comes or goes | the nodes of its slices: `0 on 201, 202; 1 on 203`; of more than 64, `256 slices on 201, 202, 203` |
+//! | `slice 3 of index "by_city"` | the nodes with a copy: `201, 202` |
+//! | `serving generation of index "by_city"` | `9` |
+//! | `move 17` | `slice 3 of index "by_city" from 201 to 203`; then `done`, `undone: …`, or `ended` if the catalog does not tell how |
+//! | `bucket "b"`, when it comes or goes | the projectors of its vbuckets; of a version of a data set, the holders of its partitions |
 //! | `vbucket 5 of bucket "b"` | `101` |
 //! | `hand-over of vbucket 5 of bucket "b"` | `from 101 to 102` |
-//! | `copies of bucket "b"` | `101 leads, 102 in sync, 103 joining` |
+//! | `copies of bucket "b"` | `101 leads, 102 in sync, 103 joining`: an embedded bucket has no facts about vbuckets |
 //!
 //! No value has a key or a document.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
-use proto::model::ids::{BucketId, IndexId, LocalIndexId, MoveId, NodeId, VbucketId};
+use proto::model::identity::ClusterId;
+use proto::model::ids::{MoveId, NodeId, VbucketId};
 use proto::model::index::IndexInfo;
-use proto::model::moves::{EndedMove, SliceMove};
+use serde::{Deserialize, Serialize};
 
 use super::event::What;
 
-/// An index with more slices is told by their number and its nodes: indexes that come and go shall not push other lines out of their file.
-const SLICES_LISTED_MAX: usize = 64;
+/// An object with more parts is told by their number and its nodes when it comes or goes: indexes that are made and dropped shall not push
+/// other lines out of their file.
+const PARTS_LISTED_MAX: usize = 64;
+
+/// The facts of a catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Facts {
+    /// See [`Catalog::cas`].
+    pub(super) cas: u64,
+    pub(super) cluster: Option<ClusterId>,
+    nodes: BTreeMap<String, String>,
+    /// The nodes of each slice.
+    indexes: BTreeMap<String, Vec<Vec<NodeId>>>,
+    /// The nodes of each vbucket.
+    buckets: BTreeMap<String, Vec<Vec<NodeId>>>,
+    moves: BTreeMap<MoveId, String>,
+    others: BTreeMap<String, String>,
+}
+
+/// How moves have ended.
+pub(super) type Ends = BTreeMap<MoveId, String>;
 
 /// A fact that has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,13 +60,79 @@ pub(super) struct FactChange {
     pub(super) is: Option<String>,
 }
 
-/// The facts that differ: nodes first, then slices, moves and buckets.
-pub(super) fn changes(before: &Catalog, after: &Catalog) -> Vec<FactChange> {
+impl Facts {
+    /// The facts of a catalog. It takes a time that grows with the catalog.
+    pub(super) fn of(catalog: &Catalog) -> Self {
+        let mut facts = Self { cas: catalog.cas, cluster: catalog.cluster, ..Self::default() };
+        facts.nodes =
+            catalog.nodes.keys().map(|id| (format!("node {id}"), node(catalog, *id))).collect();
+        for info in catalog.indexes.values() {
+            let name = index(info);
+            facts
+                .others
+                .insert(format!("serving generation of {name}"), info.generation.to_string());
+            facts.add_index(name, info);
+        }
+        for info in catalog.generations.values() {
+            facts.add_index(format!("generation {} of {}", info.generation, index(info)), info);
+        }
+        for info in catalog.buckets.values() {
+            facts.add_bucket(catalog, info);
+        }
+        facts
+    }
+
+    fn add_index(&mut self, name: String, info: &IndexInfo) {
+        for moved in &info.moves {
+            let ends = from_to(moved.from, moved.to);
+            self.moves.insert(moved.id, format!("slice {} of {name} {ends}", moved.slice));
+        }
+        self.indexes.insert(name, info.topology.placement.clone());
+    }
+
+    fn add_bucket(&mut self, catalog: &Catalog, info: &BucketInfo) {
+        let name = format!("bucket \"{}\"", info.name);
+        if let Some(of) = catalog.copies.get(&info.id) {
+            // The leading copy owns all vbuckets.
+            self.others.insert(format!("copies of {name}"), copies(of));
+        } else if let Some((_, _, version)) = catalog.version(info.id) {
+            let holders = version.partitions.iter().map(|partition| partition.holders.clone());
+            self.buckets.insert(name, holders.collect());
+        } else if !catalog.data_sets.contains_key(&info.id) {
+            let assignment = &info.assignment;
+            for transfer in assignment.transfers() {
+                let ends = from_to(assignment.owner(transfer.vbucket), Some(transfer.to));
+                let of = format!("hand-over of vbucket {} of {name}", transfer.vbucket);
+                self.others.insert(of, ends);
+            }
+            let owners = (0..info.vbuckets).map(|n| assignment.owner(VbucketId(n)));
+            self.buckets.insert(name, owners.map(Vec::from_iter).collect());
+        }
+    }
+}
+
+/// The ends of moves that a catalog still knows.
+pub(super) fn ends(catalog: &Catalog) -> Ends {
+    let end = |undone: Option<&String>| match undone {
+        None => "done".to_owned(),
+        Some(why) => format!("undone: {why}"),
+    };
+    catalog.ended_moves.iter().map(|ended| (ended.was.id, end(ended.undone.as_ref()))).collect()
+}
+
+/// The facts that differ: nodes first.
+pub(super) fn changes(before: &Facts, after: &Facts, ends: &Ends) -> Vec<FactChange> {
     let mut found = Found::default();
-    found.nodes(before, after);
-    found.slices(before, after);
-    found.moves(before, after);
-    found.buckets(before, after);
+    found.values(What::Node, &before.nodes, &after.nodes);
+    found.places("slice", &before.indexes, &after.indexes);
+    found.places("vbucket", &before.buckets, &after.buckets);
+    found.values(What::Move, &before.others, &after.others);
+    let is_same = |id: &&MoveId| before.moves.get(id) == after.moves.get(id);
+    for id in union(&before.moves, &after.moves).into_iter().filter(|id| !is_same(id)) {
+        let end = || ends.get(id).cloned().unwrap_or_else(|| "ended".to_owned());
+        let is = after.moves.get(id).cloned().unwrap_or_else(end);
+        found.add(What::Move, format!("move {id}"), before.moves.get(id).cloned(), Some(is));
+    }
     found.0
 }
 
@@ -55,188 +141,86 @@ struct Found(Vec<FactChange>);
 
 impl Found {
     fn add(&mut self, what: What, of: String, was: Option<String>, is: Option<String>) {
-        if was != is {
-            self.0.push(FactChange { what, of, was, is });
-        }
+        self.0.push(FactChange { what, of, was, is });
     }
 
-    fn nodes(&mut self, before: &Catalog, after: &Catalog) {
-        for id in union(before.nodes.keys(), after.nodes.keys()) {
-            let (was, is) = (node(before, id), node(after, id));
-            self.add(What::Node, format!("node {id}"), was, is);
-        }
-    }
-
-    fn slices(&mut self, before: &Catalog, after: &Catalog) {
-        let (was, is) = (generations(before), generations(after));
-        for id in union(was.keys(), is.keys()) {
-            match (was.get(&id), is.get(&id)) {
-                (Some(was), Some(is)) => self.slices_of(was, (after, is)),
-                (Some(was), None) => {
-                    self.add(What::Move, index(before, was), Some(slices(was)), None);
-                }
-                (None, Some(is)) => {
-                    self.add(What::Move, index(after, is), None, Some(slices(is)));
-                }
-                (None, None) => {}
-            }
-        }
-    }
-
-    fn slices_of(&mut self, was: &Arc<IndexInfo>, (after, is): (&Catalog, &Arc<IndexInfo>)) {
-        if Arc::ptr_eq(was, is) {
-            return;
-        }
-        let (was, places) = (&was.topology.placement, &is.topology.placement);
-        for slice in 0..was.len().max(places.len()) {
-            let of = || format!("slice {slice} of {}", index(after, is));
-            let (was, is) = (was.get(slice), places.get(slice));
+    fn values(
+        &mut self,
+        what: What,
+        before: &BTreeMap<String, String>,
+        after: &BTreeMap<String, String>,
+    ) {
+        for of in union(before, after) {
+            let (was, is) = (before.get(of), after.get(of));
             if was != is {
-                self.add(What::Move, of(), was.map(|on| list(on)), is.map(|on| list(on)));
+                self.add(what, of.clone(), was.cloned(), is.cloned());
             }
         }
     }
 
-    fn moves(&mut self, before: &Catalog, after: &Catalog) {
-        let (was, is) = (moves(before), moves(after));
-        let ended_before: BTreeSet<MoveId> =
-            before.ended_moves.iter().map(|ended| ended.was.id).collect();
-        let new = |ended: &&EndedMove| !ended_before.contains(&ended.was.id);
-        let ended = after.ended_moves.iter().filter(new);
-        let ended: BTreeMap<MoveId, &EndedMove> =
-            ended.map(|ended| (ended.was.id, ended)).collect();
-        let under_way = union(was.keys(), is.keys());
-        for id in union(under_way.iter(), ended.keys()) {
-            let ended = ended.get(&id);
-            let (of, slice) = match (is.get(&id), was.get(&id), ended) {
-                (Some((info, moved)), ..) => (index(after, info), moved.slice),
-                (None, Some((info, moved)), _) => (index(before, info), moved.slice),
-                (None, None, Some(ended)) => {
-                    (index_of(before, after, ended.index), ended.was.slice)
-                }
-                (None, None, None) => continue,
-            };
-            let text = |(_, moved): &(&Arc<IndexInfo>, &SliceMove)| from_to(moved.from, moved.to);
-            let is = is.get(&id).map(text).or_else(|| ended.map(|ended| end(ended)));
-            let of = format!("move {id}: slice {slice} of {of}");
-            self.add(What::Move, of, was.get(&id).map(text), is);
-        }
-    }
-
-    fn buckets(&mut self, before: &Catalog, after: &Catalog) {
-        for id in union(before.buckets.keys(), after.buckets.keys()) {
-            let (was, is) = (before.buckets.get(&id), after.buckets.get(&id));
-            let of = bucket(if is.is_some() { after } else { before }, id);
+    fn places(
+        &mut self,
+        part: &str,
+        before: &BTreeMap<String, Vec<Vec<NodeId>>>,
+        after: &BTreeMap<String, Vec<Vec<NodeId>>>,
+    ) {
+        for of in union(before, after) {
+            let (was, is) = (before.get(of), after.get(of));
             match (was, is) {
-                (Some(was), Some(is)) if Arc::ptr_eq(&was.assignment, &is.assignment) => {}
-                // The leading copy owns all vbuckets.
-                (Some(_), Some(_)) if after.copies.contains_key(&id) => {}
-                (Some(was), Some(is)) => self.vbuckets(&of, was, is),
+                (Some(was), Some(is)) if was.len() == is.len() => {
+                    let parts = was.iter().zip(is).enumerate().filter(|(_, (was, is))| was != is);
+                    for (n, (was, is)) in parts {
+                        let of = format!("{part} {n} of {of}");
+                        self.add(What::Move, of, Some(list(was)), Some(list(is)));
+                    }
+                }
                 (was, is) => {
-                    let all = |info: &Arc<BucketInfo>| vbuckets(info);
+                    let all = |on: &Vec<Vec<NodeId>>| places(part, on);
                     self.add(What::Move, of.clone(), was.map(all), is.map(all));
                 }
             }
-            let (was, is) = (before.copies.get(&id), after.copies.get(&id));
-            self.add(What::Move, format!("copies of {of}"), was.map(copies), is.map(copies));
-        }
-    }
-
-    fn vbuckets(&mut self, bucket: &str, was: &BucketInfo, is: &BucketInfo) {
-        for vbucket in (0..is.vbuckets).map(VbucketId) {
-            let owner = |info: &BucketInfo| Some(info.assignment.owner(vbucket)?.to_string());
-            let hand_over = |info: &BucketInfo| {
-                let to = info.assignment.transfer_of(vbucket)?.to;
-                Some(from_to(info.assignment.owner(vbucket), Some(to)))
-            };
-            let of = format!("vbucket {vbucket} of {bucket}");
-            let handed = format!("hand-over of {of}");
-            self.add(What::Move, of, owner(was), owner(is));
-            self.add(What::Move, handed, hand_over(was), hand_over(is));
         }
     }
 }
 
 /// The keys of two maps, ascending.
-fn union<'a, K: Copy + Ord + 'a>(
-    before: impl Iterator<Item = &'a K>,
-    after: impl Iterator<Item = &'a K>,
-) -> BTreeSet<K> {
-    before.chain(after).copied().collect()
+fn union<'a, K: Ord, V>(before: &'a BTreeMap<K, V>, after: &'a BTreeMap<K, V>) -> BTreeSet<&'a K> {
+    before.keys().chain(after.keys()).collect()
 }
 
-fn node(catalog: &Catalog, id: NodeId) -> Option<String> {
-    let node = catalog.nodes.get(&id)?;
+fn node(catalog: &Catalog, id: NodeId) -> String {
+    let node = &catalog.nodes[&id];
     let zone = match &*node.zone {
         "" => String::new(),
         zone => format!(" in zone {zone}"),
     };
     let draining = if catalog.draining.contains(&id) { ", draining" } else { "" };
-    Some(format!("{} at {}{zone}{draining}", node.role.name(), node.address))
+    format!("{} at {}{zone}{draining}", node.role.name(), node.address)
 }
 
-fn generations(catalog: &Catalog) -> BTreeMap<LocalIndexId, &Arc<IndexInfo>> {
-    catalog.local_indexes().map(|info| (info.local_id(), info)).collect()
+fn index(info: &IndexInfo) -> String {
+    format!("index \"{}\"", info.spec.name)
 }
 
-fn moves(catalog: &Catalog) -> BTreeMap<MoveId, (&Arc<IndexInfo>, &SliceMove)> {
-    let all = catalog.local_indexes();
-    all.flat_map(|info| info.moves.iter().map(move |moved| (moved.id, (info, moved)))).collect()
-}
-
-/// An index, or a generation beside the one that serves.
-fn index(catalog: &Catalog, info: &IndexInfo) -> String {
-    let name = &info.spec.name;
-    match catalog.generations.contains_key(&info.local_id()) {
-        false => format!("index \"{name}\""),
-        true => format!("generation {} of index \"{name}\"", info.generation),
+fn places(part: &str, on: &[Vec<NodeId>]) -> String {
+    if on.len() > PARTS_LISTED_MAX {
+        let nodes: BTreeSet<NodeId> = on.iter().flatten().copied().collect();
+        return format!("{} {part}s on {}", on.len(), list(nodes.iter()));
     }
-}
-
-/// The index of a move whose generation is not known any more.
-fn index_of(before: &Catalog, after: &Catalog, id: IndexId) -> String {
-    let known = after.indexes.get(&id).or_else(|| before.indexes.get(&id));
-    known.map_or_else(|| format!("index {id}"), |info| format!("index \"{}\"", info.spec.name))
-}
-
-fn slices(info: &IndexInfo) -> String {
-    let placement = &info.topology.placement;
-    if placement.len() > SLICES_LISTED_MAX {
-        return format!("{} slices on {}", placement.len(), list(&info.topology.nodes()));
-    }
-    let all = placement.iter().enumerate();
-    let texts: Vec<String> = all.map(|(slice, on)| format!("{slice} on {}", list(on))).collect();
+    let all = on.iter().enumerate();
+    let texts: Vec<String> = all.map(|(n, nodes)| format!("{n} on {}", list(nodes))).collect();
     texts.join("; ")
 }
 
-fn list(nodes: &[NodeId]) -> String {
-    let texts: Vec<String> = nodes.iter().map(NodeId::to_string).collect();
-    texts.join(", ")
+fn list<'a>(nodes: impl IntoIterator<Item = &'a NodeId>) -> String {
+    let texts: Vec<String> = nodes.into_iter().map(NodeId::to_string).collect();
+    if texts.is_empty() { "no node".to_owned() } else { texts.join(", ") }
 }
 
 fn from_to(from: Option<NodeId>, to: Option<NodeId>) -> String {
     let ends = [("from", from), ("to", to)];
     let texts = ends.iter().filter_map(|(word, node)| Some(format!("{word} {}", (*node)?)));
     texts.collect::<Vec<_>>().join(" ")
-}
-
-fn end(ended: &EndedMove) -> String {
-    ended.undone.as_ref().map_or_else(|| "done".to_owned(), |why| format!("undone: {why}"))
-}
-
-/// A bucket as its users know it.
-fn bucket(catalog: &Catalog, id: BucketId) -> String {
-    let name = |id| catalog.buckets.get(&id).map_or("", |info: &Arc<BucketInfo>| &*info.name);
-    match catalog.version(id) {
-        Some((set, _, version)) => {
-            format!("version \"{}\" of bucket \"{}\"", version.name, name(set))
-        }
-        None => format!("bucket \"{}\"", name(id)),
-    }
-}
-
-fn vbuckets(info: &BucketInfo) -> String {
-    format!("{} vbuckets on {}", info.vbuckets, list(&info.assignment.projectors()))
 }
 
 fn copies(copies: &Copies) -> String {

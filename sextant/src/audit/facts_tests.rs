@@ -1,11 +1,14 @@
 use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::bucket::SourceKind;
 use proto::model::copies::CopiesChange;
-use proto::model::ids::{Epoch, SliceNo};
+use proto::model::data_set::{DataSet, Files, Partition, Version, VersionStage};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, SliceNo};
 use proto::model::index::{IndexSpec, IndexState};
-use proto::model::moves::MoveStage;
+use proto::model::moves::{EndedMove, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::topology::IndexTopology;
+
+use std::sync::Arc;
 
 use super::*;
 
@@ -49,7 +52,8 @@ fn told(before: &Catalog, after: &Catalog) -> Vec<String> {
         let [was, is] = [was, is].map(|value| value.unwrap_or_else(|| "-".to_owned()));
         format!("{} {of}: {was} -> {is}", what.name())
     };
-    changes(before, after).into_iter().map(text).collect()
+    let changes = changes(&Facts::of(before), &Facts::of(after), &ends(after));
+    changes.into_iter().map(text).collect()
 }
 
 #[test]
@@ -60,14 +64,11 @@ fn the_first_catalog_is_told_whole_and_the_same_one_not_at_all() {
         "node node 201: - -> indexer at 10.0.0.201:7500",
         "node node 202: - -> indexer at 10.0.0.202:7500",
         "move index \"by_n\": - -> 0 on 201; 1 on 202",
-        "move bucket \"docs\": - -> 2 vbuckets on 101",
+        "move bucket \"docs\": - -> 0 on 101; 1 on 101",
+        "move serving generation of index \"by_n\": - -> 0",
     ];
     assert_eq!(told(&Catalog::default(), &catalog), whole);
     assert_eq!(told(&catalog, &catalog.clone()), [""; 0]);
-    // What comes from another process shares nothing with the catalog before.
-    let sent = postcard::to_stdvec(&catalog).expect("bytes");
-    let sent: Catalog = postcard::from_bytes(&sent).expect("a catalog");
-    assert_eq!(told(&catalog, &sent), [""; 0]);
 }
 
 #[test]
@@ -105,7 +106,7 @@ fn a_move_is_told_from_its_beginning_to_its_end() {
         lines
     };
     let begun = next(&|catalog| change_index(catalog, |info| info.moves.push(moved.clone())));
-    assert_eq!(begun, ["move move 17: slice 1 of index \"by_n\": - -> from 202 to 201"]);
+    assert_eq!(begun, ["move move 17: - -> slice 1 of index \"by_n\" from 202 to 201"]);
     let copies = next(&|catalog| {
         change_index(catalog, |info| info.moves[0].stage = MoveStage::Catchup);
     });
@@ -121,15 +122,24 @@ fn a_move_is_told_from_its_beginning_to_its_end() {
         change_index(catalog, |info| info.moves.clear());
         catalog.ended_moves.push(ended(None));
     });
-    assert_eq!(done, ["move move 17: slice 1 of index \"by_n\": from 202 to 201 -> done"]);
+    assert_eq!(done, ["move move 17: slice 1 of index \"by_n\" from 202 to 201 -> done"]);
     assert_eq!(next(&|catalog| catalog.cas += 1), [""; 0], "an end is told once");
-    // Between two catalogs that are compared, a move may begin and end.
+    let mut other = moved.clone();
+    other.id = MoveId(18);
+    next(&|catalog| change_index(catalog, |info| info.moves.push(other.clone())));
     let undone = next(&|catalog| {
+        change_index(catalog, |info| info.moves.clear());
         let mut ended = ended(Some("cancelled"));
         ended.was.id = MoveId(18);
         catalog.ended_moves.push(ended);
     });
-    assert_eq!(undone, ["move move 18: slice 1 of index \"by_n\": - -> undone: cancelled"]);
+    let from = "slice 1 of index \"by_n\" from 202 to 201";
+    assert_eq!(undone, [format!("move move 18: {from} -> undone: cancelled")]);
+    // The catalog tells the ends of the last ones only.
+    other.id = MoveId(19);
+    next(&|catalog| change_index(catalog, |info| info.moves.push(other.clone())));
+    let gone = next(&|catalog| change_index(catalog, |info| info.moves.clear()));
+    assert_eq!(gone, [format!("move move 19: {from} -> ended")]);
 }
 
 #[test]
@@ -138,18 +148,81 @@ fn slices_that_go_elsewhere_without_a_move_are_told() {
     let mut after = before.clone();
     place(&mut after, 0, &[202, 201]);
     assert_eq!(told(&before, &after), ["move slice 0 of index \"by_n\": 201 -> 202, 201"]);
+}
+
+#[test]
+fn a_generation_that_takes_a_place_is_told() {
+    let before = catalog();
     let mut grown = IndexInfo::clone(&before.indexes[&INDEX]);
-    grown.generation = proto::model::ids::Generation(9);
-    grown.state = IndexState::Backfill;
-    let mut after = before.clone();
-    after.generations.insert(grown.local_id(), Arc::new(grown));
-    let comes = "move generation 9 of index \"by_n\": - -> 0 on 201; 1 on 202";
-    assert_eq!(told(&before, &after), [comes]);
-    // It serves in the place of the one before.
+    grown.generation = Generation(9);
+    let topology: &mut IndexTopology = Arc::make_mut(&mut grown.topology);
+    topology.placement = vec![vec![NodeId(202)]; 3];
+    let mut built = before.clone();
+    built.generations.insert(grown.local_id(), Arc::new(grown));
+    let comes = "move generation 9 of index \"by_n\": - -> 0 on 202; 1 on 202; 2 on 202";
+    assert_eq!(told(&before, &built), [comes]);
+    // The one before stays for those that read it.
     let mut serves = before.clone();
-    let (_, grown) = after.generations.first_key_value().expect("it is built");
+    let mut retired = IndexInfo::clone(&before.indexes[&INDEX]);
+    retired.state = IndexState::Retired;
+    serves.generations.insert(retired.local_id(), Arc::new(retired));
+    let (_, grown) = built.generations.first_key_value().expect("it is built");
     serves.indexes.insert(INDEX, Arc::clone(grown));
-    assert_eq!(told(&after, &serves), ["move index \"by_n\": 0 on 201; 1 on 202 -> -"]);
+    let wanted = [
+        "move generation 0 of index \"by_n\": - -> 0 on 201; 1 on 202",
+        "move generation 9 of index \"by_n\": 0 on 202; 1 on 202; 2 on 202 -> -",
+        "move index \"by_n\": 0 on 201; 1 on 202 -> 0 on 202; 1 on 202; 2 on 202",
+        "move serving generation of index \"by_n\": 0 -> 9",
+    ];
+    assert_eq!(told(&built, &serves), wanted);
+    // All of it is told of catalogs in quick succession as well.
+    let mut gone = serves.clone();
+    gone.generations.clear();
+    assert_eq!(told(&before, &gone), wanted[2..]);
+}
+
+#[test]
+fn an_index_of_another_name_is_told_under_both() {
+    let before = catalog();
+    let mut after = before.clone();
+    change_index(&mut after, |info| Arc::make_mut(&mut info.spec).name = "by_m".to_owned());
+    let wanted = [
+        "move index \"by_m\": - -> 0 on 201; 1 on 202",
+        "move index \"by_n\": 0 on 201; 1 on 202 -> -",
+        "move serving generation of index \"by_m\": - -> 0",
+        "move serving generation of index \"by_n\": 0 -> -",
+    ];
+    assert_eq!(told(&before, &after), wanted);
+}
+
+#[test]
+fn holders_of_partitions_are_told() {
+    let mut before = catalog();
+    let mut set = DataSet::new(2, 2, 0);
+    let partition = |holders: &[u64]| Partition {
+        holders: holders.iter().copied().map(NodeId).collect(),
+        content: None,
+    };
+    let bucket = BucketInfo::new(BucketId(2), "docs@v1", 2, SourceKind::Files, NodeId(101));
+    before.buckets.insert(BucketId(2), Arc::new(bucket));
+    let version = Version {
+        name: "v1".to_owned(),
+        bucket: BucketId(2),
+        files: Files { pattern: "*.jsonl".to_owned(), id: "id".to_owned() },
+        nodes: vec![NodeId(101), NodeId(102)],
+        stage: VersionStage::Loading,
+        partitions: vec![partition(&[]), partition(&[101])],
+    };
+    set.versions.insert(1, version);
+    before.data_sets.insert(BUCKET, set.clone());
+    let mut after = before.clone();
+    let version = after.data_sets.get_mut(&BUCKET).expect("the set").versions.get_mut(&1);
+    version.expect("the version").partitions[0] = partition(&[101, 102]);
+    let wanted = ["move vbucket 0 of bucket \"docs@v1\": no node -> 101, 102"];
+    assert_eq!(told(&before, &after), wanted);
+    // A data set has no documents itself.
+    let whole = told(&Catalog::default(), &before);
+    assert!(!whole.iter().any(|line| line.contains("\"docs\"")), "{whole:?}");
 }
 
 #[test]
@@ -170,8 +243,8 @@ fn vbuckets_and_copies_are_told() {
 
     let mut copied = before.clone();
     copied.copies.insert(BUCKET, Copies::single(NodeId(101)));
-    let first = "move copies of bucket \"docs\": - -> 101 leads";
-    assert_eq!(told(&before, &copied), [first]);
+    let first = "move copies of bucket \"docs\": - -> 101 leads".to_owned();
+    assert!(told(&before, &copied).contains(&first));
     let mut joined = copied.clone();
     let copies = joined.copies.get_mut(&BUCKET).expect("copies");
     for change in [CopiesChange::Join(NodeId(102)), CopiesChange::Grow(NodeId(102))] {
@@ -207,7 +280,8 @@ fn what_is_dropped_is_told_by_its_name() {
     after.buckets.clear();
     let wanted = [
         "move index \"by_n\": 0 on 201; 1 on 202 -> -",
-        "move bucket \"docs\": 2 vbuckets on 101 -> -",
+        "move bucket \"docs\": 0 on 101; 1 on 101 -> -",
+        "move serving generation of index \"by_n\": 0 -> -",
     ];
     assert_eq!(told(&before, &after), wanted);
 }

@@ -10,9 +10,6 @@ use std::path::{Path, PathBuf};
 use proto::env::{Env, FileSystem, OpenMode, create_dir_durably};
 use proto::{Error, Result};
 
-/// The part of a file in which its last line of a kind is looked for.
-const END_BYTES: u64 = 1 << 20;
-
 /// A file of a directory, and the one with its older lines.
 #[derive(Clone)]
 pub(super) struct AuditFile {
@@ -48,30 +45,6 @@ impl AuditFile {
     /// Appends lines durably, all of them or none. Blocks the thread.
     pub(super) fn append(&self, lines: &str) -> Result<()> {
         self.write(&*self.env.fs, lines.as_bytes()).map_err(|error| self.failed(error))
-    }
-
-    /// What the end of the newer file has of something, or else the end of the older one. Blocks the thread.
-    pub(super) fn find_last<T>(&self, find: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
-        for path in [&self.path, &self.older] {
-            let end = self.end_of(path).map_err(|error| {
-                Error::from(error).context(format!("reading the audit {}", path.display()))
-            })?;
-            if let Some(found) = find(&String::from_utf8_lossy(&end)) {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
-    }
-
-    fn end_of(&self, path: &Path) -> io::Result<Vec<u8>> {
-        if !self.env.fs.exists(path) {
-            return Ok(Vec::new());
-        }
-        let file = self.env.fs.open(path, OpenMode::Read)?;
-        let len = file.len()?;
-        let mut end = vec![0; len.min(END_BYTES) as usize];
-        file.read_exact_at(&mut end, len.saturating_sub(END_BYTES))?;
-        Ok(end)
     }
 
     fn failed(&self, error: io::Error) -> Error {

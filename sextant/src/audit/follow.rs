@@ -1,18 +1,15 @@
 //! Writes each change of the nodes and of the places of data, whoever wanted it: an operator, the leading coordinator, or a node.
 //!
-//! A follower watches the catalog of its coordinator and compares each one with the one before ([`super::facts`]). Each line has the
-//! catalog's `cas`, so a coordinator that starts again, and applies its log again, continues behind the last line of its file:
+//! A follower watches the catalog of its coordinator and compares the facts of each one with those that it has told last ([`super::facts`]).
+//! These are kept in a file ([`super::facts_file`]), so a start goes on from there: a coordinator that applies its log again tells nothing
+//! twice, and one that did not run, or comes from a snapshot, tells what has changed meanwhile when it learns of it.
 //!
-//! - Catalogs up to that `cas` are the beginning of the comparison, and are told already.
-//! - If the first catalog is newer, its changes may have no lines: the coordinator did not run. A line says so (`not seen`), and other
-//!   coordinators have the changes, if there were any.
-//! - A file without such a line, or one of another cluster, gets all facts of the first catalog.
-//!
-//! An older copy of a coordinator counts on from an older `cas`: it has no lines until `--skip-epochs`, which is the way to go on from one,
-//! has raised that above all known ones.
-//!
-//! A catalog whose lines could not be written is compared again until they are. Lines are there twice if a batch was written only in part,
-//! or if a watch skips from a catalog before the last line to one behind it.
+//! - A watch skips catalogs, and the follower looks at most a tenth of the time. So changes in quick succession are told as one, and
+//!   what came and went between two looks is not told.
+//! - A catalog with a lower `cas` than the one that was told last is left out: the member applies its log, or is behind. An older copy of a
+//!   coordinator is told when `--skip-epochs`, which is the way to go on from one, has raised its `cas` above all known ones.
+//! - The facts of another cluster are told whole.
+//! - Facts whose lines could not be written are compared again until they are.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,27 +20,33 @@ use proto::client::Retry;
 use proto::model::catalog::Catalog;
 use proto::rpc::api::{CoordinatorApi, WatchMessage, Watched};
 use proto::{Error, Result};
+use tokio::time::{Instant, sleep};
 
-use super::event::What;
-use super::facts::{FactChange, changes};
-use super::line::Told;
+use super::facts::{Facts, changes, ends};
 use super::opened::Opened;
 
 /// The pause after the first failure, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
+/// The pause behind a look is as many times as long as the look.
+const PAUSE_FOLD: u32 = 9;
+
+/// Finds the coordinator whose catalogs are told.
+pub type FindCoordinator = Arc<dyn Fn() -> Arc<dyn CoordinatorApi> + Send + Sync>;
+
 /// The follower of an audit.
-pub(super) struct Follower<F> {
+pub(super) struct Follower {
     audit: Arc<Opened>,
-    /// The coordinator whose catalogs are told.
-    coordinator: F,
-    told: Option<Told>,
-    before: Option<Arc<Catalog>>,
+    coordinator: FindCoordinator,
+    /// The facts that were told last.
+    told: Facts,
 }
 
-impl<F: Fn() -> Arc<dyn CoordinatorApi> + Send> Follower<F> {
-    pub(super) fn new(audit: Arc<Opened>, coordinator: F) -> Self {
-        Self { audit, coordinator, told: None, before: None }
+impl Follower {
+    /// A follower that goes on from the kept facts.
+    pub(super) async fn new(audit: Arc<Opened>, coordinator: FindCoordinator) -> Self {
+        let told = audit.facts.read().await;
+        Self { audit, coordinator, told }
     }
 
     pub(super) async fn run(mut self) -> Infallible {
@@ -64,52 +67,44 @@ impl<F: Fn() -> Arc<dyn CoordinatorApi> + Send> Follower<F> {
 
     /// One watch, from its beginning to its end.
     async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
-        if self.told.is_none() {
-            self.told = Some(self.audit.told().await?);
-        }
         let mut messages = (self.coordinator)().watch(Watched::Catalog).await?;
         while let Some(message) = messages.next().await {
             let WatchMessage::Catalog(catalog) = message? else {
                 return Err(Error::internal("a watch of the catalog was sent something else"));
             };
+            let began = Instant::now();
             self.take(catalog).await?;
             retry.reset();
+            sleep(began.elapsed() * PAUSE_FOLD).await;
         }
         Ok(())
     }
 
     /// Tells what a catalog has changed.
     pub(super) async fn take(&mut self, catalog: Arc<Catalog>) -> Result<()> {
-        let cluster = catalog.cluster.map(|cluster| cluster.to_string());
-        let mut told = self.told.clone().unwrap_or_default();
-        if matches!((&told.cluster, &cluster), (Some(theirs), Some(own)) if theirs != own) {
-            (told, self.before) = (Told::default(), None);
+        let is_another = self.told.cluster.is_some()
+            && catalog.cluster.is_some()
+            && self.told.cluster != catalog.cluster;
+        if catalog.cas <= self.told.cas && !is_another {
+            return Ok(());
         }
-        let is_new = catalog.cas > told.cas;
-        let found = match &self.before {
-            // A member that is behind shows an older catalog than the one before.
-            Some(before) if catalog.cas < before.cas => return Ok(()),
-            Some(before) if is_new => changes(before, &catalog),
-            None if told.cas == 0 => changes(&Catalog::default(), &catalog),
-            None if is_new => vec![missed(told.cas, catalog.cas)],
-            _ => Vec::new(),
+        let told = if is_another { Facts::default() } else { self.told.clone() };
+        let compare = move || {
+            let facts = Facts::of(&catalog);
+            let found = changes(&told, &facts, &ends(&catalog));
+            Ok::<_, Error>((facts, found))
         };
+        let (facts, found) = self.audit.env.blocking(compare).await?;
         if !found.is_empty() {
-            self.audit.tell(found, Told { cas: catalog.cas, cluster: cluster.clone() }).await?;
+            self.audit.tell(found, &facts).await?;
+            // Without it, the next start tells these facts once more.
+            if let Err(error) = self.audit.facts.write(facts.clone()).await {
+                tracing::warn!(%error, "the facts of the audit are not kept");
+            }
         }
-        if is_new {
-            told = Told { cas: catalog.cas, cluster };
-        }
-        self.told = Some(told);
-        self.before = Some(catalog);
+        self.told = facts;
         Ok(())
     }
-}
-
-/// The line instead of changes that this process has not seen, if there were any.
-fn missed(told: u64, cas: u64) -> FactChange {
-    let of = format!("catalogs {} to {cas}", told + 1);
-    FactChange { what: What::Process, of, was: None, is: Some("not seen".to_owned()) }
 }
 
 #[cfg(test)]

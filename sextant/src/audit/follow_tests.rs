@@ -1,4 +1,4 @@
-use proto::env::FileSystem;
+use proto::env::{FileSystem, OpenMode};
 use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
@@ -8,14 +8,10 @@ use super::super::tests::{MIB, World};
 use super::*;
 use crate::audit::Audit;
 
-type Nobody = fn() -> Arc<dyn CoordinatorApi>;
-
 /// A follower whose catalogs are given by hand.
-async fn follower(audit: &Audit) -> Follower<Nobody> {
-    let nobody: Nobody = || unreachable!("no coordinator is asked");
-    let audit = audit.0.clone().expect("an audit");
-    let told = audit.told().await.expect("files that can be read");
-    Follower { told: Some(told), ..Follower::new(audit, nobody) }
+async fn follower(audit: &Audit) -> Follower {
+    let nobody = Arc::new(|| unreachable!("no coordinator is asked"));
+    Follower::new(audit.0.clone().expect("an audit"), nobody).await
 }
 
 /// A catalog in which the nodes up to a number have joined.
@@ -57,30 +53,40 @@ async fn each_change_has_a_line_with_its_catalog() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_starts_again_goes_on_behind_its_last_line() {
+async fn a_process_that_starts_again_goes_on_from_what_it_has_told() {
     let world = World::new(2);
     let audit = world.audit(MIB).await;
     follower(&audit).await.take(catalog(1, 3)).await.expect("lines");
     let before = told(&world).len();
-    // It applies its log again, and then goes on.
-    let mut again = follower(&audit).await;
-    for cas in [2, 3] {
-        again.take(catalog(1, cas)).await.expect("nothing");
+    // It applies its log again, and sees some of the catalogs: none, an empty one, one that was told.
+    for seen in [&[][..], &[0], &[2], &[0, 3]] {
+        let mut again = follower(&audit).await;
+        for cas in seen {
+            again.take(catalog(1, *cas)).await.expect("nothing");
+        }
+        again.take(catalog(1, 3)).await.expect("nothing");
+        assert_eq!(told(&world).len(), before, "{seen:?}");
     }
+    // A catalog whose number alone has grown is nothing to tell.
+    let same = Catalog { cas: 7, ..Catalog::clone(&catalog(1, 3)) };
+    follower(&audit).await.take(Arc::new(same)).await.expect("nothing");
     assert_eq!(told(&world).len(), before);
-    again.take(catalog(1, 4)).await.expect("a line");
-    assert_eq!(told(&world)[before..], ["node 4 4"]);
-    // Others went on meanwhile: it has not seen how.
-    let mut late = follower(&audit).await;
-    late.take(catalog(1, 9)).await.expect("a line");
-    late.take(catalog(1, 10)).await.expect("a line");
-    assert_eq!(told(&world)[before + 1..], ["catalogs 5 to 9 9", "node 10 10"]);
-    // The lines of an older file count too.
-    let file = |name: &str| world.dir.join(name);
-    world.fs.rename(&file("audit.jsonl"), &file("audit.1.jsonl")).expect("a full file");
-    let mut again = follower(&audit).await;
-    again.take(catalog(1, 10)).await.expect("nothing");
-    assert_eq!(told(&world).len(), 0);
+    // Others went on meanwhile: what has changed is told when it learns of it.
+    follower(&audit).await.take(catalog(1, 5)).await.expect("lines");
+    assert_eq!(told(&world)[before..], ["node 4 5", "node 5 5"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_copy_is_told_when_it_counts_above_what_was_told() {
+    let world = World::new(5);
+    let audit = world.audit(MIB).await;
+    follower(&audit).await.take(catalog(1, 5)).await.expect("lines");
+    let before = told(&world).len();
+    let mut copy = follower(&audit).await;
+    copy.take(catalog(1, 3)).await.expect("nothing");
+    let skipped = Catalog { cas: 1 << 33, ..Catalog::clone(&catalog(1, 3)) };
+    copy.take(Arc::new(skipped)).await.expect("lines");
+    assert_eq!(told(&world)[before..], ["node 4 8589934592", "node 5 8589934592"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,19 +96,50 @@ async fn a_new_cluster_is_told_whole() {
     follower(&audit).await.take(catalog(1, 50)).await.expect("lines");
     let before = told(&world).len();
     let mut next = follower(&audit).await;
+    // It is about to be founded.
+    let unfounded = Catalog { cluster: None, ..Catalog::clone(&catalog(2, 1)) };
+    next.take(Arc::new(unfounded)).await.expect("nothing");
     next.take(catalog(2, 1)).await.expect("lines");
     next.take(catalog(2, 2)).await.expect("a line");
     assert_eq!(told(&world)[before..], ["node 1 1", "node 2 2"]);
-    // A catalog without a cluster: the coordinator applies its log again, or its cluster is about to be founded.
-    let founded = |cas| Catalog { cluster: None, ..Catalog::clone(&catalog(2, cas)) };
-    let mut again = follower(&audit).await;
-    again.take(Arc::new(founded(0))).await.expect("nothing");
-    again.take(catalog(2, 3)).await.expect("a line");
-    let mut third = follower(&audit).await;
-    third.take(Arc::new(founded(1))).await.expect("nothing");
-    third.take(catalog(3, 2)).await.expect("lines");
-    let wanted = ["node 1 3", "node 2 3", "node 3 3", "node 1 2", "node 2 2"];
-    assert_eq!(told(&world)[before + 2..], wanted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_time_loses_no_change() {
+    for seed in 0..40 {
+        let world = World::new(seed);
+        let audit = world.audit(MIB).await;
+        let mut live = follower(&audit).await;
+        live.take(catalog(1, 3)).await.expect("lines");
+        // As much of the next lines and facts is written as there is room for.
+        world.fs.set_capacity(world.text("audit.jsonl").len() as u64 + 300 + 20 * seed);
+        let _ended = live.take(catalog(1, 9)).await;
+        world.fs.crash();
+        world.fs.restart();
+        world.fs.set_capacity(u64::MAX);
+        drop((live, audit));
+        let audit = world.audit(MIB).await;
+        follower(&audit).await.take(catalog(1, 9)).await.expect("lines");
+        let lines = told(&world);
+        for node in 1..=9 {
+            let count =
+                lines.iter().filter(|line| line.starts_with(&format!("node {node} "))).count();
+            assert!((1..=2).contains(&count), "seed {seed}: node {node} of {lines:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn facts_that_cannot_be_read_are_told_anew() {
+    let world = World::new(6);
+    let audit = world.audit(MIB).await;
+    follower(&audit).await.take(catalog(1, 2)).await.expect("lines");
+    let path = world.dir.join("audit.facts");
+    let file = world.fs.open(&path, OpenMode::ReadWrite).expect("the facts");
+    let len = file.len().expect("a length");
+    file.write_all_at(b"?", len - 1).expect("a byte");
+    follower(&audit).await.take(catalog(1, 2)).await.expect("lines");
+    assert_eq!(told(&world), ["node 1 2", "node 2 2", "node 1 2", "node 2 2"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +148,7 @@ async fn a_full_disk_delays_lines_and_loses_none() {
     let audit = world.audit(MIB).await;
     let mut follower = follower(&audit).await;
     follower.take(catalog(1, 1)).await.expect("a line");
-    world.fs.set_capacity(world.text("audit.jsonl").len() as u64 + 20);
+    world.fs.set_capacity(0);
     for cas in 2..4 {
         follower.take(catalog(1, cas)).await.expect_err("no room");
     }

@@ -22,8 +22,9 @@
 
 use std::net::SocketAddr;
 
+use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::event::{Door, What};
 use crate::dates;
@@ -92,22 +93,11 @@ pub(super) struct Line {
 /// A changed fact, and the catalog that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
-    pub(super) catalog: Told,
+    pub(super) cluster: Option<ClusterId>,
+    pub(super) cas: u64,
     pub(super) of: String,
     pub(super) was: Option<String>,
     pub(super) is: Option<String>,
-}
-
-/// A catalog that a line tells of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Told {
-    pub(super) cas: u64,
-    pub(super) cluster: Option<String>,
-}
-
-/// The last catalog that lines tell of. A line that is not whole, or not of the audit, counts as none.
-pub(super) fn last_told(text: &str) -> Option<Told> {
-    text.lines().rev().find_map(|line| serde_json::from_str(line).ok())
 }
 
 #[derive(Serialize)]
@@ -133,7 +123,7 @@ struct Json<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cluster: Option<&'a str>,
+    cluster: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cas: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,8 +160,8 @@ impl Line {
             from: *from,
             door: door.map(Door::name),
             statement: self.statement.as_deref(),
-            cluster: fact.and_then(|fact| fact.catalog.cluster.as_deref()),
-            cas: fact.map(|fact| fact.catalog.cas),
+            cluster: fact.and_then(|fact| Some(fact.cluster?.to_string())),
+            cas: fact.map(|fact| fact.cas),
             of: fact.map(|fact| &*fact.of),
             was: fact.and_then(|fact| fact.was.as_deref()),
             is: fact.and_then(|fact| fact.is.as_deref()),

@@ -15,8 +15,10 @@
 
 mod event;
 mod facts;
+mod facts_file;
 mod file;
 mod follow;
+pub mod fuzz;
 mod line;
 mod opened;
 #[cfg(test)]
@@ -24,19 +26,21 @@ mod tests;
 mod writer;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proto::client::Retry;
 use proto::env::{Env, Task};
 use proto::lock::lock;
 use proto::model::ids::NodeId;
-use proto::rpc::api::CoordinatorApi;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::timeout;
 
 pub use self::event::{Door, What};
+use self::facts_file::FactsFile;
 use self::file::AuditFile;
+pub use self::follow::FindCoordinator;
 use self::follow::Follower;
 use self::line::{Line, Outcome, Who};
 use self::opened::{Opened, WAITING_MAX};
@@ -45,6 +49,9 @@ use crate::principal::Principal;
 
 /// The default of `audit_mb`: all files together, in MiB.
 pub const AUDIT_MB: u64 = 64;
+
+/// The pause after the first failure to open an audit that nothing waits for, and the longest one.
+const OPEN_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// Time limit for a line that is waited for.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -67,26 +74,61 @@ impl Audit {
         // Refusals have a quarter.
         let changes = AuditFile::new(env, dir, "audit", bytes_max / 4 * 3);
         let refusals = AuditFile::new(env, dir, "refused", bytes_max / 4);
-        let files = [changes.clone(), refusals];
+        let files = [changes, refusals];
         let opened = files.clone();
         env.blocking(move || opened.iter().try_for_each(AuditFile::prepare)).await?;
+        let facts = FactsFile::new(env, dir);
         let (requests, waiting) = async_channel::bounded(WAITING_MAX);
         let writer = Writer::new(env, files, node, waiting).run();
         let writer = env.spawn_service("audit", writer);
-        let audit = Opened { env: env.clone(), node, changes, requests, _writer: writer };
+        let audit = Opened { env: env.clone(), node, facts, requests, _writer: writer };
         audit.note(What::Process, Outcome::Began, Who::default());
         Ok(Self(Some(Arc::new(audit))))
     }
 
     /// Writes each change of the nodes and of the places of data, as a coordinator's catalog has them, until the task is dropped.
-    pub fn follow(
-        &self,
-        coordinator: impl Fn() -> Arc<dyn CoordinatorApi> + Clone + Send + 'static,
-    ) -> Option<Task> {
+    pub fn follow(&self, coordinator: FindCoordinator) -> Option<Task> {
         let audit = Arc::clone(self.0.as_ref()?);
         let env = audit.env.clone();
-        let begin = move || Follower::new(Arc::clone(&audit), coordinator.clone()).run();
+        let begin = move || {
+            let (audit, coordinator) = (Arc::clone(&audit), Arc::clone(&coordinator));
+            async { Follower::new(audit, coordinator).await.run().await }
+        };
         Some(env.spawn_restarted("placement audit", begin))
+    }
+
+    /// The same in an audit of its own, for a process without statements. Nothing waits for it: a directory that cannot be used is logged,
+    /// and tried again.
+    pub fn follow_in(
+        (dir, bytes_max): (PathBuf, u64),
+        node: NodeId,
+        coordinator: FindCoordinator,
+        env: &Env,
+    ) -> Task {
+        let its_env = env.clone();
+        let begin = move || {
+            let (env, dir, coordinator) = (its_env.clone(), dir.clone(), Arc::clone(&coordinator));
+            async move {
+                let audit = Self::open_late(&env, (&dir, bytes_max), node).await;
+                let Self(Some(audit)) = audit else { return };
+                Follower::new(audit, coordinator).await.run().await;
+            }
+        };
+        env.spawn_restarted("placement audit", begin)
+    }
+
+    async fn open_late(env: &Env, (dir, bytes_max): (&Path, u64), node: NodeId) -> Self {
+        let mut retry = Retry::doubling(OPEN_PAUSES.0, OPEN_PAUSES.1);
+        loop {
+            match Self::open(env, dir, bytes_max, node).await {
+                Ok(audit) => return audit,
+                Err(error) if retry.is_first_failure() => {
+                    tracing::warn!(%error, "the audit cannot be opened; trying again");
+                }
+                Err(_) => {}
+            }
+            retry.pause().await;
+        }
     }
 
     /// A statement of a principal that may become a change. Nothing is written yet.

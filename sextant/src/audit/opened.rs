@@ -6,19 +6,23 @@ use proto::{Error, Result};
 use tokio::sync::oneshot;
 
 use super::event::What;
-use super::facts::FactChange;
-use super::file::AuditFile;
-use super::line::{Fact, Line, Outcome, Told, Who, last_told};
+use super::facts::{FactChange, Facts};
+use super::facts_file::FactsFile;
+use super::line::{Fact, Line, Outcome, Who};
 use super::writer::{Kind, Request};
 
-/// Lines that wait for the disk. Changes wait for a place, notes of log-ins do not.
+/// Lines about facts that are written at once.
+const TOLD_MAX: usize = 256;
+
+/// Requests that wait for the disk. Changes wait for a place, notes of log-ins do not.
 pub(super) const WAITING_MAX: usize = 1024;
 
 /// The files of an audit, and their writer.
 pub(super) struct Opened {
     pub(super) env: Env,
     pub(super) node: NodeId,
-    pub(super) changes: AuditFile,
+    /// What was told last of nodes and places.
+    pub(super) facts: FactsFile,
     pub(super) requests: async_channel::Sender<Request>,
     pub(super) _writer: Task,
 }
@@ -31,38 +35,30 @@ impl Opened {
         Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement, fact }
     }
 
-    /// The last catalog that the files tell of.
-    pub(super) async fn told(&self) -> Result<Told> {
-        let changes = self.changes.clone();
-        let told = self.env.blocking(move || changes.find_last(last_told)).await?;
-        Ok(told.unwrap_or_default())
-    }
-
-    /// Writes durably which facts a catalog has changed. An error if a line could not be written.
-    pub(super) async fn tell(&self, changes: Vec<FactChange>, catalog: Told) -> Result<()> {
-        let mut waiting = Vec::with_capacity(changes.len());
-        for FactChange { what, of, was, is } in changes {
-            let fact = Some(Fact { catalog: catalog.clone(), of, was, is });
-            let line = Line { fact, ..self.line(what, Outcome::Done, Who::default()) };
-            waiting.push(self.hand_in(line).await?);
-        }
-        for written in waiting {
-            written.await.map_err(|_| ended())??;
+    /// Writes durably which facts a catalog has changed: an error if a line could not be written.
+    pub(super) async fn tell(&self, changes: Vec<FactChange>, facts: &Facts) -> Result<()> {
+        let lines = changes.into_iter().map(|FactChange { what, of, was, is }| {
+            let fact = Some(Fact { cluster: facts.cluster, cas: facts.cas, of, was, is });
+            Line { fact, ..self.line(what, Outcome::Done, Who::default()) }
+        });
+        let lines: Vec<Line> = lines.collect();
+        for lines in lines.chunks(TOLD_MAX) {
+            self.hand_in(lines.to_vec()).await?;
         }
         Ok(())
     }
 
-    /// Hands a line to the writer, when there is a place for it; the answer comes when it is durable.
-    async fn hand_in(&self, line: Line) -> Result<oneshot::Receiver<Result<()>>> {
-        let (done, written) = oneshot::channel();
-        let request = Request { line, kind: Kind::Change, done: Some(done) };
-        self.requests.send(request).await.map_err(|_| ended())?;
-        Ok(written)
-    }
-
     /// Writes a line durably.
     pub(super) async fn write(&self, line: Line) -> Result<()> {
-        self.hand_in(line).await?.await.map_err(|_| ended())?
+        self.hand_in(vec![line]).await
+    }
+
+    /// Hands lines to the writer, when there is a place for them, and waits until they are durable.
+    async fn hand_in(&self, lines: Vec<Line>) -> Result<()> {
+        let (done, written) = oneshot::channel();
+        let request = Request { lines, kind: Kind::Change, done: Some(done) };
+        self.requests.send(request).await.map_err(|_| ended())?;
+        written.await.map_err(|_| ended())?
     }
 
     /// Writes an event that nobody waits for.
@@ -73,7 +69,7 @@ impl Opened {
     /// Writes a line that nobody waits for.
     pub(super) fn send(&self, line: Line, kind: Kind) {
         // A queue that is full means a disk that hangs.
-        if self.requests.try_send(Request { line, kind, done: None }).is_err() {
+        if self.requests.try_send(Request { lines: vec![line], kind, done: None }).is_err() {
             tracing::warn!("a line of the audit was lost: too many wait for the disk");
         }
     }

@@ -175,11 +175,10 @@ async fn a_disk_that_hangs_refuses_changes_in_time() {
     file.prepare().expect("a directory");
     env.spawner = Arc::new(Hangs);
     let (requests, waiting) = async_channel::bounded(WAITING_MAX);
-    let changes = file.clone();
+    let facts = FactsFile::new(&env, &world.dir);
     let writer = Writer::new(&env, [file.clone(), file], NODE, waiting).run();
     let writer = env.spawn_service("audit", writer);
-    let audit =
-        Audit(Some(Arc::new(Opened { env, node: NODE, changes, requests, _writer: writer })));
+    let audit = Audit(Some(Arc::new(Opened { env, node: NODE, facts, requests, _writer: writer })));
     let began = tokio::time::Instant::now();
     let refused = audit.begun(&ada(), Door::Sql).await.err().expect("no line");
     assert_eq!((refused.code, began.elapsed()), (ErrorCode::Io, WITHIN));

@@ -17,7 +17,7 @@ pub(super) const REFUSALS_PER_S: u32 = 10;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Lines of one batch.
+/// Requests of one batch.
 const BATCH_MAX: usize = 256;
 
 /// The file of a line.
@@ -36,11 +36,11 @@ impl Kind {
     }
 }
 
-/// A line that waits.
+/// Lines that wait: all of them are written, or none.
 pub(super) struct Request {
-    pub(super) line: Line,
+    pub(super) lines: Vec<Line>,
     pub(super) kind: Kind,
-    /// Hears when the line is durable, or that it is not.
+    /// Hears when the lines are durable, or that they are not.
     pub(super) done: Option<oneshot::Sender<Result<()>>>,
 }
 
@@ -122,11 +122,13 @@ impl Writer {
         let now = Instant::now();
         let (mut changes, mut waiting) = (String::new(), Vec::new());
         let mut refusals = self.summed(now).map(|line| line.to_json()).unwrap_or_default();
-        for Request { line, kind, done } in batch {
-            match kind {
-                Kind::Change => changes += &line.to_json(),
-                Kind::Refusal if self.refused.takes(now) => refusals += &line.to_json(),
-                Kind::Refusal => {}
+        for Request { lines, kind, done } in batch {
+            for line in lines {
+                match kind {
+                    Kind::Change => changes += &line.to_json(),
+                    Kind::Refusal if self.refused.takes(now) => refusals += &line.to_json(),
+                    Kind::Refusal => {}
+                }
             }
             waiting.extend(done);
         }

@@ -80,7 +80,7 @@ impl Wanted {
     ) -> Result<(Arc<Doors>, Vec<Task>)> {
         let audit = Audit::open(env, cluster.data_dir(), AUDIT_MB << 20, ROUTER).await?;
         let directory = cluster.directory();
-        let mut tasks = Vec::from_iter(audit.follow(move || directory.coordinator()));
+        let mut tasks = Vec::from_iter(audit.follow(Arc::new(move || directory.coordinator())));
         if self.auth == Auth::Trust {
             return Ok((Doors::trust_within(limits, audit, env), tasks));
         }

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto::env::Env;
+use coordinator::Coordinator;
+use proto::env::{Env, Task};
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 
 use super::security::Security;
-use crate::audit::{AUDIT_MB, Audit};
+use crate::audit::{AUDIT_MB, Audit, FindCoordinator};
 use crate::auth::doors::Doors;
 use crate::auth::known::KnownUsers;
 use crate::flow::ClientLimits;
@@ -47,8 +48,25 @@ impl DoorSettings {
         env: &Env,
     ) -> Result<Audit> {
         let Some(dir) = self.audit_dir.as_deref().or(data) else { return Ok(Audit::off()) };
-        let bytes_max = self.audit_mb.unwrap_or(AUDIT_MB).clamp(1, AUDIT_MB_MAX) << 20;
-        Audit::open(env, dir, bytes_max, node).await
+        Audit::open(env, dir, self.audit_bytes_max(), node).await
+    }
+
+    /// Writes the audit of a coordinator, until the task is dropped.
+    pub(super) fn follow(
+        &self,
+        member: &Arc<Coordinator>,
+        node: NodeId,
+        data: &Path,
+        env: &Env,
+    ) -> Task {
+        let dir = self.audit_dir.clone().unwrap_or_else(|| data.to_owned());
+        let member = Arc::clone(member);
+        let find: FindCoordinator = Arc::new(move || member.clone());
+        Audit::follow_in((dir, self.audit_bytes_max()), node, find, env)
+    }
+
+    fn audit_bytes_max(&self) -> u64 {
+        self.audit_mb.unwrap_or(AUDIT_MB).clamp(1, AUDIT_MB_MAX) << 20
     }
 
     /// Makes the doors of a process. A process with certificates asks each client who it is.

@@ -128,9 +128,7 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
                 services::start_coordinator(id, members, data, settings.recovery, &env, directory)
                     .await?;
             // Behind the start, which looks into its directory.
-            let audit = settings.doors.audit(id, Some(&settings.data), &env).await?;
-            let audited = service.clone();
-            let _audit = audit.follow(move || audited.clone());
+            let _audit = settings.doors.follow(&service, id, &settings.data, &env);
             peers.add_coordinator(id, service.clone());
             let member = Arc::downgrade(&service);
             peers.know_cluster(move || member.upgrade()?.cluster());

@@ -32,6 +32,9 @@ pub const TARGETS: &[Target] = &[
         vec![router::fuzz::sample_of_a_kept_catalog(world::catalog())]
     }),
     Target::new("kept_users", sextant::auth::fuzz::kept_users, || vec![world::users_file()]),
+    Target::new("audit_facts", sextant::audit::fuzz::facts, || {
+        vec![sextant::audit::fuzz::sample_of_facts(&world::catalog())]
+    }),
     Target::new("state", coordinator::testing::fuzz::snapshot, world::states),
     Target::new("identity_file", identity_file, || vec![identity()])
         .with_words(&["role ", "node ", "cluster ", "secret ", "check ", "router", "-\n"]),

@@ -108,14 +108,15 @@ async fn the_audit_has_each_change_and_each_failed_log_in() {
     assert_eq!(told(&text()), changes);
     assert_eq!(told(&refused()), refusals);
     // No statement waits for the lines about nodes and places.
-    let is_told = |of: &str| lines(&text()).any(|line| line["of"] == of);
-    let facts = ["node 200", "bucket \"b\"", "copies of bucket \"b\"", "index \"i\""];
-    let enough = async {
-        while !facts.iter().all(|of| is_told(of)) {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+    let waits_for = async |of: &str| {
+        let told = async {
+            while !lines(&text()).any(|line| line["of"] == of) {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), told).await.expect(of);
     };
-    tokio::time::timeout(std::time::Duration::from_secs(20), enough).await.expect("all facts");
+    waits_for("node 200").await;
     let all = text() + &refused();
     assert!(!all.contains("planted"), "{all}");
     assert!(!all.contains(&password) && !all.contains(&token));
@@ -135,4 +136,5 @@ async fn the_audit_has_each_change_and_each_failed_log_in() {
     sql::run(&admin, "CREATE BUCKET c").await;
     assert_eq!(begun(&text()), 1, "a file that was moved away begins anew");
     assert_eq!(before, 7);
+    waits_for("copies of bucket \"c\"").await;
 }
