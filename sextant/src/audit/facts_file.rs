@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `body` is [`Facts`] in postcard. The file is written whole under a temporary name, synced and renamed, behind the lines. So after a
-//! crash between both, lines are told once more and none is missing. A file that cannot be used is logged, and all facts are told anew.
+//! crash between both, lines are told once more. A file that cannot be used is logged, and all facts are told anew.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -55,8 +55,10 @@ impl AuditFile {
     }
 
     fn write(&self, fs: &dyn FileSystem, lines: &[u8]) -> io::Result<()> {
+        // An empty file would push the older lines out for nothing.
         let is_full = || -> io::Result<bool> {
-            Ok(fs.open(&self.path, OpenMode::Read)?.len()? + lines.len() as u64 > self.bytes_max)
+            let len = fs.open(&self.path, OpenMode::Read)?.len()?;
+            Ok(len > 0 && len + lines.len() as u64 > self.bytes_max)
         };
         if fs.exists(&self.path) && is_full()? {
             fs.rename(&self.path, &self.older)?;

@@ -4,12 +4,13 @@
 //! These are kept in a file ([`super::facts_file`]), so a start goes on from there: a coordinator that applies its log again tells nothing
 //! twice, and one that did not run, or comes from a snapshot, tells what has changed meanwhile when it learns of it.
 //!
-//! - A watch skips catalogs, and the follower looks at most a tenth of the time. So changes in quick succession are told as one, and
+//! - A watch skips catalogs, and the follower compares at most a tenth of the time, up to a second apart. So changes in quick succession are told as one, and
 //!   what came and went between two looks is not told.
 //! - A catalog with a lower `cas` than the one that was told last is left out: the member applies its log, or is behind. An older copy of a
 //!   coordinator is told when `--skip-epochs`, which is the way to go on from one, has raised its `cas` above all known ones.
 //! - The facts of another cluster are told whole.
-//! - Facts whose lines could not be written are compared again until they are.
+//! - Lines that could not be written are tried again before the next look. After a crash between lines and the file of facts, lines are
+//!   told once more, or not taken back if the change was undone meanwhile.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,14 +23,15 @@ use proto::rpc::api::{CoordinatorApi, WatchMessage, Watched};
 use proto::{Error, Result};
 use tokio::time::{Instant, sleep};
 
-use super::facts::{Facts, changes, ends};
+use super::facts::{FactChange, Facts, changes, ends};
 use super::opened::Opened;
 
 /// The pause after the first failure, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// The pause behind a look is as many times as long as the look.
+/// The pause behind a look is as many times as long as the comparison was, and this long at most.
 const PAUSE_FOLD: u32 = 9;
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Finds the coordinator whose catalogs are told.
 pub type FindCoordinator = Arc<dyn Fn() -> Arc<dyn CoordinatorApi> + Send + Sync>;
@@ -38,15 +40,22 @@ pub type FindCoordinator = Arc<dyn Fn() -> Arc<dyn CoordinatorApi> + Send + Sync
 pub(super) struct Follower {
     audit: Arc<Opened>,
     coordinator: FindCoordinator,
-    /// The facts that were told last.
+    /// The facts that were told last, or are being told.
     told: Facts,
+    /// Their changes that have no line yet.
+    untold: Vec<FactChange>,
+    /// False if the file has older facts.
+    is_kept: bool,
+    /// The duration of the last comparison.
+    compared: Duration,
 }
 
 impl Follower {
     /// A follower that goes on from the kept facts.
     pub(super) async fn new(audit: Arc<Opened>, coordinator: FindCoordinator) -> Self {
         let told = audit.facts.read().await;
-        Self { audit, coordinator, told }
+        let (untold, is_kept, compared) = (Vec::new(), true, Duration::ZERO);
+        Self { audit, coordinator, told, untold, is_kept, compared }
     }
 
     pub(super) async fn run(mut self) -> Infallible {
@@ -72,16 +81,16 @@ impl Follower {
             let WatchMessage::Catalog(catalog) = message? else {
                 return Err(Error::internal("a watch of the catalog was sent something else"));
             };
-            let began = Instant::now();
             self.take(catalog).await?;
             retry.reset();
-            sleep(began.elapsed() * PAUSE_FOLD).await;
+            sleep((self.compared * PAUSE_FOLD).min(PAUSE_MAX)).await;
         }
         Ok(())
     }
 
     /// Tells what a catalog has changed.
     pub(super) async fn take(&mut self, catalog: Arc<Catalog>) -> Result<()> {
+        self.finish().await?;
         let is_another = self.told.cluster.is_some()
             && catalog.cluster.is_some()
             && self.told.cluster != catalog.cluster;
@@ -94,15 +103,22 @@ impl Follower {
             let found = changes(&told, &facts, &ends(&catalog));
             Ok::<_, Error>((facts, found))
         };
+        let began = Instant::now();
         let (facts, found) = self.audit.env.blocking(compare).await?;
-        if !found.is_empty() {
-            self.audit.tell(found, &facts).await?;
-            // Without it, the next start tells these facts once more.
-            if let Err(error) = self.audit.facts.write(facts.clone()).await {
-                tracing::warn!(%error, "the facts of the audit are not kept");
-            }
+        self.compared = began.elapsed();
+        self.is_kept &= found.is_empty();
+        (self.told, self.untold) = (facts, found);
+        self.finish().await
+    }
+
+    /// Writes the lines that are left of the facts that are being told, and then keeps the facts. So a line is never taken back by a
+    /// catalog that came behind it.
+    async fn finish(&mut self) -> Result<()> {
+        self.audit.tell(&mut self.untold, &self.told).await?;
+        if !self.is_kept {
+            self.audit.facts.write(self.told.clone()).await?;
+            self.is_kept = true;
         }
-        self.told = facts;
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use super::line::{Fact, Line, Outcome, Who};
 use super::writer::{Kind, Request};
 
 /// Lines about facts that are written at once.
-const TOLD_MAX: usize = 256;
+const TOLD_MAX: usize = 64;
 
 /// Requests that wait for the disk. Changes wait for a place, notes of log-ins do not.
 pub(super) const WAITING_MAX: usize = 1024;
@@ -35,28 +35,29 @@ impl Opened {
         Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement, fact }
     }
 
-    /// Writes durably which facts a catalog has changed: an error if a line could not be written.
-    pub(super) async fn tell(&self, changes: Vec<FactChange>, facts: &Facts) -> Result<()> {
-        let lines = changes.into_iter().map(|FactChange { what, of, was, is }| {
-            let fact = Some(Fact { cluster: facts.cluster, cas: facts.cas, of, was, is });
-            Line { fact, ..self.line(what, Outcome::Done, Who::default()) }
-        });
-        let lines: Vec<Line> = lines.collect();
-        for lines in lines.chunks(TOLD_MAX) {
-            self.hand_in(lines.to_vec()).await?;
+    /// Writes durably which facts a catalog has changed, and takes those that are written out of the list; an error if one is not.
+    pub(super) async fn tell(&self, changes: &mut Vec<FactChange>, facts: &Facts) -> Result<()> {
+        while !changes.is_empty() {
+            let count = changes.len().min(TOLD_MAX);
+            let lines = changes[..count].iter().cloned().map(|FactChange { what, of, was, is }| {
+                let fact = Some(Fact { cluster: facts.cluster, cas: facts.cas, of, was, is });
+                Line { fact, ..self.line(what, Outcome::Done, Who::default()) }
+            });
+            self.hand_in(lines.collect(), Kind::Fact).await?;
+            changes.drain(..count);
         }
         Ok(())
     }
 
     /// Writes a line durably.
     pub(super) async fn write(&self, line: Line) -> Result<()> {
-        self.hand_in(vec![line]).await
+        self.hand_in(vec![line], Kind::Change).await
     }
 
     /// Hands lines to the writer, when there is a place for them, and waits until they are durable.
-    async fn hand_in(&self, lines: Vec<Line>) -> Result<()> {
+    async fn hand_in(&self, lines: Vec<Line>, kind: Kind) -> Result<()> {
         let (done, written) = oneshot::channel();
-        let request = Request { lines, kind: Kind::Change, done: Some(done) };
+        let request = Request { lines, kind, done: Some(done) };
         self.requests.send(request).await.map_err(|_| ended())?;
         written.await.map_err(|_| ended())?
     }

@@ -38,8 +38,13 @@ impl World {
         String::from_utf8(bytes).expect("UTF-8")
     }
 
+    pub(super) fn bytes(&self, name: &str) -> u64 {
+        let file = self.fs.open(&self.dir.join(name), OpenMode::Read);
+        file.map_or(0, |file| file.len().expect("a length"))
+    }
+
     /// The lines but those of the process.
-    fn lines(&self) -> Vec<Value> {
+    pub(super) fn lines(&self) -> Vec<Value> {
         self.of("audit.jsonl")
     }
 
@@ -62,7 +67,7 @@ impl Audit {
     }
 
     /// Makes a change.
-    async fn changed(&self) {
+    pub(super) async fn changed(&self) {
         let attempt = self.begun(&ada(), Door::Sql).await.expect("a line");
         attempt.made();
         attempt.end(None).await;

@@ -25,6 +25,8 @@ const BATCH_MAX: usize = 256;
 pub(super) enum Kind {
     /// The file of changes, and of the process itself.
     Change,
+    /// The file of changes too, behind them: facts that do not fit on the disk refuse no statement.
+    Fact,
     /// The file of refusals and failed log-ins.
     Refusal,
 }
@@ -121,16 +123,21 @@ impl Writer {
     async fn write(&mut self, batch: Vec<Request>) {
         let now = Instant::now();
         let (mut changes, mut waiting) = (String::new(), Vec::new());
+        let (mut facts, mut followers) = (String::new(), Vec::new());
         let mut refusals = self.summed(now).map(|line| line.to_json()).unwrap_or_default();
         for Request { lines, kind, done } in batch {
             for line in lines {
                 match kind {
                     Kind::Change => changes += &line.to_json(),
+                    Kind::Fact => facts += &line.to_json(),
                     Kind::Refusal if self.refused.takes(now) => refusals += &line.to_json(),
                     Kind::Refusal => {}
                 }
             }
-            waiting.extend(done);
+            match kind {
+                Kind::Fact => followers.extend(done),
+                Kind::Change | Kind::Refusal => waiting.extend(done),
+            }
         }
         // Nobody waits for a refusal, and a disk without room for it has none for changes either.
         if let Err(error) = self.append(&self.refusals, refusals).await {
@@ -142,6 +149,10 @@ impl Writer {
             self.tell(written.as_ref().err());
         }
         for done in waiting {
+            let _is_gone = done.send(written.clone());
+        }
+        let written = self.append(&self.changes, facts).await;
+        for done in followers {
             let _is_gone = done.send(written.clone());
         }
     }
