@@ -4,8 +4,8 @@
 //! These are kept in a file ([`super::facts_file`]), so a start goes on from there: a coordinator that applies its log again tells nothing
 //! twice, and one that did not run, or comes from a snapshot, tells what has changed meanwhile when it learns of it.
 //!
-//! - A watch skips catalogs, and the follower compares at most a tenth of the time, up to a second apart. So changes in quick succession are told as one, and
-//!   what came and went between two looks is not told.
+//! - A watch skips catalogs, and the follower compares at most a tenth of the time, with pauses of a second at most. So changes in quick
+//!   succession are told as one, and a change that is undone before the next look is not told.
 //! - A catalog with a lower `cas` than the one that was told last is left out: the member applies its log, or is behind. An older copy of a
 //!   coordinator is told when `--skip-epochs`, which is the way to go on from one, has raised its `cas` above all known ones.
 //! - The facts of another cluster are told whole.

@@ -145,7 +145,7 @@ async fn facts_for_which_there_is_no_room_refuse_no_statement() {
     let (taken, ()) = tokio::join!(follower.take(catalog(1, 60)), audit.changed());
     taken.expect_err("no room for 59 lines");
     assert_eq!(world.lines().iter().filter(|line| line["what"] == "ddl").count(), 2);
-    // What was looked at is told, also if it holds no longer.
+    // A catalog that was looked at is told, also if it holds no longer.
     world.fs.set_capacity(u64::MAX);
     let gone = Catalog { cas: 61, ..Catalog::clone(&catalog(1, 1)) };
     follower.take(Arc::new(gone)).await.expect("lines");

@@ -9,7 +9,7 @@
 //! number of those left out.
 //!
 //! A coordinator writes a third kind: which nodes there are and where data is, whenever that changes, whether a statement or the cluster
-//! itself has changed it (`facts`, `follow`). No change waits for these lines.
+//! itself has changed it (`facts`, `follow`). These lines refuse no statement.
 //!
 //! The lines are JSON (`line`), in files of a directory (`file`). No line has a literal of a definition, a password or a token.
 

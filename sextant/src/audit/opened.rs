@@ -21,7 +21,7 @@ pub(super) const WAITING_MAX: usize = 1024;
 pub(super) struct Opened {
     pub(super) env: Env,
     pub(super) node: NodeId,
-    /// What was told last of nodes and places.
+    /// The file with the facts that were told last.
     pub(super) facts: FactsFile,
     pub(super) requests: async_channel::Sender<Request>,
     pub(super) _writer: Task,

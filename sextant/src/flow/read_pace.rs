@@ -7,8 +7,8 @@
 //! door, and count by their bytes only.
 //!
 //! The message of a call that has ended early is still on its way, and the next call comes behind it. So the end of a user's call leaves
-//! room for all that a connection may send ahead, and so does a refusal of a user, who is over a limit. Refusals of clients whom nobody
-//! knows leave room for the message of one call, until a call of a user comes.
+//! room for all that a connection may send ahead, and so does the refusal of a user who is over a limit. The refusals of unknown clients
+//! leave room for the message of one call together, until a call of a user comes.
 //!
 //! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections (`listen.rs`).
 
