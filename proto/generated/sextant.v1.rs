@@ -307,7 +307,7 @@ pub struct ScanRequest {
     #[prost(bool, tag = "13")]
     pub columnar: bool,
     /// The transaction that reads: the scan shows its snapshot and its own changes so far. Not together with consistency,
-    /// at_plus, page_rows and token. The index belongs to the transaction's bucket.
+    /// at_plus, page_rows and token. The index may be of any bucket: all are read at the moment of the first read.
     #[prost(uint64, tag = "14")]
     pub transaction: u64,
 }

@@ -6,6 +6,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum of a message, and of a hint, in bytes. A message may quote a name of any length from a client, and the metadata of a gRPC call, in
+/// which a byte may take three, has 16 KiB in usual clients.
+const TEXT_BYTES_MAX: usize = 2 << 10;
+
+/// The bytes at the end of a text that stay when it is shortened: they tell what to do.
+const TAIL_BYTES: usize = 512;
+
 /// The kind of an error, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ErrorCode {
@@ -200,18 +207,18 @@ pub struct Error {
 impl Error {
     /// An error without a hint.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None }
+        Self { code, message: bounded(message.into()), hint: None }
     }
 
     /// The same error with a hint.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(bounded(hint.into()));
         self
     }
 
     /// The same error with the failed action before its message.
     pub fn context(mut self, doing: impl fmt::Display) -> Self {
-        self.message = format!("{doing}: {}", self.message);
+        self.message = bounded(format!("{doing}: {}", self.message));
         self
     }
 
@@ -229,6 +236,17 @@ impl Error {
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unavailable, message)
     }
+}
+
+/// Shortens a text over [`TEXT_BYTES_MAX`] in its middle.
+fn bounded(text: String) -> String {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text;
+    }
+    let boundary = |at: usize| (at..).find(|at| text.is_char_boundary(*at)).unwrap_or(at);
+    let (head, tail) =
+        (boundary(TEXT_BYTES_MAX - TAIL_BYTES - 64), boundary(text.len() - TAIL_BYTES));
+    format!("{} … ({} bytes left out) … {}", &text[..head], tail - head, &text[tail..])
 }
 
 impl fmt::Display for Error {
@@ -251,3 +269,22 @@ impl From<std::io::Error> for Error {
 
 /// The result of anything that can fail with an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_name_of_any_length_leaves_a_short_error() {
+        for name in ["x".repeat(100_000), "ä".repeat(50_000), "€".repeat(33_333)] {
+            let message = format!("there is no index {name:?} in bucket b");
+            let error = Error::new(ErrorCode::Unknown, message).context(&name).with_hint(&name);
+            let hint = error.hint.as_deref().expect("a hint");
+            assert!(error.message.len() <= TEXT_BYTES_MAX && hint.len() <= TEXT_BYTES_MAX);
+            assert!(error.message.ends_with("\" in bucket b"), "{error}");
+            assert!(error.message.contains("bytes left out"), "{error}");
+        }
+        let short = Error::new(ErrorCode::Unknown, "x".repeat(TEXT_BYTES_MAX));
+        assert_eq!(short.message.len(), TEXT_BYTES_MAX);
+    }
+}

@@ -32,10 +32,12 @@ type Built = BTreeSet<(SliceId, NodeId)>;
 pub(super) struct Repairs {
     /// The time of the last planned repairs.
     repaired_ms: Option<u64>,
+    /// The nodes that were being drained then.
+    draining: BTreeSet<NodeId>,
 }
 
 impl Repairs {
-    /// Plans repairs every few seconds.
+    /// Plans repairs every few seconds, and at once when a node is to be drained: the statement waits for the plan.
     pub(super) fn plan(
         &mut self,
         state: &StateContext,
@@ -49,12 +51,14 @@ impl Repairs {
         }
         let next_ms = self.repaired_ms.map_or(now_ms, |at_ms| at_ms + REPAIR_EVERY_MS);
         let due_ms = next_ms.max(moves.repair_not_before_ms);
-        if now_ms < due_ms {
+        let is_asked = !state.draining().is_subset(&self.draining);
+        if now_ms < due_ms && !is_asked {
             return plan.look_at(due_ms);
         }
         self.repaired_ms = Some(now_ms);
         plan.look_at(now_ms + REPAIR_EVERY_MS);
         if unreported(state, heartbeats, now_ms).is_none() {
+            self.draining.clone_from(state.draining());
             let repairs = planner::plan(
                 &view(state, heartbeats, &moves.settings, None, now_ms),
                 Goal::Repair,
@@ -179,8 +183,7 @@ fn movable(state: &StateContext, name: &str, of_bucket: Option<BucketId>) -> Res
     if info.state == IndexState::Maintenance {
         return Ok(info.id);
     }
-    let what =
-        format!("index \"{name}\" is in {}; slices move only in maintenance", info.state.name());
+    let what = format!("index \"{name}\" is {}; slices move while it is online", info.state.name());
     Err(Error::new(ErrorCode::InvalidParameter, what)
         .with_hint("use BUILD INDEX, or wait until the index serves scans"))
 }

@@ -155,7 +155,7 @@ fn a_rebalance_of_one_index_ignores_the_others() {
     let unknown = rebalance(&leader, &state, Some("none")).unwrap_err();
     assert_eq!(unknown.code, ErrorCode::Unknown);
     let building = rebalance(&leader, &state, Some("j")).unwrap_err();
-    assert!(building.message.contains("\"j\" is in backfill") && building.hint.is_some());
+    assert!(building.message.contains("\"j\" is backfill") && building.hint.is_some());
     let of_bucket = |bucket| {
         let index = Some("i".to_owned());
         let request = RebalanceRequest { index, of_bucket: Some(BucketId(bucket)), dry_run: true };

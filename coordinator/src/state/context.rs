@@ -173,6 +173,11 @@ impl StateContext {
         self.nodes.values()
     }
 
+    /// The indexers that receive no more slices.
+    pub fn draining(&self) -> &BTreeSet<NodeId> {
+        &self.draining
+    }
+
     /// True if the node is an indexer that receives no more slices.
     pub fn is_draining(&self, node: NodeId) -> bool {
         self.draining.contains(&node)

@@ -61,7 +61,7 @@ impl StateContext {
         }
         self.check_not_rolling_back(info.bucket).map_err(of)?;
         if info.state != IndexState::Maintenance {
-            return Err(wait(format!("the index is in {}", info.state.name()))
+            return Err(wait(format!("the index is {}", info.state.name()))
                 .with_hint("slices move when the index serves scans"));
         }
         if let Some(m) = self.unfinished(info, planned.slice) {

@@ -4,6 +4,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The owner of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The user that this process runs as.
+    Process,
+    /// The administrator of the machine, in a process that another user runs.
+    Root,
+    /// Another user.
+    Other,
+}
+
 /// The mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
@@ -54,6 +65,10 @@ pub trait FileSystem: Send + Sync + 'static {
     }
     /// The permissions of a file or directory, as the last twelve bits of its mode; `None` in a file system without modes.
     fn mode(&self, _path: &Path) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+    /// The owner of a file or directory; `None` in a file system without owners.
+    fn owner(&self, _path: &Path) -> io::Result<Option<Owner>> {
         Ok(None)
     }
     /// Takes the permissions of a file or directory from everybody but its owner.

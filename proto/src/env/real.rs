@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::bulk::{self, BulkThreads};
 use super::clock::{Clock, Random};
 use super::failure::{TaskFailure, TaskPolicy};
-use super::files::{File, FileSystem, OpenMode, Resolved};
+use super::files::{File, FileSystem, OpenMode, Owner, Resolved};
 use super::spawning::{BoxFuture, Bulk, LentThread, Spawner, Task};
 use crate::lock::lock;
 
@@ -270,6 +270,15 @@ impl FileSystem for RealFs {
 
     fn mode(&self, path: &Path) -> io::Result<Option<u32>> {
         Ok(Some(fs::metadata(path)?.permissions().mode() & 0o7777))
+    }
+
+    fn owner(&self, path: &Path) -> io::Result<Option<Owner>> {
+        let owner = fs::metadata(path)?.uid();
+        Ok(Some(match owner {
+            _ if owner == rustix::process::geteuid().as_raw() => Owner::Process,
+            0 => Owner::Root,
+            _ => Owner::Other,
+        }))
     }
 
     fn make_private(&self, path: &Path) -> io::Result<()> {

@@ -9,7 +9,7 @@ use crate::model::bucket::BucketInfo;
 use crate::model::copies::Copies;
 use crate::model::data_set::{DataSet, Version};
 use crate::model::identity::{ClusterId, UniqueId};
-use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
+use crate::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, SliceNo};
 use crate::model::index::{IndexInfo, IndexState};
 use crate::model::moves::EndedMove;
 use crate::model::node::{NodeInfo, Role};
@@ -57,6 +57,15 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// The number of slices, of all generations, that a node has or still feeds.
+    pub fn slices_on(&self, node: NodeId) -> usize {
+        let of_index = |index: &Arc<IndexInfo>| {
+            let slices = (0..index.topology.placement.len()).map(|slice| SliceNo(slice as u16));
+            slices.filter(|slice| index.feeds(node, *slice)).count()
+        };
+        self.local_indexes().map(of_index).sum()
+    }
+
     /// Finds a bucket by name. Buckets of versions have no name of their own.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         let found = self.buckets.values().find(|bucket| bucket.name == name);

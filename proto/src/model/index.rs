@@ -50,7 +50,7 @@ impl IndexState {
         match self {
             Self::Pending => "pending",
             Self::Backfill => "backfill",
-            Self::Maintenance => "maintenance",
+            Self::Maintenance => "online",
             Self::Retired => "retired",
         }
     }
@@ -264,6 +264,14 @@ impl IndexInfo {
     pub fn feeds_any(&self, node: NodeId) -> bool {
         self.topology.placement.iter().flatten().any(|host| *host == node)
             || self.moves.iter().any(|m| m.feeds(node))
+    }
+
+    /// True if each copy on a node has a move away from it.
+    pub fn moves_all_from(&self, node: NodeId) -> bool {
+        let is_moved =
+            |slice: SliceNo| self.moves.iter().any(|m| m.slice == slice && m.from == Some(node));
+        let slices = (0..self.topology.placement.len()).map(|slice| SliceNo(slice as u16));
+        slices.filter(|slice| self.topology.hosts(node, *slice)).all(is_moved)
     }
 
     /// True if a node may keep a copy of a slice; any other copy may be deleted.

@@ -4,6 +4,7 @@ mod authorized;
 mod built;
 mod cluster_backend;
 mod counters;
+mod drained;
 mod kept;
 mod pushes;
 mod shown;

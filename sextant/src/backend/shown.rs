@@ -1,9 +1,11 @@
 //! Decides if a catalog shows what a command has changed.
 
+use std::sync::Arc;
+
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::data_set::DataSet;
-use proto::model::index::IndexState;
+use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::api::CoordinatorChange;
 use proto::rpc::command::Command;
 
@@ -61,7 +63,16 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
             catalog.bucket(bucket).is_none_or(|bucket| bucket.assignment.transfers().is_empty())
                 && copies_of(catalog, bucket).is_none_or(|copies| copies.move_to.is_none())
         }
-        Command::RemoveNode { node } => !catalog.nodes.contains_key(node),
+        Command::DrainNode { node, drain: true } => {
+            let is_planned = |index: &IndexInfo| index.moves_all_from(*node);
+            let serves = |index: &&Arc<IndexInfo>| index.state == IndexState::Maintenance;
+            catalog.draining.contains(node)
+                && catalog.indexes.values().filter(serves).all(|index| is_planned(index))
+        }
+        Command::DrainNode { node, drain: false } => !catalog.draining.contains(node),
+        Command::RemoveNode { node } | Command::RemoveNodeForced { node } => {
+            !catalog.nodes.contains_key(node)
+        }
         Command::BuildIndexes { names, .. } => names
             .iter()
             .all(|name| catalog.index(name).is_none_or(|index| index.state != IndexState::Pending)),

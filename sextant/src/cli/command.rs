@@ -80,16 +80,23 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
 }
 
 /// Runs a service until it fails or the process receives a stop signal. The signal handler is installed first, so that
-/// a signal during the start is a clean end too.
+/// a signal during the start is a clean end too. The service goes on while its clients are drained; a second signal ends that.
 async fn until_stopped<F: Future<Output = Result<(), Error>>>(
     run: impl FnOnce(Shutdown) -> F,
 ) -> Result<(), Error> {
     let shutdown = Shutdown::default();
+    let mut running = Box::pin(run(shutdown.clone()));
     tokio::select! {
         biased;
         () = stop_signal() => {}
-        done = run(shutdown.clone()) => return done,
+        done = &mut running => return done,
     }
+    tokio::select! {
+        () = shutdown.drain() => {}
+        () = stop_signal() => {}
+        done = &mut running => return done,
+    }
+    drop(running);
     shutdown.run().await;
     Ok(())
 }

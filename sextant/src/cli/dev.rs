@@ -94,6 +94,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     let limits = args.limits.limits(&LimitArgs::default());
     let cluster = Cluster::start(config, env.clone()).await?;
     let (doors, _tasks) = wanted.doors(&cluster, (&args.host, limits), &env).await?;
+    shutdown.add_clients(doors.flow());
     let server = Server::start(&cluster, doors, &env, listeners)?;
     if let Some(address) = server.peer_address() {
         tracing::info!(%address, "serving other processes");

@@ -13,6 +13,7 @@ mod process;
 mod read_pace;
 mod refusals;
 mod stall;
+mod stop;
 mod users;
 
 pub use addresses::{AddressPlace, Addresses};
@@ -26,4 +27,5 @@ pub use read_pace::{
 };
 pub use refusals::{Limit, Refusals};
 pub use stall::Stall;
+pub use stop::{Stop, StopWatch};
 pub use users::{SessionPlace, StatementPlace, UserPlaces, Work, is_administrator, reserved};

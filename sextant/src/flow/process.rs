@@ -8,6 +8,7 @@ use super::definitions::Definitions;
 use super::limits::ClientLimits;
 use super::memory::RoomBudget;
 use super::refusals::{Limit, Refusals};
+use super::stop::Stop;
 use super::users::UserPlaces;
 
 /// The limits of the clients of a process, and what they use of them.
@@ -28,6 +29,8 @@ pub struct Flow {
     pub grpc_memory: RoomBudget,
     /// The log-ins that have failed.
     pub failed_logins: AtomicU64,
+    /// The stop of the process.
+    pub stop: Stop,
 }
 
 impl Flow {
@@ -44,6 +47,7 @@ impl Flow {
             grpc_memory: memory(Limit::GrpcMemory, limits.grpc_memory_bytes),
             refusals,
             failed_logins: AtomicU64::new(0),
+            stop: Stop::default(),
         })
     }
 }

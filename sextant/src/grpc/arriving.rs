@@ -27,8 +27,10 @@ pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const SMALL_BYTES: usize = 64 << 10;
 /// Time limit for the arrival of a large message, which holds room meanwhile.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
-/// The bytes in front of a message: a flag, and the length.
+/// The bytes in front of a message: a flag that says whether it is compressed, and the length.
 const HEAD_BYTES: usize = 5;
+/// The bytes that gzip can make of one, at the most.
+const GZIP_RATIO_MAX: usize = 1032;
 
 /// The room of a call's largest message so far. It outlives the body of the request.
 pub(super) type MessageRoom = Arc<Mutex<Option<Room>>>;
@@ -142,6 +144,11 @@ impl HttpBody for Arriving {
     }
 }
 
+/// The most bytes of a message that arrives with some bytes. The decoder ends a compressed one at the limit.
+fn message_bytes(arriving: usize, ratio: usize) -> usize {
+    arriving.max(MESSAGE_BYTES_MAX.min(arriving.saturating_mul(ratio)))
+}
+
 /// The place in a sequence of messages.
 #[derive(Default)]
 struct Heads {
@@ -151,7 +158,7 @@ struct Heads {
 }
 
 impl Heads {
-    /// Walks over data; the size of the largest message that begins in it.
+    /// Walks over data; the most bytes of the largest message that begins in it.
     fn walk(&mut self, data: &[u8]) -> Option<usize> {
         let (mut largest, mut rest) = (None, data);
         while let Some((first, behind)) = rest.split_first() {
@@ -165,10 +172,11 @@ impl Heads {
             self.head_bytes += 1;
             rest = behind;
             if self.head_bytes == HEAD_BYTES {
-                let [_, length @ ..] = self.head;
+                let [compressed, length @ ..] = self.head;
                 self.head_bytes = 0;
                 self.body_bytes_left = u32::from_be_bytes(length) as usize;
-                largest = largest.max(Some(self.body_bytes_left));
+                let ratio = if compressed == 0 { 1 } else { GZIP_RATIO_MAX };
+                largest = largest.max(Some(message_bytes(self.body_bytes_left, ratio)));
             }
         }
         largest
@@ -198,6 +206,14 @@ mod tests {
                 assert_eq!(largest, sizes, "cut into {cut}");
             }
         }
+        let compressed = |bytes| {
+            let mut head = head(bytes);
+            head[0] = 1;
+            Heads::default().walk(&head)
+        };
+        assert_eq!(compressed(100), Some(100 * GZIP_RATIO_MAX));
+        assert_eq!(compressed(100_000), Some(MESSAGE_BYTES_MAX));
+        assert_eq!(compressed(MESSAGE_BYTES_MAX + 1), Some(MESSAGE_BYTES_MAX + 1), "refused");
     }
 
     /// A body of these pieces, which then sends nothing more.

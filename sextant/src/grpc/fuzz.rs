@@ -4,9 +4,8 @@ use proto::grpc::{CommitPushRequest, DocumentWrite, PushRequest, ScanRequest};
 use proto::model::cut::WritePosition;
 
 use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, decode_write};
-use super::query::select;
+use super::query::parts;
 use super::reply_form::Form;
-use crate::sql::parse::parse;
 
 /// Reads the writes of a request.
 pub fn writes(writes: Vec<DocumentWrite>) {
@@ -29,7 +28,7 @@ pub fn commit_push(request: CommitPushRequest) {
 
 /// Reads a scan.
 pub fn scan(request: &ScanRequest) {
-    let _ = (Form::of(request), parse(&select(request)));
+    let _ = (Form::of(request), parts(request).parse());
     let positions = request.at_plus.split_whitespace().map(str::parse::<WritePosition>);
     for position in positions.flatten() {
         let again = position.to_string().parse::<WritePosition>();

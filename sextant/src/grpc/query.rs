@@ -1,4 +1,4 @@
-//! Snapshot-consistent scans over gRPC. A request is turned into a SELECT, so that it means the same as in SQL. ScanReplies
+//! Snapshot-consistent scans over gRPC. The parts of a request are those of a SELECT, so that it means the same as in SQL. ScanReplies
 //! carry tokens with which a client continues the scan later, at any router.
 
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::transactions::Transactions;
 use crate::flow::Flow;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended::{Park, Suspended};
-use crate::sql::ast::Statement;
 use crate::sql::backend::{Backend, BatchSource, TransactionView};
+use crate::sql::parse::SelectParts;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
-use crate::sql::texts::{is_long, parse_call};
+use crate::sql::texts::{is_long, parse_call_of};
 
 /// How long a scan waits for an epoch or a node.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
@@ -41,25 +41,15 @@ fn refuse(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
-/// Writes a request as a SELECT.
-pub(super) fn select(request: &ScanRequest) -> String {
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let columns = match request.columns.is_empty() {
-        true => "*".to_owned(),
-        false => request.columns.join(", "),
-    };
-    let mut sql = format!("SELECT {columns} FROM {}", quoted(&request.index));
-    if !request.r#where.is_empty() {
-        // A comment at the end of the predicate ends with the newline.
-        sql += &format!(" WHERE ({}\n)", request.r#where);
+/// The texts of a request.
+pub(super) fn parts(request: &ScanRequest) -> SelectParts {
+    SelectParts {
+        from: request.index.clone(),
+        columns: request.columns.clone(),
+        filter: request.r#where.clone(),
+        limit: request.limit,
+        offset: request.offset,
     }
-    if let Some(limit) = request.limit {
-        sql += &format!(" LIMIT {limit}");
-    }
-    if request.offset > 0 {
-        sql += &format!(" OFFSET {}", request.offset);
-    }
-    sql
 }
 
 impl QueryService {
@@ -70,21 +60,14 @@ impl QueryService {
         held: Option<Arc<Admitted>>,
     ) -> Result<IndexPlan> {
         let memory = self.callers.doors.flow().session_memory.of(backend.principal());
-        let (parsed, room) = parse_call(&select(request), &memory, &self.callers.env).await?;
-        let [only] = &parsed[..] else {
-            return Err(refuse("columns and where must be expressions"));
-        };
-        let Statement::Select(select) = &only.statement else {
-            return Err(refuse("columns and where must be expressions"));
-        };
-        if only.parameters > 0 {
-            return Err(refuse("a scan over gRPC takes no parameters"));
-        }
+        let parts = parts(request);
+        let (bytes, parse) = (parts.len_bytes(), move || parts.parse());
+        let (select, room) = parse_call_of(bytes, parse, &memory, &self.callers.env).await?;
         let relation = self.relation(backend, request).await?;
-        let plan = match is_long(select) {
-            false => resolve(select, Some(&relation))?.plan(&[])?,
+        let plan = match is_long(&select) {
+            false => resolve(&select, Some(&relation))?.plan(&[])?,
             true => {
-                let (select, relation) = (select.clone(), relation.clone());
+                let relation = relation.clone();
                 let plan = move || {
                     let planned = resolve(&select, Some(&relation))?.plan(&[]);
                     // A thread whose call has gone keeps its places.

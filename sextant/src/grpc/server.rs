@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use proto::env::Env;
 use proto::grpc::admin_server::AdminServer;
 use proto::grpc::ingest_server::IngestServer;
 use proto::grpc::query_server::QueryServer;
 use proto::grpc::{DESCRIPTORS, PEER_DESCRIPTORS};
+use tonic::codec::CompressionEncoding;
+use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
 
 use super::arriving::MESSAGE_BYTES_MAX;
 use super::caller::Callers;
@@ -37,10 +42,12 @@ const LOCAL_RESETS_MAX: usize = 1024;
 /// Streams that a client has opened and reset before the server took them, after which the connection is closed (CVE-2023-44487).
 const PENDING_RESETS_MAX: usize = 20;
 
-/// Sets both size limits of messages; tonic's default for sending is none.
+/// Sets both size limits of messages; tonic's default for sending is none. Compressed messages are taken, and the limit is that of the
+/// message itself.
 macro_rules! limits {
     ($service:expr) => {
         $service
+            .accept_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     };
@@ -82,7 +89,8 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
         transactions: Arc::clone(&transactions),
     });
     let query = QueryServer::new(query::QueryService { callers, transactions });
-    let health = tonic_health::server::health_reporter().1;
+    let (reporter, health) = tonic_health::server::health_reporter();
+    report(&reporter, &[name_of(&admin), name_of(&ingest), name_of(&query)]);
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
         .add_service(AtTheDoor::open(health))
@@ -91,6 +99,18 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
         .add_service(AtTheDoor::new(limits!(admin), doors))
         .add_service(AtTheDoor::new(limits!(ingest), doors))
         .add_service(AtTheDoor::new(limits!(query), doors))
+}
+
+fn name_of<S: NamedService>(_: &S) -> &'static str {
+    S::NAME
+}
+
+/// Reports services as healthy by their names; the process as a whole, whose name is empty, is so anyway.
+fn report(reporter: &HealthReporter, names: &[&str]) {
+    for name in names {
+        // Nobody else has the reporter yet, so it does not wait.
+        let _at_once = reporter.set_service_status(*name, ServingStatus::Serving).now_or_never();
+    }
 }
 
 /// The server of a port for users.

@@ -15,6 +15,7 @@ use crate::auth::link::Link;
 use crate::flow::{StatementPlace, Work};
 use crate::limited::PeerInfo;
 use crate::principal::Principal;
+use crate::status::render::exposition::Exposition;
 
 /// A request whose sender is not let in.
 #[derive(Debug)]
@@ -85,6 +86,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Principal {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
         let (doors, link) = door(parts)?;
         doors.bearer(&link, Door::Http, credentials(parts)).map_err(Refused)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Exposition {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        Ok(Self::for_accept(accept))
     }
 }
 

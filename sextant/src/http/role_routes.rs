@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::{Json, Router, routing::get};
 use proto::model::node::NodeInfo;
 use proto::rpc::api::CoordinatorApi;
 use serde_json::{Value, json};
 
+use super::routes::page;
 use crate::process_figures::OwnProcess;
-use crate::status::render::metrics::{self, Own};
+use crate::status::render::{
+    exposition::Exposition,
+    metrics::{self, Own},
+};
 
 /// The service of a role.
 #[derive(Clone)]
@@ -62,15 +65,12 @@ async fn status(State(observed): State<RoleObserved>) -> Json<Value> {
     }))
 }
 
-async fn own_metrics(State(observed): State<RoleObserved>) -> Response {
+async fn own_metrics(form: Exposition, State(observed): State<RoleObserved>) -> Response {
     let mut own = Own { process: observed.process.figures(), ..Own::default() };
     match &observed.service {
         RoleService::Coordinator(member) => own.coordinator = member.status().await.ok(),
         RoleService::Projector(projector) => own.projector = Some(projector.status()),
         RoleService::Indexer(indexer) => own.indexer = Some(indexer.status()),
     }
-    match metrics::own_text(&own) {
-        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+    page(form, metrics::own_text(form, &own))
 }

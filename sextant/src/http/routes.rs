@@ -3,16 +3,21 @@
 //! A process whose service has stopped ends, so that a process that answers is healthy. It is ready when it can run
 //! statements: a coordinator leads, and a projector and an indexer are registered. Both can be asked without a log-in.
 
+use std::fmt;
+
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json, Router, routing::get};
 use proto::{Error, ErrorCode};
 
+use std::sync::Arc;
+
 use super::caller::{Asker, Visitor};
 use super::observed::Observed;
 use super::readiness::Readiness;
-use crate::status::render::metrics;
+use crate::auth::doors::Doors;
+use crate::status::render::{exposition::Exposition, metrics};
 
 /// The routes.
 pub fn routes(observed: Observed) -> Router {
@@ -37,9 +42,13 @@ async fn healthz(asker: Asker, State(observed): State<Observed>) -> Response {
 
 async fn readyz(
     asker: Asker,
+    Extension(doors): Extension<Arc<Doors>>,
     Extension(readiness): Extension<Readiness>,
     State(observed): State<Observed>,
 ) -> Response {
+    if doors.flow().stop.has_begun() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
+    }
     match readiness.get(observed.not_ready()).await {
         Some(why) => unavailable(asker, &why),
         None => "ready\n".into_response(),
@@ -50,6 +59,14 @@ async fn readyz(
 fn unavailable(asker: Asker, why: &str) -> Response {
     let why = if asker.is_let_in { format!("{why}\n") } else { "unavailable\n".to_owned() };
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+}
+
+/// The answer with metrics in a text format.
+pub(super) fn page(form: Exposition, text: Result<String, fmt::Error>) -> Response {
+    match text {
+        Ok(text) => ([(header::CONTENT_TYPE, form.content_type())], text).into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
 }
 
 async fn status(visitor: Visitor, State(observed): State<Observed>) -> Response {
@@ -69,14 +86,11 @@ fn refusal(error: &Error) -> Response {
     (status, format!("{error}\n")).into_response()
 }
 
-async fn metrics(visitor: Visitor, State(observed): State<Observed>) -> Response {
+async fn metrics(visitor: Visitor, form: Exposition, State(observed): State<Observed>) -> Response {
     let own = observed.own(&visitor.doors);
     let status = match observed.status(visitor.principal.clone()).await {
         Ok(status) => status,
         Err(error) => return refusal(&error),
     };
-    match metrics::text(&status, Some(&own)) {
-        Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+    page(form, metrics::text(form, &status, Some(&own)))
 }

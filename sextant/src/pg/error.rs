@@ -56,6 +56,20 @@ impl WireError {
             .fatal()
     }
 
+    /// An error for the client of a session that ends with its process.
+    pub(super) fn stopped() -> Self {
+        Self::new("57P01", "terminating connection due to administrator command: the process stops")
+            .with_hint("connect again, to another router or after its start")
+            .fatal()
+    }
+
+    /// An error for a client that comes while the process stops.
+    pub(super) fn stopping() -> Self {
+        Self::new("57P03", "the process is shutting down")
+            .with_hint("connect to another router, or after its start")
+            .fatal()
+    }
+
     /// An error for a statement in a failed transaction.
     pub(super) fn failed_transaction() -> Self {
         Self {
@@ -162,15 +176,18 @@ pub(super) struct Notice {
 }
 
 impl Notice {
+    /// The severity of remarks.
+    pub(super) const REMARK: &'static str = "NOTICE";
+
     /// A notice with severity WARNING.
-    pub(super) fn warning(sqlstate: &'static str, message: &'static str) -> Self {
-        Self { severity: "WARNING", sqlstate, message: Cow::Borrowed(message), hint: None }
+    pub(super) fn warning(sqlstate: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { severity: "WARNING", sqlstate, message: message.into(), hint: None }
     }
 
     /// A remark on a statement that goes on.
     pub(super) fn remark(remark: Remark) -> Self {
         let Remark { message, hint } = remark;
-        Self { severity: "NOTICE", sqlstate: "00000", message: message.into(), hint }
+        Self { severity: Self::REMARK, sqlstate: "00000", message: message.into(), hint }
     }
 
     /// The protocol's message for the notice.

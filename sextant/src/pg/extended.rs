@@ -253,7 +253,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             StatementOutcome::Rows(rows) => {
                 prepared.check_columns(&rows.columns)?;
                 let formats = Format::list(format_codes, rows.columns.len())?;
-                let writer = RowWriter::new(Shape::Data, &rows.columns, &formats);
+                let writer = RowWriter::new(Shape::Data, &rows.columns, &formats)
+                    .with_float_digits(self.state.settings.float_digits());
                 Ok(PortalProgress::Running(Box::new(Running { rows, writer })))
             }
             other => {

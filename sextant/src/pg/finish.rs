@@ -33,7 +33,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn copy_out(&mut self, mut rows: Rows) -> WireResult<()> {
         let count = rows.columns.len();
         self.conn.send(CopyOutResponse::new(0, count as i16, vec![0; count]))?;
-        let writer = RowWriter::new(Shape::Copy, &rows.columns, &[]);
+        let writer = RowWriter::new(Shape::Copy, &rows.columns, &[])
+            .with_float_digits(self.state.settings.float_digits());
         rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;
         self.conn.send(CopyDone::new())?;
         self.complete(rows.tag())

@@ -96,3 +96,14 @@ fn an_open_outcome_lasts_until_a_scan_of_everything() {
     assert!(!floors.is_rolled_back(BUCKET, &rolled_back), "no known write is behind it");
     assert_eq!(at_least(floors.of_bucket(BucketId(2))), Consistency::Any);
 }
+
+#[test]
+fn another_version_of_a_data_set_begins_with_floors_of_its_own() {
+    let mut floors = Floors::default();
+    floors.note_scan(&index(1), &Consistency::Any, Epoch(900));
+    let next = BucketId(2);
+    let switched = IndexInfo::new(IndexId(1), next, IndexSpec::new("i", "b"), Vec::new());
+    floors.note_scan(&switched, &Consistency::Any, Epoch(3));
+    assert_eq!(floors.of_index(next, IndexId(1)), Epoch(3), "its epochs are others");
+    assert_eq!(floors.of_bucket(BUCKET), Epoch(0), "and the old ones count no more");
+}

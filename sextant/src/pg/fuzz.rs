@@ -95,7 +95,7 @@ pub fn startup(data: &[u8]) {
     let begun = startup::begin(&mut conn, choices[usize::from(first % 3)]).now_or_never();
     if let Some(Ok(Start::Session(parameters))) = begun {
         let mut settings = Settings::default();
-        parameters.apply(&mut settings);
+        let _ = parameters.apply(&mut settings);
         let _ = (parameters.user(), parameters.database());
     }
 }

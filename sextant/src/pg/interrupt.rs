@@ -1,4 +1,4 @@
-//! Interrupts a running statement: by a cancel request on another connection, or by its time-out.
+//! Interrupts a running statement: by a cancel request on another connection, by its time-out, or by the stop of the process.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::error::{WireError, WireResult};
+use crate::flow::StopWatch;
 
 /// The open sessions by process number. A cancel request must also know the session's secret.
 #[derive(Clone, Default)]
@@ -36,7 +37,11 @@ impl Sessions {
     }
 
     /// Registers a session.
-    pub(super) fn register(&self, random: &dyn Random) -> (Registration, Interrupt) {
+    pub(super) fn register(
+        &self,
+        random: &dyn Random,
+        stop: StopWatch,
+    ) -> (Registration, Interrupt) {
         let secret = random.next_u64() as i32;
         let (sender, cancelled) = watch::channel(0);
         let mut table = self.lock();
@@ -48,7 +53,7 @@ impl Sessions {
         table.sessions.insert(process, (secret, sender));
         drop(table);
         let registration = Registration { sessions: self.clone(), process, secret };
-        (registration, Interrupt { cancelled, deadline: None })
+        (registration, Interrupt { cancelled, stop, deadline: None })
     }
 
     /// Cancels the running statement of a session if the secret is right; false if it was not, which the client is not told.
@@ -72,6 +77,7 @@ impl Drop for Registration {
 /// Interrupts the futures that it guards.
 pub(super) struct Interrupt {
     cancelled: watch::Receiver<u64>,
+    pub(super) stop: StopWatch,
     deadline: Option<Instant>,
 }
 
@@ -94,6 +100,7 @@ impl Interrupt {
             biased;
             // The sender lives in the registration, which outlives the session.
             Ok(()) = self.cancelled.changed() => Err(interrupted("cancel request by the user")),
+            () = self.stop.cut() => Err(WireError::stopped()),
             () = timed_out => Err(interrupted("statement_timeout has passed")),
             done = work => Ok(done),
         }
@@ -105,12 +112,13 @@ impl Interrupt {
 const OUTCOME_WAIT: Duration = Duration::from_secs(18);
 
 /// The outcome of a statement that changes something and was interrupted. The change may be queued or even committed
-/// already, so the client is told the outcome, or after [`OUTCOME_WAIT`] that the outcome is unknown.
+/// already, so the client is told the outcome, or after [`OUTCOME_WAIT`] that the outcome is unknown. The end of the session waits for none.
 pub(super) async fn outcome<T>(
     interrupted: WireError,
     run: impl Future<Output = T>,
 ) -> WireResult<T> {
-    tokio::time::timeout(OUTCOME_WAIT, run).await.map_err(|_| {
+    let wait = if interrupted.is_fatal() { Duration::ZERO } else { OUTCOME_WAIT };
+    tokio::time::timeout(wait, run).await.map_err(|_| {
         interrupted
             .with_message_end("; it may have been carried out, or may be later")
             .with_hint("look at the data or at SHOW before you run the statement again")
@@ -129,7 +137,8 @@ mod tests {
     async fn a_cancel_request_needs_the_secret_and_interrupts_only_a_running_statement() {
         let sessions = Sessions::default();
         let env = proto::env::Env::real();
-        let (registration, mut interrupt) = sessions.register(&*env.random);
+        let (registration, mut interrupt) =
+            sessions.register(&*env.random, crate::flow::Stop::default().watch());
         let (process, secret) = (registration.process, registration.secret);
         assert!(sessions.cancel(process, secret));
         interrupt.arm(None);

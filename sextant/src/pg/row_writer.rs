@@ -3,6 +3,7 @@
 use proto::Result;
 use proto::expr::ColumnType;
 use proto::rpc::rows::Row;
+use proto::value::Number;
 
 use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
@@ -23,13 +24,21 @@ pub(super) enum Shape {
 pub(super) struct RowWriter {
     shape: Shape,
     columns: Vec<(ColumnType, Format)>,
+    /// The digits to which doubles are rounded in text; `None` for all that they need.
+    float_digits: Option<usize>,
 }
 
 impl RowWriter {
     pub(super) fn new(shape: Shape, columns: &[ColumnInfo], formats: &[Format]) -> Self {
         let formats = formats.iter().copied().chain(std::iter::repeat(Format::Text));
         let columns = columns.iter().zip(formats).map(|(c, format)| (c.column_type, format));
-        Self { shape, columns: columns.collect() }
+        Self { shape, columns: columns.collect(), float_digits: None }
+    }
+
+    /// Rounds doubles in text, as `extra_float_digits` asks for.
+    pub(super) fn with_float_digits(mut self, digits: Option<usize>) -> Self {
+        self.float_digits = digits;
+        self
     }
 
     /// Writes a row. `cell` appends the value of column n, and returns false for NULL.
@@ -68,6 +77,9 @@ impl RowWriter {
             let at = out.len();
             out.extend_from_slice(&(-1i32).to_be_bytes());
             if cell(n, *column_type, *format, out)? {
+                if let Some(digits) = self.float_digits.filter(|_| *format == Format::Text) {
+                    round(*column_type, out, at + 4, digits);
+                }
                 escape_nul(*column_type, out, at + 4);
                 let length = (out.len() - at - 4) as u32;
                 out[at..at + 4].copy_from_slice(&length.to_be_bytes());
@@ -83,7 +95,14 @@ impl RowWriter {
     ) -> Result<()> {
         out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
         let types = self.columns.iter().map(|(column_type, _)| *column_type);
-        line::write(out, types, |n, column_type, out| cell(n, column_type, Format::Text, out))
+        line::write(out, types, |n, column_type, out| {
+            let at = out.len();
+            let is_present = cell(n, column_type, Format::Text, out)?;
+            if let Some(digits) = self.float_digits.filter(|_| is_present) {
+                round(column_type, out, at, digits);
+            }
+            Ok(is_present)
+        })
     }
 
     /// Writes a row of a scan.
@@ -102,6 +121,21 @@ impl RowWriter {
         self.row(out, |n, column_type, format, out| {
             row.get(n).map_or(Ok(false), |datum| datum.write(column_type, format, out))
         })
+    }
+}
+
+/// Rounds the double whose text begins at a place in `out`. Integers are exact.
+fn round(column_type: ColumnType, out: &mut Vec<u8>, at: usize, digits: usize) {
+    if !matches!(column_type, ColumnType::Float8 | ColumnType::Numeric) {
+        return;
+    }
+    let text = std::str::from_utf8(&out[at..]).ok().filter(|text| text.contains(['.', 'e']));
+    let number = text.and_then(|text| text.parse::<f64>().ok());
+    let rounded = number.and_then(|number| format!("{number:.*e}", digits - 1).parse().ok());
+    if let Some(rounded) = rounded.and_then(Number::from_f64) {
+        out.truncate(at);
+        // Writing to a vector cannot fail.
+        let _infallible = std::io::Write::write_fmt(out, format_args!("{rounded}"));
     }
 }
 

@@ -18,6 +18,7 @@ use super::interrupt::Sessions;
 use super::login::log_in;
 use super::session::Session;
 use super::session_places::SessionPlaces;
+use super::settings::Settings;
 use super::starting::{Starting, StartingPlaces};
 use super::startup::{self, Encryption, Parameters, Start};
 use super::state::Login;
@@ -224,10 +225,17 @@ impl PgServer {
                     Ok(Started::Ended)
                 }
                 Start::Session(parameters) => {
+                    if self.doors.flow().stop.has_begun() {
+                        return Err(WireError::stopping());
+                    }
                     if let Some(refusal) = &newcomer.refusal {
                         return Err(refusal.clone());
                     }
                     let user = parameters.user();
+                    // The client may end here if it needs the newer version, before it proves who it is.
+                    if let Some(negotiation) = parameters.negotiation() {
+                        conn.send(negotiation)?;
+                    }
                     Ok(match log_in(conn, &self.doors, link, &user).await? {
                         Some(principal) => Started::Session(parameters, principal),
                         None => Started::Ended,
@@ -251,17 +259,24 @@ impl PgServer {
             Ok(Started::Ended | Started::Encrypt) => return conn.close().await,
             Ok(Started::Session(parameters, principal)) => {
                 let is_administrator = self.doors.is_administrator(&principal);
-                match (self.places.take(is_administrator), self.doors.session(&principal)) {
-                    (Ok(_place), Ok(_own)) => {
-                        let (registration, interrupt) = self.sessions.register(&*self.env.random);
+                let mut settings = Settings::default();
+                settings.idle_session = self.doors.flow().limits.session_idle;
+                let places = (self.places.take(is_administrator), self.doors.session(&principal));
+                match (places, parameters.apply(&mut settings)) {
+                    ((Ok(_place), Ok(_own)), Ok(unknown)) => {
+                        let (registration, interrupt) = self
+                            .sessions
+                            .register(&*self.env.random, self.doors.flow().stop.watch());
                         let backend = self.backends.for_principal(principal.clone());
                         let seams = (self.env.clone(), interrupt);
                         let login = Login::new(&self.doors, principal);
-                        let session =
-                            Session::new(conn, seams, (backend, login), parameters, registration);
+                        let started = (parameters, settings);
+                        let mut session =
+                            Session::new(conn, seams, (backend, login), started, registration);
+                        session.state.note_unknown(&unknown);
                         return session.run().await;
                     }
-                    (Err(error), _) | (_, Err(error)) => error.into(),
+                    ((Err(error), _) | (_, Err(error)), _) | (_, Err(error)) => error.into(),
                 }
             }
             Err(error) => error,

@@ -40,7 +40,6 @@ pub(super) struct Session<S> {
     told: Told,
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(super) portals: BTreeMap<String, Portal>,
-    pub(super) parameters: Parameters,
     pub(super) registration: Registration,
     /// The values of [`REPORTED`] that the client knows, and the number of changes of settings then.
     reported: (Vec<String>, u64),
@@ -57,14 +56,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         mut conn: Conn<S>,
         (env, interrupt): (Env, Interrupt),
         (backend, login): (Arc<dyn Backend>, Login),
-        parameters: Parameters,
+        (parameters, settings): (Parameters, Settings),
         registration: Registration,
     ) -> Self {
         let flow = Arc::clone(login.doors.flow());
         conn.limit(&flow, backend.principal());
-        let mut settings = Settings::default();
-        settings.idle_session = flow.limits.session_idle;
-        parameters.apply(&mut settings);
         let (remarks, told) = Remarks::channel();
         let state = SessionState {
             env: env.clone(),
@@ -87,7 +83,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             told,
             prepared: BTreeMap::new(),
             portals: BTreeMap::new(),
-            parameters,
             registration,
             reported,
             skipping: false,
@@ -132,7 +127,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         // The room of parsing contains the message's.
         self.conn.give_room_back();
         let memory = self.state.memory();
-        let room = self.interrupt.guard(room_for(sql, &memory, timeout)).await??;
+        let room = self.interrupt.guard(room_for(sql.len(), &memory, timeout)).await??;
         self.interrupt.arm(timeout);
         let parsing = parse_long(sql.to_owned(), room, &self.env);
         let (parsed, room) = self.interrupt.guard(parsing).await?;
@@ -196,6 +191,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             _ => {}
         }
         self.interrupt.arm(self.state.settings.statement_timeout());
+        let shows_remarks = self.state.settings.shows(Notice::REMARK);
         let done = {
             let mut run = std::pin::pin!(self.state.run(parsed, values, kept));
             match futures::poll!(run.as_mut()) {
@@ -206,7 +202,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                         tokio::select! {
                             biased;
                             remark = self.told.next() => {
-                                self.conn.send(Notice::remark(remark).response())?;
+                                if shows_remarks {
+                                    self.conn.send(Notice::remark(remark).response())?;
+                                }
                             }
                             done = self.interrupt.guard(run.as_mut()) => break done,
                             () = tokio::time::sleep(FLUSH_AFTER), if has_answers => {
@@ -227,14 +225,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let catalog = || self.state.backend.catalog();
         let done = done.map_err(|error| after_interrupt(error, statement, catalog))?;
         while let Some(remark) = self.told.next_now() {
-            self.conn.send(Notice::remark(remark).response())?;
+            self.send_notice(Notice::remark(remark))?;
         }
-        for notice in self.state.notices.drain(..) {
-            self.conn.send(notice.response())?;
-        }
+        self.send_notices()?;
         let done = done.map_err(|error| with_place(error, sql, start))?;
         self.report()?;
         Ok(done)
+    }
+
+    /// Sends the notices of the statement, as far as `client_min_messages` asks for them.
+    pub(super) fn send_notices(&mut self) -> WireResult<()> {
+        for notice in std::mem::take(&mut self.state.notices) {
+            self.send_notice(notice)?;
+        }
+        Ok(())
+    }
+
+    fn send_notice(&mut self, notice: Notice) -> WireResult<()> {
+        match self.state.settings.shows(notice.severity) {
+            true => self.conn.send(notice.response()),
+            false => Ok(()),
+        }
     }
 
     /// Sends the settings that the protocol reports to clients, if they have changed.

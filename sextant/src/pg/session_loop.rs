@@ -28,9 +28,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     async fn serve(&mut self) {
         let settings = &self.state.settings;
-        let welcome =
-            startup::welcome(&mut self.conn, &self.parameters, settings, &self.registration);
-        if welcome.is_err() || self.ready().await.is_err() {
+        let welcome = startup::welcome(&mut self.conn, settings, &self.registration);
+        if welcome.is_err() || self.send_notices().is_err() || self.ready().await.is_err() {
             return;
         }
         loop {
@@ -105,19 +104,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Reads the next message, or ends the session of a user that was dropped. A transaction does not wait for it without end: it holds an epoch, and memory of its changes. A session
+    /// Reads the next message, or ends the session: of a user that was dropped, or when the process stops; a transaction goes on until the cut then. A transaction does not wait for it without end: it holds an epoch, and memory of its changes. A session
     /// without one waits as long as its setting says.
     async fn read_message(&mut self) -> WireResult<Input> {
         let limit = match self.state.transaction {
             Transaction::None => self.state.settings.idle_session(),
             _ => self.state.settings.idle_in_transaction(),
         };
-        let (conn, login) = (&mut self.conn, &mut self.state.login);
+        let is_idle = matches!(self.state.transaction, Transaction::None);
+        let (conn, login, stop) = (&mut self.conn, &mut self.state.login, &mut self.interrupt.stop);
+        let stopped = async {
+            match is_idle {
+                true => stop.draining().await,
+                false => stop.cut().await,
+            }
+        };
         let next = async {
             tokio::select! {
                 biased;
                 read = conn.read() => read,
                 ended = login.withdrawn() => Err(ended),
+                () = stopped => Err(WireError::stopped()),
             }
         };
         let Some(limit) = limit else { return next.await };

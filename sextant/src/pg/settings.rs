@@ -13,7 +13,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::floors::{Floors, at_least};
 use super::known_settings::{
-    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, check, no_setting, parse_consistency,
+    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, check, is_shown, no_setting, parse_consistency,
     parse_hedge_after, parse_ms,
 };
 
@@ -348,6 +348,18 @@ impl Settings {
         self.written.add(position);
     }
 
+    /// True if the client gets messages of a severity.
+    pub(super) fn shows(&self, severity: &str) -> bool {
+        let level = self.now.others.get("client_min_messages").map_or("notice", String::as_str);
+        is_shown(level, severity)
+    }
+
+    /// The digits to which doubles are rounded in text; `None` for all that they need.
+    pub(super) fn float_digits(&self) -> Option<usize> {
+        let extra: i32 = self.now.others.get("extra_float_digits")?.parse().ok()?;
+        (extra <= 0).then(|| usize::try_from(15 + extra).unwrap_or(1).max(1))
+    }
+
     /// When scans ask another copy beside a slow node.
     pub(super) fn hedge_after(&self) -> HedgeAfter {
         self.now.hedge_after
@@ -377,6 +389,17 @@ mod tests {
             ("client_encoding", "utf-8", "UTF8"),
             ("application_name", "psql", "psql"),
             ("my.own", "x", "x"),
+            ("client_min_messages", "Debug", "debug2"),
+            ("datestyle", "iso, dmy", "ISO, DMY"),
+            ("extra_float_digits", " 0", "0"),
+            ("timezone", "europe/berlin", "Europe/Berlin"),
+            ("timezone", "-5", "<-05>+05"),
+            ("timezone", "5.5", "<+05:30>-05:30"),
+            ("timezone", "GMT-03:00", "GMT-03:00"),
+            ("intervalstyle", "ISO_8601", "iso_8601"),
+            ("synchronous_commit", "Remote_Apply", "remote_apply"),
+            ("work_mem", "64MB", "64MB"),
+            ("jit", "true", "on"),
             ("at_plus", " 2:0/1/5 1:3/a/7 ", "1:3/a/7 2:0/1/5"),
         ] {
             settings.set(name, Some(value), false).unwrap();
@@ -400,6 +423,19 @@ mod tests {
             ("default_transaction_isolation", "snapshot", "22023"),
             ("standard_conforming_strings", "off", "0A000"),
             ("idle_session_timeout", "-5", "22023"),
+            ("client_min_messages", "loud", "22023"),
+            ("datestyle", "German", "0A000"),
+            ("datestyle", "tomorrow", "22023"),
+            ("extra_float_digits", "4", "22023"),
+            ("timezone", "Europe/Atlantis", "22023"),
+            ("timezone", "PST", "22023"),
+            ("timezone", "200", "22023"),
+            ("intervalstyle", "german", "22023"),
+            ("work_mem", "abc", "22023"),
+            ("work_mem", "1kB", "22023"),
+            ("jit", "perhaps", "22023"),
+            ("lock_timeout", "soon", "22023"),
+            ("synchronous_commit", "later", "22023"),
         ] {
             assert_eq!(
                 settings.set(name, Some(value), false).unwrap_err().code.sqlstate(),

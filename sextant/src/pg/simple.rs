@@ -46,7 +46,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             match self.start_in(place, &parsed, &[], &Kept::default()).await? {
                 StatementOutcome::Rows(mut rows) => {
                     self.conn.send(row_description(&rows.columns, &[]))?;
-                    let writer = RowWriter::new(Shape::Data, &rows.columns, &[]);
+                    let writer = RowWriter::new(Shape::Data, &rows.columns, &[])
+                        .with_float_digits(self.state.settings.float_digits());
                     rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;
                     self.complete(rows.tag())?;
                 }

@@ -7,6 +7,7 @@ use bytes::{Buf, BytesMut};
 use pgwire::messages::startup::{
     Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey,
 };
+use proto::{ErrorCode, Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::conn::Conn;
@@ -62,24 +63,60 @@ impl Parameters {
         self.values.get("database").cloned().unwrap_or_else(|| self.user())
     }
 
-    /// Applies the client's settings: parameters, and `-c name=value` in `options`. Unknown settings are ignored, because
-    /// drivers send any setting of PostgreSQL.
-    pub(super) fn apply(&self, settings: &mut Settings) {
+    /// Applies the client's settings: parameters, and `-c name=value` in `options`. A bad value of a setting that exists is an error. Returns
+    /// the names of settings that do not exist here: drivers send any of PostgreSQL's.
+    pub(super) fn apply(&self, settings: &mut Settings) -> Result<Vec<String>> {
         let options = self.values.get("options").map(String::as_str).unwrap_or_default();
-        let options = options.split_whitespace().filter_map(|word| {
-            let word = word.strip_prefix("-c").or_else(|| word.strip_prefix("--")).unwrap_or(word);
-            word.split_once('=')
-        });
+        let options = options_of(options);
         let named = self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         // Before the others, since a session has one user for good.
-        let _always_known = settings.set("session_authorization", Some(&self.user()), false);
+        settings.set("session_authorization", Some(&self.user()), false)?;
+        let mut unknown = Vec::new();
         for (name, value) in named.chain(options) {
             let name = name.to_lowercase();
-            if !["user", "database", "options", "replication"].contains(&name.as_str()) {
-                let _left_out = settings.set(&name, Some(value), false);
+            if PACKET_ONLY.contains(&name.as_str()) || name.starts_with("_pq_.") {
+                continue;
+            }
+            match settings.set(&name, Some(value), false) {
+                Err(error) if error.code == ErrorCode::UnknownSetting => unknown.push(name),
+                set => set?,
             }
         }
+        Ok(unknown)
     }
+
+    /// The answer to a client of a newer minor version, or with options of the protocol that do not exist here.
+    pub(super) fn negotiation(&self) -> Option<NegotiateProtocolVersion> {
+        let is_option = |name: &&String| name.starts_with("_pq_.");
+        let options: Vec<String> = self.values.keys().filter(is_option).cloned().collect();
+        let is_newer = self.minor > 0 || !options.is_empty();
+        is_newer.then(|| NegotiateProtocolVersion::new(PROTOCOL_3_0 as i32, options))
+    }
+}
+
+/// Names in a start-up packet that are no settings.
+const PACKET_ONLY: [&str; 4] = ["user", "database", "options", "replication"];
+
+/// The settings in command-line options: `-c name=value`, `-cname=value` or `--name=value`. Words end at white space that has no backslash
+/// before it.
+fn options_of(text: &str) -> Vec<(String, String)> {
+    let (mut words, mut word, mut is_escaped) = (Vec::new(), String::new(), false);
+    for ch in text.chars() {
+        match ch {
+            _ if is_escaped => (is_escaped, _) = (false, word.push(ch)),
+            '\\' => is_escaped = true,
+            _ if ch.is_whitespace() => words.push(std::mem::take(&mut word)),
+            _ => word.push(ch),
+        }
+    }
+    words.push(word);
+    let setting = |word: &String| {
+        let word = word.strip_prefix("-c").or_else(|| word.strip_prefix("--")).unwrap_or(word);
+        // As in PostgreSQL, a dash in the name stands for an underscore.
+        word.split_once('=').map(|(name, value)| (name.replace('-', "_"), value.to_owned()))
+    };
+    words.iter().filter_map(setting).collect()
 }
 
 /// Reads up to the start-up packet.
@@ -166,15 +203,9 @@ fn parameters(packet: BytesMut, minor: u32) -> WireResult<Parameters> {
 /// Sends the messages that begin a session.
 pub(super) fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
-    parameters: &Parameters,
     settings: &Settings,
     registration: &Registration,
 ) -> WireResult<()> {
-    let options: Vec<String> =
-        parameters.values.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
-    if parameters.minor > 0 || !options.is_empty() {
-        conn.send(NegotiateProtocolVersion::new(PROTOCOL_3_0 as i32, options))?;
-    }
     conn.send(Authentication::Ok)?;
     for name in REPORTED {
         if let Ok(value) = settings.show(&name.to_lowercase()) {
@@ -196,10 +227,25 @@ mod tests {
             read(b"user\0me\0options\0-c consistency=request_plus\0colour\0red\0\0").unwrap();
         assert_eq!((good.user().as_str(), good.database().as_str()), ("me", "me"));
         let mut settings = Settings::default();
-        good.apply(&mut settings);
+        assert_eq!(good.apply(&mut settings), Ok(vec!["colour".to_owned()]));
         assert_eq!(settings.show("consistency").unwrap(), "request_plus");
         assert_eq!(settings.show("session_authorization").unwrap(), "me");
         assert!(read(b"\0").is_ok(), "no parameters at all");
+        let pairs =
+            options_of(r"-c timezone=UTC --extra-float-digits=3  -capplication_name=a\ b -B 7");
+        let pairs: Vec<_> =
+            pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let known = [("timezone", "UTC"), ("extra_float_digits", "3"), ("application_name", "a b")];
+        assert_eq!(pairs, known);
+        for (bad, state) in [
+            (&b"options\0-c statement_timeout=abc\0\0"[..], "22023"),
+            (b"options\0-cdefault_transaction_isolation=serializable\0\0", "0A000"),
+            (b"DateStyle\0German\0\0", "0A000"),
+            (b"user\0me\0session_authorization\0other\0\0", "42501"),
+        ] {
+            let applied = read(bad).unwrap().apply(&mut Settings::default());
+            assert_eq!(applied.unwrap_err().code.sqlstate(), state);
+        }
         for bad in [&b""[..], b"user\0me\0", b"user\0", b"user\0me", b"a\0\xff\0\0", b"\0\0a\0\0"] {
             assert!(read(bad).is_err(), "{bad:?}");
         }

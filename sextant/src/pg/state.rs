@@ -92,6 +92,17 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
+    /// Warns of settings in the start-up packet that do not exist here.
+    pub(super) fn note_unknown(&mut self, names: &[String]) {
+        if !names.is_empty() {
+            let message = format!(
+                "settings without effect, since they do not exist here: {}",
+                names.join(", ")
+            );
+            self.notices.push(Notice::warning("42704", message));
+        }
+    }
+
     /// The memory of texts and large messages, as the session takes of it.
     pub(super) fn memory(&self) -> RoomBudget {
         self.login.doors.flow().session_memory.of(self.backend.principal())

@@ -100,7 +100,7 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
     let directory: Arc<dyn Directory> = Arc::new(PeerDirectory(Arc::clone(&peers)));
     let (id, data) = (settings.node.id, settings.data.clone());
     if role == Role::Router {
-        return run_router(settings, security, env, peers, directory).await;
+        return run_router(settings, security, env, (peers, directory), &shutdown).await;
     }
     // The ports are taken first, so that a port in use is reported before anything starts.
     let listener = bind(&settings.bind, bind_option(&settings)).await?;
@@ -296,8 +296,8 @@ async fn run_router(
     settings: RoleSettings,
     security: Security,
     env: Env,
-    peers: Arc<Peers>,
-    directory: Arc<dyn Directory>,
+    (peers, directory): (Arc<Peers>, Arc<dyn Directory>),
+    shutdown: &Shutdown,
 ) -> Result<()> {
     let options = PortOptions { sql: "--sql", grpc: bind_option(&settings), http: "--http" };
     let connections = settings.connections;
@@ -343,6 +343,7 @@ async fn run_router(
     let following_users = follower.start(&env);
     let audit = settings.doors.audit(node, data.as_deref(), &env).await?;
     let doors = settings.doors.doors(&security, Arc::clone(&users), audit, &env)?;
+    shutdown.add_clients(doors.flow());
     let parts = ServerParts {
         router: Arc::clone(&router),
         directory,

@@ -225,6 +225,7 @@ impl Server {
             async move { wait_whole(&router, joining).await }
         };
         let (waits_sql, waits_grpc) = (gate(&router), gate(&router));
+        let mut stop = doors.flow().stop.watch();
         // A process that serves only some of its ports looks alive and is not.
         let mut tasks = vec![
             env.spawn_service("sql", async move {
@@ -233,7 +234,14 @@ impl Server {
             }),
             env.spawn_service("grpc", async move {
                 waits_grpc.await;
-                end_reason(public.serve_with_incoming(users).await)
+                let draining = async { stop.draining().await };
+                let served = public.serve_with_incoming_shutdown(users, draining).await;
+                if served.is_ok() {
+                    // Its calls have ended before the process.
+                    drop(stop);
+                    std::future::pending::<()>().await;
+                }
+                end_reason(served)
             }),
             env.spawn_service("http", http),
         ];

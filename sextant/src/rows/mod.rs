@@ -6,4 +6,3 @@ pub(crate) mod format;
 pub(crate) mod line;
 pub(crate) mod suspended;
 pub(crate) mod value;
-pub(crate) mod words;

@@ -19,7 +19,6 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
     if let Admin::ChangeCoordinators(change) = statement {
         return change_coordinators(backend, change, remarks).await;
     }
-    let catalog = backend.catalog();
     let (command, tag) = match statement {
         Admin::Rebalance { index } => {
             let request =
@@ -41,27 +40,32 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
                 .with_hint("SHOW TRANSACTIONS lists the open transactions"));
         }
         Admin::DrainNode { node, drain } => {
-            let node = find_node(&catalog, node, Some(Role::Indexer))?;
-            let tag = if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" };
-            (Command::DrainNode { node, drain: *drain }, tag)
+            let drains = |node| Command::DrainNode { node, drain: *drain };
+            let command = for_node(backend, (node, Some(Role::Indexer)), drains).await?;
+            (command, if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" })
         }
-        Admin::RemoveNode { node, force } => {
-            let node = find_node(&catalog, node, None)?;
-            let command = match force {
+        Admin::RemoveNode { node, wait, force } => {
+            let remove = |node| match force {
                 true => Command::RemoveNodeForced { node },
                 false => Command::RemoveNode { node },
             };
+            let command = for_node(backend, (node, None), remove).await?;
+            if let (true, Command::RemoveNode { node }) = (*wait, &command) {
+                backend.wait_drained(*node).await?;
+            }
             (command, "REMOVE NODE")
         }
-        Admin::MoveSlice { .. } => (move_slice(&catalog, statement)?, "ALTER INDEX"),
+        Admin::MoveSlice { .. } => (move_slice(backend, statement).await?, "ALTER INDEX"),
         Admin::MoveVbuckets { bucket, vbuckets, to } => {
-            let to = find_node(&catalog, to, Some(Role::Projector))?;
-            let (bucket, vbuckets) = (bucket.clone(), vbuckets.clone());
-            (Command::HandOver { bucket, vbuckets, to }, "ALTER BUCKET")
+            let hand_over = |to| {
+                let (bucket, vbuckets) = (bucket.clone(), vbuckets.clone());
+                Command::HandOver { bucket, vbuckets, to }
+            };
+            (for_node(backend, (to, Some(Role::Projector)), hand_over).await?, "ALTER BUCKET")
         }
         Admin::MoveBucket { bucket, to } => {
-            let to = find_node(&catalog, to, Some(Role::Projector))?;
-            (Command::MoveBucket { bucket: bucket.clone(), to }, "ALTER BUCKET")
+            let moves = |to| Command::MoveBucket { bucket: bucket.clone(), to };
+            (for_node(backend, (to, Some(Role::Projector)), moves).await?, "ALTER BUCKET")
         }
         Admin::SetCopies { bucket, copies } => {
             (Command::SetCopies { bucket: bucket.clone(), copies: *copies }, "ALTER BUCKET")
@@ -113,7 +117,20 @@ async fn change_coordinators(
     })
 }
 
-fn move_slice(catalog: &Catalog, statement: &Admin) -> Result<Command> {
+/// The command of a statement about a node, which is looked up only for a sender that may send the command.
+async fn for_node(
+    backend: &dyn Backend,
+    (name, role): (&str, Option<Role>),
+    command: impl Fn(NodeId) -> Command + Send,
+) -> Result<Command> {
+    // What a command needs does not depend on its node.
+    let of_no_node = command(NodeId(0));
+    backend.may_send(&of_no_node).await?;
+    Ok(command(find_node(&backend.catalog(), name, role)?))
+}
+
+async fn move_slice(backend: &dyn Backend, statement: &Admin) -> Result<Command> {
+    let catalog = &*backend.catalog();
     let Admin::MoveSlice { index, slice, from, to } = statement else {
         return Err(Error::internal("the statement is not a move of a slice"));
     };
@@ -121,6 +138,18 @@ fn move_slice(catalog: &Catalog, statement: &Admin) -> Result<Command> {
         Error::new(ErrorCode::Unknown, format!("index \"{index}\" does not exist"))
             .with_hint("SHOW INDEXES lists the indexes")
     })?;
+    let planned = |from, to| {
+        Command::StartMoves(vec![PlannedMove {
+            index: info.id,
+            generation: info.generation,
+            slice: *slice,
+            from,
+            to,
+            reason: "asked for".into(),
+        }])
+    };
+    let of_no_node = planned(None, None);
+    backend.may_send(&of_no_node).await?;
     let copies = info.topology.replicas(*slice);
     let Some(first) = copies.first() else {
         let slices = info.topology.slices();
@@ -131,14 +160,7 @@ fn move_slice(catalog: &Catalog, statement: &Admin) -> Result<Command> {
         Some(from) => find_node(catalog, from, Some(Role::Indexer))?,
         None => *first,
     };
-    Ok(Command::StartMoves(vec![PlannedMove {
-        index: info.id,
-        generation: info.generation,
-        slice: *slice,
-        from: Some(from),
-        to: Some(find_node(catalog, to, Some(Role::Indexer))?),
-        reason: "asked for".into(),
-    }]))
+    Ok(planned(Some(from), Some(find_node(catalog, to, Some(Role::Indexer))?)))
 }
 
 /// Finds a node by its number or its address.

@@ -72,6 +72,11 @@ pub trait Backend: Send + Sync + 'static {
     /// an error.
     async fn command(&self, command: Command) -> Result<Outcome>;
 
+    /// An error unless the sender may send a command. Whatever tells of nodes asks first: without the privilege, nobody learns which there are.
+    async fn may_send(&self, _command: &Command) -> Result<()> {
+        Ok(())
+    }
+
     /// The users that this process knows, with the hashes of their secrets: nothing shows these.
     fn users(&self) -> Arc<Users>;
 
@@ -93,6 +98,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Waits until a version of a data set is current, or was current; an error if it has ended otherwise.
     async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()>;
+
+    /// Waits until no slice is left on a draining node.
+    async fn wait_drained(&self, node: NodeId) -> Result<()>;
 
     /// Plans a rebalance, and starts it unless it is a dry run.
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;

@@ -32,12 +32,11 @@ pub fn check_columns(columns: usize) -> Result<()> {
 pub const PARAMETERS_MAX: u16 = u16::MAX;
 
 /// Checks the length of a query text.
-pub fn check_length(sql: &str) -> Result<()> {
-    if sql.len() <= STATEMENT_BYTES_MAX {
+pub fn check_length(bytes: usize) -> Result<()> {
+    if bytes <= STATEMENT_BYTES_MAX {
         return Ok(());
     }
-    let message =
-        format!("the query text has {} bytes; the limit is {STATEMENT_BYTES_MAX}", sql.len());
+    let message = format!("the query text has {bytes} bytes; the limit is {STATEMENT_BYTES_MAX}");
     Err(Error::new(ErrorCode::OverLimit, message)
         .with_hint("load documents with COPY … FROM STDIN"))
 }

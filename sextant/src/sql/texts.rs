@@ -26,21 +26,31 @@ pub const PARSED: usize = 10;
 /// Takes the memory of a text while it is parsed. A text over the limit of its length waits for none, and another one takes half of all
 /// at most, so that it does not hold up all others.
 pub async fn room_for(
-    sql: &str,
+    bytes: usize,
     memory: &RoomBudget,
     within: Option<Duration>,
 ) -> proto::Result<Room> {
-    check_length(sql)?;
-    let parsing = (sql.len() * PARSING).min(memory.bytes_max() / 2);
-    memory.take(parsing.max(sql.len() * PARSED), within).await
+    check_length(bytes)?;
+    let parsing = (bytes * PARSING).min(memory.bytes_max() / 2);
+    memory.take(parsing.max(bytes * PARSED), within).await
 }
 
 /// Parses a text on a blocking thread. The room is that of the parsed text then.
-pub async fn parse_long(sql: String, mut room: Room, env: &Env) -> (SqlResult<Vec<Parsed>>, Room) {
+pub async fn parse_long(sql: String, room: Room, env: &Env) -> (SqlResult<Vec<Parsed>>, Room) {
+    away(sql.len(), move || parse(&sql), room, env).await
+}
+
+/// Parses texts of `bytes` on a blocking thread. The room is that of the parsed texts then.
+async fn away<T: Send + 'static>(
+    bytes: usize,
+    parse: impl FnOnce() -> T + Send + 'static,
+    mut room: Room,
+    env: &Env,
+) -> (T, Room) {
     env.blocking(move || {
-        let parsed = parse(&sql);
+        let parsed = parse();
         // An interrupt leaves the thread and its memory.
-        room.shrink_to(sql.len() * PARSED);
+        room.shrink_to(bytes * PARSED);
         (parsed, room)
     })
     .await
@@ -52,12 +62,24 @@ pub async fn parse_call(
     memory: &RoomBudget,
     env: &Env,
 ) -> proto::Result<(Vec<Parsed>, Option<Room>)> {
-    if sql.len() <= LONG_TEXT_BYTES {
-        return Ok((parse(sql).map_err(|error| error.error)?, None));
+    let text = sql.to_owned();
+    let parse = move || parse(&text).map_err(|error| error.error);
+    parse_call_of(sql.len(), parse, memory, env).await
+}
+
+/// Parses a call whose texts have `bytes` together. What is parsed has the room while it lives.
+pub async fn parse_call_of<T: Send + 'static>(
+    bytes: usize,
+    parse: impl FnOnce() -> proto::Result<T> + Send + 'static,
+    memory: &RoomBudget,
+    env: &Env,
+) -> proto::Result<(T, Option<Room>)> {
+    if bytes <= LONG_TEXT_BYTES {
+        return Ok((parse()?, None));
     }
-    let room = room_for(sql, memory, None).await?;
-    let (parsed, room) = parse_long(sql.to_owned(), room, env).await;
-    Ok((parsed.map_err(|error| error.error)?, Some(room)))
+    let room = room_for(bytes, memory, None).await?;
+    let (parsed, room) = away(bytes, parse, room, env).await;
+    Ok((parsed?, Some(room)))
 }
 
 /// True if planning a SELECT takes so long that it must not run on a thread that serves connections.
@@ -88,7 +110,7 @@ mod tests {
         let (env, refusals) = (Env::real(), Refusals::default());
         let memory = RoomBudget::new(Limit::SessionMemory, ALL, refusals);
         let long = format!("SELECT '{}'", "x".repeat(200_000));
-        let room = room_for(&long, &memory, None).await.expect("room");
+        let room = room_for(long.len(), &memory, None).await.expect("room");
         assert_eq!(memory.free_bytes(), ALL / 2);
         let (parsed, room) = parse_long(long.clone(), room, &env).await;
         assert_eq!(parsed.expect("a statement").len(), 1);

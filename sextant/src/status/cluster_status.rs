@@ -1,5 +1,6 @@
 //! The types of the cluster's status.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use proto::flow::AdmissionStatus;
@@ -89,8 +90,9 @@ pub struct NodeStatus {
     pub address: String,
     /// Its failure zone.
     pub zone: String,
-    /// `alive`, `silent` (no heartbeat for five seconds), `draining`, `removed`, or `unknown` without an answer of the leader.
-    pub state: &'static str,
+    /// `alive`, `silent` (no heartbeat for five seconds), `draining, 12 slices left`, `drained`, `removed`, or `unknown` without an answer of
+    /// the leader.
+    pub state: Cow<'static, str>,
     /// Milliseconds since its last heartbeat, or since the leader began to lead; `None` without an answer of the leader.
     pub silent_ms: Option<u64>,
     /// Scans of a router, shard scans of an indexer.

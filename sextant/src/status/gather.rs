@@ -1,5 +1,6 @@
 //! Gathers the status of the cluster, from the catalog of this process and the reports that the coordinator has.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,7 +19,6 @@ use super::cluster_status::{
     ProjectorShare,
 };
 use super::{copies, holds, moves, rollbacks, slices, versions};
-use crate::rows::words::index_state;
 use crate::sql::alter::declaration;
 use crate::sql::backend::{Backend, Seen};
 
@@ -91,16 +91,20 @@ fn nodes(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<NodeStat
     let removed = catalog
         .removed
         .iter()
-        .map(|info| NodeStatus { state: "removed", ..node(catalog, None, info) });
+        .map(|info| NodeStatus { state: "removed".into(), ..node(catalog, None, info) });
     present.chain(removed).collect()
 }
 
-fn node_state(catalog: &Catalog, node: NodeId, silent_ms: Option<u64>) -> &'static str {
+fn node_state(catalog: &Catalog, node: NodeId, silent_ms: Option<u64>) -> Cow<'static, str> {
     match silent_ms {
-        None => "unknown",
-        Some(SILENT_MS_MAX..) => "silent",
-        Some(_) if catalog.draining.contains(&node) => "draining",
-        Some(_) => "alive",
+        None => "unknown".into(),
+        Some(SILENT_MS_MAX..) => "silent".into(),
+        Some(_) if catalog.draining.contains(&node) => match catalog.slices_on(node) {
+            0 => "drained".into(),
+            1 => "draining, 1 slice left".into(),
+            left => format!("draining, {left} slices left").into(),
+        },
+        Some(_) => "alive".into(),
     }
 }
 
@@ -218,7 +222,7 @@ fn index(
         id: info.id,
         name: spec.name.clone(),
         bucket: spec.bucket.clone(),
-        state: index_state(info.state),
+        state: info.state.name(),
         columns: ["id"]
             .into_iter()
             .map(str::to_owned)

@@ -28,6 +28,7 @@ use proto::rpc::api::{
 use router::Knowledge;
 use serde_json::{Map, Value as Json};
 
+use super::render::exposition::Exposition;
 use super::render::{grpc, metrics, show};
 use super::{ClusterStatus, CoordinatorAnswer, ProcessStatus, Status, WorkStatus};
 use crate::rows::format::Format;
@@ -331,7 +332,7 @@ fn grpc_has_the_values_of_json() {
 
 /// The figures of `/metrics` by their names with labels.
 fn figures(status: &Status) -> BTreeMap<String, Json> {
-    let text = metrics::text(status, None).expect("text");
+    let text = metrics::text(Exposition::OpenMetrics, status, None).expect("text");
     let figure = |line: &str| {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
         (name.to_owned(), serde_json::from_str::<Json>(value).expect("a number"))
@@ -471,7 +472,10 @@ fn the_renderings_are_those_on_file() {
         }
         all.push('\n');
     }
-    all += &format!("/metrics\n{}\n", metrics::text(&status, None).expect("text"));
+    all += &format!(
+        "/metrics\n{}\n",
+        metrics::text(Exposition::OpenMetrics, &status, None).expect("text")
+    );
     let json = serde_json::to_string_pretty(&status).expect("JSON");
     all += &format!("/status\n{json}\n");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/status/testdata/status.txt");
@@ -500,7 +504,7 @@ fn the_port_of_a_projector_shows_its_transactions() {
     };
     let projector = Some(projector::Status { node: NodeId(101), transactions });
     let own = metrics::Own { projector, ..metrics::Own::default() };
-    let text = metrics::own_text(&own).expect("text");
+    let text = metrics::own_text(Exposition::OpenMetrics, &own).expect("text");
     for line in [
         "sextant_transactions_open{node=\"101\"} 2",
         "sextant_transactions_oldest_age_seconds{node=\"101\"} 1.5",

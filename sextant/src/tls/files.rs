@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use proto::env::{Env, FileSystem, OpenMode};
+use proto::env::{Env, FileSystem, OpenMode, Owner};
 use proto::{Error, ErrorCode, Result};
 
 /// A longer file is none of these.
@@ -25,7 +25,7 @@ pub struct Pem {
 pub struct TlsFiles {
     /// The certificate, and intermediate ones behind it.
     pub certificate: PathBuf,
-    /// The private key; nobody but its owner may read it.
+    /// The private key, which `check_private` must allow.
     pub key: PathBuf,
     /// The certificates of the cluster's authority.
     pub ca: PathBuf,
@@ -69,17 +69,31 @@ pub fn read_public(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read().map_err(|error| Error::from(error).context(format!("reading {}", path.display())))
 }
 
-/// Reads a file with a secret, which nobody but its owner may read. Blocks the thread.
+/// Reads a file with a secret, which [`check_private`] must allow. Blocks the thread.
 pub fn read_private(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
-    let mode = fs
-        .mode(path)
-        .map_err(|error| Error::from(error).context(format!("reading {}", path.display())))?;
-    if let Some(mode) = mode.filter(|mode| mode & 0o077 != 0) {
-        let what = format!("{} may be read by others: its mode is {mode:04o}", path.display());
-        return Err(Error::new(ErrorCode::InvalidParameter, what)
-            .with_hint(format!("chmod 600 {}", path.display())));
+    let (mode, owner) =
+        (|| Ok((fs.mode(path)?, fs.owner(path)?)))().map_err(|error: io::Error| {
+            Error::from(error).context(format!("reading {}", path.display()))
+        })?;
+    if let Some(mode) = mode {
+        check_private(path, mode, owner)?;
     }
     read_public(fs, path)
+}
+
+/// Refuses a file with a secret that others may read. As in PostgreSQL, nobody but its owner may read it, or, if it is root's, the group
+/// by which this process reads it: so an orchestrator mounts secrets.
+fn check_private(path: &Path, mode: u32, owner: Option<Owner>) -> Result<()> {
+    let path = path.display();
+    let (refused, hint) = match owner {
+        Some(Owner::Root) => (0o037, format!("chmod 640 {path}")),
+        _ => (0o077, format!("chmod 600 {path}")),
+    };
+    if mode & refused == 0 {
+        return Ok(());
+    }
+    let what = format!("{path} may be read by others: its mode is {mode:04o}");
+    Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint))
 }
 
 /// Writes a new file that nobody but its owner may read, durably. Blocks the thread.
@@ -92,4 +106,29 @@ pub fn write_private(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()>
         fs.sync_dir(dir.unwrap_or(Path::new(".")))
     };
     write().map_err(|error| Error::from(error).context(format!("writing {}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_may_read_a_secret_of_root_only() {
+        let refusal = |mode, owner| check_private(Path::new("/key"), mode, owner).err();
+        for mode in [0o600, 0o400, 0o640, 0o440] {
+            assert_eq!(refusal(mode, Some(Owner::Root)), None, "{mode:o}");
+        }
+        for (mode, owner) in [
+            (0o660, Owner::Root),
+            (0o650, Owner::Root),
+            (0o644, Owner::Root),
+            (0o640, Owner::Process),
+            (0o440, Owner::Other),
+        ] {
+            assert!(refusal(mode, Some(owner)).is_some(), "{mode:o} of {owner:?}");
+        }
+        let root = refusal(0o644, Some(Owner::Root)).expect("refused");
+        assert_eq!(root.hint.as_deref(), Some("chmod 640 /key"));
+        assert!(refusal(0o640, None).is_some() && refusal(0o600, None).is_none());
+    }
 }

@@ -10,6 +10,7 @@ pub mod grpc;
 mod parallel;
 pub mod process;
 pub mod processes;
+pub mod python;
 pub mod sql;
 pub mod tamper;
 

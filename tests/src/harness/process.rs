@@ -133,10 +133,20 @@ impl Dev {
     }
 
     /// Stops the process with SIGTERM and waits for its end.
-    pub fn terminate(mut self) -> ExitStatus {
+    pub fn terminate(self) -> ExitStatus {
+        self.ask_to_stop();
+        self.ended()
+    }
+
+    /// Sends SIGTERM.
+    pub fn ask_to_stop(&self) {
         let id = self.child.id().to_string();
         let sent = Command::new("sh").args(["-c", "kill -TERM \"$0\"", &id]).status();
         assert!(sent.expect("sh").success(), "sending SIGTERM");
+    }
+
+    /// Waits for the end of the process.
+    pub fn ended(mut self) -> ExitStatus {
         wait(&mut self.child)
     }
 }

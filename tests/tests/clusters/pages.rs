@@ -10,11 +10,13 @@ use std::net::SocketAddr;
 use futures::TryStreamExt;
 use proto::env::Env;
 use proto::grpc::ScanRequest;
+use proto::grpc::query_client::QueryClient;
 use sextant::wire::{Peers, tcp_connect};
 use tests::harness::grpc::{all, channel, open, refused, scan, text};
-use tests::harness::{TestCluster, eventually, sql};
+use tests::harness::{TestCluster, eventually, python, sql};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tonic::Code;
+use tonic::codec::CompressionEncoding;
 use tonic::transport::Channel;
 use tonic::transport::server::TcpIncoming;
 use tonic_health::pb::health_check_response::ServingStatus;
@@ -314,6 +316,11 @@ async fn health_and_reflection_answer() {
     let cluster = TestCluster::start(1, 1).await;
     let channel = channel(cluster.grpc_address()).await;
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel.clone());
+    for service in ["sextant.v1.Admin", "sextant.v1.Ingest", "sextant.v1.Query"] {
+        let asked = tonic_health::pb::HealthCheckRequest { service: service.to_owned() };
+        let answer = health.check(asked).await.expect("health by name").into_inner();
+        assert_eq!(answer.status(), ServingStatus::Serving, "{service}");
+    }
     let asked = tonic_health::pb::HealthCheckRequest { service: String::new() };
     let answer = health.check(asked).await.expect("health").into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
@@ -354,8 +361,14 @@ async fn a_port_for_processes_describes_no_service_for_users() {
 
 /// The status line, the headers and the body of a GET.
 async fn get(address: SocketAddr, path: &str) -> (String, String) {
+    get_as(address, path, "*/*").await
+}
+
+/// The same for a client that accepts a media type.
+async fn get_as(address: SocketAddr, path: &str, accept: &str) -> (String, String) {
     let mut socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    let head = format!("GET {path} HTTP/1.1\r\nHost: test\r\nAccept: {accept}\r\n");
+    let request = format!("{head}Connection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await.expect("an answer");
@@ -381,8 +394,9 @@ async fn http_serves_status_and_metrics() {
     assert_eq!(status["slices"][0]["state"], "ready");
     assert_eq!(status["local_indexers"].as_array().map(Vec::len), Some(3));
     assert!(status["coordinator"]["leader"].is_u64(), "{body}");
-    let (head, body) = get(address, "/metrics").await;
-    assert!(head.contains("application/openmetrics-text"), "{head}");
+    let open_metrics = "application/openmetrics-text";
+    let (head, body) = get_as(address, "/metrics", open_metrics).await;
+    assert!(head.contains(open_metrics), "{head}");
     assert!(body.ends_with("# EOF\n"), "{body}");
     for line in [
         "sextant_documents_written_total 500",
@@ -406,6 +420,54 @@ async fn http_serves_status_and_metrics() {
     }
     let (head, _) = get(address, "/nowhere").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_any_client_are_taken_or_refused_in_a_few_words() {
+    let (_cluster, _client, channel) = numbered().await;
+    let long = "x".repeat(100_000);
+    let status = open(&channel, all(&long)).await.expect_err("no such index");
+    assert_eq!(status.code(), Code::NotFound, "{status}");
+    assert!(status.message().len() < 3_000 && status.message().contains("bytes left out"));
+    let escapes = ScanRequest { r#where: "TRUE) OR (TRUE".into(), ..all("i") };
+    let status = open(&channel, escapes).await.expect_err("no expression by itself");
+    assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+    let mut compressed = QueryClient::new(channel).send_compressed(CompressionEncoding::Gzip);
+    let filter = format!("n < 3 -- {long}");
+    let request = ScanRequest { r#where: filter, ..all("i") };
+    let mut replies = compressed.scan(request).await.expect("a scan").into_inner();
+    let mut rows = 0;
+    while let Some(reply) = replies.message().await.expect("a reply") {
+        rows += reply.rows.len() + reply.value_rows as usize;
+    }
+    assert!(rows > 0, "a compressed request is taken");
+}
+
+/// Reads a page with the parser of the format's authors, and prints the number of its metrics.
+const PARSE: &str = "
+import sys
+from prometheus_client import openmetrics, parser
+parse = {'open': openmetrics.parser, 'classic': parser}[sys.argv[1]].text_string_to_metric_families
+metrics = list(parse(sys.stdin.read()))
+buckets = [s for m in metrics for s in m.samples if s.name == 'sextant_write_seconds_bucket']
+assert buckets and buckets[-1].labels['le'] == '+Inf', buckets
+assert any(s.name == 'sextant_documents_written_total' for m in metrics for s in m.samples), metrics
+print(len(metrics))
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_parsers_of_prometheus_read_the_metrics() {
+    let (cluster, client, channel) = numbered().await;
+    sql::run(&client, "CREATE INDEX \"a\"\"b\\c\" ON b (n)").await;
+    scan(&channel, all("i")).await.expect("rows");
+    let mut counts = Vec::new();
+    for (form, accept) in [("open", "application/openmetrics-text"), ("classic", "text/plain")] {
+        let (head, body) = get_as(cluster.http_address(), "/metrics", accept).await;
+        assert!(head.to_lowercase().contains(&format!("content-type: {accept}")), "{head}");
+        let parsed = python::run(&["-c", PARSE, form], &body);
+        counts.push(parsed.unwrap_or_else(|error| panic!("{form}: {error}\n{body}")));
+    }
+    assert_eq!(counts[0], counts[1], "both have the same metrics");
 }
 
 /// Only the leader of the coordinators knows what nodes report.

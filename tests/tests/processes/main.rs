@@ -25,5 +25,6 @@ mod restarts;
 mod rollback;
 mod router_data;
 mod starting;
+mod stopping;
 mod transaction_histories;
 mod versions;

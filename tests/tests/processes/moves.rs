@@ -438,16 +438,22 @@ async fn a_node_dies_while_it_is_drained(
     client: &Client,
 ) {
     let before = newest(&moves(client).await);
+    refused(client, "REMOVE NODE '201' WAIT", "55000", &["is not being drained"], "DRAIN").await;
     sql::run(client, "DRAIN NODE '201'").await;
+    let planned = moves(client).await;
+    assert!(planned.values().any(|m| m.from == Some(201)), "the moves are planned: {planned:?}");
+    let state = state_of(client, "201").await;
+    assert!(state.starts_with("draining, ") || state == "drained", "{state}");
     at_work(client, "a move from the drained node", |m| m.from == Some(201)).await;
     kill_in_the_middle(cluster, traffic, 201, client).await;
     wait("node 201 is empty", client, async || {
-        copies_on(client, 201).await.filter(|copies| *copies == 0)
+        (state_of(client, "201").await == "drained").then_some(())
     })
     .await;
+    assert_eq!(copies_on(client, 201).await, Some(0));
     traffic.break_for(false);
     ended_well(&settled(client, "the end of the drain").await, before, 2);
-    sql::run(client, "REMOVE NODE '201'").await;
+    sql::run(client, "REMOVE NODE '201' WAIT").await;
     // The removed node still runs and asks to join; it is not let in.
     for _ in 0..3 {
         let nodes = sql::simple(client, "SHOW NODES").await.expect("nodes");
@@ -460,6 +466,13 @@ async fn a_node_dies_while_it_is_drained(
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     cluster.kill(201);
+}
+
+/// The state of a node in SHOW NODES; empty without an answer.
+async fn state_of(client: &Client, node: &str) -> String {
+    let nodes = sql::simple(client, "SHOW NODES").await.unwrap_or_default();
+    let found = nodes.into_iter().find(|row| row[0].as_deref() == Some(node));
+    found.and_then(|mut row| row[4].take()).unwrap_or_default()
 }
 
 async fn a_target_dies(cluster: &mut Processes, traffic: &Traffic, client: &Client) {

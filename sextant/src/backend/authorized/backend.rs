@@ -129,6 +129,15 @@ impl Backend for Authorized {
         self.cluster.wait_version(data_set, version).await
     }
 
+    async fn may_send(&self, command: &Command) -> Result<()> {
+        self.meets(of_command(command)).await.map(drop)
+    }
+
+    async fn wait_drained(&self, node: NodeId) -> Result<()> {
+        self.rights.on_all(Privilege::Admin)?;
+        self.cluster.wait_drained(node).await
+    }
+
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
         let need = match &request.index {
             Some(name) => {

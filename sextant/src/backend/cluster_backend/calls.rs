@@ -31,6 +31,7 @@ use super::reads::{Batches, Pin};
 use super::{CATALOG_BEHIND, ClusterBackend, absent};
 use crate::audit::Attempt;
 use crate::backend::built;
+use crate::backend::drained;
 use crate::backend::shown::{shows, shows_change};
 use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
@@ -113,6 +114,10 @@ impl Backend for ClusterBackend {
 
     async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
         built::wait_version(&self.calls.router, data_set, version).await
+    }
+
+    async fn wait_drained(&self, node: NodeId) -> Result<()> {
+        drained::wait_drained(&self.calls.router, node).await
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {

@@ -178,6 +178,10 @@ impl Backend for Memory {
         Ok(())
     }
 
+    async fn wait_drained(&self, _: NodeId) -> Result<()> {
+        Ok(())
+    }
+
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
         Err(Error::unavailable("there is no coordinator in a test"))
     }

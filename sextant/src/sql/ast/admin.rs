@@ -25,10 +25,12 @@ pub enum Admin {
         /// True begins to drain, false stops it.
         drain: bool,
     },
-    /// `REMOVE NODE 'n' [FORCE]`.
+    /// `REMOVE NODE 'n' [FORCE | WAIT]`.
     RemoveNode {
         /// The node.
         node: String,
+        /// WAIT: until the node is drained.
+        wait: bool,
         /// FORCE: other indexers rebuild the slices that it alone has.
         force: bool,
     },

@@ -74,7 +74,7 @@ impl Cursor<'_> {
         name.parse().map(NodeId).map_err(|_| place)
     }
 
-    /// `REMOVE NODE 'n' [FORCE]`, `REMOVE COORDINATOR 'n'`.
+    /// `REMOVE NODE 'n' [FORCE | WAIT]`, `REMOVE COORDINATOR 'n'`.
     pub(super) fn remove(&mut self) -> SqlResult<Statement> {
         self.expect_word("REMOVE")?;
         if self.eat_word("COORDINATOR") {
@@ -86,7 +86,8 @@ impl Cursor<'_> {
         }
         let node = self.node()?;
         let force = self.eat_word("FORCE");
-        Ok(Statement::Admin(Admin::RemoveNode { node, force }))
+        let wait = !force && self.eat_word("WAIT");
+        Ok(Statement::Admin(Admin::RemoveNode { node, wait, force }))
     }
 
     /// A node, by its number or its address.

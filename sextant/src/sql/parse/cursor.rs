@@ -76,7 +76,7 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Tokenizes a query text and checks its limits.
     pub(super) fn new(source: &'a str) -> SqlResult<Self> {
-        limits::check_length(source)?;
+        limits::check_length(source.len())?;
         let tokens =
             Tokenizer::new(&SextantDialect, source).tokenize_with_location().map_err(|error| {
                 SqlError {

@@ -11,6 +11,7 @@ mod ddl;
 mod dml;
 mod expr;
 mod options;
+mod parts;
 mod select;
 mod session;
 mod statement;
@@ -19,4 +20,5 @@ mod tests;
 mod users;
 mod versions;
 
+pub use parts::SelectParts;
 pub use statement::{Parsed, parse};

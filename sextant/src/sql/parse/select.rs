@@ -94,7 +94,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn select_item(&mut self) -> SqlResult<SelectItem> {
+    pub(super) fn select_item(&mut self) -> SqlResult<SelectItem> {
         if self.eat(&Token::Mul) {
             return Ok(SelectItem::Star);
         }

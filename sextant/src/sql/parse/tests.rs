@@ -413,8 +413,12 @@ fn statements_about_placement_are_parsed() {
         ("DRAIN NODE 7", Admin::DrainNode { node: node(), drain: true }),
         ("DRAIN NODE '7'", Admin::DrainNode { node: node(), drain: true }),
         ("CANCEL DRAIN NODE 7", Admin::DrainNode { node: node(), drain: false }),
-        ("REMOVE NODE 'host:1'", Admin::RemoveNode { node: "host:1".into(), force: false }),
-        ("remove node 7 force", Admin::RemoveNode { node: node(), force: true }),
+        (
+            "REMOVE NODE 'host:1'",
+            Admin::RemoveNode { node: "host:1".into(), wait: false, force: false },
+        ),
+        ("REMOVE NODE 7 WAIT", Admin::RemoveNode { node: node(), wait: true, force: false }),
+        ("remove node 7 force", Admin::RemoveNode { node: node(), wait: false, force: true }),
         (
             "ADD COORDINATOR '4' AT 'host:1'",
             Admin::ChangeCoordinators(CoordinatorChange::Add {

@@ -1,4 +1,4 @@
-//! `/metrics`: the OpenMetrics text format.
+//! The metrics of `/metrics`; `exposition` has their text formats.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -16,14 +15,12 @@ use proto::model::ids::NodeId;
 use proto::model::left_out::LeftOut;
 use proto::rpc::api::CoordinatorStatus;
 
+use super::exposition::Exposition;
 use super::labels::{ByNode, ByNodeCounter, ByNodeGauge};
 use super::transactions;
 use crate::backend::Counters;
 use crate::process_figures::ProcessFigures;
 use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
-
-/// The content type of the text.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The figures of this process alone.
 #[derive(Clone, Debug, Default)]
@@ -55,18 +52,22 @@ pub(crate) struct DoorFigures {
     pub certificate_seconds_left: Option<i64>,
 }
 
-/// The status, and what the process knows of itself, as text.
-pub(crate) fn text(status: &Status, own: Option<&Own>) -> Result<String, fmt::Error> {
+/// Returns the status, and the figures of this process alone, as text.
+pub(crate) fn text(
+    form: Exposition,
+    status: &Status,
+    own: Option<&Own>,
+) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
     register_status(&mut registry, status);
     if let Some(own) = own {
         register_own(&mut registry, own);
     }
-    written(&registry)
+    form.text(&registry)
 }
 
-/// The figures of a process without ports for users, as text.
-pub(crate) fn own_text(own: &Own) -> Result<String, fmt::Error> {
+/// Returns the figures of a process without ports for users, as text.
+pub(crate) fn own_text(form: Exposition, own: &Own) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
     register_own(&mut registry, own);
     if let Some(status) = &own.coordinator {
@@ -80,13 +81,7 @@ pub(crate) fn own_text(own: &Own) -> Result<String, fmt::Error> {
     if let Some(projector) = &own.projector {
         transactions::register(&mut registry, std::slice::from_ref(projector));
     }
-    written(&registry)
-}
-
-fn written(registry: &Registry) -> Result<String, fmt::Error> {
-    let mut text = String::new();
-    encode(&mut text, registry)?;
-    Ok(in_order(&text))
+    form.text(&registry)
 }
 
 fn register_raft(registry: &mut Registry, status: &CoordinatorStatus) {
@@ -184,16 +179,6 @@ fn register_status(registry: &mut Registry, status: &Status) {
         register_reports(registry, cluster);
         register_holds(registry, cluster);
     }
-}
-
-/// Orders the samples of each metric: the library keeps them in a map with random order.
-fn in_order(text: &str) -> String {
-    let is_sample = |line: &&str| !line.starts_with('#');
-    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
-    for samples in lines.chunk_by_mut(|one, next| is_sample(one) && is_sample(next)) {
-        samples.sort_unstable();
-    }
-    lines.concat()
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

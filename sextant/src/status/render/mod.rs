@@ -1,5 +1,6 @@
 //! The forms in which users get the status; JSON is the value itself.
 
+pub(crate) mod exposition;
 pub(crate) mod grpc;
 mod labels;
 pub(crate) mod metrics;

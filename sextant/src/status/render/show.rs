@@ -54,7 +54,7 @@ const NODES: &[Column<NodeStatus>] = &[
     ("role", Text, |node| Datum::text(node.role)),
     ("address", Text, |node| Datum::text(&*node.address)),
     ("zone", Text, |node| Datum::text(&*node.zone)),
-    ("state", Text, |node| Datum::text(node.state)),
+    ("state", Text, |node| Datum::text(&*node.state)),
     ("silent_ms", Int8, |node| int(node.silent_ms)),
     ("note", Text, |node| text(&node.note)),
 ];

@@ -1,0 +1,48 @@
+//! Waits until a draining node has no slices.
+
+use proto::model::catalog::Catalog;
+use proto::model::ids::NodeId;
+use proto::{Error, ErrorCode, Result};
+use router::Router;
+
+/// Waits until no slice is left on a draining node. An error if the node has slices and is not drained, or not any more.
+pub(super) async fn wait_drained(router: &Router, node: NodeId) -> Result<()> {
+    let is_decided = |catalog: &Catalog| decided(catalog, node).is_some();
+    let catalog = router.wait_catalog(is_decided).await;
+    decided(&catalog, node).unwrap_or(Ok(()))
+}
+
+/// The end of the wait at a catalog; `None` while slices are left.
+fn decided(catalog: &Catalog, node: NodeId) -> Option<Result<()>> {
+    if catalog.slices_on(node) == 0 {
+        return Some(Ok(()));
+    }
+    (!catalog.draining.contains(&node)).then(|| {
+        let what = format!("node {node} has slices, and is not being drained");
+        let hint = format!("DRAIN NODE '{node}' moves its slices away");
+        Err(Error::new(ErrorCode::WrongState, what).with_hint(hint))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::model::ids::{BucketId, IndexId};
+    use proto::model::index::{IndexInfo, IndexSpec};
+
+    use super::*;
+
+    #[test]
+    fn the_wait_ends_with_the_last_slice_or_with_the_draining() {
+        let (id, node, spec) = (IndexId(3), NodeId(9), IndexSpec::new("i", "b"));
+        let mut catalog = Catalog::default();
+        assert_eq!(decided(&catalog, node), Some(Ok(())), "it has nothing");
+        let info = IndexInfo::new(id, BucketId(1), spec, vec![vec![node], vec![NodeId(8)]]);
+        catalog.indexes.insert(id, Arc::new(info));
+        let refused = decided(&catalog, node).expect("decided").expect_err("refused");
+        assert_eq!(refused.code.sqlstate(), "55000");
+        catalog.draining.insert(node);
+        assert_eq!((decided(&catalog, node), catalog.slices_on(node)), (None, 1));
+    }
+}

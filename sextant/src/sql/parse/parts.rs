@@ -1,0 +1,121 @@
+//! A SELECT whose parts come as texts of their own, as in a scan over gRPC.
+//!
+//! Each text is parsed by itself, so that none can end early and go on as another part of the statement.
+
+use proto::value::{Number, Value};
+use proto::{Error, ErrorCode};
+use sqlparser::tokenizer::Token;
+
+use super::cursor::Cursor;
+use crate::sql::ast::{Select, SelectItem};
+use crate::sql::error::SqlResult;
+use crate::sql::limits;
+
+/// The texts of a SELECT over one index.
+#[derive(Clone, Debug, Default)]
+pub struct SelectParts {
+    /// The name of the index.
+    pub from: String,
+    /// An item of the select list each; none stands for `*`.
+    pub columns: Vec<String>,
+    /// The condition; empty for none.
+    pub filter: String,
+    /// The maximum of rows.
+    pub limit: Option<u64>,
+    /// Rows to leave out at the beginning.
+    pub offset: u64,
+}
+
+impl SelectParts {
+    /// The bytes of all texts together.
+    pub fn len_bytes(&self) -> usize {
+        self.columns.iter().chain([&self.from, &self.filter]).map(String::len).sum()
+    }
+
+    /// Parses the parts. An error names the part.
+    pub fn parse(&self) -> proto::Result<Select> {
+        limits::check_columns(self.columns.len())?;
+        let item = |(n, text): (usize, &String)| {
+            let parsed = whole(text, |cursor| cursor.select_item());
+            parsed.map_err(|error| error.context(format!("column {}", n + 1)))
+        };
+        let items = match self.columns.is_empty() {
+            true => vec![SelectItem::Star],
+            false => self.columns.iter().enumerate().map(item).collect::<proto::Result<_>>()?,
+        };
+        let filter = match self.filter.is_empty() {
+            true => None,
+            false => {
+                let parsed = whole(&self.filter, |cursor| cursor.expr());
+                Some(parsed.map_err(|error| error.context("where"))?)
+            }
+        };
+        let number = |rows: u64| proto::expr::Expr::Literal(Value::Number(Number::from_u64(rows)));
+        Ok(Select {
+            distinct: false,
+            items,
+            from: Some(self.from.clone()),
+            filter,
+            order_by: Vec::new(),
+            limit: self.limit.map(number),
+            offset: Some(self.offset).filter(|rows| *rows > 0).map(number),
+        })
+    }
+}
+
+/// Parses a text that must be one part by itself.
+fn whole<T>(text: &str, part: impl FnOnce(&mut Cursor<'_>) -> SqlResult<T>) -> proto::Result<T> {
+    let parsed = || {
+        let mut cursor = Cursor::new(text)?;
+        let parsed = part(&mut cursor)?;
+        match (cursor.peek(), cursor.parameters) {
+            (Token::EOF, 0) => Ok(parsed),
+            (Token::EOF, _) => {
+                let what = "a scan over gRPC takes no parameters";
+                Err(Error::new(ErrorCode::InvalidParameter, what).into())
+            }
+            _ => Err(cursor.expected("the end of the expression")),
+        }
+    };
+    parsed().map_err(|error: crate::sql::SqlError| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(columns: &[&str], filter: &str) -> SelectParts {
+        let columns = columns.iter().map(|column| (*column).to_owned()).collect();
+        SelectParts { from: "by_city".into(), columns, filter: filter.into(), ..Default::default() }
+    }
+
+    #[test]
+    fn parts_are_those_of_the_same_select() {
+        let parts = SelectParts {
+            limit: Some(3),
+            offset: 2,
+            ..parts(&["city", "age::int8 AS years"], "age > 3 OR city = 'x' -- why")
+        };
+        let sql = "SELECT city, age::int8 AS years FROM by_city WHERE age > 3 OR city = 'x' LIMIT 3 OFFSET 2";
+        let parsed = crate::sql::parse(sql).expect("a statement").remove(0);
+        let select = parts.parse().expect("a select");
+        assert_eq!(crate::sql::ast::Statement::Select(select), parsed.statement);
+    }
+
+    #[test]
+    fn a_part_is_one_expression_by_itself() {
+        for (columns, filter, place) in [
+            (&["*"][..], "TRUE) OR (TRUE", "where"),
+            (&["*"], "TRUE; DROP INDEX by_city", "where"),
+            (&["*"], "TRUE ORDER BY city", "where"),
+            (&["*"], "city = $1", "where"),
+            (&["*"], " ", "where"),
+            (&["city, age"], "", "column 1"),
+            (&["city", "age FROM other"], "", "column 2"),
+            (&[""], "", "column 1"),
+        ] {
+            let error = parts(columns, filter).parse().expect_err("refused");
+            assert!(error.message.starts_with(place), "{columns:?} {filter:?}: {error}");
+        }
+    }
+}
