@@ -73,6 +73,7 @@ impl World {
             floor: Some(Epoch(floor)),
             entries: 10,
             bytes: 1_000,
+            live_bytes: Some(1_000),
             built_percent: None,
             seconds_left: None,
             copied_from: None,

@@ -165,6 +165,7 @@ fn slice(number: u16, floor: Option<u64>) -> SliceProgress {
         floor: floor.map(Epoch),
         entries: 500 + u64::from(number),
         bytes: 65_536,
+        live_bytes: Some(65_536),
         built_percent: None,
         seconds_left: None,
         copied_from: None,

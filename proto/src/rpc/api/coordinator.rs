@@ -276,6 +276,9 @@ pub struct SliceProgress {
     pub entries: u64,
     /// Bytes in memory and on disk.
     pub bytes: u64,
+    /// The part of `bytes` that the entries at the newest epoch take, by the mean size of a stored entry; `None` until the entries of a
+    /// slice that arrived or was split are counted.
+    pub live_bytes: Option<u64>,
     /// During a build from the source: the percentage of the documents that was read.
     pub built_percent: Option<u8>,
     /// During a build from the source: the seconds until all documents are read, at the pace so far; `None` while it is not known.
