@@ -109,7 +109,9 @@ fn judge(session: &Session, bucket: &BucketInfo, summary: &Shared) {
         drop(seen);
         if slices > max {
             let (name, id) = (&info.spec.name, info.local_id());
-            let text = format!("index {name}, generation {id}, has {slices} slices; the live bytes of {IDS} documents are worth {max}");
+            let text = format!(
+                "index {name}, generation {id}, has {slices} slices; the live bytes of {IDS} documents are worth {max}"
+            );
             violation(summary, text);
         }
     }

@@ -216,7 +216,17 @@ impl Workload {
             }
         };
         futures::join!(steps, beside_steps);
-        drop((readers, beside, tenant, removals, generations, copying, data_sets, ranges, outgrown));
+        drop((
+            readers,
+            beside,
+            tenant,
+            removals,
+            generations,
+            copying,
+            data_sets,
+            ranges,
+            outgrown,
+        ));
         self.heal(&mut session, copies, data_set.clone()).await;
         if let Some(pair) = pair {
             pair.settle().await;

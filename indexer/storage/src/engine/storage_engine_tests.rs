@@ -351,8 +351,11 @@ async fn superseded_versions_and_tombstones_are_not_live() {
     let ids: Vec<String> = (0..500).map(|n| format!("document{n:04}")).collect();
     let all_at = |n: u64| {
         let entries: Vec<_> = (0..500u64).map(|id| [("a", (id * 7919 + n * 31) as i64)]).collect();
-        let states: Vec<State<'_>> =
-            ids.iter().zip(&entries).map(|(id, entry)| (100 + n, id.as_str(), &entry[..])).collect();
+        let states: Vec<State<'_>> = ids
+            .iter()
+            .zip(&entries)
+            .map(|(id, entry)| (100 + n, id.as_str(), &entry[..]))
+            .collect();
         body(&states)
     };
     let store = built(&dir, all_at(0)).await;

@@ -49,7 +49,14 @@ impl<'a> Blocks<'a> {
         let high = range.high.as_ref();
         let to = high.map_or(known.end_block, |high| index.lower_bound(section, high));
         let all = known.end_block - known.first_block;
-        Some(Self { index, section, own: from..to.max(from), all, bytes: known.bytes, rows: known.rows })
+        Some(Self {
+            index,
+            section,
+            own: from..to.max(from),
+            all,
+            bytes: known.bytes,
+            rows: known.rows,
+        })
     }
 
     fn len(&self) -> u32 {
@@ -131,11 +138,7 @@ impl SliceSize {
 }
 
 /// The size of a slice.
-pub fn slice_size(
-    version: &IndexVersion,
-    slice: SliceNo,
-    fragments: &SliceFragments,
-) -> SliceSize {
+pub fn slice_size(version: &IndexVersion, slice: SliceNo, fragments: &SliceFragments) -> SliceSize {
     let is_back = |source: &Source| {
         fragments.back.iter().any(|other| Arc::ptr_eq(&other.table, &source.table))
     };
