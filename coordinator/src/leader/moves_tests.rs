@@ -464,6 +464,26 @@ fn a_source_is_kept_until_no_scan_can_ask_for_it() {
     assert_eq!(world.stages(), [], "no scan is that old");
 }
 
+/// Without writes, all scans read the same epoch, and some scan runs at any time.
+#[test]
+fn scans_that_began_after_a_move_hold_no_source_in_an_idle_bucket() {
+    let mut world = just_done();
+    let cas = world.state.catalog_cas();
+    let router = |epoch, reads_since| {
+        let leases = vec![(BUCKET, Epoch(epoch))];
+        Heartbeat { leases, reads_since, ..heartbeat(30) }
+    };
+    world.alive.insert(NodeId(30), router(2, cas - 1));
+    (0..60).for_each(|_| drop(world.pass(SECOND)));
+    assert_eq!(world.stages(), [MoveStage::Done], "a scan may have begun before");
+    world.alive.insert(NodeId(30), router(1, cas));
+    (0..60).for_each(|_| drop(world.pass(SECOND)));
+    assert_eq!(world.stages(), [MoveStage::Done], "the new copy may not have an older epoch");
+    world.alive.insert(NodeId(30), router(2, cas));
+    world.pass(SECOND);
+    assert_eq!(world.stages(), []);
+}
+
 #[test]
 fn a_source_is_not_kept_if_the_setting_is_off() {
     let mut world = just_done();
