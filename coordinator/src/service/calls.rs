@@ -247,6 +247,7 @@ impl CoordinatorApi for Coordinator {
         let holds = leader.as_ref().map_or_else(Vec::new, |l| l.holds(&view.state, now_ms));
         let waits = |l: &Leader| l.version_waits(&view.state, now_ms);
         let version_waits = leader.as_ref().map_or_else(Vec::new, waits);
+        let past_slow = leader.as_ref().map_or_else(Vec::new, |l| l.past_slow());
         drop(leader);
         Ok(CoordinatorStatus {
             node: self.member.config.node,
@@ -263,6 +264,7 @@ impl CoordinatorApi for Coordinator {
             holds,
             members: Box::new(members),
             version_waits,
+            past_slow,
         })
     }
 

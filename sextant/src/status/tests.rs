@@ -225,6 +225,7 @@ fn reports() -> CoordinatorStatus {
             held_ms: 2_500,
         }],
         version_waits: Vec::new(),
+        past_slow: vec![(BucketId(1), 3)],
         members: Box::new(CoordinatorMembers {
             voters: vec![NodeId(1)],
             learners: vec![NodeId(2)],

@@ -349,6 +349,8 @@ pub struct CoordinatorStatus {
     pub members: Box<CoordinatorMembers>,
     /// On the leader: the reasons why versions of data sets wait, by the versions' buckets.
     pub version_waits: Vec<(BucketId, String)>,
+    /// On the leader: the epochs of each bucket that did not wait any longer for slow indexers, since its term began.
+    pub past_slow: Vec<(BucketId, u64)>,
 }
 
 /// The epochs of a bucket end before a commit, since another bucket of that commit does not have it yet.

@@ -214,6 +214,7 @@ impl Backend for Memory {
             holds: Vec::new(),
             members: Default::default(),
             version_waits: Vec::new(),
+            past_slow: Vec::new(),
         })
     }
 
