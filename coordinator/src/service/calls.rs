@@ -149,6 +149,7 @@ fn with_random_id(member: &Member, command: Command) -> Command {
             | Command::BuildGeneration { .. }
             | Command::CreateDataSet { .. }
             | Command::LoadVersion { .. }
+            | Command::AllowEmpty { .. }
     );
     match creates {
         true => Command::Create { unique: member.random_id(), command: Box::new(command) },
