@@ -165,10 +165,12 @@ pub enum Plant {
     RemovalNotSettled,
     /// The entries at a split point are in neither of the two slices.
     SplitLosesBoundary,
+    /// Superseded versions count in the size from which on an index gets more slices.
+    SupersededCounted,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 78] = [
+pub const PLANTS: [(Plant, &str, &str); 79] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -426,6 +428,11 @@ pub const PLANTS: [(Plant, &str, &str); 78] = [
         Plant::SplitLosesBoundary,
         "split-loses-boundary",
         "the entries at a split point are in neither slice",
+    ),
+    (
+        Plant::SupersededCounted,
+        "superseded-counted",
+        "an index gets more slices for versions that nobody reads",
     ),
 ];
 

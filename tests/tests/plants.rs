@@ -21,7 +21,7 @@ const SEEDS: u64 = 40;
 const RAFT_SEEDS: u64 = 400;
 
 /// Plant, layer, seed, step to the next seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64, u64); 78] = [
+const FOUND: [(&str, &str, u64, u64, u64); 79] = [
     ("hand-over-uncovered", "full", 11, 1, 10),
     ("build-skips-back-index", "store", 1, 1, 0),
     ("install-skips-back-index", "store", 1, 1, 0),
@@ -100,6 +100,7 @@ const FOUND: [(&str, &str, u64, u64, u64); 78] = [
     ("partitions-moved", "full", 7, 11, 10),
     ("cancelled-serves", "full", 84, 11, 10),
     ("split-loses-boundary", "full", 18, 11, 10),
+    ("superseded-counted", "full", 7, 11, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

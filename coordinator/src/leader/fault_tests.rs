@@ -146,6 +146,7 @@ impl World {
             floor: Some(Epoch(1)),
             entries: 1,
             bytes: 1,
+            live_bytes: Some(1),
             built_percent: None,
             seconds_left: None,
             copied_from: None,

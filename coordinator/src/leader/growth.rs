@@ -2,8 +2,9 @@
 //! one slice more where one is too large ([`super::splits`]); the rest of this page is about the others.
 //!
 //! The mean size of an index's slices counts, not the largest one: more slices do not divide the entries of one key. The number is doubled until the
-//! mean would be at most half of the limit, so that an index that grows on is not built anew at once. Sizes are those that the nodes report; each slice counts once,
-//! with its largest copy.
+//! mean would be at most half of the limit, so that an index that grows on is not built anew at once. Sizes are the live bytes that
+//! the nodes report: superseded versions, which a new generation would have again soon, do not count. Each slice counts once, with its
+//! largest copy, and only when each copy on a node that is not silent is reported: those of new slices are, when their entries are counted.
 //!
 //! A growth that CANCEL BUILD has ended is not begun again at once: the index has to grow by another quarter first, or `slice_bytes_max` is
 //! set again. A new leader knows of no cancellation.
@@ -11,9 +12,8 @@
 use std::collections::BTreeMap;
 
 use proto::Error;
-use proto::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
+use proto::model::ids::{Generation, IndexId, LocalIndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexSpec, PartitionBy, SLICES_MAX};
-use proto::rpc::api::SliceProgress;
 use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
@@ -25,7 +25,7 @@ use crate::state::StateContext;
 
 /// The time between two looks.
 const LOOK_EVERY_MS: u64 = 1_000;
-/// The pause behind a plan for an index: it may have been refused, for example for want of room.
+/// The pause after a plan for an index: it may have been refused, for example for want of room.
 const RETRY_MS: u64 = 60_000;
 
 /// The leader's memory of indexes that grow.
@@ -154,29 +154,30 @@ impl Growth {
     }
 }
 
-/// The bytes of each slice of a generation; `None` while one of them is reported by nobody.
+/// The live bytes of each slice of a generation, by its largest copy; `None` while a copy on a node that is not silent has not told them,
+/// or a slice has no such copy.
 fn reported_bytes(
     heartbeats: &Heartbeats,
     info: &IndexInfo,
     now_ms: u64,
 ) -> Option<BTreeMap<SliceNo, u64>> {
-    let id: LocalIndexId = info.local_id();
-    let mut largest: BTreeMap<SliceNo, u64> = BTreeMap::new();
-    let live = heartbeats
-        .nodes
-        .iter()
-        .filter(|(node, _)| heartbeats.silent_ms(**node, now_ms) < SILENT_MS_MAX);
-    let reports = live.flat_map(|(node, last)| {
-        let placed = |told: &&SliceProgress| info.topology.hosts(*node, told.slice.slice);
-        last.heartbeat.slices.iter().filter(placed)
+    let is_silent = |node: &NodeId| heartbeats.silent_ms(*node, now_ms) >= SILENT_MS_MAX;
+    let placed = (0..).map(SliceNo).zip(&info.topology.placement);
+    let largest = placed.map(|(slice, nodes)| {
+        let id = info.local_id().slice(slice);
+        let live = nodes.iter().filter(|node| !is_silent(node));
+        let told = live.map(|node| live_bytes(heartbeats, *node, id));
+        let told: Vec<u64> = told.collect::<Option<_>>()?;
+        Some((slice, told.into_iter().max()?))
     });
-    // A copy that is being restored has a part of it.
-    let whole = reports.filter(|told| told.slice.local_index() == id && told.floor.is_some());
-    for progress in whole {
-        let bytes = largest.entry(progress.slice.slice).or_default();
-        *bytes = progress.bytes.max(*bytes);
-    }
-    (largest.len() == usize::from(info.spec.slices)).then_some(largest)
+    largest.collect()
+}
+
+/// The live bytes of a copy; `None` while it is being built, restored or counted.
+fn live_bytes(heartbeats: &Heartbeats, node: NodeId, slice: SliceId) -> Option<u64> {
+    let told = &heartbeats.nodes.get(&node)?.heartbeat.slices;
+    let told = told.iter().find(|told| told.slice == slice && told.floor.is_some())?;
+    told.live_bytes
 }
 
 /// The number of slices that an index should have instead; `None` if it has enough.

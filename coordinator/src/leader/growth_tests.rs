@@ -1,5 +1,5 @@
 use proto::model::ids::{Epoch, SliceId};
-use proto::rpc::api::Heartbeat;
+use proto::rpc::api::{Heartbeat, SliceProgress};
 
 use super::*;
 use crate::leader::memory::tests::heartbeat;
@@ -11,7 +11,8 @@ fn report(heartbeats: &mut Heartbeats, info: &IndexInfo, (node, bytes): (u64, u6
         slice: SliceId { slice: SliceNo(slice), ..info.local_id().slice(SliceNo(0)) },
         floor: Some(Epoch(1)),
         entries: 1,
-        bytes,
+        bytes: 64 * bytes,
+        live_bytes: Some(bytes),
         built_percent: None,
         seconds_left: None,
         copied_from: None,
@@ -33,7 +34,7 @@ fn an_index_that_has_outgrown_its_slices_gets_a_generation_with_more_of_them() {
     let info = state.serving(IndexId(1)).unwrap().info.clone();
     let mut heartbeats = Heartbeats::new(0);
     let mut growth = Growth::default();
-    report(&mut heartbeats, &info, (20, 100 << 10));
+    (20..24).for_each(|node| report(&mut heartbeats, &info, (node, 100 << 10)));
     assert_eq!(planned(&mut growth, (&state, &heartbeats), 2_000), [], "nobody has asked for it");
     done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
     assert_eq!(planned(&mut growth, (&state, &heartbeats), 3_000), [], "they are not larger");
@@ -56,7 +57,7 @@ fn an_index_does_not_grow_into_the_room_for_administrators() {
     done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
     let info = state.serving(IndexId(1)).unwrap().info.clone();
     let mut heartbeats = Heartbeats::new(0);
-    report(&mut heartbeats, &info, (20, (100 << 10) + 1));
+    (20..24).for_each(|node| report(&mut heartbeats, &info, (node, (100 << 10) + 1)));
     let grows = |state: &StateContext| {
         !planned(&mut Growth::default(), (state, &heartbeats), 4_000).is_empty()
     };
@@ -81,7 +82,11 @@ fn the_slices_are_doubled_until_each_has_at_most_half_of_the_limit() {
 
 /// An index that serves, with a limit of 100 KiB for each of its slices.
 fn limited() -> StateContext {
-    let mut state = serving(0);
+    limited_with(0)
+}
+
+fn limited_with(replicas: u8) -> StateContext {
+    let mut state = serving(replicas);
     done(&mut state, Command::SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
     state
 }
@@ -134,4 +139,27 @@ fn a_cancelled_growth_is_begun_again_when_the_setting_is_given_again_or_the_lead
     growth.note(&state, &set(101));
     assert_eq!(planned_at(&mut growth, &state, (200, 6 * RETRY_MS)).len(), 1, "the same again");
     assert_eq!(planned_at(&mut Growth::default(), &state, (200, 7 * RETRY_MS)).len(), 1);
+}
+
+/// A slice that was just made is estimated, and a copy may not have been heard of since the leader began.
+#[test]
+fn an_index_does_not_grow_until_each_live_copy_has_told_its_live_bytes() {
+    let state = limited_with(1);
+    let info = state.serving(IndexId(1)).unwrap().info.clone();
+    let grows = |change: &dyn Fn(&mut Heartbeats)| {
+        let mut heartbeats = Heartbeats::new(0);
+        (20..24).for_each(|node| report(&mut heartbeats, &info, (node, 200 << 10)));
+        change(&mut heartbeats);
+        let found = planned(&mut Growth::default(), (&state, &heartbeats), 4_000);
+        !found.is_empty()
+    };
+    let host = info.topology.placement[0][1];
+    assert!(grows(&|_| ()));
+    assert!(!grows(&|heartbeats| drop(heartbeats.nodes.remove(&host))));
+    let told = |heartbeats: &mut Heartbeats, change: fn(&mut SliceProgress)| {
+        let last = heartbeats.nodes.get_mut(&host).expect("it has reported");
+        last.heartbeat.slices.iter_mut().for_each(change);
+    };
+    assert!(!grows(&|heartbeats| told(heartbeats, |told| told.live_bytes = None)));
+    assert!(!grows(&|heartbeats| told(heartbeats, |told| told.floor = None)));
 }

@@ -195,12 +195,21 @@ impl Heartbeats {
 
     /// The epochs of a bucket that running scans read.
     pub(super) fn leases(&self, bucket: BucketId, now_ms: u64) -> impl Iterator<Item = Epoch> {
+        self.leases_with_catalogs(bucket, now_ms).map(|(epoch, _)| epoch)
+    }
+
+    /// The same, each with the oldest catalog by which something at its router began.
+    pub(super) fn leases_with_catalogs(
+        &self,
+        bucket: BucketId,
+        now_ms: u64,
+    ) -> impl Iterator<Item = (Epoch, u64)> {
         self.nodes
             .values()
             .filter(move |last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
-            .flat_map(|last| &last.heartbeat.leases)
-            .filter(move |(leased, _)| *leased == bucket)
-            .map(|(_, epoch)| *epoch)
+            .flat_map(|last| last.heartbeat.leases.iter().map(move |lease| (lease, &last.heartbeat)))
+            .filter(move |((leased, _), _)| *leased == bucket)
+            .map(|((_, epoch), heartbeat)| (*epoch, heartbeat.reads_since))
     }
 
     /// The moments that transactions read, ascending.

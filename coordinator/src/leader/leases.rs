@@ -30,16 +30,22 @@ pub(super) fn in_force(
     indexes.iter().filter_map(move |at| moments?.newest_until(*at))
 }
 
-/// True if a scan may read this epoch of a bucket, or an older one. A transaction that has not read the bucket yet may do so at its
-/// moment.
-pub(super) fn is_leased(
+/// True if a scan that chose its slices before a catalog may read this epoch of a bucket, or an older one. A transaction that has not read the
+/// bucket yet may do so at its moment. In an idle bucket all scans read the same epoch: those of a router whose oldest one began with that
+/// catalog or later do not count.
+pub(super) fn is_leased_before(
     state: &StateContext,
     heartbeats: &Heartbeats,
     (bucket, epoch): (BucketId, Epoch),
+    catalog_cas: u64,
     now_ms: u64,
 ) -> bool {
     let moments = leased_indexes(state, heartbeats, now_ms);
-    let in_force = in_force(state, bucket, &moments);
-    let mut leases = heartbeats.leases(bucket, now_ms).chain(in_force);
-    heartbeats.term_ms(now_ms) < LEASE_MS || leases.any(|leased| leased <= epoch)
+    let mut in_force = in_force(state, bucket, &moments);
+    let may_be_older = |(leased, reads_since): (Epoch, u64)| {
+        leased < epoch || leased == epoch && reads_since < catalog_cas
+    };
+    heartbeats.term_ms(now_ms) < LEASE_MS
+        || in_force.any(|leased| leased <= epoch)
+        || heartbeats.leases_with_catalogs(bucket, now_ms).any(may_be_older)
 }

@@ -123,7 +123,8 @@ pub(super) fn avoiding(silent: Vec<NodeId>, command: Command) -> Command {
 
 /// True for a command that gives partitions to projectors.
 fn is_load(command: &Command) -> bool {
-    matches!(command, Command::Create { command, .. } if matches!(**command, Command::LoadVersion { .. }))
+    let Command::Create { command, .. } = command else { return false };
+    matches!(**command, Command::LoadVersion { .. } | Command::AllowEmpty { .. })
 }
 
 /// Checks that a forced removal gives up no copy of an indexer that is alive.

@@ -223,6 +223,11 @@ impl Leader {
         holds(&self.stability, state, now_ms)
     }
 
+    /// The number of epochs of each bucket that did not wait any longer for slow indexers, in this term.
+    pub fn past_slow(&self) -> Vec<(BucketId, u64)> {
+        self.stability.past_slow()
+    }
+
     /// The reasons why versions of data sets wait, by the versions' buckets.
     pub fn version_waits(&self, state: &StateContext, now_ms: u64) -> Vec<(BucketId, String)> {
         self.versions.waits(state, &self.heartbeats, now_ms)

@@ -55,6 +55,7 @@ pub(in crate::leader) fn slice_progress(slice: SliceId, floor: Option<Epoch>) ->
         floor,
         entries: 0,
         bytes: 0,
+        live_bytes: Some(0),
         built_percent: None,
         seconds_left: None,
         copied_from: None,

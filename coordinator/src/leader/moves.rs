@@ -10,8 +10,8 @@
 //! - `catchup` → `done`: the target reports that it shows the slice, and the target and a copy that the topology
 //!   names have the same checksum at the same epoch. The driver collects the two checksums and reports them
 //!   ([`Moves::finish_check`]).
-//! - `done` → forgotten: no scan can ask for an epoch before the move, or none does, and a copy that the topology
-//!   names is readable, so that the old copy is not missed.
+//! - `done` → forgotten: no scan can ask for an epoch before the move, or none does that may have begun before it, and a copy that the
+//!   topology names is readable, so that the old copy is not missed.
 //!
 //! A move is undone when its target is silent for long, makes no progress, or has another checksum. A dead source is
 //! replaced by another copy. Without another copy the move waits for the source, until the node counts as gone.
@@ -30,7 +30,7 @@ use super::admission::{admitted, source_of};
 use super::check::{Checksum, CopyCheck};
 use super::heartbeats::Heartbeats;
 use super::horizon::LEASE_AGE_MS_MAX;
-use super::leases::is_leased;
+use super::leases::is_leased_before;
 use super::move_settings::MoveSettings;
 use super::plan::Plan;
 use crate::state::StateContext;
@@ -60,6 +60,8 @@ struct TrackedMove {
     stage: MoveStage,
     /// The time at which this leader first saw the move in its stage.
     since_ms: u64,
+    /// A catalog that shows the move in its stage.
+    catalog_cas: u64,
     check: CheckState,
     /// The target's phase and bytes when its trouble began, and that time.
     stuck: Option<(MovePhase, u64, u64)>,
@@ -122,9 +124,9 @@ impl Moves {
         let admitted = admitted(&moves, heartbeats, &self.settings, now_ms);
         for (info, m) in &moves {
             let tracked =
-                all_tracked.entry(m.id).or_insert_with(|| TrackedMove::new(m.stage, now_ms));
+                all_tracked.entry(m.id).or_insert_with(|| TrackedMove::new(state, m.stage, now_ms));
             if tracked.stage != m.stage {
-                *tracked = TrackedMove::new(m.stage, now_ms);
+                *tracked = TrackedMove::new(state, m.stage, now_ms);
             }
             let step = match m.stage {
                 MoveStage::Done => self.step_done(state, heartbeats, (info, m), tracked, now_ms),
@@ -231,10 +233,17 @@ impl Moves {
         let Some(bucket) = state.bucket(info.bucket) else { return NextStep::Wait };
         let done_ms = now_ms.saturating_sub(tracked.since_ms);
         // The horizon moves only with new epochs. In an idle bucket the leases themselves tell whether a scan may
-        // have begun before the move. A lease may be renewed again and again, but no scan lives longer than this.
+        // have begun before the move; those that began later read the new copy, however many follow each other at the same epoch. A lease may
+        // be renewed again and again, but no scan lives longer than this.
         let over = bucket.epochs.last().horizon > m.epoch
             || done_ms >= LEASE_AGE_MS_MAX
-            || !is_leased(state, heartbeats, (info.bucket, m.epoch), now_ms);
+            || !is_leased_before(
+                state,
+                heartbeats,
+                (info.bucket, m.epoch),
+                tracked.catalog_cas,
+                now_ms,
+            );
         let keep = self.settings.keep_sources;
         if keep && (done_ms < DONE_MS_MIN || !over) {
             return NextStep::Wait;
@@ -307,8 +316,9 @@ fn check(
 }
 
 impl TrackedMove {
-    fn new(stage: MoveStage, since_ms: u64) -> Self {
-        Self { stage, since_ms, check: CheckState::Not, stuck: None }
+    fn new(state: &StateContext, stage: MoveStage, since_ms: u64) -> Self {
+        let catalog_cas = state.catalog_cas();
+        Self { stage, since_ms, catalog_cas, check: CheckState::Not, stuck: None }
     }
 }
 

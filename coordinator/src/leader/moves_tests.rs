@@ -73,6 +73,7 @@ impl World {
             floor: Some(Epoch(floor)),
             entries: 10,
             bytes: 1_000,
+            live_bytes: Some(1_000),
             built_percent: None,
             seconds_left: None,
             copied_from: None,
@@ -461,6 +462,26 @@ fn a_source_is_kept_until_no_scan_can_ask_for_it() {
     world.alive.insert(NodeId(30), router(2));
     (0..LEASE_AGE_MS_MAX / SECOND).for_each(|_| drop(world.pass(SECOND)));
     assert_eq!(world.stages(), [], "no scan is that old");
+}
+
+/// Without writes, all scans read the same epoch, and some scan runs at any time.
+#[test]
+fn scans_that_began_after_a_move_hold_no_source_in_an_idle_bucket() {
+    let mut world = just_done();
+    let cas = world.state.catalog_cas();
+    let router = |epoch, reads_since| {
+        let leases = vec![(BUCKET, Epoch(epoch))];
+        Heartbeat { leases, reads_since, ..heartbeat(30) }
+    };
+    world.alive.insert(NodeId(30), router(2, cas - 1));
+    (0..60).for_each(|_| drop(world.pass(SECOND)));
+    assert_eq!(world.stages(), [MoveStage::Done], "a scan may have begun before");
+    world.alive.insert(NodeId(30), router(1, cas));
+    (0..60).for_each(|_| drop(world.pass(SECOND)));
+    assert_eq!(world.stages(), [MoveStage::Done], "the new copy may not have an older epoch");
+    world.alive.insert(NodeId(30), router(2, cas));
+    world.pass(SECOND);
+    assert_eq!(world.stages(), []);
 }
 
 #[test]

@@ -140,6 +140,7 @@ fn a_rebalance_of_one_index_ignores_the_others() {
         floor: Some(Epoch(1)),
         entries: 10,
         bytes: 1 << 20,
+        live_bytes: Some(1 << 20),
         built_percent: None,
         seconds_left: None,
         copied_from: None,

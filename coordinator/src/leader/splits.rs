@@ -115,7 +115,7 @@ mod tests {
         let id = info.local_id();
         for node in info.topology.nodes() {
             let told = |slice: SliceNo| SliceProgress {
-                bytes: bytes[usize::from(slice.0)],
+                live_bytes: Some(bytes[usize::from(slice.0)]),
                 ..slice_progress(id.slice(slice), Some(Epoch(1)))
             };
             let slices = info.topology.slices_on(node).into_iter().map(told).collect();

@@ -43,6 +43,8 @@ pub struct Stability {
     buckets: BTreeMap<BucketId, ClosedCuts>,
     waiters: BTreeMap<u64, (BucketId, Cut)>,
     last_waiter: u64,
+    /// The epochs of each bucket that went beyond the bound of slow indexers, because the wait for these had lasted [`HOLD_MS_MAX`].
+    past_slow: BTreeMap<BucketId, u64>,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +52,8 @@ struct ClosedCuts {
     /// Ascending; no epoch covers any of them.
     cuts: VecDeque<Cut>,
     held_since_ms: Option<u64>,
+    /// True if the last choice went beyond the bound of slow indexers.
+    is_past_slow: bool,
     /// The open joint commits, as the newest report names them.
     joint: BTreeMap<TransactionId, JointMark>,
     /// When each of them was reported first.
@@ -189,6 +193,7 @@ impl Stability {
     /// Drops the cuts of all other buckets.
     pub fn retain(&mut self, exists: impl Fn(BucketId) -> bool) {
         self.buckets.retain(|bucket, _| exists(*bucket));
+        self.past_slow.retain(|bucket, _| exists(*bucket));
     }
 
     /// Decides for a bucket, given the cut of its last epoch and the progress of its indexers.
@@ -200,6 +205,7 @@ impl Stability {
         now_ms: u64,
     ) -> Choice {
         let Some(closed) = self.buckets.get_mut(&bucket) else { return Choice::Nothing };
+        closed.is_past_slow = false;
         while closed.cuts.front().is_some_and(|cut| advance(published, cut).is_empty()) {
             closed.cuts.pop_front();
         }
@@ -219,6 +225,7 @@ impl Stability {
         tracing::debug!(%bucket, "slow indexers bound the next epoch");
         let has_waited = |since_ms: u64| now_ms.saturating_sub(since_ms) >= HOLD_MS_MAX;
         if closed.held_since_ms.is_some_and(has_waited) {
+            closed.is_past_slow = true;
             return Choice::Promote(newest.clone());
         }
         let within = |cut: &&Cut| {
@@ -244,7 +251,15 @@ impl Stability {
     pub fn end_hold(&mut self, bucket: BucketId) {
         if let Some(closed) = self.buckets.get_mut(&bucket) {
             closed.held_since_ms = None;
+            if std::mem::take(&mut closed.is_past_slow) {
+                *self.past_slow.entry(bucket).or_default() += 1;
+            }
         }
+    }
+
+    /// The number of epochs of each bucket that did not wait any longer for slow indexers, in this term.
+    pub fn past_slow(&self) -> Vec<(BucketId, u64)> {
+        self.past_slow.iter().map(|(bucket, count)| (*bucket, *count)).collect()
     }
 }
 

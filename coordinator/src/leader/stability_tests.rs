@@ -76,8 +76,13 @@ fn slow_indexers_delay_epochs_for_a_limited_time() {
     assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX - 1), Choice::Hold);
     let choice = stability.choose(BUCKET, &zero, &[&slow], 1000 + HOLD_MS_MAX);
     assert_eq!(choice, Choice::Promote(cut([8, 8])));
+    assert_eq!(stability.past_slow(), [], "the cut may still fall");
+    stability.end_hold(BUCKET);
+    assert_eq!(stability.past_slow(), [(BUCKET, 1)]);
     let want = stability.add_waiter(BUCKET, cut([8, 0]));
     assert_eq!(stability.choose(BUCKET, &zero, &[&slow], 0), Choice::PromoteNow(cut([8, 8])));
+    stability.end_hold(BUCKET);
+    assert_eq!(stability.past_slow(), [(BUCKET, 1)], "a scan waits for it");
     stability.remove_waiter(want);
 }
 

@@ -9,6 +9,7 @@
 //! - A version that is kept goes when nobody has asked for it during the idle time. Whoever may ask for it has chosen it by a catalog from
 //!   before the switch, and each lease of a scan, a transaction or a token has the number of that catalog: the heartbeat of a router tells the
 //!   oldest (`Heartbeat::reads_since`). As long as one is from before the switch, the time begins anew. A new leader begins anew as well.
+//!   A version of which no lease was ever reported has no token that continues, so nobody comes back to it: it goes without the idle time.
 //! - A partition whose owner is silent is given to another holder.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 pub(super) struct Versions {
     looks: Looks<LOOK_EVERY_MS>,
     kept: BTreeMap<(BucketId, u64), Kept>,
+    /// The versions that this leader has seen since they were loading, and of which no router has reported a lease.
+    unread: BTreeSet<(BucketId, u64)>,
     /// The builds that were proposed, by the version's bucket and the index.
     builds: BTreeMap<(BucketId, IndexId), Tries>,
     loads: Loads,
@@ -115,7 +118,22 @@ impl Versions {
                 plan.commands.extend(new_owners(state, heartbeats, version, now_ms));
             }
         }
+        self.note_readers(state, heartbeats, now_ms);
         self.drop_idle(state, heartbeats, now_ms, plan);
+    }
+
+    fn note_readers(&mut self, state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) {
+        let mut unread = BTreeSet::new();
+        for (id, set) in state.data_sets() {
+            for (number, version) in &set.versions {
+                let is_read = || heartbeats.leases(version.bucket, now_ms).next().is_some();
+                let is_unread = self.unread.contains(&(id, *number)) && !is_read();
+                if version.stage == VersionStage::Loading || is_unread {
+                    unread.insert((id, *number));
+                }
+            }
+        }
+        self.unread = unread;
     }
 
     /// The builds that lack for a version whose epoch is published, and true if all generations can take over.
@@ -220,6 +238,7 @@ impl Versions {
             if is_asked(state, heartbeats, (bucket, seen.catalog_cas), now_ms) {
                 seen.asked_ms = now_ms;
             }
+            let idle_ms = if self.unread.contains(&(data_set, version)) { 0 } else { idle_ms };
             // A statement that has chosen the version has some seconds to come to its router.
             if now_ms.saturating_sub(seen.asked_ms) >= idle_ms.max(KEEP_WHOLE_MS) {
                 plan.commands.push(Command::DropVersion { data_set, version });

@@ -149,6 +149,7 @@ fn with_random_id(member: &Member, command: Command) -> Command {
             | Command::BuildGeneration { .. }
             | Command::CreateDataSet { .. }
             | Command::LoadVersion { .. }
+            | Command::AllowEmpty { .. }
     );
     match creates {
         true => Command::Create { unique: member.random_id(), command: Box::new(command) },
@@ -247,6 +248,7 @@ impl CoordinatorApi for Coordinator {
         let holds = leader.as_ref().map_or_else(Vec::new, |l| l.holds(&view.state, now_ms));
         let waits = |l: &Leader| l.version_waits(&view.state, now_ms);
         let version_waits = leader.as_ref().map_or_else(Vec::new, waits);
+        let past_slow = leader.as_ref().map_or_else(Vec::new, |l| l.past_slow());
         drop(leader);
         Ok(CoordinatorStatus {
             node: self.member.config.node,
@@ -263,6 +265,7 @@ impl CoordinatorApi for Coordinator {
             holds,
             members: Box::new(members),
             version_waits,
+            past_slow,
         })
     }
 

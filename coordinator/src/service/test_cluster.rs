@@ -251,6 +251,7 @@ pub(super) fn indexer_says(
         floor: Some(Epoch(1)),
         entries: 0,
         bytes: 0,
+        live_bytes: Some(0),
         built_percent: None,
         seconds_left: None,
         copied_from: None,

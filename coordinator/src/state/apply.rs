@@ -72,7 +72,8 @@ impl StateContext {
             | Command::CreateCopied { .. }
             | Command::BuildGeneration { .. }
             | Command::CreateDataSet { .. }
-            | Command::LoadVersion { .. } => self.create(command, None, silent),
+            | Command::LoadVersion { .. }
+            | Command::AllowEmpty { .. } => self.create(command, None, silent),
             Command::HandOver { bucket, vbuckets, to } => self.hand_over(bucket, vbuckets, *to),
             Command::HandedOver { bucket, number } => self.handed_over(*bucket, *number),
             Command::CancelHandOver { bucket } => self.cancel_hand_over(bucket),
@@ -182,6 +183,14 @@ impl StateContext {
             Command::LoadVersion { bucket, version, files } => {
                 self.with_id(unique, |state| state.load_version((bucket, version), files, silent))
             }
+            Command::AllowEmpty { command } => match &**command {
+                Command::LoadVersion { .. } => {
+                    let made = self.create(command, unique, silent)?;
+                    self.empty_allowed.insert(BucketId(self.last_bucket));
+                    Ok(made)
+                }
+                _ => Err(Error::internal("only a version is loaded from files")),
+            },
             Command::CreateCopied { copies, command } => {
                 check_copied(*copies, command)?;
                 let newest = self.last_bucket;

@@ -87,6 +87,7 @@ impl StateContext {
         self.bucket_ids.remove(&id);
         self.copies.remove(&id);
         self.files_read.remove(&id);
+        self.empty_allowed.remove(&id);
         Effect::BucketDropped(id)
     }
 

@@ -79,6 +79,9 @@ pub struct StateContext {
     pub(super) files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
     /// The users; not part of the catalog, since they have the hashes of secrets. Snapshots before version 14 end before this field.
     pub(super) users: Arc<Users>,
+    /// The buckets of the versions that may take the place of others without having a row. Snapshots before version 15 end before this
+    /// field.
+    pub(super) empty_allowed: BTreeSet<BucketId>,
 }
 
 impl StateContext {

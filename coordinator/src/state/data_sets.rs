@@ -118,7 +118,7 @@ impl StateContext {
             let what =
                 format!("bucket \"{name}\" has {VERSIONS_MAX} versions, which may still be read");
             let hint = format!(
-                "an old one goes when nobody has asked for it during version_idle ({} s)",
+                "an old one goes within seconds if nobody has read it, and else when nobody has asked for it during version_idle ({} s)",
                 set.idle_ms / 1_000
             );
             return Err(wrong_state(what, hint));
@@ -187,6 +187,7 @@ impl StateContext {
         }
         // Projectors that come later are compared by their own partitions only.
         self.files_read.remove(&to);
+        self.empty_allowed.remove(&to);
         let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
         for (known, version) in &mut set.versions {
             match version.stage {

@@ -384,3 +384,36 @@ fn a_snapshot_has_the_data_sets() {
     let read = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
     assert_eq!(read, state);
 }
+
+#[test]
+fn a_version_without_rows_takes_the_place_of_another_one_only_if_that_is_allowed() {
+    let told = |state: &StateContext| {
+        let (bucket, node) = (loading(state), NodeId(10));
+        let mine = set(state).loading().unwrap().1.partitions_of(node, 2);
+        let partitions = mine.into_iter().map(|p| (p, PartitionContent::default())).collect();
+        Command::PartitionsLoaded { bucket, node, partitions, read: Some(read(0)) }
+    };
+    let mut state = with_data_set();
+    done(&mut state, load("v0"));
+    let first = told(&state);
+    done(&mut state, first);
+    assert!(set(&state).failed.is_none(), "nothing serves that it could replace");
+    done(&mut state, Command::CancelVersion { bucket: "b".into(), version: "v0".into() });
+    let serves = switched(&mut state, "v1");
+    done(&mut state, load("v2"));
+    let empty = told(&state);
+    done(&mut state, empty);
+    let failed = set(&state).failed.clone().expect("it has failed");
+    for part in ["no rows", "'v1' serves on", "allow_empty"] {
+        assert!(failed.why.contains(part), "{failed:?}");
+    }
+    assert_eq!((set(&state).loading(), state.current_bucket(SET)), (None, serves));
+    done(&mut state, Command::AllowEmpty { command: Box::new(load("v3")) });
+    let state_read = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
+    assert_eq!(state_read, state);
+    let empty = told(&state);
+    done(&mut state, empty);
+    assert!(set(&state).loading().is_some(), "it goes on: {:?}", set(&state).failed);
+    done(&mut state, Command::CancelVersion { bucket: "b".into(), version: "v3".into() });
+    assert!(state.empty_allowed.is_empty());
+}

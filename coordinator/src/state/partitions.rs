@@ -69,6 +69,18 @@ impl StateContext {
                 return self.fail(id, number, why);
             }
         }
+        if is_loading
+            && read.is_some_and(|read| read.rows == 0)
+            && !self.empty_allowed.contains(&bucket)
+            && let Some((_, serves)) = set.current()
+        {
+            let why = format!(
+                "the files have no rows, and version '{}' serves on (LOAD VERSION … WITH (allow_empty) puts no documents in its place)",
+                serves.name
+            );
+            return self.fail(id, number, why);
+        }
+        let Some(version) = set.versions.get_mut(&number) else { return nothing() };
         let mut is_changed = false;
         for (partition, content) in partitions {
             let known = &mut version.partitions[usize::from(partition.0)];

@@ -55,7 +55,9 @@ pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
         {
             Ok(())
         }
-        Command::CreateCopied { command, .. } => check_reserve(catalog, command),
+        Command::CreateCopied { command, .. } | Command::AllowEmpty { command } => {
+            check_reserve(catalog, command)
+        }
         Command::CreateBucket { name, vbuckets: more, .. } => {
             let all: usize = vbuckets();
             check("vbuckets", all + usize::from(*more), VBUCKETS_IN_ALL_MAX)?;

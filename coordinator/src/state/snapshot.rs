@@ -1,6 +1,6 @@
 //! Encodes and decodes the state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::copies::Copies;
 use proto::model::data_set::{DataSet, FilesRead};
@@ -16,8 +16,10 @@ use super::index_record::IndexRecord;
 use super::skipped::Skips;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 14;
+const SNAPSHOT_VERSION: u8 = 15;
 /// The version before: it lacks the last field.
+const BEFORE_EMPTY: u8 = 14;
+/// The version before that: it lacks one more field.
 const BEFORE_USERS: u8 = 13;
 /// The version before that: it lacks three more fields.
 const BEFORE_DATA_SETS: u8 = 12;
@@ -35,9 +37,14 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::internal(format!("encode the StateContext: {error}")))
 }
 
-/// The field that a snapshot of version 13 lacks.
+/// The field that a snapshot of version 14 lacks.
+fn no_empty() -> Result<Vec<u8>> {
+    encoded(&BTreeSet::<BucketId>::new())
+}
+
+/// The fields that a snapshot of version 13 lacks.
 fn no_users() -> Result<Vec<u8>> {
-    encoded(&Users::default())
+    Ok([encoded(&Users::default())?, no_empty()?].concat())
 }
 
 /// The fields that a snapshot of version 12 lacks.
@@ -102,6 +109,7 @@ impl StateContext {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
             Some((&SNAPSHOT_VERSION, body)) => decoded(body),
+            Some((&BEFORE_EMPTY, body)) => decoded(&[body, &no_empty()?].concat()),
             Some((&BEFORE_USERS, body)) => decoded(&[body, &no_users()?].concat()),
             Some((&BEFORE_DATA_SETS, body)) => decoded(&[body, &no_data_sets()?].concat()),
             Some((&BEFORE_GENERATIONS, body)) => decoded(&[body, &no_generations()?].concat()),
@@ -156,7 +164,16 @@ impl StateContext {
 
     /// The state as version 13 encodes it.
     pub(crate) fn to_bytes_before_users(&self) -> Vec<u8> {
-        self.without(&self.users, BEFORE_USERS)
+        self.without(&self.since_users(), BEFORE_USERS)
+    }
+
+    /// The state as version 14 encodes it.
+    pub(crate) fn to_bytes_before_empty(&self) -> Vec<u8> {
+        self.without(&self.empty_allowed, BEFORE_EMPTY)
+    }
+
+    fn since_users(&self) -> impl Serialize {
+        (&self.users, &self.empty_allowed)
     }
 
     fn since_generations(&self) -> impl Serialize {
@@ -164,7 +181,7 @@ impl StateContext {
     }
 
     fn since_data_sets(&self) -> impl Serialize {
-        (&self.data_sets, &self.slice_bytes_max, &self.files_read, &self.users)
+        (&self.data_sets, &self.slice_bytes_max, &self.files_read, self.since_users())
     }
 
     fn since_copies(&self) -> impl Serialize {
@@ -193,10 +210,11 @@ mod tests {
     use crate::state::tests::{serving, with_bucket_of};
 
     #[test]
-    fn snapshots_of_six_versions_before_are_read_and_others_are_refused_by_name() {
+    fn snapshots_of_seven_versions_before_are_read_and_others_are_refused_by_name() {
         let state = serving(1);
         let whole = [
             state.to_bytes().unwrap(),
+            state.to_bytes_before_empty(),
             state.to_bytes_before_users(),
             state.to_bytes_before_data_sets(),
             state.to_bytes_before_generations(),

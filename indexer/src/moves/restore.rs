@@ -110,6 +110,7 @@ impl Restores {
                 floor: None,
                 entries: 0,
                 bytes: state.bytes,
+                live_bytes: None,
                 built_percent: None,
                 seconds_left: None,
                 copied_from: state.source,

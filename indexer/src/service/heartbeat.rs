@@ -64,7 +64,7 @@ fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoi
         let serves = |index: &&Arc<IndexInfo>| index.local_id() == id;
         let Some(index) = catalog.indexes.get(&id.index).filter(serves) else { continue };
         let is_whole = index.topology.hosts(node, told.slice.slice);
-        if told.bytes > *bytes_max && is_whole && index.spec.leading_ranges().is_some() {
+        if told.live_bytes > Some(*bytes_max) && is_whole && index.spec.leading_ranges().is_some() {
             large.entry(id).or_default().push(told);
         }
     }
@@ -78,7 +78,7 @@ fn split_point(
     mut large: Vec<&SliceProgress>,
     point: impl Fn(SliceId) -> Option<Vec<u8>>,
 ) -> Option<SplitPoint> {
-    large.sort_by_key(|told| (Reverse(told.bytes), told.slice));
+    large.sort_by_key(|told| (Reverse(told.live_bytes), told.slice));
     large
         .into_iter()
         .find_map(|told| Some(SplitPoint { slice: told.slice, at: point(told.slice)? }))
@@ -137,7 +137,8 @@ mod tests {
             slice: id.slice(SliceNo(slice)),
             floor: None,
             entries: 1,
-            bytes,
+            bytes: 10,
+            live_bytes: Some(bytes),
             built_percent: None,
             seconds_left: None,
             copied_from: None,

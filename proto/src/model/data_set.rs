@@ -20,7 +20,7 @@
 //!   silent nor in trouble has its partitions, one command makes the version
 //!   current and its generations serve: from there on names mean the new version, and nothing of the old one.
 //! - Scans, transactions and tokens that began on the old version end on it. It is *kept* until nobody has asked for it during the data set's idle time; then its
-//!   bucket and its generations go.
+//!   bucket and its generations go. If nobody has ever read it, it goes within seconds.
 
 use std::collections::BTreeMap;
 

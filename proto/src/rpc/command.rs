@@ -445,6 +445,11 @@ pub enum Command {
         /// The command.
         command: Box<Command>,
     },
+    /// ALTER BUCKET … LOAD VERSION … WITH (allow_empty): of files that may have no rows. In a [`Command::Create`].
+    AllowEmpty {
+        /// [`Command::LoadVersion`].
+        command: Box<Command>,
+    },
 }
 
 /// A bucket as a command names it.
@@ -494,6 +499,7 @@ impl Command {
                 | UserCommand::Revoke { on: GrantOn::Bucket(bucket), .. } => Some(Bucket(bucket)),
                 _ => None,
             },
+            Self::AllowEmpty { command } => command.names_bucket(),
             _ => None,
         }
     }

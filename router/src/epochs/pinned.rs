@@ -64,7 +64,8 @@ impl PinnedEpoch {
         let catalog = context.catalog.load_full();
         let _held = context.leases.hold(catalog.cas);
         let fixed = timeout_at(deadline, moment_of_now(context, bucket, deadline)).await;
-        let FixedMoment { at, epoch } = fixed.map_err(|_| no_epoch(bucket))??;
+        let fixed = fixed.map_err(|_| no_epoch(&catalog, bucket))?;
+        let FixedMoment { at, epoch } = fixed.map_err(|error| gone(&catalog, bucket, error))?;
         let moment = Arc::new(context.leases.take_moment(Moment::at(at), Instant::now()));
         let lease = context.leases.take(bucket, epoch, catalog.cas);
         Ok(Self { context: Arc::clone(context), lease, moment, catalog })
@@ -82,8 +83,8 @@ impl PinnedEpoch {
                 Ok(Err(error)) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
                     self.pause(deadline, error).await?;
                 }
-                Ok(found) => break found?,
-                Err(_) => return Err(no_epoch(bucket)),
+                Ok(found) => break found.map_err(|error| gone(&self.catalog, bucket, error))?,
+                Err(_) => return Err(no_epoch(&self.catalog, bucket)),
             }
         };
         check_readable(&self.context, bucket, epoch)?;
@@ -136,11 +137,28 @@ fn check_readable(context: &RouterContext, bucket: BucketId, epoch: Epoch) -> Re
     if !catalog.buckets.contains_key(&bucket) || from.is_some_and(|from| from <= epoch) {
         return Ok(());
     }
-    let what = format!("bucket {bucket} was rolled back after the moment that is read");
+    let what = format!("{} was rolled back after the moment that is read", named(&catalog, bucket));
     Err(Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the transaction again"))
 }
 
-fn no_epoch(bucket: BucketId) -> Error {
-    Error::unavailable(format!("bucket {bucket}: no epoch covers its end within the time-out"))
-        .with_hint("SHOW NODES shows whether a coordinator leads")
+fn no_epoch(catalog: &Catalog, bucket: BucketId) -> Error {
+    let what = format!("{}: no epoch covers its end within the time-out", named(catalog, bucket));
+    Error::unavailable(what).with_hint("SHOW NODES shows whether a coordinator leads")
+}
+
+/// Names a bucket that the coordinators do not have any more: they know only its number.
+fn gone(catalog: &Catalog, bucket: BucketId, error: Error) -> Error {
+    match error.code {
+        ErrorCode::Unknown => {
+            Error { message: format!("{} was dropped", named(catalog, bucket)), ..error }
+        }
+        _ => error,
+    }
+}
+
+fn named(catalog: &Catalog, bucket: BucketId) -> String {
+    match catalog.buckets.get(&bucket) {
+        Some(info) => format!("bucket \"{}\"", info.name),
+        None => format!("bucket {bucket}"),
+    }
 }

@@ -51,6 +51,7 @@ impl CoordinatorApi for Leader {
             holds: Vec::new(),
             members: Default::default(),
             version_waits: Vec::new(),
+            past_slow: Vec::new(),
         })
     }
     async fn epoch_covering(

@@ -31,9 +31,9 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::SetVersionIdle { bucket, idle_ms } => {
             data_set(catalog, bucket).is_none_or(|set| set.idle_ms == *idle_ms)
         }
-        Command::CreateCopied { command, .. } | Command::On { command, .. } => {
-            shows(catalog, command)
-        }
+        Command::CreateCopied { command, .. }
+        | Command::On { command, .. }
+        | Command::AllowEmpty { command } => shows(catalog, command),
         Command::SetCopies { bucket, copies } => {
             copies_of(catalog, bucket).is_none_or(|known| known.wanted == *copies)
         }

@@ -49,7 +49,7 @@ impl SourceCalls {
                 Err(error)
                     if error.code == ErrorCode::NotOwner && began.elapsed() < NOT_HOME_WAIT => {}
                 Err(error) if error.is_retry() && self.may_lead_soon(bucket, began) => {}
-                found => return found,
+                found => return found.map_err(|error| self.named(bucket, error)),
             }
             tokio::time::sleep(NOT_HOME_PAUSE).await;
         }
@@ -90,6 +90,19 @@ impl SourceCalls {
         self.read_from(bucket, read).await
     }
 
+    /// Names a bucket that its projector does not have. The projector knows the number, and the name of no bucket that was dropped.
+    fn named(&self, bucket: &BucketInfo, error: Error) -> Error {
+        if error.code != ErrorCode::Unknown {
+            return error;
+        }
+        let name = &bucket.name;
+        let what = match self.router.catalog().buckets.contains_key(&bucket.id) {
+            true => format!("its projector does not have bucket \"{name}\""),
+            false => format!("bucket \"{name}\" was dropped"),
+        };
+        Error { message: what, ..error }
+    }
+
     /// True if another copy of the bucket may answer soon, a short time after the first try.
     fn may_lead_soon(&self, bucket: &BucketInfo, began: Instant) -> bool {
         let catalog = self.router.catalog();
@@ -122,7 +135,7 @@ impl SourceCalls {
                 {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
-                done => return done.map_err(in_doubt),
+                done => return done.map_err(|error| in_doubt(self.named(bucket, error))),
             }
         }
     }

@@ -24,8 +24,8 @@ pub async fn run(
     Ok(Some(match statement {
         Statement::CreateBucket(create) => create_bucket(backend, create).await?,
         Statement::CreateDataSet(create) => create_data_set(backend, create).await?,
-        Statement::LoadVersion { bucket, version, files } => {
-            load_version(backend, bucket, version, files).await?
+        Statement::LoadVersion { bucket, version, files, allow_empty } => {
+            load_version(backend, (bucket, version), files, *allow_empty).await?
         }
         Statement::DropBucket { name, if_exists, restrict } => {
             drop_bucket(backend, name, *if_exists, *restrict).await?
@@ -78,12 +78,15 @@ async fn create_data_set(backend: &dyn Backend, create: &CreateDataSet) -> Resul
 /// Loads a version, and returns when it is current.
 async fn load_version(
     backend: &dyn Backend,
-    bucket: &str,
-    version: &str,
+    (bucket, version): (&str, &str),
     files: &Files,
+    allow_empty: bool,
 ) -> Result<&'static str> {
     let (bucket, version, files) = (bucket.to_owned(), version.to_owned(), files.clone());
-    let command = Command::LoadVersion { bucket, version, files };
+    let mut command = Command::LoadVersion { bucket, version, files };
+    if allow_empty {
+        command = Command::AllowEmpty { command: Box::new(command) };
+    }
     if let Outcome::Version(data_set, number) = backend.command(command).await? {
         backend.wait_version(data_set, number).await?;
     }

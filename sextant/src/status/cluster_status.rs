@@ -144,6 +144,9 @@ pub struct BucketStatus {
     /// Milliseconds since its epochs are held by a commit over several buckets; 0 if they are not, or for less than a second. `None`
     /// without an answer of the leader.
     pub held_ms: Option<u64>,
+    /// Number of its epochs that did not wait any longer for slow indexers, since the leader's term began. `None` without an answer of the
+    /// leader.
+    pub epochs_past_slow_indexers: Option<u64>,
     /// The owner of each vbucket, and the hand-overs.
     pub assignment: Arc<VbucketAssignment>,
     /// The rollback under way, as it is replicated.

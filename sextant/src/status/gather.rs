@@ -187,6 +187,10 @@ fn bucket(
         copies_in_sync: in_sync,
         copies_wanted: wanted.map(u64::from),
         held_ms: holds::held_ms(reports, info.id),
+        epochs_past_slow_indexers: reports.map(|reports| {
+            let of = reports.past_slow.iter().find(|(of, _)| *of == info.id);
+            of.map_or(0, |(_, count)| *count)
+        }),
         assignment: assignment.clone(),
         rollback: info.rollback.clone(),
         dead: info.dead.clone(),

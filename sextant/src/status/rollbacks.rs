@@ -166,6 +166,7 @@ mod tests {
             floor: floor.map(Epoch),
             entries: 0,
             bytes: 0,
+            live_bytes: Some(0),
             built_percent: None,
             seconds_left: None,
             copied_from,

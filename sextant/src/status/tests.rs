@@ -166,6 +166,7 @@ fn slice(number: u16, floor: Option<u64>) -> SliceProgress {
         floor: floor.map(Epoch),
         entries: 500 + u64::from(number),
         bytes: 65_536,
+        live_bytes: Some(65_536),
         built_percent: None,
         seconds_left: None,
         copied_from: None,
@@ -225,6 +226,7 @@ fn reports() -> CoordinatorStatus {
             held_ms: 2_500,
         }],
         version_waits: Vec::new(),
+        past_slow: vec![(BucketId(1), 3)],
         members: Box::new(CoordinatorMembers {
             voters: vec![NodeId(1)],
             learners: vec![NodeId(2)],

@@ -159,6 +159,7 @@ impl Indexer {
             floor: copy.floor,
             entries: 16,
             bytes: 1_000,
+            live_bytes: Some(1_000),
             built_percent: None,
             seconds_left: None,
             copied_from: None,

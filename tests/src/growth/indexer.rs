@@ -148,6 +148,7 @@ impl LightIndexer {
             floor: Some(*floor),
             entries: SLICE_ENTRIES,
             bytes: SLICE_BYTES,
+            live_bytes: Some(SLICE_BYTES),
             built_percent: None,
             seconds_left: None,
             copied_from: None,

@@ -65,6 +65,9 @@ pub struct Summary {
     /// Buckets that were dropped with their index.
     #[serde(default)]
     pub buckets_dropped: u64,
+    /// The most slices of an index whose bucket is written again and again.
+    #[serde(default)]
+    pub outgrown_slices: u64,
     /// Scans of transactions that read the epoch of an earlier one.
     #[serde(default)]
     pub pinned_scans: u64,
@@ -212,6 +215,7 @@ impl Summary {
             ("scans judged up to an error", self.parts_judged),
             ("scans that cannot be judged", self.scans_unjudged),
             ("buckets dropped", self.buckets_dropped),
+            ("slices of outgrown indexes", self.outgrown_slices),
             ("scans at a pinned epoch", self.pinned_scans),
             ("transactions committed", self.transactions),
             ("steps of transactions", self.transaction_steps),

@@ -28,6 +28,7 @@ use super::generations;
 use super::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use super::marks::{self, Marks};
 use super::oracle::{INDEXES, SimIndex};
+use super::outgrown;
 use super::producer::Producer;
 use super::ranges::{self, Cancelled, Ranged};
 use super::removals::Removals;
@@ -196,6 +197,10 @@ impl Workload {
             .map(|data_set| env.spawn_request("data sets", data_set.run(session.clone())));
         let ranged = Ranged::of(self.seed, self.reader(), &self.cancelled);
         let ranges = ranged.map(|ranged| env.spawn_request("ranges", ranged.run(session.clone())));
+        let outgrown = (data_sets::are_chosen(self.seed) && self.truth.is_embedded()).then(|| {
+            let (random, summary) = (self.random.fork(), Arc::clone(&self.summary));
+            env.spawn_request("outgrown", outgrown::run(random, session.clone(), summary))
+        });
         let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
         let copying = copies.clone().map(|copies| copies.spawn(&env, &session));
         let mut pair = Pair::create(&self, &session).await;
@@ -211,7 +216,17 @@ impl Workload {
             }
         };
         futures::join!(steps, beside_steps);
-        drop((readers, beside, tenant, removals, generations, copying, data_sets, ranges));
+        drop((
+            readers,
+            beside,
+            tenant,
+            removals,
+            generations,
+            copying,
+            data_sets,
+            ranges,
+            outgrown,
+        ));
         self.heal(&mut session, copies, data_set.clone()).await;
         if let Some(pair) = pair {
             pair.settle().await;

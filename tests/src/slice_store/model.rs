@@ -350,6 +350,7 @@ impl SliceStore for Model {
                 floor: index.floor(),
                 entries: newest.keys().filter(|(of, _)| of == slice).count() as u64,
                 bytes: 0,
+                live_bytes: Some(0),
                 built_percent: None,
                 seconds_left: None,
                 copied_from: None,

@@ -234,3 +234,40 @@ async fn lose_connection(cluster: &TestCluster, create: &str, other: &Client) {
     let (done, ()) = tokio::join!(client.batch_execute(create), cut);
     assert!(done.is_err(), "the connection was lost");
 }
+
+/// A session that has written in its transaction and does nothing more holds no build and no statement that defines.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_transaction_with_writes_holds_no_build() {
+    let cluster = TestCluster::start(1, 3).await;
+    let (idle, client) = (cluster.sql().await, cluster.sql().await);
+    sql::run(&client, "CREATE BUCKET b").await;
+    sql::run(&client, "CREATE INDEX first ON b (n)").await;
+    sql::run(&client, "INSERT INTO b (id, doc) VALUES ('a', '{\"n\":1}')").await;
+    sql::run(&idle, "BEGIN").await;
+    sql::run(&idle, "INSERT INTO b (id, doc) VALUES ('b', '{\"n\":2}')").await;
+    assert_eq!(sql::value(&idle, "SELECT count(*) FROM first").await, "2");
+    sql::run(&idle, "UPDATE b SET doc = '{\"n\":3}' WHERE id = 'a'").await;
+    for statement in [
+        "CREATE INDEX second ON b (n) WITH (slices = 2)",
+        "ALTER INDEX first SET (slices = 3)",
+        "REINDEX second",
+        "CREATE INDEX third ON b (n) PARTITION BY RANGE (n) SPLIT AT (2)",
+        "ALTER INDEX third PARTITION BY RANGE (n) SPLIT AT (2, 5)",
+        "DROP INDEX third",
+    ] {
+        let done = tokio::time::timeout(Duration::from_secs(60), client.simple_query(statement));
+        done.await.unwrap_or_else(|_| panic!("{statement} hangs")).expect(statement);
+    }
+    let all = "SELECT count(*), sum(n::int8) FROM second";
+    assert_eq!(
+        sql::simple(&client, all).await.expect("a scan")[0],
+        [Some("1".into()), Some("1".into())]
+    );
+    sql::run(&idle, "COMMIT").await;
+    sql::run(&client, "SET consistency = 'request_plus'").await;
+    for index in ["first", "second"] {
+        let all = format!("SELECT count(*), sum(n::int8) FROM {index}");
+        let expected = [Some("2".to_owned()), Some("5".to_owned())];
+        assert_eq!(sql::simple(&client, &all).await.expect("a scan")[0], expected, "{index}");
+    }
+}

@@ -332,3 +332,14 @@ async fn transfers_keep_the_sum_of_all_accounts() {
     assert!(done > 30 && conflicts > 0, "{done} transfers, {conflicts} conflicts");
     assert_eq!(sql::value(&client, "SELECT sum(n) FROM by_n").await, "1200");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_names_the_bucket_that_was_dropped_meanwhile() {
+    let (_cluster, client, other) = indexed().await;
+    sql::run(&client, "BEGIN").await;
+    sql::run(&client, &upsert(1, Some(1))).await;
+    sql::run(&other, "DROP BUCKET b").await;
+    let error = client.simple_query("COMMIT").await.expect_err("it is gone");
+    let error = error.as_db_error().expect("an answer").message().to_owned();
+    assert!(error.contains("bucket \"b\" was dropped"), "{error}");
+}

@@ -132,6 +132,11 @@ async fn the_halves_show_what_the_whole_shows_and_follow_the_same_epochs() {
     let written = files(&store) + 2;
     let estimated = split(&store, 3).await.unwrap();
     assert_eq!(files(&store), written, "the memory was flushed, and nothing else was written");
+    let live = || {
+        let told = store.progress().into_iter().filter(|told| told.slice.local_index() == SECOND);
+        told.map(|told| told.live_bytes.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(live(), [false, false], "their entries were not counted yet");
     assert_eq!(halves(&store, 3), whole(&store, 3));
     assert_eq!(before.checksum(WHOLE).unwrap(), whole(&store, 3));
     let early = store.snapshot(SECOND, Epoch(3)).unwrap();

@@ -343,3 +343,40 @@ async fn a_restart_releases_the_log_that_nothing_needs() {
     let snapshot = store.snapshot(INDEX, Epoch(600)).unwrap();
     assert_eq!(snapshot.checksum(SliceNo(0)).unwrap().1, 599);
 }
+
+/// Documents that are written again and again: the slice grows by the versions that rollback points keep, its live bytes do not.
+#[tokio::test]
+async fn superseded_versions_and_tombstones_are_not_live() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids: Vec<String> = (0..500).map(|n| format!("document{n:04}")).collect();
+    let all_at = |n: u64| {
+        let entries: Vec<_> = (0..500u64).map(|id| [("a", (id * 7919 + n * 31) as i64)]).collect();
+        let states: Vec<State<'_>> = ids
+            .iter()
+            .zip(&entries)
+            .map(|(id, entry)| (100 + n, id.as_str(), &entry[..]))
+            .collect();
+        body(&states)
+    };
+    let store = built(&dir, all_at(0)).await;
+    store.flush().await.unwrap();
+    let size = || {
+        let told = store.progress().remove(0);
+        (told.bytes, told.live_bytes.expect("the entries are counted"))
+    };
+    let (bytes, live) = size();
+    assert_eq!(bytes, live, "all of it is live");
+    for n in 1..40 {
+        store.apply(batch(1 + n, 100 + n, all_at(n))).await.unwrap();
+        if n % 5 == 0 {
+            store.flush().await.unwrap();
+        }
+    }
+    let (bytes_then, live_then) = size();
+    assert!(bytes_then > 20 * bytes, "{bytes_then} bytes, and {bytes} before");
+    assert!((live / 2..live * 2).contains(&live_then), "{live_then} live bytes, and {live} before");
+    store.compact().await.unwrap();
+    let (bytes_then, live_then) = size();
+    assert!(bytes_then > 10 * bytes, "the horizon keeps all versions: {bytes_then}");
+    assert!((live / 2..live * 2).contains(&live_then), "{live_then} live bytes, and {live} before");
+}

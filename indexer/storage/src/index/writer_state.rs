@@ -109,7 +109,26 @@ pub struct IndexStats {
     applied: AtomicU64,
     memtable_bytes: AtomicU64,
     full: AtomicBool,
-    entries: ArcSwap<BTreeMap<SliceNo, i64>>,
+    counted: ArcSwap<EntryCounts>,
+}
+
+/// Numbers of entries at the newest epoch, by slice.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct EntryCounts {
+    entries: BTreeMap<SliceNo, i64>,
+    uncounted: BTreeSet<SliceNo>,
+}
+
+impl EntryCounts {
+    /// The entries of a slice. Those of an arrived slice that was not counted yet are what its source reported.
+    pub fn of(&self, slice: SliceNo) -> u64 {
+        self.entries.get(&slice).copied().unwrap_or(0).max(0) as u64
+    }
+
+    /// The same; `None` if the slice was not counted yet.
+    pub fn counted(&self, slice: SliceNo) -> Option<u64> {
+        (!self.uncounted.contains(&slice)).then(|| self.of(slice))
+    }
 }
 
 impl IndexStats {
@@ -121,7 +140,7 @@ impl IndexStats {
             applied: AtomicU64::new(0),
             memtable_bytes: AtomicU64::new(0),
             full: AtomicBool::new(false),
-            entries: ArcSwap::default(),
+            counted: ArcSwap::default(),
         };
         stats.publish(writer);
         stats
@@ -136,8 +155,10 @@ impl IndexStats {
         let bytes = writer.memtable.size() + frozen;
         self.memtable_bytes.store(bytes as u64, Ordering::Release);
         self.full.store(writer.memtable.is_full(), Ordering::Release);
-        if **self.entries.load() != writer.entries {
-            self.entries.store(Arc::new(writer.entries.clone()));
+        let counted = self.counted.load();
+        if counted.entries != writer.entries || counted.uncounted != writer.uncounted {
+            let (entries, uncounted) = (writer.entries.clone(), writer.uncounted.clone());
+            self.counted.store(Arc::new(EntryCounts { entries, uncounted }));
         }
     }
 
@@ -168,9 +189,9 @@ impl IndexStats {
         self.full.load(Ordering::Acquire)
     }
 
-    /// Number of entries at the newest epoch, by slice.
-    pub fn entries(&self) -> Arc<BTreeMap<SliceNo, i64>> {
-        self.entries.load_full()
+    /// Numbers of entries at the newest epoch, by slice.
+    pub fn entries(&self) -> Arc<EntryCounts> {
+        self.counted.load_full()
     }
 }
 

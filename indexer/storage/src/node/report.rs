@@ -1,10 +1,11 @@
 //! Reports of slices for heartbeats.
 
 use proto::lock::lock;
+use proto::plant::{self, Plant};
 use proto::rpc::api::SliceProgress;
 
 use crate::node::context::EngineContext;
-use crate::read::slice_size::slice_bytes;
+use crate::read::slice_size::{SliceSize, slice_size};
 
 /// Progress of each slice.
 pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
@@ -21,12 +22,13 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
                 Some(_) => 0,
                 None => of_backfill.get(slice).copied().unwrap_or(0),
             };
-            let counted = entries.get(slice).copied().unwrap_or(0).max(0) as u64;
+            let size = slice_size(&version, *slice, fragments);
             progress.push(SliceProgress {
                 slice: index.info.local_id().slice(*slice),
                 floor,
-                entries: counted + loaded,
-                bytes: slice_bytes(&version, *slice, fragments),
+                entries: entries.of(*slice) + loaded,
+                bytes: size.bytes(),
+                live_bytes: entries.counted(*slice).map(|entries| live_bytes(size, entries)),
                 built_percent: None,
                 seconds_left: None,
                 copied_from: None,
@@ -35,4 +37,11 @@ pub fn progress(context: &EngineContext) -> Vec<SliceProgress> {
         }
     }
     progress
+}
+
+fn live_bytes(size: SliceSize, entries: u64) -> u64 {
+    match plant::is(Plant::SupersededCounted) {
+        true => size.bytes(),
+        false => size.of_entries(entries),
+    }
 }

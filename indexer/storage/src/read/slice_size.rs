@@ -1,5 +1,10 @@
 //! The size of a slice, and the value that divides it into halves: both from the sparse indexes of its tables, without reading a block.
 //!
+//! The tables have superseded versions and tombstones too, until compactions drop them, and those that rollback points keep for longer.
+//! Of the size, the *live* bytes are what the entries at the newest epoch take: their number, which the writer counts, times the mean
+//! size of a row. Tombstones count as rows here, so the figure is rather too low, where entries are larger than tombstones, than too
+//! high: a slice that is split for nothing is not joined again.
+//!
 //! A slice that was split shares fragments with its other half, and only its range of their blocks counts. A fragment of the back
 //! index is ordered by document: of it the same share counts as of the entries.
 
@@ -27,9 +32,10 @@ struct Blocks<'a> {
     section: usize,
     /// The blocks with entries of the range. Of two neighbouring ranges, the block with the bound counts for the lower one.
     own: Range<u32>,
-    /// The blocks of the whole section, and their bytes.
+    /// The blocks of the whole section, their bytes and their rows.
     all: u32,
     bytes: u64,
+    rows: u64,
 }
 
 impl<'a> Blocks<'a> {
@@ -43,7 +49,14 @@ impl<'a> Blocks<'a> {
         let high = range.high.as_ref();
         let to = high.map_or(known.end_block, |high| index.lower_bound(section, high));
         let all = known.end_block - known.first_block;
-        Some(Self { index, section, own: from..to.max(from), all, bytes: known.bytes })
+        Some(Self {
+            index,
+            section,
+            own: from..to.max(from),
+            all,
+            bytes: known.bytes,
+            rows: known.rows,
+        })
     }
 
     fn len(&self) -> u32 {
@@ -52,8 +65,12 @@ impl<'a> Blocks<'a> {
 
     /// The bytes of the blocks of the range.
     fn own_bytes(&self) -> u64 {
-        let bytes = u128::from(self.bytes) * u128::from(self.len());
-        (bytes / u128::from(self.all.max(1))) as u64
+        share_of(self.bytes, self.len().into(), self.all.into())
+    }
+
+    /// Their rows.
+    fn own_rows(&self) -> u64 {
+        share_of(self.rows, self.len().into(), self.all.into())
     }
 
     /// The leading key part, ascending, of a block's first entry.
@@ -90,23 +107,63 @@ fn blocks_of(source: &Source) -> Option<Blocks<'_>> {
     Blocks::of(&source.table.index, source.rows_of, &source.range)
 }
 
-/// The bytes of a slice, in memory and on disk.
-pub fn slice_bytes(version: &IndexVersion, slice: SliceNo, fragments: &SliceFragments) -> u64 {
+/// The part of a number that `own` of `all` have.
+fn share_of(number: u64, own: u64, all: u64) -> u64 {
+    (u128::from(number) * u128::from(own) / u128::from(all.max(1))) as u64
+}
+
+/// The size of a slice, in memory and on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SliceSize {
+    /// Versions and tombstones of entries, and their bytes with those of the included values.
+    rows: u64,
+    row_bytes: u64,
+    /// Versions in the back index, and their bytes.
+    states: u64,
+    state_bytes: u64,
+}
+
+impl SliceSize {
+    /// The bytes of the slice.
+    pub fn bytes(self) -> u64 {
+        self.row_bytes + self.state_bytes
+    }
+
+    /// The bytes of so many entries, and of their documents in the back index: at most one for each entry.
+    pub fn of_entries(self, entries: u64) -> u64 {
+        let (of_rows, of_states) = (self.rows, self.rows.max(self.states));
+        share_of(self.row_bytes, entries.min(of_rows), of_rows)
+            + share_of(self.state_bytes, entries.min(of_states), of_states)
+    }
+}
+
+/// The size of a slice.
+pub fn slice_size(version: &IndexVersion, slice: SliceNo, fragments: &SliceFragments) -> SliceSize {
     let is_back = |source: &Source| {
         fragments.back.iter().any(|other| Arc::ptr_eq(&other.table, &source.table))
     };
     let entries = fragments.all().filter(|source| !is_back(source));
-    let entries: u64 = entries.filter_map(blocks_of).map(|blocks| blocks.own_bytes()).sum();
-    let share = own_share(fragments);
-    let back = fragments.back.iter().filter_map(|source| {
-        let bytes = Blocks::of(&source.table.index, source.rows_of, &KeyRange::all())?.bytes;
-        let is_whole = source.keys == KeyRange::all();
-        Some(if is_whole { bytes } else { (bytes as f64 * share) as u64 })
-    });
-    let back: u64 = back.sum();
     let runs = version.runs.iter();
-    let runs = runs.filter_map(|run| Blocks::of(&run.index, slice, &KeyRange::all()));
-    entries + back + runs.map(|blocks| blocks.bytes).sum::<u64>()
+    let runs: Vec<_> =
+        runs.filter_map(|run| Blocks::of(&run.index, slice, &KeyRange::all())).collect();
+    let rows = fragments.forward.iter().filter_map(blocks_of).map(|blocks| blocks.own_rows());
+    let mut size = SliceSize {
+        rows: rows.chain(runs.iter().map(|blocks| blocks.rows)).sum(),
+        row_bytes: entries.filter_map(blocks_of).map(|blocks| blocks.own_bytes()).sum::<u64>()
+            + runs.iter().map(|blocks| blocks.bytes).sum::<u64>(),
+        ..SliceSize::default()
+    };
+    let share = own_share(fragments);
+    for source in &fragments.back {
+        let Some(blocks) = Blocks::of(&source.table.index, source.rows_of, &KeyRange::all()) else {
+            continue;
+        };
+        let is_whole = source.keys == KeyRange::all();
+        let own = |all: u64| if is_whole { all } else { (all as f64 * share) as u64 };
+        size.states += own(blocks.rows);
+        size.state_bytes += own(blocks.bytes);
+    }
+    size
 }
 
 /// The share of the entries' fragments that a slice has.

@@ -91,7 +91,7 @@ fn the_parts_of_a_slice_have_its_bytes_together() {
     let table = table(0..1_000);
     let bytes = |source: Source| {
         let version = version(source);
-        slice_bytes(&version, SLICE, &version.slices[&SLICE])
+        slice_size(&version, SLICE, &version.slices[&SLICE]).bytes()
     };
     let whole = Source::whole(&table, SLICE);
     let all = bytes(whole.clone());
@@ -111,7 +111,7 @@ fn a_restricted_back_index_counts_in_part() {
     let back = |keys: KeyRange| Source { keys, ..whole.clone() };
     let bytes = |forward: Source, back: Source| {
         let fragments = SliceFragments { forward: vec![forward], included: None, back: vec![back] };
-        slice_bytes(&IndexVersion::default(), SLICE, &fragments)
+        slice_size(&IndexVersion::default(), SLICE, &fragments).bytes()
     };
     let other = table_of_back();
     let other = |keys: KeyRange| Source { table: Arc::clone(&other), ..back(keys) };

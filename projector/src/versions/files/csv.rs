@@ -1,7 +1,8 @@
 //! CSV (RFC 4180): cells between commas, records at the ends of lines, and a header before them.
 //!
 //! A cell may stand in quotes; then it may contain commas, line breaks, and doubled quotes, which stand for one. A quote in the midst of
-//! a cell without quotes is an error: a file that has one may have lost another. Blank lines do not count.
+//! a cell without quotes is an error: a file that has one may have lost another. So is a carriage return without quotes and without a line
+//! feed after it: it may be meant as the end of a line. Blank lines do not count.
 //!
 //! A record becomes an object with a field for each column:
 //!
@@ -264,7 +265,12 @@ impl CsvText {
                     if next.is_none_or(|next| next == b'\n') {
                         return Ok(());
                     }
-                    self.contents.push(b'\r');
+                    let at = self.cells.len() + 1;
+                    let what =
+                        format!("a carriage return without a line feed follows on cell {at}");
+                    return Err(bad(what).with_hint(
+                        "end the lines with a line feed, or put a cell that has a carriage return in quotes",
+                    ));
                 }
                 Some(_) => return Ok(()),
             }

@@ -58,3 +58,7 @@ pub fn open_parts(
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(all(test, feature = "parquet"))]
+#[path = "fixtures_tests.rs"]
+mod fixtures_tests;

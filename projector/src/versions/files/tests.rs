@@ -9,10 +9,10 @@ use super::pattern::find_files;
 use super::*;
 
 /// A directory with files.
-struct Dir(tempfile::TempDir, Env);
+pub(super) struct Dir(tempfile::TempDir, Env);
 
 impl Dir {
-    fn new(files: &[(&str, &[u8])]) -> Self {
+    pub(super) fn new(files: &[(&str, &[u8])]) -> Self {
         let dir = Self(tempfile::tempdir().expect("a directory"), Env::real());
         files.iter().for_each(|(name, bytes)| dir.put(name, bytes));
         dir
@@ -32,7 +32,11 @@ impl Dir {
     }
 
     /// The rows of all files of a pattern, up to an error.
-    fn rows(&self, pattern: &str, bytes_max: usize) -> (Vec<(String, String)>, Option<Error>) {
+    pub(super) fn rows(
+        &self,
+        pattern: &str,
+        bytes_max: usize,
+    ) -> (Vec<(String, String)>, Option<Error>) {
         let rules = rules("id", bytes_max);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
         let mut found = Vec::new();
@@ -55,13 +59,26 @@ impl Dir {
         (found, error)
     }
 
-    fn documents(&self, pattern: &str) -> Vec<String> {
+    pub(super) fn documents(&self, pattern: &str) -> Vec<String> {
         let (rows, error) = self.rows(pattern, 1 << 20);
         assert_eq!(error, None, "{pattern}");
         rows.into_iter().map(|(_, document)| document).collect()
     }
 
-    fn refused(&self, pattern: &str) -> String {
+    /// Replaces bytes of a file, wherever they stand.
+    #[cfg(feature = "parquet")]
+    pub(super) fn change(&self, name: &str, from: &[u8], to: &[u8]) {
+        let file = self.1.fs.open(&self.0.path().join(name), OpenMode::Read).expect("opened");
+        let mut bytes = vec![0; file.len().expect("a length") as usize];
+        file.read_exact_at(&mut bytes, 0).expect("read");
+        let places: Vec<usize> =
+            (0..bytes.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+        assert!(!places.is_empty(), "{name} has the bytes");
+        places.iter().for_each(|at| bytes[*at..at + to.len()].copy_from_slice(to));
+        self.put(name, &bytes);
+    }
+
+    pub(super) fn refused(&self, pattern: &str) -> String {
         let (_, error) = self.rows(pattern, 1 << 20);
         error.unwrap_or_else(|| panic!("{pattern} is read")).message
     }
@@ -228,6 +245,9 @@ fn a_bad_record_is_named_by_its_line() {
         ("id,c\n1,\"a\"b\n", "line 2: cell 2 goes on behind its closing quote"),
         ("id,c\n1,2\n2,\"a\nb\n", "line 3: the quotes of cell 2 have no end"),
         ("id,c\n,2\n", "line 2: a document's id is empty"),
+        ("id,c\r1,2\r", "line 1: a carriage return without a line feed follows on cell 2"),
+        ("id,c\n1,a\rb\n", "line 2: a carriage return without a line feed follows on cell 2"),
+        ("id,c\n1,\"a\"\r2,b\r", "line 2: cell 2 goes on behind its closing quote"),
     ] {
         let dir = Dir::new(&[("a.csv", text.as_bytes())]);
         let message = dir.refused("a.csv");

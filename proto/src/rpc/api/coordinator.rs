@@ -276,6 +276,9 @@ pub struct SliceProgress {
     pub entries: u64,
     /// Bytes in memory and on disk.
     pub bytes: u64,
+    /// The part of `bytes` that the entries at the newest epoch take, by the mean size of a stored entry; `None` until the entries of a
+    /// slice that arrived or was split are counted.
+    pub live_bytes: Option<u64>,
     /// During a build from the source: the percentage of the documents that was read.
     pub built_percent: Option<u8>,
     /// During a build from the source: the seconds until all documents are read, at the pace so far; `None` while it is not known.
@@ -346,6 +349,8 @@ pub struct CoordinatorStatus {
     pub members: Box<CoordinatorMembers>,
     /// On the leader: the reasons why versions of data sets wait, by the versions' buckets.
     pub version_waits: Vec<(BucketId, String)>,
+    /// On the leader: the epochs of each bucket that did not wait any longer for slow indexers, since its term began.
+    pub past_slow: Vec<(BucketId, u64)>,
 }
 
 /// The epochs of a bucket end before a commit, since another bucket of that commit does not have it yet.

@@ -79,6 +79,7 @@ pub(super) fn of_command(command: &Command) -> Need {
         Command::CancelMoves { index: None } | Command::DrainNode { .. } => Need::All(Rebalance),
         Command::RemoveNode { .. } | Command::RemoveNodeForced { .. } => Need::All(Admin),
         Command::Users(command) => of_users(command),
+        Command::AllowEmpty { command } => of_command(command),
         Command::Create { .. }
         | Command::RegisterNode(_)
         | Command::IndexReady { .. }

@@ -24,6 +24,7 @@ pub(super) fn restricted(
     status.halved.retain(|halved| bucket(&halved.bucket) && bucket(&halved.lost_in));
     status.holds.retain(|hold| bucket(&hold.bucket) && bucket(&hold.waits_for));
     status.version_waits.retain(|(version, _)| bucket(version));
+    status.past_slow.retain(|(of, _)| bucket(of));
     if !is_whole {
         status.differences.clear();
     }

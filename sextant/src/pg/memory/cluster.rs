@@ -193,6 +193,7 @@ impl Backend for Memory {
             floor: None,
             entries: 7,
             bytes: 0,
+            live_bytes: Some(0),
             built_percent: Some(40),
             seconds_left: Some(12),
             copied_from: None,
@@ -217,6 +218,7 @@ impl Backend for Memory {
             holds: Vec::new(),
             members: Default::default(),
             version_waits: Vec::new(),
+            past_slow: Vec::new(),
         })
     }
 

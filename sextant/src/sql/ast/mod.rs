@@ -99,6 +99,8 @@ pub enum Statement {
         version: String,
         /// Its files.
         files: Files,
+        /// `allow_empty`: files without rows may take the place of what serves.
+        allow_empty: bool,
     },
     /// A statement about the placement of slices and vbuckets.
     Admin(Admin),

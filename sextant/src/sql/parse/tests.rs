@@ -548,10 +548,16 @@ fn statements_about_versions_are_parsed_and_refused_with_what_is_expected() {
         bucket: "b".into(),
         version: "v42".into(),
         files: Files { pattern: "dir/*.csv".into(), id: id.into() },
+        allow_empty: false,
     };
     assert_eq!(one("ALTER BUCKET B LOAD VERSION 'v42' FROM 'dir/*.csv'"), load("id"));
     let named = "ALTER BUCKET b LOAD VERSION 'v42' FROM 'dir/*.csv' WITH (id = 'Key')";
     assert_eq!(one(named), load("Key"));
+    for (options, is_allowed) in [("allow_empty", true), ("allow_empty = off, id = 'id'", false)] {
+        let sql = format!("ALTER BUCKET b LOAD VERSION 'v' FROM 'x.csv' WITH ({options})");
+        let Statement::LoadVersion { allow_empty, .. } = one(&sql) else { panic!("{sql}") };
+        assert_eq!(allow_empty, is_allowed, "{sql}");
+    }
     for (sql, message) in [
         ("CREATE BUCKET b FROM SOMEWHERE", "PUSH or FILES"),
         ("CREATE BUCKET b FROM FILES WITH (copies = 2)", "there is no option copies"),

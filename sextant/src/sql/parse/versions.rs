@@ -31,21 +31,23 @@ impl Cursor<'_> {
         Ok(Statement::CreateDataSet(create))
     }
 
-    /// The rest of `ALTER BUCKET b LOAD`: `VERSION 'v' FROM 'pattern' [WITH (id = 'field')]`.
+    /// The rest of `ALTER BUCKET b LOAD`: `VERSION 'v' FROM 'pattern' [WITH (id = 'field', allow_empty)]`.
     pub(super) fn load_version(&mut self, bucket: String) -> SqlResult<Statement> {
         let version = self.version()?;
         self.expect_word("FROM")?;
         let Some(pattern) = self.eat_string() else {
             return Err(self.expected("the files, such as 'people/*.parquet'"));
         };
-        let mut id = ID_DEFAULT.to_owned();
+        let (mut id, mut allow_empty) = (ID_DEFAULT.to_owned(), false);
         for option in self.with_options()? {
             match option.name.as_str() {
                 "id" => id = option.text()?,
-                _ => return Err(option.unknown("id")),
+                "allow_empty" => allow_empty = option.boolean()?,
+                _ => return Err(option.unknown("id and allow_empty")),
             }
         }
-        Ok(Statement::LoadVersion { bucket, version, files: Files { pattern, id } })
+        let files = Files { pattern, id };
+        Ok(Statement::LoadVersion { bucket, version, files, allow_empty })
     }
 
     /// The rest of `ALTER BUCKET b CANCEL`, unless that is `MOVES`: `VERSION 'v'`.

@@ -286,10 +286,15 @@ fn register_copies(registry: &mut Registry, cluster: &ClusterStatus) {
     registry.register("bucket_copies_wanted", "Copies that a bucket should have", wanted);
 }
 
-/// Registers how long commits over several buckets hold the epochs of each bucket.
+/// Registers how long commits over several buckets hold the epochs of each bucket, and how often slow indexers have held them for long.
 fn register_holds(registry: &mut Registry, cluster: &ClusterStatus) {
     let held = Family::<ByBucket, Gauge<f64, AtomicU64>>::default();
+    let past_slow = Family::<ByBucket, Counter<u64, AtomicU64>>::default();
     for bucket in &cluster.buckets {
+        if let Some(count) = bucket.epochs_past_slow_indexers {
+            let label = ByBucket { bucket: bucket.name.clone() };
+            past_slow.get_or_create(&label).inc_by(count);
+        }
         if let Some(held_ms) = bucket.held_ms {
             let label = ByBucket { bucket: bucket.name.clone() };
             held.get_or_create(&label).set(held_ms as f64 / 1000.0);
@@ -297,6 +302,8 @@ fn register_holds(registry: &mut Registry, cluster: &ClusterStatus) {
     }
     let help = "Time for which a commit over several buckets holds epochs; 0 below a second";
     registry.register_with_unit("bucket_epochs_held", help, Unit::Seconds, held);
+    let help = "Epochs that did not wait any longer for slow indexers";
+    registry.register("bucket_epochs_past_slow_indexers", help, past_slow);
 }
 
 /// Registers the figures that nodes report to the coordinator.

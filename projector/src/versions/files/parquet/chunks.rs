@@ -15,6 +15,7 @@ const READ_BYTES: usize = 8 << 10;
 pub type Reader = SerializedFileReader<Chunks>;
 
 /// A file.
+#[derive(Clone)]
 pub struct Chunks {
     /// It.
     pub file: Arc<dyn File>,

@@ -14,8 +14,9 @@ use super::super::batch::{Batch, RowRules};
 use super::super::parts::{PART_BYTES, Part, Parts};
 use super::chunks::Reader;
 use super::column::Column;
-use super::errors::{at_row, caught, damaged, few_rows};
+use super::errors::{at_row, caught, damaged, few_rows, in_group};
 use super::fields::Fields;
+use super::kind::Kind;
 
 /// About the size of the rows of a range.
 const RANGE_BYTES: usize = 2 * PART_BYTES;
@@ -76,9 +77,9 @@ impl Parts for FlatParts {
         let (reader, fields) = (Arc::clone(&self.reader), Arc::clone(&self.fields));
         let row = self.rows_before + range.start + 1;
         let read = move |rules: &RowRules| {
-            let opened = caught(|| open_columns(&reader, group, range.start));
+            let opened = caught(|| open_columns(&reader, &fields, group, range.start));
             let columns = opened.map_err(|error| at_row(error, row))?;
-            Range { fields, columns, left: range.end - range.start, row }.read(rules)
+            Range { fields, columns, group, left: range.end - range.start, row }.read(rules)
         };
         Ok(Some(Part::Unread(Box::new(read))))
     }
@@ -88,6 +89,7 @@ impl Parts for FlatParts {
 struct Range {
     fields: Arc<Fields>,
     columns: Vec<Column>,
+    group: usize,
     /// The number of rows that are left.
     left: u64,
     /// The number of the next row in the file.
@@ -122,10 +124,10 @@ impl Range {
         rules: &RowRules,
         (batch, id): (&mut Batch, &mut String),
     ) -> Result<()> {
-        let Self { fields, columns, row, .. } = self;
+        let Self { fields, columns, group, row, .. } = self;
         let rows = rows as usize;
         for (at, column) in columns.iter_mut().enumerate() {
-            column.fill(rows).map_err(|error| fields.in_column(at, error))?;
+            column.fill(rows).map_err(|error| in_group(*group, fields.in_column(at, error)))?;
         }
         for at_row in 0..rows {
             id.clear();
@@ -146,15 +148,17 @@ impl Range {
 }
 
 /// Opens the columns of a group, at a row.
-fn open_columns(reader: &Reader, group: usize, from: u64) -> Result<Vec<Column>> {
-    let group = reader.get_row_group(group).map_err(|error| damaged(&error))?;
+fn open_columns(reader: &Reader, fields: &Fields, group: usize, from: u64) -> Result<Vec<Column>> {
     let from = usize::try_from(from).map_err(|_| few_rows())?;
-    let descr = group.metadata().schema_descr_ptr();
-    let open = |at: usize| {
-        let column = group.get_column_reader(at).map_err(|error| damaged(&error))?;
-        let mut column = Column::new(column, descr.column(at));
+    let open = reader.get_row_group(group).map_err(|error| in_group(group, damaged(&error)))?;
+    let descr = open.metadata().schema_descr_ptr();
+    let column = |at: usize| {
+        let column = open.get_column_reader(at).map_err(|error| damaged(&error))?;
+        let mut column = Column::new(column, Kind::of(descr.column(at).self_type())?);
         column.skip(from)?;
         Ok(column)
     };
-    (0..group.num_columns()).map(open).collect()
+    let named =
+        |at: usize| column(at).map_err(|error| in_group(group, fields.in_column(at, error)));
+    (0..open.num_columns()).map(named).collect()
 }

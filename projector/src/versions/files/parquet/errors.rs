@@ -9,6 +9,11 @@ pub fn at_row(error: Error, row: u64) -> Error {
     error.context(format!("row {row}"))
 }
 
+/// Names the row group that an error is about, by its place in the file.
+pub fn in_group(group: usize, error: Error) -> Error {
+    error.context(format!("row group {group}"))
+}
+
 /// Runs a part of the library.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     Panic::catch(work).unwrap_or_else(|panic| {

@@ -1,10 +1,14 @@
 //! The columns of a file as fields of documents.
 
+use std::collections::BTreeSet;
+
+use parquet::basic::LogicalType;
 use parquet::schema::types::Type;
 use proto::value::write_json_text;
 use proto::{Error, ErrorCode, Result};
 
 use super::super::batch::RowRules;
+use super::kind::{Kind, refused};
 
 /// The top-level columns.
 pub struct Fields {
@@ -20,6 +24,8 @@ impl Fields {
     pub fn new(schema: &Type, rules: &RowRules) -> Result<Self> {
         let fields = schema.get_fields().iter();
         let names: Vec<String> = fields.map(|field| field.name().to_owned()).collect();
+        schema.get_fields().iter().try_for_each(|field| check(field))?;
+        check_names(schema)?;
         let Some(id) = names.iter().position(|name| *name == rules.id) else {
             let what = format!("the file has no column {:?} for the id", rules.id);
             return Err(Error::new(ErrorCode::InvalidText, what)
@@ -45,4 +51,27 @@ impl Fields {
         let what = format!("column {:?} is neither text nor an integer", self.names[self.id]);
         Error::new(ErrorCode::InvalidText, what)
     }
+}
+
+/// Refuses what documents cannot have exactly.
+fn check(field: &Type) -> Result<()> {
+    if field.is_primitive() {
+        return Kind::of(field).map(|_| ());
+    }
+    match field.get_basic_info().logical_type_ref() {
+        None | Some(LogicalType::List | LogicalType::Map) => {}
+        Some(_) => return Err(refused(field)),
+    }
+    check_names(field)?;
+    field.get_fields().iter().try_for_each(|field| check(field))
+}
+
+/// Refuses a group that has two fields of the same name.
+fn check_names(group: &Type) -> Result<()> {
+    let mut names = BTreeSet::new();
+    let twice = group.get_fields().iter().find(|field| !names.insert(field.name()));
+    twice.map_or(Ok(()), |field| {
+        let what = format!("the file has column {:?} twice", field.name());
+        Err(Error::new(ErrorCode::InvalidText, what))
+    })
 }

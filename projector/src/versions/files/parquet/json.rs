@@ -1,118 +1,226 @@
-//! The values of parquet as JSON.
+//! The values of parquet as JSON. What a column's type makes of its values is its [`Kind`].
 //!
 //! | value | JSON |
 //! |---|---|
-//! | null, and a number that is not finite | `null` |
+//! | null, and a floating-point number that is not finite | `null` |
 //! | a boolean, an integer, a finite number | that |
-//! | a decimal | a number with all its digits |
+//! | a decimal of at most 38 digits | a number with all its digits |
 //! | text, and bytes that are UTF-8 | a string; other bytes are an error |
-//! | a date, a time, a timestamp of milliseconds or microseconds | `2026-02-28`, `23:59:59.500`, `2026-02-28T23:59:59.500Z` |
+//! | a UUID | `7ed4bffc-f189-40b0-9090-c58e1cba14b8` |
+//! | a date, a time | `2026-02-28`, `23:59:59.500` |
+//! | a timestamp in UTC, and one of no zone | `2026-02-28T23:59:59.500Z`, `2026-02-28T23:59:59.500` |
 //! | a group, a list, a map | an object, an array, an object |
+//!
+//! Times and timestamps have all digits of their unit: 3, 6 or 9.
 
 use std::io::Write;
 
-use parquet::data_type::Decimal;
+use parquet::basic::{ConvertedType, LogicalType, Repetition};
+use parquet::data_type::Int96;
 use parquet::record::Field;
+use parquet::schema::types::Type;
 use proto::value::write_json_text;
 use proto::{Error, ErrorCode, Result};
 
-/// The id that a value is; `None` if it is neither text nor an integer.
-pub fn id_of(value: &Field) -> Option<String> {
-    match value {
-        Field::Str(text) => Some(text.clone()),
-        Field::Bytes(bytes) => std::str::from_utf8(bytes.data()).ok().map(str::to_owned),
-        other => integer(other).map(|number| number.to_string()),
-    }
+use super::kind::Kind;
+use super::moment::{Unit, date, day_and_time, time};
+
+/// The day 1970-01-01 in the count of days that INT96 has.
+const DAY_OF_1970: i64 = 2_440_588;
+
+/// A value as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub enum Stored<'v> {
+    Bool(bool),
+    Int(i64),
+    Int96(&'v Int96),
+    Float(f32),
+    Double(f64),
+    Bytes(&'v [u8]),
 }
 
-/// Appends an integer as JSON.
+/// Appends a value as an id; false if it is neither text nor an integer.
 #[inline]
-pub fn write_integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-}
-
-/// Appends bytes that are text as JSON.
-#[inline]
-pub fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => write_json_text(text, out),
-        Err(_) => return Err(bad("the bytes are no text")),
+pub fn put_id(value: Stored<'_>, kind: Kind, out: &mut String) -> Result<bool> {
+    let mut json = Vec::new();
+    match (kind, value) {
+        (Kind::Text, Stored::Bytes(bytes)) => {
+            let text = std::str::from_utf8(bytes);
+            return Ok(text.map(|text| out.push_str(text)).is_ok());
+        }
+        (Kind::Signed(_) | Kind::Unsigned(_) | Kind::Uuid, _) => {
+            write_value(value, kind, &mut json)?
+        }
+        _ => return Ok(false),
     }
-    Ok(())
-}
-
-/// The number of an integer.
-fn integer(value: &Field) -> Option<i128> {
-    Some(match value {
-        Field::Byte(number) => (*number).into(),
-        Field::Short(number) => (*number).into(),
-        Field::Int(number) => (*number).into(),
-        Field::Long(number) => (*number).into(),
-        Field::UByte(number) => (*number).into(),
-        Field::UShort(number) => (*number).into(),
-        Field::UInt(number) => (*number).into(),
-        Field::ULong(number) => (*number).into(),
-        _ => return None,
-    })
+    let text = String::from_utf8_lossy(&json);
+    out.push_str(text.trim_matches('"'));
+    Ok(true)
 }
 
 /// Appends a value as JSON.
-pub fn write_field(value: &Field, out: &mut Vec<u8>) -> Result<()> {
-    match value {
-        Field::Null => out.extend_from_slice(b"null"),
-        Field::Bool(true) => out.extend_from_slice(b"true"),
-        Field::Bool(false) => out.extend_from_slice(b"false"),
-        Field::Str(text) => write_json_text(text, out),
-        Field::Bytes(bytes) => write_bytes(bytes.data(), out)?,
-        Field::Double(number) => write_float(*number, out),
-        Field::Float(number) => match number.is_finite() {
+#[inline]
+pub fn write_value(value: Stored<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<()> {
+    match (kind, value) {
+        (Kind::Bool, Stored::Bool(is)) => put(out, format_args!("{is}")),
+        (Kind::Signed(64) | Kind::Signed(32), Stored::Int(number)) => write_integer(number, out),
+        (Kind::Signed(bits), Stored::Int(number)) => {
+            let is_within = (-1 << (bits - 1)..1 << (bits - 1)).contains(&number);
+            write_integer(within(number, is_within, bits)?, out);
+        }
+        (Kind::Unsigned(64), Stored::Int(number)) => write_integer(number as u64, out),
+        (Kind::Unsigned(32), Stored::Int(number)) => write_integer(number as u32, out),
+        (Kind::Unsigned(bits), Stored::Int(number)) => {
+            write_integer(within(number, (0..1 << bits).contains(&number), bits)?, out);
+        }
+        (Kind::Float, Stored::Double(number)) => write_float(number, out),
+        (Kind::Float, Stored::Float(number)) => match number.is_finite() {
             // Its own digits, not those of the double.
             true => put(out, format_args!("{number:?}")),
             false => out.extend_from_slice(b"null"),
         },
-        Field::Float16(number) => write_float(f64::from(number.to_f32()), out),
-        Field::Decimal(decimal) => write_decimal(decimal, out)?,
-        Field::Date(days) => put(out, format_args!("\"{}\"", date(i64::from(*days)))),
-        Field::TimeMillis(millis) => {
-            put(out, format_args!("\"{}\"", time(i64::from(*millis) * 1_000, 3)));
+        (Kind::Half, Stored::Float(number)) => write_float(f64::from(number), out),
+        (Kind::Half, Stored::Bytes(&[low, high])) => {
+            write_float(half(u16::from_le_bytes([low, high])), out);
         }
-        Field::TimeMicros(micros) => put(out, format_args!("\"{}\"", time(*micros, 6))),
-        Field::TimestampMillis(millis) => match millis.checked_mul(1_000) {
-            Some(micros) => write_timestamp(micros, 3, out),
-            None => return Err(bad("the timestamp is too far away")),
+        (Kind::Decimal(scale), Stored::Int(number)) => write_decimal(number.into(), scale, out),
+        (Kind::Decimal(scale), Stored::Bytes(bytes)) => write_decimal(wide(bytes)?, scale, out),
+        (Kind::Text, Stored::Bytes(bytes)) => match std::str::from_utf8(bytes) {
+            Ok(text) => write_json_text(text, out),
+            Err(_) => return Err(bad("the bytes are no text")),
         },
-        Field::TimestampMicros(micros) => write_timestamp(*micros, 6, out),
+        (Kind::Uuid, Stored::Bytes(bytes)) => write_uuid(bytes, out)?,
+        (Kind::Date, Stored::Int(days)) => put(out, format_args!("\"{}\"", date(days))),
+        (Kind::Time(unit), Stored::Int(since)) => match (0..unit.of_day()).contains(&since) {
+            true => put(out, format_args!("\"{}\"", time(since, unit))),
+            false => return Err(bad("the time is not within a day")),
+        },
+        (Kind::Timestamp(unit, is_utc), Stored::Int(since)) => {
+            let at = day_and_time(since, unit);
+            write_timestamp(at, unit, is_utc, out);
+        }
+        (Kind::Int96, Stored::Int96(value)) => {
+            let [low, high, day] = <[u32; 3]>::try_from(value.data()).unwrap_or_default();
+            let nanos = (i64::from(high) << 32) | i64::from(low);
+            if !(0..Unit::Nanos.of_day()).contains(&nanos) {
+                return Err(bad("the time of the timestamp is not within a day"));
+            }
+            write_timestamp((i64::from(day) - DAY_OF_1970, nanos), Unit::Nanos, false, out);
+        }
+        _ => return Err(bad("the value is not of the type of its column")),
+    }
+    Ok(())
+}
+
+/// Appends what the row interface of the library makes of a value of a type, as JSON.
+pub fn write_field(value: &Field, of: &Type, out: &mut Vec<u8>) -> Result<()> {
+    match value {
+        Field::Null => out.extend_from_slice(b"null"),
         Field::Group(row) => {
-            let fields = row.get_column_iter();
-            write_object(fields.map(|(name, value)| (name.as_str(), value)), out)?;
+            let fields = row.get_column_iter().zip(of.get_fields());
+            write_object(fields.map(|((name, value), of)| (name.as_str(), value, &**of)), out)?;
         }
         Field::ListInternal(list) => {
+            let element = element_of(of);
             out.push(b'[');
-            for (at, element) in list.elements().iter().enumerate() {
+            for (at, value) in list.elements().iter().enumerate() {
                 if at > 0 {
                     out.push(b',');
                 }
-                write_field(element, out)?;
+                write_field(value, element, out)?;
             }
             out.push(b']');
         }
         Field::MapInternal(map) => {
-            let key = |key: &Field| match key {
-                Field::Str(text) => Ok(text.clone()),
-                other => integer(other)
-                    .map(|number| number.to_string())
-                    .ok_or_else(|| bad("a key of a map is neither text nor an integer")),
+            let [key, value] = of.get_fields()[0].get_fields() else {
+                return Err(bad("the map has no values"));
             };
-            let entries = map.entries().iter().map(|(k, value)| Ok((key(k)?, value)));
-            let entries: Vec<_> = entries.collect::<Result<_>>()?;
-            write_object(entries.iter().map(|(key, value)| (key.as_str(), *value)), out)?;
+            let mut entries: Vec<(String, &Field, &Type)> = Vec::new();
+            for (of_key, of_value) in map.entries() {
+                let name = field_id(of_key, key)?
+                    .ok_or_else(|| bad("a key of a map is neither text nor an integer"))?;
+                if entries.iter().any(|(known, ..)| *known == name) {
+                    return Err(bad(&format!("a map has key {name:?} twice")));
+                }
+                entries.push((name, of_value, value));
+            }
+            write_object(
+                entries.iter().map(|(name, value, of)| (name.as_str(), *value, *of)),
+                out,
+            )?;
         }
-        other => match integer(other) {
-            Some(number) => write_integer(number, out),
-            None => return Err(bad("the type of the value is not supported")),
-        },
+        leaf if of.is_primitive() => write_value(stored(leaf)?, Kind::of(of)?, out)?,
+        _ => return Err(bad("the value is not of the type of its column")),
     }
     Ok(())
+}
+
+/// The id that a value of the row interface is; `None` if it is neither text nor an integer.
+pub fn field_id(value: &Field, of: &Type) -> Result<Option<String>> {
+    if !of.is_primitive() || *value == Field::Null {
+        return Ok(None);
+    }
+    let mut id = String::new();
+    Ok(put_id(stored(value)?, Kind::of(of)?, &mut id)?.then_some(id))
+}
+
+/// The type of the elements of a list, as the row interface takes them.
+fn element_of(list: &Type) -> &Type {
+    if list.is_primitive() {
+        return list;
+    }
+    match (list.get_basic_info().converted_type(), list.get_fields()) {
+        (ConvertedType::LIST, [repeated]) if is_wrapper(repeated) => &repeated.get_fields()[0],
+        (ConvertedType::LIST, [repeated]) => repeated,
+        // A map without values is a list of its keys.
+        (ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE, [keys]) if !keys.is_primitive() => {
+            keys.get_fields().first().map_or(list, |key| key)
+        }
+        _ => list,
+    }
+}
+
+/// True if the repeated type of a list has the element within. Lists of older writers repeat the element itself.
+fn is_wrapper(repeated: &Type) -> bool {
+    if repeated.is_primitive() {
+        return false;
+    }
+    let [element] = repeated.get_fields() else { return false };
+    let info = repeated.get_basic_info();
+    let is_list = match info.logical_type_ref() {
+        Some(logical) => *logical == LogicalType::List,
+        None => info.converted_type() == ConvertedType::LIST,
+    };
+    let is_repeated = element.get_basic_info().repetition() == Repetition::REPEATED;
+    let is_named = repeated.name() == "array" || repeated.name().ends_with("_tuple");
+    is_list || is_repeated || !is_named
+}
+
+/// What is stored for a value of the row interface. INT96 is refused before: the interface cuts it.
+fn stored(value: &Field) -> Result<Stored<'_>> {
+    Ok(match value {
+        Field::Bool(is) => Stored::Bool(*is),
+        Field::Byte(number) => Stored::Int((*number).into()),
+        Field::Short(number) => Stored::Int((*number).into()),
+        Field::Int(number) | Field::Date(number) | Field::TimeMillis(number) => {
+            Stored::Int((*number).into())
+        }
+        Field::Long(number)
+        | Field::TimeMicros(number)
+        | Field::TimestampMillis(number)
+        | Field::TimestampMicros(number) => Stored::Int(*number),
+        Field::UByte(number) => Stored::Int((*number).into()),
+        Field::UShort(number) => Stored::Int((*number).into()),
+        Field::UInt(number) => Stored::Int((*number).into()),
+        Field::ULong(number) => Stored::Int(*number as i64),
+        Field::Float(number) => Stored::Float(*number),
+        Field::Double(number) => Stored::Double(*number),
+        Field::Float16(number) => Stored::Float(number.to_f32()),
+        Field::Decimal(decimal) => Stored::Bytes(decimal.data()),
+        Field::Str(text) => Stored::Bytes(text.as_bytes()),
+        Field::Bytes(bytes) => Stored::Bytes(bytes.data()),
+        _ => return Err(bad("the type of the value is not supported")),
+    })
 }
 
 fn bad(what: &str) -> Error {
@@ -124,18 +232,31 @@ fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     let _infallible = out.write_fmt(text);
 }
 
+/// Appends an integer as JSON.
+#[inline]
+fn write_integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+fn within(number: i64, is_within: bool, bits: u8) -> Result<i64> {
+    match is_within {
+        true => Ok(number),
+        false => Err(bad(&format!("{number} is beyond the {bits} bits of its column"))),
+    }
+}
+
 fn write_object<'f>(
-    fields: impl Iterator<Item = (&'f str, &'f Field)>,
+    fields: impl Iterator<Item = (&'f str, &'f Field, &'f Type)>,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     out.push(b'{');
-    for (at, (name, value)) in fields.enumerate() {
+    for (at, (name, value, of)) in fields.enumerate() {
         if at > 0 {
             out.push(b',');
         }
         write_json_text(name, out);
         out.push(b':');
-        write_field(value, out)?;
+        write_field(value, of, out)?;
     }
     out.push(b'}');
     Ok(())
@@ -148,88 +269,56 @@ fn write_float(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the digits of a decimal: its value is a big-endian integer, of which `scale` digits are behind the point.
-fn write_decimal(decimal: &Decimal, out: &mut Vec<u8>) -> Result<()> {
-    let bytes = decimal.data();
-    if bytes.len() > 16 {
+/// A number of 16 bits: its sign, 5 bits of its exponent, 10 of its fraction.
+fn half(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let size = match exponent {
+        0 => fraction * f64::powi(2.0, -24),
+        0x1f => f64::NAN,
+        _ => (1_024.0 + fraction) * f64::powi(2.0, exponent - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
+/// The number of a big-endian integer. Of a longer one than 16 bytes, those that only repeat its sign do not count.
+fn wide(bytes: &[u8]) -> Result<i128> {
+    let sign = bytes.first().map_or(0, |first| (*first as i8) >> 7) as u8;
+    let (more, last) = bytes.split_at(bytes.len().saturating_sub(16));
+    let is_same_sign = last.first().is_none_or(|first| ((*first as i8) >> 7) as u8 == sign);
+    if !is_same_sign || more.iter().any(|byte| *byte != sign) {
         return Err(bad("the decimal has more than 38 digits"));
     }
-    let sign = bytes.first().map_or(0, |first| (*first as i8) >> 7) as u8;
     let mut wide = [sign; 16];
-    wide[16 - bytes.len()..].copy_from_slice(bytes);
-    let value = i128::from_be_bytes(wide);
-    let digits = value.unsigned_abs().to_string();
-    let scale = usize::try_from(decimal.scale()).map_err(|_| bad("the scale is negative"))?;
-    let digits = format!("{digits:0>width$}", width = scale + 1);
+    wide[16 - last.len()..].copy_from_slice(last);
+    Ok(i128::from_be_bytes(wide))
+}
+
+/// Appends the digits of a decimal, of which `scale` are after the point.
+fn write_decimal(value: i128, scale: usize, out: &mut Vec<u8>) {
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);
     let (sign, point) = (if value < 0 { "-" } else { "" }, if scale > 0 { "." } else { "" });
     put(out, format_args!("{sign}{whole}{point}{fraction}"));
+}
+
+fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if bytes.len() != 16 {
+        return Err(bad("the UUID has other than 16 bytes"));
+    }
+    out.push(b'"');
+    for (at, byte) in bytes.iter().enumerate() {
+        let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+        put(out, format_args!("{dash}{byte:02x}"));
+    }
+    out.push(b'"');
     Ok(())
 }
 
-const MICROS_OF_DAY: i64 = 24 * 60 * 60 * 1_000_000;
-
-fn write_timestamp(micros: i64, digits: usize, out: &mut Vec<u8>) {
-    let (day, within) = (micros.div_euclid(MICROS_OF_DAY), micros.rem_euclid(MICROS_OF_DAY));
-    put(out, format_args!("\"{}T{}Z\"", date(day), time(within, digits)));
-}
-
-fn time(micros: i64, digits: usize) -> String {
-    let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
-    let fraction = format!("{fraction:06}");
-    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    format!("{hours:02}:{minutes:02}:{:02}.{}", seconds % 60, &fraction[..digits])
-}
-
-/// The date so many days after 1970-01-01, in the Gregorian calendar.
-fn date(days: i64) -> String {
-    // Days since the first of March of the year 0, in eras of 400 years: a leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+fn write_timestamp((day, since): (i64, i64), unit: Unit, is_utc: bool, out: &mut Vec<u8>) {
+    let zone = if is_utc { "Z" } else { "" };
+    put(out, format_args!("\"{}T{}{zone}\"", date(day), time(since, unit)));
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn json(value: &Field) -> String {
-        let mut out = Vec::new();
-        write_field(value, &mut out).expect("a value");
-        String::from_utf8(out).expect("text")
-    }
-
-    #[test]
-    fn values_keep_what_they_say() {
-        for (value, expected) in [
-            (Field::Null, "null"),
-            (Field::ULong(u64::MAX), "18446744073709551615"),
-            (Field::Double(f64::NAN), "null"),
-            (Field::Double(1e300), "1e300"),
-            (Field::Double(2.0), "2.0"),
-            (Field::Float(0.1), "0.1"),
-            (Field::Str("a\"b".into()), r#""a\"b""#),
-            (Field::Decimal(Decimal::from_i32(-5, 9, 3)), "-0.005"),
-            (Field::Decimal(Decimal::from_i64(1234, 18, 2)), "12.34"),
-            (Field::Decimal(Decimal::from_i64(-7, 18, 0)), "-7"),
-            (Field::Date(0), r#""1970-01-01""#),
-            (Field::Date(-1), r#""1969-12-31""#),
-            (Field::Date(20_512), r#""2026-02-28""#),
-            (Field::Date(11_016), r#""2000-02-29""#),
-            (Field::TimeMillis(86_399_500), r#""23:59:59.500""#),
-            (Field::TimestampMillis(-1), r#""1969-12-31T23:59:59.999Z""#),
-            (Field::TimestampMicros(1), r#""1970-01-01T00:00:00.000001Z""#),
-        ] {
-            assert_eq!(json(&value), expected, "{value:?}");
-        }
-        let bytes = Field::Bytes(vec![0xff].into());
-        assert!(write_field(&bytes, &mut Vec::new()).is_err(), "no text");
-    }
-}
+#[path = "json_tests.rs"]
+mod tests;

@@ -10,14 +10,17 @@ mod columns;
 mod errors;
 mod fields;
 mod json;
+pub(super) mod kind;
+mod moment;
 mod nested;
 
 use std::path::Path;
 
-use parquet::basic::Repetition;
+use parquet::basic::{Compression, Repetition};
+use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::FileReader;
-use proto::Result;
 use proto::env::{FileSystem, OpenMode};
+use proto::{Error, ErrorCode, Result};
 
 use super::batch::RowRules;
 use super::parts::Parts;
@@ -31,15 +34,39 @@ use nested::NestedRows;
 pub fn open(fs: &dyn FileSystem, path: &Path, rules: &RowRules) -> Result<Box<dyn Parts>> {
     let file = fs.open(path, OpenMode::Read)?;
     let len = file.len()?;
-    let reader = caught(|| Reader::new(Chunks { file, len }).map_err(|error| damaged(&error)))?;
+    let file = Chunks { file, len };
+    let reader = caught(|| Reader::new(file.clone()).map_err(|error| damaged(&error)))?;
     let schema = reader.metadata().file_metadata().schema();
     let fields = Fields::new(schema, rules)?;
+    check_codecs(reader.metadata())?;
     let is_flat = schema.get_fields().iter().all(|field| {
         field.is_primitive() && field.get_basic_info().repetition() != Repetition::REPEATED
     });
     Ok(match is_flat {
         true => Box::new(FlatParts::new(reader, fields)),
-        false => Box::new(NestedRows::new(reader, fields)?),
+        false => Box::new(NestedRows::new(file, reader, fields)?),
+    })
+}
+
+/// Refuses files whose pages are compressed as this build cannot read it.
+fn check_codecs(metadata: &ParquetMetaData) -> Result<()> {
+    let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let unknown = columns.find(|column| {
+        !matches!(
+            column.compression(),
+            Compression::UNCOMPRESSED
+                | Compression::SNAPPY
+                | Compression::GZIP(_)
+                | Compression::LZ4
+                | Compression::LZ4_RAW
+                | Compression::ZSTD(_)
+        )
+    });
+    unknown.map_or(Ok(()), |column| {
+        let (name, codec) = (column.column_path().string(), column.compression());
+        let what = format!("column {name:?} is compressed by {codec}, which is not supported");
+        Err(Error::new(ErrorCode::Unsupported, what)
+            .with_hint("write the file uncompressed, or with snappy, gzip, lz4 or zstd"))
     })
 }
 

@@ -135,9 +135,10 @@ fn documents(parts: &mut dyn Parts) -> Result<(Vec<String>, usize)> {
 fn by_rows(env: &Env, path: &Path) -> Result<(Vec<String>, usize)> {
     let file = env.fs.open(path, OpenMode::Read)?;
     let len = file.len()?;
-    let reader = Reader::new(Chunks { file, len }).map_err(|error| damaged(&error))?;
+    let file = Chunks { file, len };
+    let reader = Reader::new(file.clone()).map_err(|error| damaged(&error))?;
     let fields = Fields::new(reader.metadata().file_metadata().schema(), &rules())?;
-    documents(&mut NestedRows::new(reader, fields)?)
+    documents(&mut NestedRows::new(file, reader, fields)?)
 }
 
 proptest! {

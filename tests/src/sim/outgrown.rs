@@ -1,0 +1,118 @@
+//! A bucket of few documents, each written again and again, with indexes that have the least `slice_bytes_max`: nearly all of their bytes are
+//! superseded versions. The judge counts the slices of each generation that the catalog shows: never more than the definition asked for, and
+//! than [`slices_max`] allows for the live bytes.
+//!
+//! In the seeds of [`super::ranges`], if the bucket of the client is embedded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::index::SLICE_BYTES_MAX_LEAST;
+use proto::rpc::api::{Write, WriteKind};
+use proto::rpc::command::Command;
+use serde_json::json;
+use sextant::sql::backend::Backend;
+use tokio::time::{sleep, timeout};
+
+use super::hosts::VBUCKETS;
+use super::oracle::SimIndex;
+use super::ranges::PAD;
+use super::session::Session;
+use super::workload::{STATEMENT, create};
+use super::{Shared, violation};
+
+const BUCKET: &str = "outgrown";
+/// Its indexes: one is split in place, one is built anew with more slices.
+const INDEXES: [SimIndex; 2] = [
+    SimIndex {
+        sql: "CREATE INDEX outgrown_ranges ON outgrown (n) INCLUDE (p) PARTITION BY RANGE (n) SPLIT AT (50)",
+        ..index("outgrown_ranges")
+    },
+    SimIndex {
+        sql: "CREATE INDEX outgrown_hashes ON outgrown (n) INCLUDE (p) WITH (slices = 2)",
+        ..index("outgrown_hashes")
+    },
+];
+/// The slices that these definitions ask for.
+const SLICES_ASKED: u64 = 2;
+/// The number of document ids.
+const IDS: u64 = 60;
+/// The length of the text of each document.
+const PAD_BYTES: usize = 3_000;
+/// An upper bound of the bytes of an entry, and of its document in the back index.
+const ENTRY_BYTES_MAX: u64 = PAD_BYTES as u64 + 200;
+
+const fn index(name: &'static str) -> SimIndex {
+    SimIndex {
+        name,
+        sql: "",
+        keys: |document| vec![vec![document.get("n").cloned()]],
+        descending: &[false],
+        included: Some(PAD),
+    }
+}
+
+/// The most slices of an index: a slice above the limit gives two with about half of it or more, and a growth ends when the mean is at most
+/// half of it.
+fn slices_max(live_bytes_most: u64) -> u64 {
+    SLICES_ASKED.max(4 * live_bytes_most / SLICE_BYTES_MAX_LEAST + 8)
+}
+
+/// Writes and judges until it is dropped.
+pub(super) async fn run(mut random: fastrand::Rng, session: Session, summary: Shared) {
+    let bucket = loop {
+        sleep(Duration::from_millis(random.u64(50..500))).await;
+        if let Some(bucket) = made(&session).await {
+            break bucket;
+        }
+    };
+    loop {
+        sleep(Duration::from_millis(random.u64(10..50))).await;
+        let writes = (0..random.usize(2..8)).map(|_| {
+            let pad: String = (0..PAD_BYTES).map(|_| random.alphanumeric()).collect();
+            let document = json!({ "n": random.i64(0..100), PAD: pad }).to_string();
+            let kind = WriteKind::Upsert(document.into());
+            Write { id: format!("k{}", random.u64(..IDS)), kind }
+        });
+        let _ = timeout(STATEMENT, session.backend.write(&bucket, writes.collect())).await;
+        judge(&session, &bucket, &summary);
+    }
+}
+
+/// Makes what is missing of the bucket and its indexes; `None` until all of it is there.
+async fn made(session: &Session) -> Option<Arc<BucketInfo>> {
+    let command = |command| timeout(STATEMENT, session.backend.command(command));
+    let bucket = Command::CreateBucket {
+        name: BUCKET.into(),
+        vbuckets: VBUCKETS,
+        source: SourceKind::Embedded,
+        projectors: 1,
+        if_not_exists: true,
+    };
+    command(bucket).await.ok()?.ok()?;
+    for index in &INDEXES {
+        command(create(index, true)).await.ok()?.ok()?;
+        let (index, bytes) = (index.name.into(), SLICE_BYTES_MAX_LEAST);
+        command(Command::SetSliceBytesMax { index, bytes }).await.ok()?.ok()?;
+    }
+    session.router.catalog().bucket(BUCKET).cloned()
+}
+
+fn judge(session: &Session, bucket: &BucketInfo, summary: &Shared) {
+    let catalog = session.router.catalog();
+    let max = slices_max(IDS * ENTRY_BYTES_MAX);
+    for info in catalog.local_indexes().filter(|info| info.bucket == bucket.id) {
+        let slices = u64::from(info.spec.slices);
+        let mut seen = summary.lock().expect("not poisoned");
+        seen.outgrown_slices = seen.outgrown_slices.max(slices);
+        drop(seen);
+        if slices > max {
+            let (name, id) = (&info.spec.name, info.local_id());
+            let text = format!(
+                "index {name}, generation {id}, has {slices} slices; the live bytes of {IDS} documents are worth {max}"
+            );
+            violation(summary, text);
+        }
+    }
+}
