@@ -118,6 +118,10 @@ pub enum ErrorCode {
     SessionEnded,
     /// Retry: memory for the work of clients is used up (53200).
     OutOfRoom,
+    /// Caller: a division by zero (22012).
+    DivisionByZero,
+    /// Caller: a name that the server keeps for itself (42939).
+    ReservedName,
 }
 
 /// The remedy for an error.
@@ -189,6 +193,8 @@ impl ErrorCode {
             BadLogin => "28000",
             SessionEnded => "57P05",
             OutOfRoom => "53200",
+            DivisionByZero => "22012",
+            ReservedName => "42939",
         }
     }
 }

@@ -180,7 +180,7 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
 /// A store with the slices of an index on a node, which answer epochs 1 to 3.
 async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
     let (env, who) = (Env::real(), (Role::Indexer, node));
-    proto::env::check_version(&*env.fs, dir.path(), "sextant indexer data 6\n", false).unwrap();
+    proto::env::check_version(&*env.fs, dir.path(), "sextant indexer data 7\n", false).unwrap();
     DirectoryIdentity::open(&*env.fs, dir.path(), who, &*env.random, false).unwrap();
     let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");

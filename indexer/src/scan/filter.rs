@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use proto::expr::cost::{CostMeter, TooCostly};
-use proto::expr::eval;
+use proto::expr::eval::{EvalError, Evaluation};
 use proto::expr::{CompareOp, Expr};
 use proto::model::index::IndexSpec;
 use proto::rpc::scan::ShardScan;
@@ -86,13 +86,13 @@ impl Filter {
     }
 
     /// True if an entry passes the filter.
-    pub fn passes(&mut self, entry: &EntryScope<'_>, cost: &CostMeter) -> Result<bool, TooCostly> {
+    pub fn passes(&mut self, entry: &EntryScope<'_>, cost: &CostMeter) -> Result<bool, EvalError> {
         let truth = match (&self.condition, &self.scan.filter) {
             (Some(condition), _) => {
                 self.beginnings.reset();
                 condition.truth(entry, &mut self.beginnings, cost)?
             }
-            (None, Some(filter)) => eval::truth(filter, entry, cost)?,
+            (None, Some(filter)) => Evaluation::of_query(entry, cost).truth(filter)?,
             (None, None) => Some(true),
         };
         Ok(truth == Some(true))
@@ -192,18 +192,18 @@ impl Condition {
         entry: &EntryScope<'_>,
         beginnings: &mut Beginnings,
         cost: &CostMeter,
-    ) -> Result<Option<bool>, TooCostly> {
+    ) -> Result<Option<bool>, EvalError> {
         match self {
             Self::Constant(truth) => Ok(*truth),
             Self::Of(column, test) => {
                 cost.add(CONDITION_COST)?;
                 let part = beginnings.part(*column, entry, cost)?;
-                test.truth(part, column.descending, cost)
+                Ok(test.truth(part, column.descending, cost)?)
             }
             Self::Not(inner) => Ok(inner.truth(entry, beginnings, cost)?.map(|truth| !truth)),
             Self::And(list) => decide(list, false, entry, beginnings, cost),
             Self::Or(list) => decide(list, true, entry, beginnings, cost),
-            Self::Evaluated(expr) => eval::truth(expr, entry, cost),
+            Self::Evaluated(expr) => Evaluation::of_query(entry, cost).truth(expr),
         }
     }
 }
@@ -215,7 +215,7 @@ fn decide(
     entry: &EntryScope<'_>,
     beginnings: &mut Beginnings,
     cost: &CostMeter,
-) -> Result<Option<bool>, TooCostly> {
+) -> Result<Option<bool>, EvalError> {
     let mut result = Some(!deciding);
     for condition in list {
         match condition.truth(entry, beginnings, cost)? {
@@ -227,7 +227,7 @@ fn decide(
     Ok(result)
 }
 
-/// Ranks of NULL and MISSING; a comparison with them is unknown.
+/// NULL and MISSING have ranks up to this one; a comparison with them is unknown.
 const NULL_RANK: u8 = 1;
 
 impl Test {
@@ -246,7 +246,7 @@ impl Test {
                 Some(op.holds(constant.order_of(bytes)))
             }
             Self::In(constants) => is_among(constants, bytes, rank, cost)?,
-            Self::IsNull => Some(rank == NULL_RANK),
+            Self::IsNull => Some(rank <= NULL_RANK),
             Self::IsMissing => Some(rank < NULL_RANK),
             Self::IsTrue => part_as_bool(bytes, descending),
         })

@@ -140,7 +140,7 @@ fn truth_of(
     condition: &Condition,
     entry: &EntryScope<'_>,
     cost: &CostMeter,
-) -> Result<Option<bool>, TooCostly> {
+) -> Result<Option<bool>, EvalError> {
     let mut beginnings = Beginnings::default();
     beginnings.reset();
     condition.truth(entry, &mut beginnings, cost)
@@ -161,7 +161,7 @@ proptest! {
             let (entry, include) = encode(&spec, values);
             let scope = EntryScope { spec: &spec, entry: &entry, include: &include };
             let meter = CostMeter::for_evaluation;
-            let expected = eval::truth(&filter, &scope, &meter()).expect("cheap");
+            let expected = Evaluation::of_query(&scope, &meter()).truth(&filter).expect("cheap");
             if let Some(compiled) = &compiled {
                 let truth = truth_of(compiled, &scope, &meter()).expect("cheap");
                 prop_assert_eq!(truth, expected, "{:?} of {:?}", filter, values);
@@ -185,7 +185,7 @@ proptest! {
         for op in [CompareOp::Eq, CompareOp::Less, CompareOp::GreaterEq] {
             let filter = Expr::Compare(op, boxed(Expr::Column(n as u16)), literal());
             let compiled = compile(&filter, &spec).expect("a comparison with a constant");
-            let expected = eval::truth(&filter, &scope, &cost).expect("cheap");
+            let expected = Evaluation::of_query(&scope, &cost).truth(&filter).expect("cheap");
             prop_assert_eq!(truth_of(&compiled, &scope, &cost).expect("cheap"), expected);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::expr::aggregate::Partial;
 use proto::expr::cost::CostMeter;
-use proto::expr::eval;
+use proto::expr::eval::Evaluation;
 use proto::model::index::IndexSpec;
 use proto::rpc::api::FIRST_BATCH_BYTES;
 use proto::rpc::rows::{RowBlock, RowBlockBuilder};
@@ -100,7 +100,7 @@ impl ShardScanner {
         let spec = Arc::clone(&snapshot.info().spec);
         let last_prefix = match (&scan.resume_after, scan.distinct_parts) {
             (Some(after), Some(parts)) => {
-                Some(after.slice_ref(leading_parts(&spec, after, parts)?))
+                Some(after.slice_ref(leading_parts(&spec, after, parts)?.bytes()))
             }
             _ => None,
         };
@@ -312,12 +312,14 @@ impl ShardScanner {
             }
         }
         let (entry, include) = (rows.entry(), rows.include());
-        let prefix = match self.scan.distinct_parts {
+        let leading = match self.scan.distinct_parts {
             Some(parts) => Some(leading_parts(&self.spec, entry, parts)?),
             None => None,
         };
-        if prefix.is_some() && prefix == self.last_prefix.as_deref() {
-            let prefix = Bytes::copy_from_slice(prefix.unwrap_or_default());
+        if let (Some(leading), Some(last)) = (leading, &self.last_prefix)
+            && leading.read_like(last)
+        {
+            let prefix = Bytes::copy_from_slice(leading.bytes());
             return self.skip_prefix(&prefix, spent);
         }
         let scope = EntryScope { spec: &self.spec, entry, include };
@@ -334,7 +336,7 @@ impl ShardScanner {
         *spent += cost.spent();
         if passes {
             // The next entry with this prefix triggers the jump over all of them.
-            self.last_prefix = prefix.map(Bytes::copy_from_slice);
+            self.last_prefix = leading.map(|leading| Bytes::copy_from_slice(leading.bytes()));
         }
         Ok(())
     }
@@ -376,7 +378,7 @@ fn add_to(
         match &call.argument {
             None => partial.add_rows(1),
             Some(argument) => {
-                let value = eval::eval(argument, scope, cost)?;
+                let value = Evaluation::of_query(scope, cost).eval(argument)?;
                 cost.add_value(&value)?;
                 partial.add(&value);
             }

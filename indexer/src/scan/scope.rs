@@ -6,16 +6,17 @@ use proto::Result;
 use proto::expr::eval::Scope;
 use proto::model::index::IndexSpec;
 use proto::value::Value;
-use proto::value::key;
+use proto::value::key::{self, LeadingParts};
 use proto::value::path::Step;
 
-/// The bytes of the first `parts` key parts of an entry.
-pub(super) fn leading_parts<'a>(spec: &IndexSpec, entry: &'a [u8], parts: u16) -> Result<&'a [u8]> {
-    let mut len = 0;
-    for part in spec.keys.iter().take(usize::from(parts)) {
-        len += key::skip_part(&entry[len..], part.descending)?;
-    }
-    Ok(&entry[..len])
+/// The first `parts` key parts of an entry.
+pub(super) fn leading_parts<'a>(
+    spec: &IndexSpec,
+    entry: &'a [u8],
+    parts: u16,
+) -> Result<LeadingParts<'a>> {
+    let keys = spec.keys.iter().take(usize::from(parts));
+    LeadingParts::of(entry, keys.map(|part| part.descending))
 }
 
 /// An entry as the scope of expressions: columns are decoded on demand.
@@ -30,7 +31,7 @@ impl EntryScope<'_> {
         let keys = &self.spec.keys;
         match keys.get(column) {
             Some(part) => {
-                let before = leading_parts(self.spec, self.entry, column as u16)?.len();
+                let before = leading_parts(self.spec, self.entry, column as u16)?.bytes().len();
                 key::decode_part(&mut &self.entry[before..], part.descending)
             }
             None => {
@@ -52,7 +53,7 @@ impl Scope for EntryScope<'_> {
 
     fn document_id(&self) -> &str {
         let parts = leading_parts(self.spec, self.entry, self.spec.keys.len() as u16);
-        let id = parts.map_or(&[][..], |parts| &self.entry[parts.len()..]);
+        let id = parts.map_or(&[][..], |parts| &self.entry[parts.bytes().len()..]);
         std::str::from_utf8(id).unwrap_or_default()
     }
 

@@ -40,7 +40,7 @@ pub struct Indexer {
 }
 
 /// The content of the data directory's VERSION file.
-const DATA_VERSION: &str = "sextant indexer data 6\n";
+const DATA_VERSION: &str = "sextant indexer data 7\n";
 
 /// The status of an indexer.
 #[derive(Clone, Debug, serde::Serialize)]

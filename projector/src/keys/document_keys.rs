@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 
 use proto::expr::cost::{CostMeter, TooCostly};
-use proto::expr::eval::{DocumentScope, eval, truth};
+use proto::expr::eval::{DocumentScope, EvalError, Evaluation};
 use proto::model::index::IndexSpec;
 use proto::model::left_out::LeftOutReason;
 use proto::value::Value;
@@ -50,6 +50,16 @@ impl OverLimit {
     }
 }
 
+impl From<EvalError> for OverLimit {
+    fn from(error: EvalError) -> Self {
+        match error {
+            EvalError::TooCostly(costly) => costly.into(),
+            // Definitions do not fail; a document that makes one fail all the same is told.
+            EvalError::Failed(error) => Self::new(LeftOutReason::TooCostly, error.message),
+        }
+    }
+}
+
 impl From<TooCostly> for OverLimit {
     fn from(TooCostly { cost_max }: TooCostly) -> Self {
         let what = format!("the expressions of the index take more than {cost_max} steps for it");
@@ -67,7 +77,7 @@ pub fn document_keys(
 ) -> Result<DocumentKeys, OverLimit> {
     let scope = DocumentScope { id, doc };
     if let Some(predicate) = &spec.predicate
-        && truth(predicate, &scope, cost)? != Some(true)
+        && Evaluation::of_definition(&scope, cost).truth(predicate)? != Some(true)
     {
         return Ok(DocumentKeys::default());
     }
@@ -76,7 +86,8 @@ pub fn document_keys(
     };
     let mut include = Vec::new();
     for column in &spec.include {
-        encode(&*eval(&column.expr, &scope, cost)?, false, &mut include, cost)?;
+        let value = Evaluation::of_definition(&scope, cost).eval(&column.expr)?;
+        encode(&value, false, &mut include, cost)?;
     }
     parts.check(include.len(), usize::from(spec.included_kb_max) << 10)?;
     Ok(DocumentKeys { keys: parts.keys(), include })
@@ -151,11 +162,11 @@ fn encode_parts(
     spec: &IndexSpec,
     scope: &DocumentScope<'_>,
     cost: &CostMeter,
-) -> Result<Option<KeyParts>, TooCostly> {
+) -> Result<Option<KeyParts>, EvalError> {
     let array_part = spec.array_part();
     let (mut before, mut elements, mut after) = (Vec::new(), None, Vec::new());
     for (n, part) in spec.keys.iter().enumerate() {
-        let value = eval(&part.expr, scope, cost)?;
+        let value = Evaluation::of_definition(scope, cost).eval(&part.expr)?;
         if n == 0 && matches!(*value, Value::Missing) && !part.include_missing {
             return Ok(None);
         }

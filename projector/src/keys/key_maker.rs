@@ -9,8 +9,8 @@
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 
-use proto::expr::cost::{CostMeter, TooCostly};
-use proto::expr::eval::{DocumentScope, eval};
+use proto::expr::cost::CostMeter;
+use proto::expr::eval::{DocumentScope, EvalError, Evaluation};
 use proto::expr::{Expr, Fields};
 use proto::model::ids::{NodeId, SliceNo};
 use proto::model::index::{IndexInfo, PartitionBy};
@@ -206,11 +206,11 @@ impl KeyMaker<'_> {
         exprs: &[Expr],
         id: &str,
         doc: &Value,
-    ) -> std::result::Result<Vec<u8>, TooCostly> {
+    ) -> std::result::Result<Vec<u8>, EvalError> {
         let (cost, scope) = (CostMeter::for_evaluation(), DocumentScope { id, doc });
         let mut out = Vec::new();
         let encoded = exprs.iter().try_for_each(|expr| {
-            let value = eval(expr, &scope, &cost)?;
+            let value = Evaluation::of_definition(&scope, &cost).eval(expr)?;
             cost.add_value(&value)?;
             encode_part(&value, false, &mut out);
             Ok(())

@@ -38,6 +38,8 @@ pub enum Partial {
         integers: i128,
         /// The sum of all other numbers.
         decimals: Exact,
+        /// The sum of all infinite terms: 0 if there are none, NaN if there are both kinds.
+        infinite: f64,
         /// The number of terms.
         count: u64,
     },
@@ -51,7 +53,7 @@ impl Partial {
             AggregateFunction::Min => Self::Extreme { greatest: false, value: Value::Null },
             AggregateFunction::Max => Self::Extreme { greatest: true, value: Value::Null },
             AggregateFunction::Sum | AggregateFunction::Avg => {
-                Self::Sum { integers: 0, decimals: Exact::default(), count: 0 }
+                Self::Sum { integers: 0, decimals: Exact::default(), infinite: 0.0, count: 0 }
             }
         }
     }
@@ -76,13 +78,14 @@ impl Partial {
                     *best = value.clone();
                 }
             }
-            Self::Sum { integers, decimals, count } => {
+            Self::Sum { integers, decimals, infinite, count } => {
                 let Value::Number(number) = value else { return };
                 *count += 1;
                 match number {
                     // 2^64 entries of 2^64 fit an i128.
                     Number::Int(int) => *integers += i128::from(*int),
                     Number::Uint(uint) => *integers += i128::from(*uint),
+                    Number::Float(float) if float.is_infinite() => *infinite += float,
                     Number::Float(float) => {
                         // The shortest text of a double always parses.
                         decimals.0 += float.to_string().parse::<BigDecimal>().unwrap_or_default();
@@ -98,10 +101,16 @@ impl Partial {
             (Self::Count(mine), Self::Count(theirs)) => *mine += theirs,
             (mine @ Self::Extreme { .. }, Self::Extreme { value, .. }) => mine.add(value),
             (
-                Self::Sum { integers, decimals, count },
-                Self::Sum { integers: more_integers, decimals: more_decimals, count: more },
+                Self::Sum { integers, decimals, infinite, count },
+                Self::Sum {
+                    integers: more_integers,
+                    decimals: more_decimals,
+                    infinite: more_infinite,
+                    count: more,
+                },
             ) => {
                 *integers += more_integers;
+                *infinite += more_infinite;
                 decimals.0 += &more_decimals.0;
                 *count += more;
             }
@@ -109,10 +118,18 @@ impl Partial {
         }
     }
 
-    /// The exact sum, `None` over no numbers.
+    /// The sum of infinite terms, if there are any: it is the whole sum.
+    pub fn infinite_sum(&self) -> Option<f64> {
+        match self {
+            Self::Sum { infinite, .. } if *infinite != 0.0 => Some(*infinite),
+            _ => None,
+        }
+    }
+
+    /// The exact sum of all finite terms, `None` over no numbers.
     pub fn sum(&self) -> Option<BigDecimal> {
         match self {
-            Self::Sum { integers, decimals, count } if *count > 0 => {
+            Self::Sum { integers, decimals, count, .. } if *count > 0 => {
                 Some(BigDecimal::from(*integers) + &decimals.0)
             }
             _ => None,

@@ -1,8 +1,7 @@
 //! The tree of an expression over a document or an index entry, as index definitions and scan requests contain
 //! it. The SQL front end parses it; `eval` evaluates it.
 //!
-//! `IS NULL` is true for NULL alone and `IS MISSING` for MISSING alone: an index may hold either, and a
-//! predicate must be able to tell them apart.
+//! `IS NULL` is true for NULL and for MISSING, since SQL knows no other absence; `IS MISSING` is true for MISSING alone.
 
 use std::cmp::Ordering;
 
@@ -69,7 +68,7 @@ pub enum Expr {
         /// `NOT LIKE`.
         negated: bool,
     },
-    /// `e IS [NOT] NULL`: true for NULL alone, not for MISSING.
+    /// `e IS [NOT] NULL`: true for NULL and MISSING.
     IsNull {
         /// The operand.
         expr: Box<Expr>,
@@ -83,7 +82,7 @@ pub enum Expr {
         /// `IS NOT MISSING`.
         negated: bool,
     },
-    /// `e::type`; a cast that fails gives NULL.
+    /// `e::type`.
     Cast(Box<Expr>, ColumnType),
     /// A function call.
     Call(Function, Vec<Expr>),
@@ -114,6 +113,8 @@ pub enum ArithmeticOp {
     Multiply,
     Divide,
     Modulo,
+    /// `/` of two integers, whose result is an integer: 7 / 2 is 3.
+    DivideIntegers,
 }
 
 /// Comparison operators.
@@ -162,6 +163,8 @@ pub enum Function {
     Length,
     Coalesce,
     Abs,
+    /// The integer nearest to a double, the even one of two: what a cast of a `float8` to an integer does first. It has no name in SQL.
+    RoundToEven,
 }
 
 /// The target type of a cast, which is also the type of a result column.

@@ -1,7 +1,9 @@
 //! Expressions: the tree, its SQL text, its evaluation and its cost, and aggregates.
 
 pub mod aggregate;
+mod arithmetic;
 mod ast;
+pub mod cast;
 pub mod cost;
 pub mod eval;
 mod fields;
@@ -12,4 +14,4 @@ mod text;
 pub use ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function, InList};
 pub use fields::Fields;
 pub use in_list::LookUpList;
-pub use text::RESERVED;
+pub use text::{RESERVED, number_of};

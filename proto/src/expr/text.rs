@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::expr::ast::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
 use crate::value::Step;
 use crate::value::Value;
+use crate::value::is_number;
 
 /// An expression with the names of the columns that it refers to.
 struct ExprText<'a> {
@@ -57,7 +58,14 @@ fn binding(expr: &Expr) -> Binding {
         Expr::Negate(_) => Binding::Negate,
         // A negative literal reads back as a negation.
         Expr::Literal(Value::Number(n)) if n.as_f64() < 0.0 => Binding::Negate,
+        Expr::Cast(..) if number_of(expr).is_some_and(|text| text.starts_with('-')) => {
+            Binding::Negate
+        }
+        Expr::Cast(..) if number_of(expr).is_some() => Binding::Leaf,
         Expr::Cast(..) => Binding::Cast,
+        Expr::Call(Function::RoundToEven, arguments) => {
+            arguments.first().map_or(Binding::Leaf, binding)
+        }
         _ => Binding::Leaf,
     }
 }
@@ -97,6 +105,9 @@ impl Printer<'_> {
             Expr::DocumentId => self.push("META().id"),
             Expr::Column(n) => self.column(*n),
             Expr::Parameter(n) => self.push(&format!("${}", u32::from(*n) + 1)),
+            Expr::Call(Function::RoundToEven, arguments) => {
+                arguments.iter().for_each(|e| self.expr(e))
+            }
             Expr::Call(function, arguments) => {
                 self.push(function_name(*function));
                 self.list("(", arguments);
@@ -115,6 +126,7 @@ impl Printer<'_> {
                 self.push(")");
             }
             Expr::Negate(e) => self.prefixed("-", e, Binding::Cast),
+            Expr::Cast(..) if let Some(text) = number_of(expr) => self.push(text),
             Expr::Cast(e, to) => {
                 self.operand(e, Binding::Cast);
                 self.push("::");
@@ -160,7 +172,9 @@ impl Printer<'_> {
             ArithmeticOp::Add => (" + ", Binding::Add, Binding::Multiply),
             ArithmeticOp::Subtract => (" - ", Binding::Add, Binding::Multiply),
             ArithmeticOp::Multiply => (" * ", Binding::Multiply, Binding::Negate),
-            ArithmeticOp::Divide => (" / ", Binding::Multiply, Binding::Negate),
+            ArithmeticOp::Divide | ArithmeticOp::DivideIntegers => {
+                (" / ", Binding::Multiply, Binding::Negate)
+            }
             ArithmeticOp::Modulo => (" % ", Binding::Multiply, Binding::Negate),
         };
         self.binary(left, sign, right, binding, tighter);
@@ -204,6 +218,9 @@ impl Printer<'_> {
             Value::Null => self.push("NULL"),
             Value::Bool(truth) => self.push(if *truth { "TRUE" } else { "FALSE" }),
             Value::String(text) => self.quoted(text, '\''),
+            Value::Number(number) if number.as_f64().is_infinite() => {
+                self.push(&format!("'{number}'::float8"));
+            }
             other => self.push(&other.to_json()),
         }
     }
@@ -277,11 +294,23 @@ pub const RESERVED: [&str; 44] = [
     "with",
 ];
 
+/// The text of a literal number that no value spells, such as `1.50`: the parser keeps it as a text with a cast.
+pub fn number_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Cast(inner, ColumnType::Numeric) => match &**inner {
+            Expr::Literal(Value::String(text)) if is_number(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// True if the text of an expression begins with a literal number.
 fn begins_with_number(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(Value::Number(_)) => true,
-        Expr::Cast(inner, _) => begins_with_number(inner),
+        Expr::Cast(inner, _) => number_of(expr).is_some() || begins_with_number(inner),
+        Expr::Call(Function::RoundToEven, arguments) => arguments.iter().any(begins_with_number),
         _ => false,
     }
 }
@@ -312,6 +341,8 @@ fn function_name(function: Function) -> &'static str {
         Function::Length => "length",
         Function::Coalesce => "coalesce",
         Function::Abs => "abs",
+        // A cast shows it.
+        Function::RoundToEven => "",
     }
 }
 

@@ -10,4 +10,5 @@ mod tree;
 pub use json::{CheckedField, check_json, check_json_with_field, text, write_json_text};
 pub use number::Number;
 pub use path::Step;
+pub use spelling::is_number;
 pub use tree::{DOCUMENT_BYTES_MAX, MAX_DEPTH, MISSING, NULL, Object, Value, compare};

@@ -12,7 +12,8 @@ pub enum Number {
     Int(i64),
     /// An integer above `i64::MAX`.
     Uint(u64),
-    /// A finite double that is not an integer in the range of `i64` or `u64`.
+    /// A double that is not an integer in the range of `i64` or `u64`. It is never NaN, and infinite only as the result of a cast:
+    /// JSON has no such number.
     Float(f64),
 }
 
@@ -34,9 +35,14 @@ impl Number {
         i64::try_from(n).map_or(Self::Uint(n), Self::Int)
     }
 
-    /// A double; None where it is not finite. `-0.0` is 0.
+    /// A finite double; None where it is not finite. `-0.0` is 0.
     pub fn from_f64(f: f64) -> Option<Self> {
-        if !f.is_finite() {
+        Self::from_double(f).filter(|_| f.is_finite())
+    }
+
+    /// Any double; None for NaN. `-0.0` is 0.
+    pub fn from_double(f: f64) -> Option<Self> {
+        if f.is_nan() {
             None
         } else if f.trunc() != f || !(-TWO_63..TWO_64).contains(&f) {
             Some(Self::Float(f))
@@ -121,11 +127,13 @@ impl Number {
 }
 
 impl fmt::Display for Number {
-    /// The number as JSON: integers in full, doubles in the shortest form that reads back the same.
+    /// The number as JSON: integers in full, doubles in the shortest form that reads back the same. Infinity has SQL's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(n) => n.fmt(f),
             Self::Uint(n) => n.fmt(f),
+            Self::Float(f64::INFINITY) => f.write_str("Infinity"),
+            Self::Float(f64::NEG_INFINITY) => f.write_str("-Infinity"),
             // `Debug` differs from `Display` in using exponents where the number is long.
             Self::Float(n) => fmt::Debug::fmt(n, f),
         }
@@ -174,6 +182,11 @@ mod tests {
             "18446744073709551616",
             "1e300",
         ];
+        let infinity = |sign: f64| Value::Number(Number::Float(sign * f64::INFINITY));
+        for number in ascending {
+            assert_eq!(compare(&infinity(-1.0), &json(number)), Ordering::Less, "{number}");
+            assert_eq!(compare(&infinity(1.0), &json(number)), Ordering::Greater, "{number}");
+        }
         for pair in ascending.windows(2) {
             assert_eq!(compare(&json(pair[0]), &json(pair[1])), Ordering::Less, "{pair:?}");
             assert_eq!(compare(&json(pair[1]), &json(pair[0])), Ordering::Greater, "{pair:?}");

@@ -1,7 +1,8 @@
 //! JSON values: the six types of JSON, and MISSING for a path that leads nowhere.
 //!
 //! A number has one representation per mathematical value: an integer that fits 64 bits (signed or unsigned) is kept as an
-//! integer, whatever its spelling (`1`, `1.0` and `1e0` are the same value); every other number is a finite double.
+//! integer, whatever its spelling (`1`, `1.0` and `1e0` are the same value); every other number is a double: a finite one in JSON, and
+//! a cast may give an infinite one.
 //! Equality, order, hashing and the key encoding therefore agree.
 //!
 //! **The order** ([`compare`]): MISSING < NULL < false < true < numbers < strings < arrays < objects.

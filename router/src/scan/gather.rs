@@ -10,7 +10,7 @@ use futures::future::{join_all, try_join_all};
 use proto::expr::aggregate::Partial;
 use proto::rpc::rows::{RowBlock, RowBlockBuilder, RowIter};
 use proto::rpc::scan::ShardBatch;
-use proto::value::key;
+use proto::value::key::LeadingParts;
 use proto::{Error, Result};
 
 use super::shard_stream::ShardStream;
@@ -55,17 +55,14 @@ struct Distinct {
 }
 
 impl Distinct {
-    /// True if the row's leading key parts differ from those of the row before.
+    /// True if the row's leading key parts read differently from those of the row before.
     fn is_new(&mut self, entry: &[u8]) -> Result<bool> {
-        let mut len = 0;
-        for descending in self.descending.iter().take(usize::from(self.parts)) {
-            len += key::skip_part(&entry[len..], *descending)?;
-        }
-        let prefix = &entry[..len];
-        if self.last.as_deref() == Some(prefix) {
+        let directions = self.descending.iter().take(usize::from(self.parts));
+        let parts = LeadingParts::of(entry, directions.copied())?;
+        if self.last.as_deref().is_some_and(|last| parts.read_like(last)) {
             return Ok(false);
         }
-        self.last = Some(prefix.to_vec());
+        self.last = Some(parts.bytes().to_vec());
         Ok(true)
     }
 }

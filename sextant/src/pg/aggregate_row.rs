@@ -1,8 +1,8 @@
 //! The row of a result with aggregates, made from their partial states.
 
 use proto::expr::aggregate::{AggregateFunction, Partial};
-use proto::value::Value;
-use proto::{Error, Result};
+use proto::value::{Number, Value};
+use proto::{Error, ErrorCode, Result};
 
 use crate::rows::value::Datum;
 use crate::sql::plan::Cell;
@@ -17,17 +17,24 @@ pub(super) fn aggregate_row(cells: &[Cell], partials: &[Partial]) -> Result<Vec<
     }
     let datum = |(cell, partial): (&Cell, &Partial)| {
         let Cell::Aggregate(function, cast) = cell else { return Err(unexpected()) };
-        let datum = aggregate(*function, partial);
-        Ok(match cast {
+        let datum = aggregate(*function, partial)?;
+        match cast {
             Some(to) => datum.cast(*to),
-            None => datum,
-        })
+            None => Ok(datum),
+        }
     };
     cells.iter().zip(partials).map(datum).collect()
 }
 
-fn aggregate(function: AggregateFunction, partial: &Partial) -> Datum {
-    match (function, partial) {
+fn aggregate(function: AggregateFunction, partial: &Partial) -> Result<Datum> {
+    if let Some(sum) = partial.infinite_sum() {
+        let not_a_number = || {
+            Error::new(ErrorCode::Unsupported, "the sum of Infinity and -Infinity is not supported")
+        };
+        let number = Number::from_double(sum).ok_or_else(not_a_number)?;
+        return Ok(Datum::Value(Value::Number(number)));
+    }
+    Ok(match (function, partial) {
         (_, Partial::Count(count)) => Datum::int(i64::try_from(*count).unwrap_or(i64::MAX)),
         (_, Partial::Extreme { value, .. }) => Datum::Value(value.clone()),
         (AggregateFunction::Avg, Partial::Sum { count, .. }) => match partial.sum() {
@@ -35,7 +42,7 @@ fn aggregate(function: AggregateFunction, partial: &Partial) -> Datum {
             None => Datum::Value(Value::Null),
         },
         (_, Partial::Sum { .. }) => partial.sum().map_or(Datum::NULL, Datum::Decimal),
-    }
+    })
 }
 
 /// The error for a batch of the other kind.
@@ -55,12 +62,19 @@ mod tests {
         for value in [1, 2, 2] {
             sum.add(&Value::int(value));
         }
-        let avg = aggregate(AggregateFunction::Avg, &sum);
+        let avg = aggregate(AggregateFunction::Avg, &sum).unwrap();
         let mut out = Vec::new();
         assert_eq!(avg.write(ColumnType::Numeric, Default::default(), &mut out), Ok(true));
         assert_eq!(out, b"1.6666666666666667");
-        assert_eq!(aggregate(AggregateFunction::Sum, &sum).cast(ColumnType::Int8), Datum::int(5));
+        let whole = aggregate(AggregateFunction::Sum, &sum).unwrap().cast(ColumnType::Int8);
+        assert_eq!(whole, Ok(Datum::int(5)));
         let none = Partial::new(AggregateFunction::Sum);
-        assert_eq!(aggregate(AggregateFunction::Sum, &none), Datum::NULL);
+        assert_eq!(aggregate(AggregateFunction::Sum, &none), Ok(Datum::NULL));
+        let infinite = |float| Value::Number(Number::from_double(float).unwrap());
+        sum.add(&infinite(f64::INFINITY));
+        let endless = Datum::Value(infinite(f64::INFINITY));
+        assert_eq!(aggregate(AggregateFunction::Avg, &sum), Ok(endless));
+        sum.add(&infinite(f64::NEG_INFINITY));
+        assert!(aggregate(AggregateFunction::Sum, &sum).is_err());
     }
 }

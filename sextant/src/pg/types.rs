@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use pgwire::api::Type;
 use proto::expr::ColumnType;
+use proto::expr::cast::Unfit;
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
 
@@ -73,14 +74,23 @@ fn from_text(known: &Type, text: &str) -> Result<Value> {
         Type::NUMERIC => ColumnType::Numeric,
         _ => return Ok(Value::from(text)),
     };
-    match proto::expr::eval::cast(&Value::from(text), cast) {
-        Value::Null => Err(invalid(known)),
-        value => Ok(value),
+    let value = Value::from(text);
+    let read = proto::expr::cast::cast(&value, cast).map_err(|unfit| match unfit {
+        Unfit::Invalid => invalid(known),
+        unfit => unfit.error(&value, cast),
+    })?;
+    let is_small = |n: Number| n.as_i64().is_some_and(|n| i16::try_from(n).is_ok());
+    match (known, read.as_number()) {
+        (&Type::INT2, Some(number)) if !is_small(number) => {
+            let message = format!("{number} is out of range for type smallint");
+            Err(Error::new(ErrorCode::OutOfRange, message))
+        }
+        _ => Ok(read),
     }
 }
 
 fn from_binary(known: &Type, bytes: &[u8]) -> Result<Value> {
-    let float = |float: f64| Number::from_f64(float).map(Value::Number);
+    let float = |float: f64| Number::from_double(float).map(Value::Number);
     let value = match *known {
         Type::BOOL => fixed::<1>(bytes).map(|b| Value::Bool(b[0] != 0)),
         Type::INT2 => fixed(bytes).map(|b| Value::int(i16::from_be_bytes(b).into())),
@@ -90,7 +100,8 @@ fn from_binary(known: &Type, bytes: &[u8]) -> Result<Value> {
         Type::FLOAT4 => fixed(bytes).and_then(|b| float(f32::from_be_bytes(b).into())),
         Type::FLOAT8 => fixed(bytes).and_then(|b| float(f64::from_be_bytes(b))),
         Type::NUMERIC => {
-            numeric_from_binary(bytes).and_then(|text| Number::parse(&text)).map(Value::Number)
+            let text = numeric_from_binary(bytes).ok_or_else(|| invalid(known))?;
+            return from_text(known, &text);
         }
         // The text follows one byte with the version of the format.
         Type::JSONB => match bytes {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use proto::expr::Expr;
 use proto::expr::cost::CostMeter;
+use proto::expr::{Expr, number_of};
 use proto::model::bucket::BucketInfo;
 use proto::rpc::api::{CheckedWrite, CheckedWrites, Write, WriteKind};
 use proto::value::{DOCUMENT_BYTES_MAX, Value};
@@ -13,7 +13,7 @@ use proto::{Error, ErrorCode, Result};
 use super::floors::leaves_open;
 use super::state::SessionState;
 use crate::sql::ast::Insert;
-use crate::sql::plan::{bind, constant, refuse_names};
+use crate::sql::plan::{bind, constant, number_as_text, refuse_names};
 
 /// Bytes of operands that are checked on the session's own thread: less than a millisecond.
 const INLINE_BYTES_MAX: usize = 64 << 10;
@@ -91,9 +91,9 @@ fn insertions(insert: &Insert, values: &[Value]) -> Result<CheckedWrites> {
     let cost = CostMeter::for_evaluation();
     let mut writes = Vec::with_capacity(insert.rows.len());
     for (id, doc) in &insert.rows {
-        let id = text_argument(id, values, &cost, "an id")?;
+        let id = text_of(id_value(id, values, &cost)?, "an id")?;
         proto::value::key::check_id(&id)?;
-        let doc = text_argument(doc, values, &cost, "a document")?;
+        let doc = text_of(constant_value(doc, values, &cost)?, "a document")?;
         let kind = match insert.replace {
             true => WriteKind::Upsert(doc.into()),
             false => WriteKind::Insert(doc.into()),
@@ -109,7 +109,7 @@ fn deletions(ids: &[Expr], values: &[Value]) -> Result<CheckedWrites> {
     let mut writes = Vec::with_capacity(ids.len());
     for id in ids {
         // Ids are strings. A number stands for its text, which INSERT stores.
-        if let Some(id) = proto::value::text(&constant_value(id, values, &cost)?) {
+        if let Some(id) = proto::value::text(&id_value(id, values, &cost)?) {
             let write = Write { id: id.into_owned(), kind: WriteKind::Delete };
             writes.push(CheckedWrite::new(write, DOCUMENT_BYTES_MAX)?);
         }
@@ -132,8 +132,18 @@ fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Val
     constant(&expr, cost)
 }
 
-fn text_argument(expr: &Expr, values: &[Value], cost: &CostMeter, what: &str) -> Result<String> {
-    match constant_value(expr, values, cost)? {
+/// The value of an id: of a number its text, as it is written.
+fn id_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {
+    if number_of(expr).is_none() {
+        return constant_value(expr, values, cost);
+    }
+    let mut text = expr.clone();
+    number_as_text(&mut text);
+    constant_value(&text, values, cost)
+}
+
+fn text_of(value: Value, what: &str) -> Result<String> {
+    match value {
         Value::String(text) => Ok(text),
         Value::Null | Value::Missing => {
             Err(Error::new(ErrorCode::InvalidText, format!("{what} must not be NULL")))

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use proto::expr::ColumnType;
 use proto::expr::cost::CostMeter;
-use proto::expr::eval::{Scope, eval};
+use proto::expr::eval::{Evaluation, Scope};
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::Row;
 use proto::value::key::{decode_part, leading_int, skip_part, write_number, write_part_text};
@@ -159,7 +159,7 @@ impl EntryRow<'_> {
             Cell::Computed(expr) => {
                 self.cost.add_bytes(self.row.entry.len() + self.row.include.len())?;
                 let scope = EntryScope::decode(self.row, key.descending)?;
-                let value = eval(expr, &scope, &self.cost)?;
+                let value = Evaluation::of_query(&scope, &self.cost).eval(expr)?;
                 self.cost.add_value(&value)?;
                 write_value(&value, column_type, format, out)
             }

@@ -1,8 +1,8 @@
 //! Single values in the forms that clients read: text and binary.
 
-use bigdecimal::BigDecimal;
+use bigdecimal::{BigDecimal, RoundingMode, ToPrimitive};
 use proto::expr::ColumnType;
-use proto::expr::eval::cast;
+use proto::expr::cast::cast;
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
 
@@ -28,14 +28,22 @@ impl Datum {
 
     pub(crate) const NULL: Self = Self::Value(Value::Null);
 
-    /// Casts the value to a type; NULL if that is impossible.
-    pub(crate) fn cast(self, to: ColumnType) -> Self {
+    /// Casts the value to a type.
+    pub(crate) fn cast(self, to: ColumnType) -> Result<Self> {
+        let cast = |value: &Value| cast(value, to).map_err(|unfit| unfit.error(value, to));
         match (self, to) {
-            (Self::Value(value), to) => Self::Value(cast(&value, to)),
-            (decimal, ColumnType::Numeric) => decimal,
-            (Self::Decimal(decimal), ColumnType::Text) => Self::text(plain(&decimal)),
-            (Self::Decimal(decimal), to) => {
-                Self::Value(cast(&Value::from(plain(&decimal).as_str()), to))
+            (Self::Value(value), _) => cast(&value).map(Self::Value),
+            (decimal, ColumnType::Numeric) => Ok(decimal),
+            (Self::Decimal(decimal), ColumnType::Text) => Ok(Self::text(plain(&decimal))),
+            (Self::Decimal(decimal), ColumnType::Int4 | ColumnType::Int8) => {
+                let whole = decimal.with_scale_round(0, RoundingMode::HalfUp).to_i64();
+                let out_of_range = || out_of_range(plain(&decimal), to);
+                cast(&Value::int(whole.ok_or_else(out_of_range)?)).map(Self::Value)
+            }
+            (Self::Decimal(decimal), _) => {
+                let text = Value::from(plain(&decimal).as_str());
+                let number = proto::expr::cast::cast(&text, ColumnType::Numeric);
+                cast(&number.map_err(|unfit| unfit.error(&text, to))?).map(Self::Value)
             }
         }
     }
@@ -73,15 +81,12 @@ pub(crate) fn write_value(
     format: Format,
     out: &mut Vec<u8>,
 ) -> Result<bool> {
-    let cast = match column_type {
-        ColumnType::Text => {
-            let Some(text) = proto::value::text(value) else { return Ok(false) };
-            out.extend_from_slice(text.as_bytes());
-            return Ok(true);
-        }
-        _ => cast(value, column_type),
-    };
-    match (cast, format) {
+    if column_type == ColumnType::Text {
+        let Some(text) = proto::value::text(value) else { return Ok(false) };
+        out.extend_from_slice(text.as_bytes());
+        return Ok(true);
+    }
+    match (of_type(value, column_type), format) {
         (Value::Bool(truth), Format::Text) => out.push(if truth { b't' } else { b'f' }),
         (Value::Bool(truth), Format::Binary) => out.push(truth.into()),
         (Value::Number(number), Format::Text) => {
@@ -97,6 +102,15 @@ pub(crate) fn write_value(
         },
     }
     Ok(true)
+}
+
+/// A value as one of its column's type, without rounding; NULL if it is none.
+fn of_type(value: &Value, column_type: ColumnType) -> Value {
+    match (value, column_type) {
+        (Value::Number(Number::Float(_)), ColumnType::Int4 | ColumnType::Int8) => Value::Null,
+        (Value::Number(_), ColumnType::Bool) | (Value::Bool(_), ColumnType::Int4) => Value::Null,
+        _ => cast(value, column_type).unwrap_or(Value::Null),
+    }
 }
 
 /// The error for a number that the type of its column cannot hold.
@@ -118,6 +132,10 @@ fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
         ColumnType::Int8 => out.extend_from_slice(&int.to_be_bytes()),
         ColumnType::Float8 => out.extend_from_slice(&number.as_f64().to_be_bytes()),
         _ => match number {
+            Number::Float(float) if float.is_infinite() => {
+                let sign = if float > 0.0 { NUMERIC_INFINITE } else { NUMERIC_NEGATIVE_INFINITE };
+                [0, 0, sign, 0].iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+            }
             // Display prints a double without an exponent.
             Number::Float(float) => numeric_to_binary(&format!("{float}"), out),
             integer => numeric_to_binary(&integer.to_string(), out),
@@ -126,6 +144,8 @@ fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
 }
 
 const NUMERIC_NEGATIVE: u16 = 0x4000;
+const NUMERIC_INFINITE: u16 = 0xd000;
+const NUMERIC_NEGATIVE_INFINITE: u16 = 0xf000;
 
 /// Appends PostgreSQL's binary numeric: number of digits in base 10,000, power of the first digit, sign, number of
 /// decimal places, digits. `text` is a decimal without an exponent.
@@ -160,7 +180,7 @@ fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     groups.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
 }
 
-/// Decodes PostgreSQL's binary numeric to decimal text; `None` if it is malformed or not finite.
+/// Decodes PostgreSQL's binary numeric to decimal text; `None` if it is malformed or NaN.
 pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight) = (usize::from(words.next()?), words.next()? as i16);
@@ -177,6 +197,8 @@ pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
     let sign = match sign {
         0 => "",
         NUMERIC_NEGATIVE => "-",
+        NUMERIC_INFINITE if count == 0 => return Some("Infinity".into()),
+        NUMERIC_NEGATIVE_INFINITE if count == 0 => return Some("-Infinity".into()),
         _ => return None,
     };
     let digit = |power: i16| {
@@ -259,6 +281,15 @@ mod tests {
         let mut out = Vec::new();
         assert_eq!(sum.write(ColumnType::Numeric, text, &mut out), Ok(true));
         assert_eq!(out, b"12.5");
-        assert_eq!(sum.cast(ColumnType::Int8), Datum::NULL);
+        assert_eq!(sum.clone().cast(ColumnType::Int8), Ok(Datum::int(13)), "half away from zero");
+        assert_eq!(sum.clone().cast(ColumnType::Float8), Ok(Datum::Value(Value::float(12.5))));
+        let large = Datum::Decimal("9223372036854775807.5".parse().unwrap());
+        assert_eq!(large.cast(ColumnType::Int8).unwrap_err().code, ErrorCode::OutOfRange);
+        for (infinite, text) in [(f64::INFINITY, "Infinity"), (f64::NEG_INFINITY, "-Infinity")] {
+            let value = Value::Number(Number::from_double(infinite).unwrap());
+            let written = write(&value, ColumnType::Numeric, binary).unwrap().unwrap();
+            assert_eq!(numeric_from_binary(&written).as_deref(), Some(text));
+            assert_eq!(write(&value, ColumnType::Numeric, Format::Text), Ok(Some(text.into())));
+        }
     }
 }

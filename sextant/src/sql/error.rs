@@ -24,3 +24,10 @@ impl From<Error> for SqlError {
 pub(crate) fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> Error {
     Error::new(ErrorCode::Unsupported, message).with_hint(hint)
 }
+
+/// The error for a qualified column of a relation that the statement does not name, in PostgreSQL's words.
+pub(crate) fn no_relation(name: &str) -> Error {
+    let name: String = name.chars().take(64).collect();
+    Error::new(ErrorCode::Unknown, format!("missing FROM-clause entry for table \"{name}\""))
+        .with_hint("qualify columns with the alias of the index or bucket, or with its name if it has no alias")
+}

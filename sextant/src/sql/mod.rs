@@ -23,6 +23,7 @@ pub mod limits;
 pub mod parse;
 pub mod places;
 pub mod plan;
+pub(crate) mod qualifier;
 pub mod remarks;
 pub mod split_points;
 pub mod texts;

@@ -1,7 +1,7 @@
 //! The split points of an index that is divided by the ranges of an expression: given, or taken from a sample of the documents.
 
 use proto::expr::cost::CostMeter;
-use proto::expr::eval::{DocumentScope, eval};
+use proto::expr::eval::{DocumentScope, Evaluation};
 use proto::expr::{CompareOp, Expr};
 use proto::model::index::{RangePartition, SLICES_DEFAULT};
 use proto::value::Value;
@@ -53,8 +53,8 @@ fn encoded(value: &Value) -> Vec<u8> {
 fn value_of(point: &Expr) -> Result<Value> {
     let nothing = Value::Missing;
     let scope = DocumentScope { id: "", doc: &nothing };
-    let value =
-        eval(point, &scope, &CostMeter::for_evaluation()).map_err(Error::from)?.into_owned();
+    let cost = CostMeter::for_evaluation();
+    let value = Evaluation::of_query(&scope, &cost).eval(point).map_err(Error::from)?.into_owned();
     if is_scalar(&value) {
         return Ok(value);
     }
@@ -113,7 +113,8 @@ fn values(expr: &Expr, documents: &[bytes::Bytes]) -> Vec<Value> {
     let parsed = documents.iter().filter_map(|document| Value::parse_json(document).ok());
     let value = |doc: Value| {
         let scope = DocumentScope { id: "", doc: &doc };
-        let value = eval(expr, &scope, &CostMeter::for_evaluation()).ok()?.into_owned();
+        let cost = CostMeter::for_evaluation();
+        let value = Evaluation::of_definition(&scope, &cost).eval(expr).ok()?.into_owned();
         is_scalar(&value).then_some(value)
     };
     parsed.filter_map(value).collect()

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use proto::env::Env;
 use proto::expr::cost::CostMeter;
-use proto::expr::eval::{DocumentScope, eval, truth};
+use proto::expr::eval::{DocumentScope, Evaluation};
 use proto::expr::{Expr, Fields};
 use proto::value::key::{
     decode_part, encode_part, part_as_bool, part_type_rank, skip_part, write_part_text,
@@ -157,8 +157,8 @@ fn expression(data: &[u8]) {
         let doc = Value::parse_json(text.as_bytes()).expect("a document");
         let scope = DocumentScope { id: "a", doc: &doc };
         let cost = CostMeter::for_evaluation();
-        let _ = eval(&expr, &scope, &cost);
-        let _ = truth(&expr, &scope, &cost);
+        let _ = Evaluation::of_definition(&scope, &cost).eval(&expr);
+        let _ = Evaluation::of_query(&scope, &cost).truth(&expr);
     }
 }
 

@@ -132,9 +132,9 @@ impl Expr {
                 let typed = list.iter().filter(|e| **e != Self::Literal(Json::Null));
                 typed.map(|e| e.kind(columns)).reduce(common_kind).unwrap_or(Type::Text)
             }
-            Self::Arithmetic(op, left, right) => match (left.kind(columns), right.kind(columns)) {
+            Self::Arithmetic(_, left, right) => match (left.kind(columns), right.kind(columns)) {
                 (Type::Float8, _) | (_, Type::Float8) => Type::Float8,
-                (Type::Int4 | Type::Int8, Type::Int4 | Type::Int8) if *op != '/' => Type::Int8,
+                (Type::Int4 | Type::Int8, Type::Int4 | Type::Int8) => Type::Int8,
                 _ => Type::Numeric,
             },
         }
@@ -237,16 +237,28 @@ fn arithmetic(op: char, left: Value, right: Value) -> Value {
     Some(Num::real(result).json())
 }
 
+/// True if a value has a counterpart in another type. A query fails where it has none.
+pub fn can_cast(value: &Value, to: Type) -> bool {
+    matches!(value, None | Some(Json::Null)) || cast(value.clone(), to) != Some(Json::Null)
+}
+
 /// Casts a value to another type; NULL if it has no such value.
 pub fn cast(value: Value, to: Type) -> Value {
     let fit = match (to, &value) {
         (Type::Text, value) => text(value.as_ref()).map(Json::from),
         (Type::Bool, Some(Json::Bool(truth))) => Some(Json::from(*truth)),
         (Type::Bool, Some(Json::String(text))) => match &*text.trim().to_ascii_lowercase() {
-            "t" | "true" => Some(Json::from(true)),
-            "f" | "false" => Some(Json::from(false)),
+            "t" | "tr" | "tru" | "true" | "y" | "ye" | "yes" | "on" | "1" => Some(Json::from(true)),
+            "f" | "fa" | "fal" | "fals" | "false" | "n" | "no" | "of" | "off" | "0" => {
+                Some(Json::from(false))
+            }
             _ => None,
         },
+        (Type::Bool, Some(Json::Number(number))) => match Num::of(number) {
+            Num::Int(n) => Some(Json::from(n != 0)),
+            Num::Real(_) => None,
+        },
+        (Type::Int4, Some(Json::Bool(truth))) => Some(Json::from(i32::from(*truth))),
         (Type::Int4, value) => integer(value.as_ref())
             .filter(|n| (i64::from(i32::MIN)..=i64::from(i32::MAX)).contains(n))
             .map(Json::from),
@@ -262,6 +274,8 @@ fn integer(value: Option<&Json>) -> Option<i64> {
     match value? {
         Json::Number(number) => match Num::of(number) {
             Num::Int(n) => i64::try_from(n).ok(),
+            // Half away from zero.
+            Num::Real(f) if f.abs() < 9e18 => Some((f.abs() + 0.5).floor().copysign(f) as i64),
             Num::Real(_) => None,
         },
         Json::String(text) => text.trim().parse().ok(),
@@ -336,7 +350,9 @@ impl Predicate {
                 }
                 _ => None,
             },
-            Self::IsNull(expr, negated) => Some((expr.eval(scope) == Some(Json::Null)) != *negated),
+            Self::IsNull(expr, negated) => {
+                Some(matches!(expr.eval(scope), None | Some(Json::Null)) != *negated)
+            }
             Self::IsMissing(expr, negated) => Some(expr.eval(scope).is_none() != *negated),
             Self::And(terms) => and(terms.iter().map(|term| term.truth(scope))),
             Self::Or(terms) => not(and(terms.iter().map(|term| not(term.truth(scope))))),
@@ -390,7 +406,8 @@ mod tests {
         assert_eq!(truth(Predicate::In(a.clone(), vec![number(2), null], true)), None);
         let text = Expr::Literal(json!("1"));
         assert_eq!(truth(Predicate::Compare("<", a.clone(), text)), None);
-        assert_eq!(truth(Predicate::IsNull(missing.clone(), false)), Some(false));
+        assert_eq!(truth(Predicate::IsNull(missing.clone(), false)), Some(true));
+        assert_eq!(truth(Predicate::IsNull(missing.clone(), true)), Some(false));
         assert_eq!(truth(Predicate::IsMissing(missing, false)), Some(true));
     }
 
@@ -404,7 +421,11 @@ mod tests {
         }
         for (value, to, result) in [
             (json!(3.0), Type::Int8, json!(3)),
-            (json!(3.7), Type::Int8, json!(null)),
+            (json!(3.7), Type::Int8, json!(4)),
+            (json!(-2.5), Type::Int8, json!(-3)),
+            (json!(1e300), Type::Int8, json!(null)),
+            (json!(" Yes"), Type::Bool, json!(true)),
+            (json!(2), Type::Bool, json!(true)),
             (json!("x"), Type::Int8, json!(null)),
             (json!(" 12 "), Type::Int8, json!(12)),
             (json!([1]), Type::Text, json!("[1]")),

@@ -111,10 +111,13 @@ impl Scan {
         if self.distinct
             && let Items::Exprs(exprs) = &self.items
         {
-            // Equal rows are adjacent, because the columns lead the key.
+            // Equal rows are adjacent, because the columns lead the key. MISSING reads like NULL.
+            let known = |value: Value| value.unwrap_or(Json::Null);
             let same = |a: &mut Entry, b: &mut Entry| {
                 let (a, b) = (scope(a), scope(b));
-                exprs.iter().all(|e| compare(e.eval(&a).as_ref(), e.eval(&b).as_ref()).is_eq())
+                let equal =
+                    |e: &Expr| compare(Some(&known(e.eval(&a))), Some(&known(e.eval(&b)))).is_eq();
+                exprs.iter().all(equal)
             };
             entries.dedup_by(same);
         }

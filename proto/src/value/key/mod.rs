@@ -6,13 +6,13 @@
 //! | tag | value | then |
 //! |---|---|---|
 //! | 10 11 12 13 | MISSING, NULL, false, true | nothing |
-//! | 20 | number below -2^63 | double, inverted |
+//! | 20 | number below -2^63, -Infinity | double, inverted |
 //! | 21 … 28 | negative, magnitude ≥ 1 whose whole part takes 8 … 1 bytes | magnitude, inverted |
 //! | 29 | number in (-1, 0) | double, inverted |
 //! | 2a | 0 | nothing |
 //! | 2b | number in (0, 1) | double |
 //! | 2c … 33 | positive, ≥ 1, whose whole part takes 1 … 8 bytes | magnitude |
-//! | 34 | number above 2^64 - 1 | double |
+//! | 34 | number above 2^64 - 1, Infinity | double |
 //! | 40 | string | UTF-8, escaped, and 00 |
 //! | 50 | array | its elements as parts, and 00 |
 //! | 60 | object | number of fields (4 bytes), then name (as a string without tag) and value of each |
@@ -30,12 +30,14 @@
 //! which as the last needs no end.
 
 mod compare;
+mod leading;
 mod number;
 mod part;
 mod reader;
 mod text;
 
 pub use compare::{EncodedConstant, part_as_bool, part_type_rank};
+pub use leading::LeadingParts;
 pub use number::leading_int;
 pub use part::{
     ID_BYTES_MAX, KEY_BYTES_MAX, check_id, decode_part, encode_entry, encode_part, id_offset,

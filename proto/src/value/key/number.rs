@@ -42,14 +42,18 @@ pub(super) fn encode(number: Number, out: &mut Vec<u8>) {
     }
 }
 
-/// A canonical float without its sign: it has a fraction, or is beyond the integers of 64 bits.
+/// A canonical float without its sign: it has a fraction, or is beyond the integers of 64 bits, or infinite.
 fn encode_float(f: f64, out: &mut Vec<u8>) {
-    if f > 1.0 && f.fract() != 0.0 {
+    if f > 1.0 && has_fraction(f) {
         encode_magnitude(f as u64, (f.fract() * FRACTION_UNITS) as u64, out);
     } else {
         out.push(if f < 1.0 { POSITIVE_TINY } else { POSITIVE_HUGE });
         out.extend_from_slice(&f.to_bits().to_be_bytes());
     }
+}
+
+fn has_fraction(f: f64) -> bool {
+    f.is_finite() && f.fract() != 0.0
 }
 
 /// `whole` is at least 1.
@@ -89,7 +93,7 @@ fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<O
     if tag == POSITIVE_TINY || tag == POSITIVE_HUGE {
         let f = f64::from_bits(reader.big_endian(8)?);
         let fits =
-            if tag == POSITIVE_TINY { f > 0.0 && f < 1.0 } else { f > 1.0 && f.fract() == 0.0 };
+            if tag == POSITIVE_TINY { f > 0.0 && f < 1.0 } else { f > 1.0 && !has_fraction(f) };
         return Ok(if fits { signed_float(f, negative) } else { None });
     }
     let whole_bytes = usize::from(tag - POSITIVE_TINY);
@@ -118,7 +122,7 @@ fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<O
 
 /// The double, unless it is a number that is kept as an integer.
 fn signed_float(f: f64, negative: bool) -> Option<Number> {
-    let number = Number::from_f64(if negative { -f } else { f });
+    let number = Number::from_double(if negative { -f } else { f });
     number.filter(|number| matches!(number, Number::Float(_)))
 }
 
@@ -171,7 +175,7 @@ const _: () = {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::part::{decode_part, encode_part};
+    use super::super::part::{decode_part, encode_part, skip_part};
     use super::*;
     use crate::value::tree::Value;
 
@@ -203,6 +207,24 @@ mod tests {
                 ),
             }
             prop_assert_eq!(decode_part(&mut &part[..], descending), Ok(value));
+        }
+
+        #[test]
+        fn infinity_is_beyond_all_numbers_and_decodes(float: f64, descending: bool) {
+            prop_assume!(float.is_finite());
+            let part = |float: f64| {
+                let mut part = Vec::new();
+                let value = Number::from_double(float).map_or(Value::Null, Value::Number);
+                encode_part(&value, descending, &mut part);
+                assert_eq!(skip_part(&part, descending), Ok(part.len()));
+                assert_eq!(decode_part(&mut &part[..], descending), Ok(value));
+                part
+            };
+            let [low, middle, high] = [f64::NEG_INFINITY, float, f64::INFINITY].map(part);
+            let ascends = low < middle && middle < high;
+            let descends = low > middle && middle > high;
+            let is_ordered = if descending { descends } else { ascends };
+            prop_assert!(is_ordered);
         }
 
         #[test]

@@ -4,7 +4,7 @@ use proto::Result;
 use proto::expr::Expr;
 use proto::expr::aggregate::Partial;
 use proto::expr::cost::CostMeter;
-use proto::expr::eval::{DocumentScope, Scope, truth};
+use proto::expr::eval::{DocumentScope, Evaluation, Scope};
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::{RowBlock, RowBlockBuilder};
 use proto::rpc::scan::{Output, ScanRequest};
@@ -24,12 +24,13 @@ pub(super) struct Entry {
 }
 
 fn holds(predicate: &Expr, scope: &dyn Scope) -> bool {
-    truth(predicate, scope, &CostMeter::for_evaluation()) == Ok(Some(true))
+    Evaluation::of_definition(scope, &CostMeter::for_evaluation()).truth(predicate)
+        == Ok(Some(true))
 }
 
 fn eval(expr: &Expr, scope: &dyn Scope) -> Value {
     let cost = CostMeter::for_evaluation();
-    let value = proto::expr::eval::eval(expr, scope, &cost);
+    let value = Evaluation::of_definition(scope, &cost).eval(expr);
     value.map_or(Value::Null, |value| value.into_owned())
 }
 

@@ -12,6 +12,8 @@ pub struct Select {
     pub items: Vec<SelectItem>,
     /// The index or bucket.
     pub from: Option<String>,
+    /// The alias of the index or bucket.
+    pub alias: Option<String>,
     /// `WHERE`.
     pub filter: Option<Expr>,
     /// `ORDER BY`.

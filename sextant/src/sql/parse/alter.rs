@@ -32,7 +32,7 @@ impl Cursor<'_> {
             return self.move_slice(name);
         }
         if self.eat_words(&["RENAME", "TO"]) {
-            let to = self.object_name("the new name of the index")?;
+            let to = self.new_name("the new name of the index")?;
             return Ok(Statement::RenameIndex { name, to });
         }
         if self.is("SET") && self.peek_nth(1) == &Token::LParen {

@@ -6,7 +6,7 @@
 
 use sqlparser::tokenizer::{Token, Word};
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, is_reserved_name};
 use crate::sql::ast::{CatalogueQuery, Statement};
 use crate::sql::error::SqlResult;
 use crate::sql::limits;
@@ -79,10 +79,7 @@ fn is_catalogue(token: &Token) -> bool {
         Token::Word(Word { value, quote_style: Some(_), .. }) => {
             value == "pg_catalog" || value == "information_schema"
         }
-        Token::Word(word) => {
-            let name = word.value.to_lowercase();
-            name == "information_schema" || name.starts_with("pg_")
-        }
+        Token::Word(word) => is_reserved_name(&word.value),
         _ => false,
     }
 }

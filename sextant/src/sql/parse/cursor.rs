@@ -237,9 +237,26 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// The name of a new bucket or index.
+    pub(super) fn new_name(&mut self, what: &str) -> SqlResult<String> {
+        let here = self.here(Error::new(
+            ErrorCode::ReservedName,
+            "names that begin with pg_, and information_schema, stand for PostgreSQL's catalogue",
+        ));
+        let name = self.object_name(what)?;
+        match is_reserved_name(&name) {
+            true => Err(SqlError { error: here.error.with_hint("choose another name"), ..here }),
+            false => Ok(name),
+        }
+    }
+
     /// The name of a bucket or an index; a prefix `public.` is accepted.
     pub(super) fn object_name(&mut self, what: &str) -> SqlResult<String> {
-        if self.is("public") && self.peek_nth(1) == &Token::Period {
+        let is_public = match self.peek() {
+            Token::Word(word) if word.quote_style.is_some() => word.value == "public",
+            _ => self.is("public"),
+        };
+        if is_public && self.peek_nth(1) == &Token::Period {
             self.advance();
             self.advance();
         }
@@ -370,6 +387,12 @@ fn is_word(token: &Token, word: &str) -> bool {
         Token::Word(found) => found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word),
         _ => false,
     }
+}
+
+/// True if a query takes the name for one of PostgreSQL's catalogue.
+pub(super) fn is_reserved_name(name: &str) -> bool {
+    let name = name.to_lowercase();
+    name.starts_with("pg_") || name == "information_schema"
 }
 
 fn is_reserved(word: &str) -> bool {

@@ -49,7 +49,7 @@ impl Cursor<'_> {
 
     fn create_bucket(&mut self) -> SqlResult<Statement> {
         let if_not_exists = self.if_not_exists()?;
-        let name = self.object_name("the name of a bucket")?;
+        let name = self.new_name("the name of a bucket")?;
         let source = match self.eat_word("FROM") {
             true if self.eat_word("FILES") => return self.create_data_set(name, if_not_exists),
             true if self.eat_word("PUSH") => SourceKind::Push,
@@ -76,7 +76,7 @@ impl Cursor<'_> {
             return Err(self.here(unsupported("CONCURRENTLY is not supported", hint)));
         }
         let if_not_exists = self.if_not_exists()?;
-        let name = self.object_name("the name of the index")?;
+        let name = self.new_name("the name of the index")?;
         self.expect_word("ON")?;
         let bucket = self.object_name("the name of a bucket")?;
         if self.is("USING") {
@@ -167,7 +167,7 @@ impl Cursor<'_> {
         }
         let place = self.expected("an expression");
         let exprs = self.list(Self::expr)?;
-        exprs.iter().try_for_each(|expr| refuse_inside(expr, &place))?;
+        exprs.iter().try_for_each(|expr| refuse_in_partition(expr, &place))?;
         Ok(Some(exprs).filter(|exprs| exprs[..] != [Expr::DocumentId]).map(Partition::Hash))
     }
 
@@ -176,7 +176,7 @@ impl Cursor<'_> {
         self.expect(&Token::LParen)?;
         let place = self.expected("an expression");
         let expr = self.expr()?;
-        refuse_inside(&expr, &place)?;
+        refuse_in_partition(&expr, &place)?;
         if self.peek() == &Token::Comma {
             let hint = "an index is divided by the ranges of one expression";
             return Err(self.here(unsupported("several expressions after RANGE", hint)));
@@ -280,6 +280,17 @@ impl Cursor<'_> {
         let indexes = self.list(|cursor| cursor.object_name("the name of an index"))?;
         Ok(Statement::BuildIndex { bucket, indexes })
     }
+}
+
+/// Refuses what an index cannot be partitioned by.
+fn refuse_in_partition(expr: &Expr, place: &SqlError) -> SqlResult<()> {
+    if expr.any(&mut |e| matches!(e, Expr::Unnest(_))) {
+        let what = "an index cannot be partitioned by the elements of an array, of which a document has many";
+        let hint =
+            "partition by an expression with one value for each document, or omit PARTITION BY";
+        return Err(SqlError { error: unsupported(what, hint), position: place.position });
+    }
+    refuse_inside(expr, place)
 }
 
 /// Refuses parameters, because a definition outlives its statement, and UNNEST other than as a whole key part.

@@ -6,6 +6,7 @@ use sqlparser::tokenizer::Token;
 use super::cursor::Cursor;
 use crate::sql::ast::{Insert, Statement};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
+use crate::sql::qualifier::Qualifier;
 use crate::sql::walk::ids_of;
 
 impl Cursor<'_> {
@@ -93,12 +94,17 @@ impl Cursor<'_> {
     pub(super) fn delete(&mut self) -> SqlResult<Statement> {
         self.expect_words(&["DELETE", "FROM"])?;
         let bucket = self.object_name("the name of a bucket")?;
+        let has_alias = self.eat_word("AS") || self.at_identifier() && !self.is("USING");
+        let alias = if has_alias { Some(self.name("an alias")?) } else { None };
         let hint = "DELETE FROM b WHERE id = 'k', or id IN ('k', …)";
         if !self.eat_word("WHERE") {
             return Err(self.here(unsupported("DELETE of a whole bucket is not supported", hint)));
         }
         let place = self.expected("a condition");
-        let filter = self.expr()?;
+        let mut filter = self.expr()?;
+        Qualifier::new(alias.as_ref().unwrap_or(&bucket))
+            .strip_from_bucket(&mut filter)
+            .map_err(|error| SqlError { error, position: place.position })?;
         self.refuse_returning()?;
         match ids_of(filter) {
             Some(ids) => Ok(Statement::Delete { bucket, ids }),

@@ -6,7 +6,7 @@
 
 use proto::expr::{ArithmeticOp, ColumnType, CompareOp, Expr, Function};
 use proto::value::path::Step;
-use proto::value::{Number, Value};
+use proto::value::{Number, Value, is_number};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
@@ -33,6 +33,26 @@ const AGGREGATES: [&str; 5] = ["count", "min", "max", "sum", "avg"];
 /// True if a function of this name is an aggregate.
 pub(super) fn is_aggregate(name: &str) -> bool {
     AGGREGATES.contains(&name)
+}
+
+/// A literal number. Where its value has another text, as of `1.50`, or is an integer though it was not written as one, as of `1.0`, it
+/// stays what was written: a text with a cast ([`proto::expr::number_of`]).
+fn literal_number(text: &str, number: Number) -> Expr {
+    let is_integer = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+    let (sign, unsigned) = text.split_at(usize::from(text.starts_with('-')));
+    let zeros = unsigned.len() - unsigned.trim_start_matches('0').len();
+    let whole = match &unsigned[zeros..] {
+        "" => "0".to_owned(),
+        rest if rest.starts_with(|c: char| c.is_ascii_digit()) => rest.to_owned(),
+        rest => format!("0{rest}"),
+    };
+    let end = if whole.ends_with('.') { "0" } else { "" };
+    let spelled = format!("{sign}{whole}{end}");
+    let is_as_written = spelled == number.to_string() && (is_integer || number.as_i128().is_none());
+    if is_as_written || (is_integer && number.as_i128().is_some()) || !is_number(&spelled) {
+        return Expr::Literal(Value::Number(number));
+    }
+    Expr::Cast(Box::new(Expr::Literal(Value::String(spelled))), ColumnType::Numeric)
 }
 
 impl Cursor<'_> {
@@ -272,7 +292,7 @@ impl Cursor<'_> {
             return Err(self.here(Error::new(ErrorCode::OutOfRange, message)));
         };
         self.advance();
-        Ok(Expr::Literal(Value::Number(number)))
+        Ok(literal_number(&text, number))
     }
 
     fn parameter(&mut self) -> SqlResult<Expr> {

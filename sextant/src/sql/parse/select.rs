@@ -2,12 +2,13 @@
 
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{ColumnType, Expr};
+use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::expr::is_aggregate;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
-use crate::sql::error::{SqlResult, unsupported};
+use crate::sql::error::{SqlError, SqlResult, no_relation, unsupported};
 use crate::sql::limits;
 
 /// Functions of the session that drivers and psql call at start or to reset a session.
@@ -49,11 +50,17 @@ impl Cursor<'_> {
         if !distinct {
             self.eat_word("ALL");
         }
-        let items = self.select_items()?;
-        let from = match self.eat_word("FROM") {
-            true => Some(self.source()?),
-            false => None,
+        let items_at = self.here(Error::new(ErrorCode::Unknown, ""));
+        let mut qualifiers = Vec::new();
+        let items = self.select_items(&mut qualifiers)?;
+        let (from, alias) = match self.eat_word("FROM") {
+            true => self.source().map(|(name, alias)| (Some(name), alias))?,
+            false => (None, None),
         };
+        let relation = alias.as_ref().or(from.as_ref());
+        if let Some(unknown) = qualifiers.iter().find(|name| Some(*name) != relation) {
+            return Err(SqlError { error: no_relation(unknown), ..items_at });
+        }
         let filter = match self.eat_word("WHERE") {
             true => Some(self.expr()?),
             false => None,
@@ -65,7 +72,7 @@ impl Cursor<'_> {
         };
         let (limit, offset) = self.limit_offset()?;
         self.refuse_clauses()?;
-        Ok(Select { distinct, items, from, filter, order_by, limit, offset })
+        Ok(Select { distinct, items, from, alias, filter, order_by, limit, offset })
     }
 
     /// `EXPLAIN SELECT …`, `EXPLAIN REBALANCE`.
@@ -82,9 +89,17 @@ impl Cursor<'_> {
         Ok(Statement::Explain(self.select()?))
     }
 
-    fn select_items(&mut self) -> SqlResult<Vec<SelectItem>> {
+    /// The select list; `t.*` adds `t` to the qualifiers.
+    fn select_items(&mut self, qualifiers: &mut Vec<String>) -> SqlResult<Vec<SelectItem>> {
         let mut items = Vec::new();
         loop {
+            let is_star = self.at_identifier()
+                && self.peek_nth(1) == &Token::Period
+                && self.peek_nth(2) == &Token::Mul;
+            if is_star {
+                qualifiers.push(self.name("the name of an index or a bucket")?);
+                self.advance();
+            }
             items.push(self.select_item()?);
             // Before the rest is parsed, which may be megabytes.
             limits::check_columns(items.len()).map_err(|error| self.here(error))?;
@@ -185,12 +200,20 @@ impl Cursor<'_> {
         Ok(Some(SelectExpr::Session(name, arguments)))
     }
 
-    fn source(&mut self) -> SqlResult<String> {
+    /// The index or bucket, and its alias.
+    fn source(&mut self) -> SqlResult<(String, Option<String>)> {
         if self.peek() == &Token::LParen {
             let hint = "name an index, or a bucket with WHERE id = …";
             return Err(self.here(unsupported("subqueries are not supported", hint)));
         }
         let name = self.object_name("the name of an index or a bucket")?;
+        const NO_ALIAS: [&str; 10] = [
+            "WINDOW", "INTO", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "LATERAL",
+            "JOIN",
+        ];
+        let has_alias = self.eat_word("AS")
+            || (self.at_identifier() && !NO_ALIAS.iter().any(|word| self.is(word)));
+        let alias = if has_alias { Some(self.name("an alias")?) } else { None };
         const JOINS: [&str; 8] =
             ["JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "LATERAL"];
         if self.peek() == &Token::Comma || JOINS.iter().any(|word| self.is(word)) {
@@ -199,11 +222,7 @@ impl Cursor<'_> {
                 "INCLUDE what the query needs in the index, or join in the client",
             )));
         }
-        if self.is("AS") || (self.at_identifier() && !self.is("WINDOW")) {
-            let hint = "write column names without the name of the index";
-            return Err(self.here(unsupported("an index has no alias in FROM", hint)));
-        }
-        Ok(name)
+        Ok((name, alias))
     }
 
     fn order_items(&mut self) -> SqlResult<Vec<OrderItem>> {

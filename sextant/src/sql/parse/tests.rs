@@ -55,6 +55,7 @@ fn show(expr: &Expr) -> String {
         Expr::Negate(e) => format!("(- {})", show(e)),
         Expr::Arithmetic(op, l, r) => {
             let op = match op {
+                ArithmeticOp::DivideIntegers => "div",
                 ArithmeticOp::Add => "+",
                 ArithmeticOp::Subtract => "-",
                 ArithmeticOp::Multiply => "*",

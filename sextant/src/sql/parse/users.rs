@@ -8,7 +8,7 @@ use proto::model::users::{GrantOn, Privilege, Privileges, UserLimits};
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::Token;
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, is_reserved_name};
 use crate::dates;
 use crate::sql::ast::{AlterUser, SecretText, Sensitive, Statement, UserStatement};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
@@ -32,7 +32,14 @@ impl Cursor<'_> {
     /// `CREATE USER u [PASSWORD '…' [VALID UNTIL '…'] | TOKEN [VALID UNTIL '…']] [WITH (…)]`, behind the two words.
     pub(super) fn create_user(&mut self) -> SqlResult<Statement> {
         self.has_secrets = true;
+        let place = self.here(Error::new(
+            ErrorCode::ReservedName,
+            "no user has the name public or none, or one that begins with pg_",
+        ));
         let name = self.user_name()?;
+        if is_reserved_name(&name) || ["public", "none"].contains(&&*name) {
+            return Err(place);
+        }
         self.skip_with();
         let secret = match () {
             () if self.eat_password_null() => None,

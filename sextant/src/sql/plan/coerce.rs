@@ -1,19 +1,23 @@
-//! Untyped literals take the type of the other side, as in PostgreSQL.
+//! Types of operands: untyped literals take the type of the other side, and operators take PostgreSQL's meaning for their types.
 //!
 //! A string in quotes is a literal of unknown type. Beside an expression with another type than text (`population::int8 >
 //! '1000'`, in a comparison, `IN`, `BETWEEN` or arithmetic) it is read as a value of that type; a text that is none is an
 //! error (22P02). A column without a cast has no type but that of each document's value: there a string stays a string.
 //!
 //! Ids are strings. A number beside the id is compared by its text, because `INSERT` stores a number as that text.
+//!
+//! Values have no types, so what depends on the types of operands is decided here: `/` of two integers is a division of integers, and
+//! the cast of a double to an integer rounds half to even. This comes before constants are computed, which forget their types.
 
-use proto::expr::eval::cast;
-use proto::expr::{ColumnType, Expr};
+use proto::expr::cast::cast;
+use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
 use proto::value::{Value, text};
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, Result};
 
 use crate::sql::walk::children_mut;
 
-/// Gives the constants of an expression the types of the other operands; `type_of` is the type of an operand.
+/// Gives the constants of an expression the types of the other operands, and its operators their meaning; `type_of` is the type of an
+/// operand.
 pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) -> Result<()> {
     let mut peers: Vec<&mut Expr> = match expr {
         Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
@@ -26,41 +30,59 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
     let is_untyped = |expr: &Expr| {
         matches!(expr, Expr::Literal(Value::String(_) | Value::Null) | Expr::Parameter(_))
     };
-    let target = match peers.iter().any(|peer| matches!(peer, Expr::DocumentId)) {
+    let is_id = peers.iter().any(|peer| matches!(peer, Expr::DocumentId));
+    let target = match is_id {
         true => Some(ColumnType::Text),
         false => peers.iter().find(|peer| !is_untyped(peer)).map(|peer| type_of(peer)),
     };
-    let is_id = peers.iter().any(|peer| matches!(peer, Expr::DocumentId));
     for peer in &mut peers {
+        if is_id {
+            number_as_text(peer);
+        }
         let Expr::Literal(value) = &mut **peer else { continue };
         match (target, &*value) {
-            (Some(ColumnType::Text) | None, Value::Number(_)) if is_id => {
-                *value = text(value).map_or(Value::Null, |text| Value::String(text.into_owned()));
-            }
             (Some(ColumnType::Text) | None, _) => {}
             (Some(target), Value::String(text)) => *value = read(text, target)?,
             _ => {}
         }
     }
+    give_meaning(expr, type_of);
     children_mut(expr).into_iter().try_for_each(|child| coerce(child, type_of))
+}
+
+/// Replaces a literal number by its text, as it was written: an id is a text.
+pub(crate) fn number_as_text(expr: &mut Expr) {
+    let spelled = match &*expr {
+        Expr::Literal(value @ Value::Number(_)) => text(value).map(|text| text.into_owned()),
+        _ => number_of(expr).map(str::to_owned),
+    };
+    if let Some(text) = spelled {
+        *expr = Expr::Literal(Value::String(text));
+    }
+}
+
+fn give_meaning(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) {
+    let is_integer = |expr: &Expr| matches!(type_of(expr), ColumnType::Int4 | ColumnType::Int8);
+    match expr {
+        Expr::Arithmetic(op @ ArithmeticOp::Divide, l, r) if is_integer(l) && is_integer(r) => {
+            *op = ArithmeticOp::DivideIntegers;
+        }
+        Expr::Cast(inner, ColumnType::Int4 | ColumnType::Int8)
+            if type_of(inner) == ColumnType::Float8 =>
+        {
+            let double = std::mem::replace(&mut **inner, Expr::Literal(Value::Null));
+            **inner = Expr::Call(Function::RoundToEven, vec![double]);
+        }
+        _ => {}
+    }
 }
 
 /// Reads a literal as a value of a type.
 fn read(text: &str, column_type: ColumnType) -> Result<Value> {
-    let name = match column_type {
-        ColumnType::Text => "text",
-        ColumnType::Bool => "boolean",
-        ColumnType::Int4 => "integer",
-        ColumnType::Int8 => "bigint",
-        ColumnType::Float8 => "double precision",
-        ColumnType::Numeric => "numeric",
-    };
-    match cast(&Value::from(text), column_type) {
-        Value::Null => {
-            let message = format!("{text:?} is not a valid {name}");
-            Err(Error::new(ErrorCode::InvalidText, message)
-                .with_hint("the other side of the comparison has this type"))
-        }
-        value => Ok(value),
-    }
+    let literal = Value::from(text);
+    cast(&literal, column_type).map_err(|unfit| -> Error {
+        unfit
+            .error(&literal, column_type)
+            .with_hint("the other side of the comparison has this type")
+    })
 }

@@ -4,7 +4,7 @@
 //! equal to an expression of the index. So `address.city` and `lower(name)` find their columns, also inside of other
 //! expressions.
 
-use proto::expr::{ArithmeticOp, ColumnType, Expr, Function};
+use proto::expr::{ColumnType, Expr, Function};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::value::path::Step;
 use proto::value::{Number, Value};
@@ -108,9 +108,10 @@ pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> Colum
         Expr::Literal(value) => literal_type(value),
         Expr::DocumentId | Expr::Path(_) | Expr::Parameter(_) | Expr::Unnest(_) => ColumnType::Text,
         Expr::Negate(inner) => numeric(type_of(inner, column)),
-        Expr::Arithmetic(op, l, r) => arithmetic_type(*op, type_of(l, column), type_of(r, column)),
+        Expr::Arithmetic(_, l, r) => arithmetic_type(type_of(l, column), type_of(r, column)),
         Expr::Call(Function::Lower | Function::Upper, _) => ColumnType::Text,
         Expr::Call(Function::Length, _) => ColumnType::Int4,
+        Expr::Call(Function::RoundToEven, _) => ColumnType::Numeric,
         Expr::Call(Function::Coalesce, list) => common_type(list, column),
         Expr::Call(Function::Abs, list) => {
             list.first().map_or(ColumnType::Numeric, |first| numeric(type_of(first, column)))
@@ -155,13 +156,12 @@ fn numeric(column_type: ColumnType) -> ColumnType {
     }
 }
 
-/// The result type of an operator: double if an operand is a double; integer for integers, except for division, whose
-/// result may not be an integer.
-fn arithmetic_type(op: ArithmeticOp, left: ColumnType, right: ColumnType) -> ColumnType {
+/// The result type of an operator: double if an operand is a double, integer for integers.
+fn arithmetic_type(left: ColumnType, right: ColumnType) -> ColumnType {
     use ColumnType::{Float8, Int4, Int8, Numeric};
     match (left, right) {
         (Float8, _) | (_, Float8) => Float8,
-        (Int4 | Int8, Int4 | Int8) if op != ArithmeticOp::Divide => Int8,
+        (Int4 | Int8, Int4 | Int8) => Int8,
         _ => Numeric,
     }
 }

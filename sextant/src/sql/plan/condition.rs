@@ -32,10 +32,12 @@ pub(super) fn set_of(part: Part, condition: &Expr) -> Option<Set> {
             Expr::Literal(Value::String(pattern)) => like(part, pattern),
             _ => None,
         },
-        Expr::IsNull { expr, negated: false } if part.is(expr) => Some(part.point(&Value::Null)),
+        Expr::IsNull { expr, negated: false } if part.is(expr) => Some(part.absent()),
+        Expr::IsNull { expr, negated: true } if part.is(expr) => Some(part.present()),
         Expr::IsMissing { expr, negated: false } if part.is(expr) => {
             Some(part.point(&Value::Missing))
         }
+        Expr::IsMissing { expr, negated: true } if part.is(expr) => Some(part.not_missing()),
         Expr::Or(terms) => {
             let mut all = Vec::new();
             for term in terms {

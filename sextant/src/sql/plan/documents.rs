@@ -9,6 +9,7 @@ use proto::model::bucket::BucketInfo;
 use proto::value::Value;
 use proto::value::path::Step;
 
+use super::coerce::number_as_text;
 use super::columns::no_column;
 use super::limit_offset::LimitOffset;
 use super::order::Order;
@@ -113,8 +114,9 @@ impl DocumentSelect {
         let cost = CostMeter::for_evaluation();
         for expr in &self.ids {
             let mut expr = expr.clone();
-            bind(&mut expr, values, None, &cost)?;
             // Ids are strings. A number stands for its text, which INSERT stores.
+            number_as_text(&mut expr);
+            bind(&mut expr, values, None, &cost)?;
             if let Some(id) = proto::value::text(&constant(&expr, &cost)?) {
                 ids.push(id.into_owned());
             }

@@ -16,7 +16,7 @@ use super::limit_offset::LimitOffset;
 use super::names::{aggregate_name, default_name};
 use super::order::{Order, direction, distinct_parts};
 use super::parameters::{ParameterTypes, bind};
-use super::ranges::access;
+use super::ranges::{Access, access};
 use super::relation::ColumnInfo;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
@@ -150,7 +150,7 @@ impl IndexSelect {
         let aggregated = !calls.is_empty();
         let reverse = direction(&spec, &self.order_by, &access.fixed)?;
         let distinct_parts = match self.distinct {
-            true => self.distinct_parts(&access.fixed)?,
+            true => self.distinct_parts(&access)?,
             false => None,
         };
         let request = ScanRequest {
@@ -183,7 +183,7 @@ impl IndexSelect {
         Ok(IndexPlan { index, columns, cells, request, skip_aggregates, used })
     }
 
-    fn distinct_parts(&self, fixed: &[bool]) -> Result<Option<u16>> {
+    fn distinct_parts(&self, access: &Access) -> Result<Option<u16>> {
         let exprs: Vec<&Expr> = self
             .items
             .iter()
@@ -192,7 +192,7 @@ impl IndexSelect {
                 ItemValue::Aggregate { .. } => None,
             })
             .collect();
-        distinct_parts(&self.index.spec, &exprs, fixed)
+        distinct_parts(&self.index.spec, &exprs, &access.fixed, &access.blurred)
     }
 
     fn cells(&self, values: &[Value], cost: &CostMeter) -> Result<(Vec<Cell>, Vec<AggregateCall>)> {

@@ -12,6 +12,8 @@ mod documents;
 mod explain;
 mod index;
 mod limit_offset;
+#[cfg(test)]
+mod meaning_tests;
 mod names;
 mod order;
 mod parameters;
@@ -30,7 +32,7 @@ pub use ranges::RANGES_MAX;
 pub use relation::{ColumnInfo, Relation};
 pub use select::{Plan, Resolved, resolve};
 
-pub(crate) use coerce::coerce;
+pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use columns::document_type;
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant};

@@ -9,12 +9,15 @@ pub(super) fn default_name(expr: &Expr, column: &impl Fn(u16) -> String) -> Stri
         Expr::Column(n) => column(*n),
         Expr::DocumentId => "id".into(),
         Expr::Cast(inner, _) => default_name(inner, column),
-        Expr::Call(function, _) => match function {
+        Expr::Call(function, arguments) => match function {
             Function::Lower => "lower",
             Function::Upper => "upper",
             Function::Length => "length",
             Function::Coalesce => "coalesce",
             Function::Abs => "abs",
+            Function::RoundToEven => {
+                return arguments.first().map_or_else(String::new, |e| default_name(e, column));
+            }
         }
         .into(),
         _ => "?column?".into(),

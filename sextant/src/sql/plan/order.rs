@@ -18,6 +18,8 @@ pub(crate) struct Order {
 /// Key parts with a single value (`fixed`) may be missing or at any place.
 pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Result<Option<bool>> {
     let is_fixed = |n: usize| fixed.get(n).copied().unwrap_or(false);
+    // The id may be a key part, and comes after all others in any case.
+    let id_part = spec.keys.iter().position(|part| part.expr == Expr::DocumentId);
     let mut reverse = None;
     let mut next = 0;
     for item in order {
@@ -41,14 +43,15 @@ pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Re
                 }
                 spec.keys[next].descending
             }
+            Expr::DocumentId if id_part.is_some_and(|n| is_fixed(n) || n < next) => continue,
             Expr::DocumentId => {
-                while next < spec.keys.len() && is_fixed(next) {
+                while next < spec.keys.len() && is_fixed(next) && id_part != Some(next) {
                     next += 1;
                 }
-                if next != spec.keys.len() {
+                if next != id_part.unwrap_or(spec.keys.len()) {
                     return Err(not_the_order(spec));
                 }
-                false
+                id_part.is_some_and(|n| spec.keys[n].descending)
             }
             _ => return Err(not_the_order(spec)),
         };
@@ -57,7 +60,10 @@ pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Re
         if *reverse.get_or_insert(backwards) != backwards {
             return Err(not_the_order(spec));
         }
-        if matches!(item.expr, Expr::DocumentId) {
+        // A document has one entry, or one for each element of an array.
+        if matches!(item.expr, Expr::DocumentId)
+            && (id_part.is_none() || spec.array_part().is_none())
+        {
             break;
         }
     }
@@ -89,12 +95,26 @@ fn desc(descending: bool) -> &'static str {
     if descending { " DESC" } else { "" }
 }
 
+/// The error for rows with NULL that the index has at two places: those with MISSING before those with NULL, each in the order of the
+/// later columns.
+fn told_apart(name: &str) -> proto::Error {
+    unsupported(
+        format!(
+            "DISTINCT cannot join the rows in which {name} is MISSING with those in which it is NULL"
+        ),
+        format!(
+            "add {name} IS NOT NULL, {name} IS MISSING or {name} IS NOT MISSING to the conditions"
+        ),
+    )
+}
+
 /// Returns the number of leading key parts that make up a row of SELECT DISTINCT; `None` if the columns identify an entry,
 /// so that all rows are distinct anyway.
 pub(crate) fn distinct_parts(
     spec: &IndexSpec,
     columns: &[&Expr],
     fixed: &[bool],
+    blurred: &[bool],
 ) -> Result<Option<u16>> {
     let has = |n: usize| columns.iter().any(|expr| **expr == Expr::Column(n as u16));
     let is_fixed = |n: usize| fixed.get(n).copied().unwrap_or(false);
@@ -110,7 +130,10 @@ pub(crate) fn distinct_parts(
         _ => false,
     });
     if covered && parts > 0 {
-        return Ok(Some(parts as u16));
+        return match (0..parts - 1).find(|n| blurred[*n] && !is_fixed(*n)) {
+            None => Ok(Some(parts as u16)),
+            Some(n) => Err(told_apart(&spec.keys[n].name)),
+        };
     }
     let names: Vec<&str> = spec.keys.iter().map(|part| part.name.as_str()).collect();
     Err(unsupported(

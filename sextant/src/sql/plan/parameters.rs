@@ -3,8 +3,9 @@
 //! The type of a parameter is the declared one, else that of a cast `$1::type`, else that of the expression it is compared
 //! with, else text. The first occurrence in a statement that determines a type decides.
 
-use proto::expr::cost::{CostMeter, TooCostly};
-use proto::expr::eval::{DocumentScope, eval};
+use proto::expr::cast::cast;
+use proto::expr::cost::CostMeter;
+use proto::expr::eval::{DocumentScope, EvalError, Evaluation};
 use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
@@ -102,7 +103,7 @@ pub(crate) fn bind(
 
 /// Replaces constant subexpressions by their values, from the inside out; true if the whole is a constant. The frame of this
 /// recursion is small, because an expression may have 500 levels.
-fn fold(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, TooCostly> {
+fn fold(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, EvalError> {
     if matches!(expr, Expr::Literal(_)) {
         return Ok(true);
     }
@@ -118,14 +119,14 @@ fn fold(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, TooCostl
 }
 
 /// Replaces a constant expression by its value.
-fn compute(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<(), TooCostly> {
+fn compute(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<(), EvalError> {
     *expr = Expr::Literal(evaluate(expr, cost)?);
     Ok(())
 }
 
-fn evaluate(expr: &Expr, cost: &CostMeter) -> std::result::Result<Value, TooCostly> {
+fn evaluate(expr: &Expr, cost: &CostMeter) -> std::result::Result<Value, EvalError> {
     let nothing = DocumentScope { id: "", doc: &Value::Missing };
-    Ok(eval(expr, &nothing, cost)?.into_owned())
+    Ok(Evaluation::of_query(&nothing, cost).eval(expr)?.into_owned())
 }
 
 /// The value of a constant expression.
@@ -136,17 +137,14 @@ pub(crate) fn constant(expr: &Expr, cost: &CostMeter) -> Result<Value> {
     Ok(evaluate(expr, cost)?)
 }
 
-/// The number in LIMIT or OFFSET; `None` for NULL.
+/// The number in LIMIT or OFFSET; `None` for NULL. A text and a fraction are cast to a whole number, as PostgreSQL does it.
 pub(crate) fn row_count(expr: &Expr, clause: &str, cost: &CostMeter) -> Result<Option<u64>> {
-    match constant(expr, cost)? {
-        Value::Null => Ok(None),
-        Value::Number(number) => match number.as_i128().and_then(|n| u64::try_from(n).ok()) {
-            Some(rows) => Ok(Some(rows)),
-            None => Err(Error::new(
-                ErrorCode::InvalidParameter,
-                format!("{clause} must be a whole number, 0 or more"),
-            )),
-        },
-        _ => Err(Error::new(ErrorCode::InvalidParameter, format!("{clause} must be a number"))),
-    }
+    let value = constant(expr, cost)?;
+    let number = cast(&value, ColumnType::Int8)
+        .map_err(|unfit| unfit.error(&value, ColumnType::Int8).context(clause))?;
+    let Some(number) = number.as_number() else { return Ok(None) };
+    let rows = number.as_i64().and_then(|n| u64::try_from(n).ok());
+    let negative =
+        || Error::new(ErrorCode::InvalidParameter, format!("{clause} must not be negative"));
+    rows.map(Some).ok_or_else(negative)
 }

@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 use proto::expr::Expr;
-use proto::model::index::IndexSpec;
+use proto::model::index::{IndexSpec, KeyPart};
 use proto::rpc::scan::KeyRange;
 use proto::value::key::successor;
 
@@ -27,6 +27,8 @@ pub struct Access {
     pub ranges: Vec<KeyRange>,
     /// For each key part, true if it has a single value.
     pub fixed: Vec<bool>,
+    /// For each key part, true if it can be NULL and MISSING.
+    pub blurred: Vec<bool>,
     /// The conjuncts that the ranges implement.
     pub used: Vec<Expr>,
     /// The remaining conjuncts, which the filter checks.
@@ -37,16 +39,15 @@ pub struct Access {
 
 /// Splits the conjuncts of a condition into ranges and a filter.
 pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
-    let parts: Vec<Part> = (0..spec.keys.len())
-        .map(|n| Part::Key { column: n as u16, descending: spec.keys[n].descending })
-        .chain([Part::Id])
-        .collect();
+    let parts = parts_of(spec);
     let (mut sets, rest) = sets_of(&parts, conjuncts);
+    let blurs = |(part, set): (&Part, &PartSet)| part.blurs(set.as_ref().map(|(set, _)| set));
     let mut access = Access {
         ranges: Vec::new(),
         fixed: vec![false; spec.keys.len()],
+        blurred: parts.iter().zip(&sets).map(blurs).collect(),
         used: vec![],
-        filter: rest,
+        filter: vec![],
         partitions: partition_keys(spec, &sets),
     };
     let mut prefixes = vec![Vec::new()];
@@ -77,31 +78,55 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
     }
     let left = sets.into_iter().flatten().flat_map(|(_, conjuncts)| conjuncts);
     access.filter.extend(left);
+    // Comparisons with constants come first: they cost little, never fail, and may guard the others.
+    access.filter.extend(rest);
     access.ranges = ranges.unwrap_or_else(|| prefixes.into_iter().map(beginning_with).collect());
     access
 }
 
-/// Returns the set of each part, and the conjuncts that form no set.
+/// The key parts, and the id.
+fn parts_of(spec: &IndexSpec) -> Vec<Part> {
+    let key = |(n, key): (usize, &KeyPart)| Part::Key {
+        column: n as u16,
+        descending: key.descending,
+        is_id: key.expr == Expr::DocumentId,
+        // A document without a leading part has no entry, and an array has elements only.
+        may_be_missing: (n > 0 || key.include_missing) && spec.array_part() != Some(n),
+    };
+    spec.keys.iter().enumerate().map(key).chain([Part::Id]).collect()
+}
+
+/// Returns the set of each part, and the conjuncts that form no set. A conjunct over the id holds for a key part that is the id, and
+/// for the id behind the key.
 fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
     let mut sets: Vec<PartSet> = vec![None; parts.len()];
     let mut rest = Vec::new();
     for conjunct in conjuncts {
-        let found = parts
-            .iter()
-            .enumerate()
+        let found = (parts.iter().enumerate())
             .find_map(|(n, part)| set_of(*part, &conjunct).map(|set| (n, set)));
-        match found {
-            None => rest.push(conjunct),
-            Some((n, set)) => match &mut sets[n] {
-                Some((known, conjuncts)) => {
-                    *known = intersect(known, &set);
-                    conjuncts.push(conjunct);
-                }
-                empty => *empty = Some((set, vec![conjunct])),
-            },
+        let Some((n, set)) = found else {
+            rest.push(conjunct);
+            continue;
+        };
+        if let Part::Key { is_id: true, .. } = parts[n]
+            && let Some(ids) = set_of(Part::Id, &conjunct)
+        {
+            narrow(&mut sets[parts.len() - 1], ids, None);
         }
+        narrow(&mut sets[n], set, Some(conjunct));
     }
     (sets, rest)
+}
+
+/// Restricts the set of a part to another one, because of a conjunct.
+fn narrow(part: &mut PartSet, set: Set, conjunct: Option<Expr>) {
+    match part {
+        Some((known, conjuncts)) => {
+            *known = intersect(known, &set);
+            conjuncts.extend(conjunct);
+        }
+        empty => *empty = Some((set, Vec::from_iter(conjunct))),
+    }
 }
 
 /// The range of all entries that begin with a prefix.

@@ -12,7 +12,7 @@ use proto::value::key::{encode_part, successor};
 /// A key part, or the id after them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
-    Key { column: u16, descending: bool },
+    Key { column: u16, descending: bool, is_id: bool, may_be_missing: bool },
     Id,
 }
 
@@ -20,6 +20,7 @@ impl Part {
     pub(super) fn is(self, expr: &Expr) -> bool {
         match (self, expr) {
             (Self::Key { column, .. }, Expr::Column(n)) => column == *n,
+            (Self::Key { is_id, .. }, Expr::DocumentId) => is_id,
             (Self::Id, Expr::DocumentId) => true,
             _ => false,
         }
@@ -60,6 +61,38 @@ impl Part {
         }
         let (low, high) = (self.before(value), self.after(value));
         vec![Interval { low, high, point: Some(self.encode(value)) }]
+    }
+
+    /// The set of NULL and MISSING.
+    pub(super) fn absent(self) -> Set {
+        let missing = match self {
+            Self::Key { may_be_missing: true, .. } => self.point(&Value::Missing),
+            _ => Vec::new(),
+        };
+        union([missing, self.point(&Value::Null)].concat())
+    }
+
+    /// The set of all other values.
+    pub(super) fn present(self) -> Set {
+        let low = match self {
+            Self::Key { .. } => self.after(&Value::Null),
+            Self::Id => Bound { code: Vec::new(), after: false },
+        };
+        let high = Bound { code: Vec::new(), after: true };
+        vec![Interval { low, high, point: None }]
+    }
+
+    /// The set of all values but MISSING.
+    pub(super) fn not_missing(self) -> Set {
+        union([self.point(&Value::Null), self.present()].concat())
+    }
+
+    /// True if a set of the part has both NULL and MISSING, which SQL does not tell apart.
+    pub(super) fn blurs(self, set: Option<&Set>) -> bool {
+        let Self::Key { may_be_missing: true, .. } = self else { return false };
+        let Some(set) = set else { return true };
+        let has = |value| !intersect(set, &self.point(value)).is_empty();
+        has(&Value::Null) && has(&Value::Missing)
     }
 
     /// The set of all values of a value's type; empty for NULL and MISSING, whose comparisons are never true.

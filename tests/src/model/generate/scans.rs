@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 use super::super::Bucket;
-use super::super::expr::{Expr, Predicate, Scope, Type};
+use super::super::expr::{Expr, Predicate, Scope, Type, can_cast};
 use super::super::index::{Entry, Index};
 use super::super::json::Json;
 use super::super::scan::{Items, Order, Scan, summable};
@@ -23,10 +23,13 @@ pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
     let distinct = keys > 0 && chance(rng, 12);
     let aggregates = !distinct && chance(rng, 20);
     let items = match () {
-        () if distinct => Items::Exprs((0..rng.usize(1..=keys)).map(Expr::Column).collect()),
+        () if distinct => {
+            let joined = distinct_keys_max(index, fixed);
+            Items::Exprs((0..rng.usize(1..=joined)).map(Expr::Column).collect())
+        }
         () if aggregates => self::aggregates(rng, index, bucket),
         () if chance(rng, 50) => Items::Star,
-        () => Items::Exprs((0..rng.usize(1..4)).map(|_| item(rng, index)).collect()),
+        () => Items::Exprs((0..rng.usize(1..4)).map(|_| item(rng, index, &entries)).collect()),
     };
     let order = (!aggregates && chance(rng, 60)).then(|| {
         let from = if chance(rng, 50) { 0 } else { fixed };
@@ -52,6 +55,25 @@ pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
         order,
         limit: (!aggregates && chance(rng, 30)).then(|| rng.u64(..rows + 5)),
         offset: (!aggregates && chance(rng, 20)).then(|| rng.u64(..rows / 2 + 3)),
+    }
+}
+
+/// The most key parts over which DISTINCT is possible: before the last of them none can be both NULL and MISSING.
+fn distinct_keys_max(index: &Index, fixed: usize) -> usize {
+    let is_blurred = |n: usize| {
+        let key = &index.keys[n];
+        n >= fixed && !key.unnest && (n > 0 || key.include_missing)
+    };
+    let clear = (0..index.keys.len()).take_while(|n| !is_blurred(*n)).count();
+    (clear + 1).min(index.keys.len())
+}
+
+/// A cast of a column that is possible for all entries, or the column.
+fn cast_of(column: usize, entries: &[Entry], to: Type) -> Expr {
+    let is_possible = entries.iter().all(|entry| can_cast(&entry.columns[column], to));
+    match is_possible {
+        true => Expr::Cast(Box::new(Expr::Column(column)), to),
+        false => Expr::Column(column),
     }
 }
 
@@ -87,10 +109,9 @@ fn column(rng: &mut Rng, index: &Index, entries: &[Entry]) -> (Expr, Json) {
             let over = |function| Expr::Call(function, Box::new(Expr::Column(n)));
             match (columns[n].plain, rng.u8(..10)) {
                 (true, 0) => over(pick(rng, &["lower", "length", "abs"])),
-                (true, 1) => Expr::Cast(
-                    Box::new(Expr::Column(n)),
-                    pick(rng, &[Type::Int8, Type::Text, Type::Numeric]),
-                ),
+                (true, 1) => {
+                    cast_of(n, entries, pick(rng, &[Type::Int8, Type::Text, Type::Numeric]))
+                }
                 _ => Expr::Column(n),
             }
         }
@@ -102,7 +123,7 @@ fn column(rng: &mut Rng, index: &Index, entries: &[Entry]) -> (Expr, Json) {
     (expr, known.flatten().unwrap_or(Json::Null))
 }
 
-fn item(rng: &mut Rng, index: &Index) -> Expr {
+fn item(rng: &mut Rng, index: &Index, entries: &[Entry]) -> Expr {
     let columns = index.columns();
     if columns.is_empty() || chance(rng, 30) {
         return Expr::Id;
@@ -110,7 +131,7 @@ fn item(rng: &mut Rng, index: &Index) -> Expr {
     let n = rng.usize(..columns.len());
     let kinds = [Type::Text, Type::Bool, Type::Int4, Type::Int8, Type::Float8, Type::Numeric];
     match columns[n].plain && chance(rng, 30) {
-        true => Expr::Cast(Box::new(Expr::Column(n)), pick(rng, &kinds)),
+        true => cast_of(n, entries, pick(rng, &kinds)),
         false => Expr::Column(n),
     }
 }

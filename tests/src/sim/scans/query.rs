@@ -166,8 +166,11 @@ impl Query {
         }
         if let Some(parts) = self.distinct {
             rows.dedup_by(|later, first| {
-                let parts = usize::from(parts);
-                later.0.0[..parts] == first.0.0[..parts]
+                // MISSING reads like NULL in the last part.
+                let (last, null) = (usize::from(parts) - 1, serde_json::Value::Null);
+                let known = |value: &Option<_>| value.clone().unwrap_or(null.clone());
+                let (later, first) = (&later.0.0, &first.0.0);
+                later[..last] == first[..last] && known(&later[last]) == known(&first[last])
             });
         }
         if !self.include {

@@ -1,0 +1,86 @@
+//! The leading parts of entries that make up a row of DISTINCT.
+
+use super::part::skip_part;
+use super::reader::{MISSING, NULL, mask};
+use crate::Result;
+
+/// The leading parts of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct LeadingParts<'a> {
+    bytes: &'a [u8],
+    /// The place of the last of them.
+    last: usize,
+    is_last_descending: bool,
+}
+
+impl<'a> LeadingParts<'a> {
+    /// The first parts of an entry, as many as there are directions.
+    #[inline]
+    pub fn of(entry: &'a [u8], descending: impl IntoIterator<Item = bool>) -> Result<Self> {
+        let (mut len, mut last, mut is_last_descending) = (0, 0, false);
+        for descending in descending {
+            (last, is_last_descending) = (len, descending);
+            len += skip_part(&entry[len..], descending)?;
+        }
+        Ok(Self { bytes: &entry[..len], last, is_last_descending })
+    }
+
+    /// Their bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// True if they read like the leading parts of the row before: they are the same, but for MISSING and NULL in the last one, between
+    /// which no value stands.
+    #[inline]
+    pub fn read_like(&self, before: &[u8]) -> bool {
+        if self.bytes == before {
+            return true;
+        }
+        let is_absent = |byte: u8| matches!(byte ^ mask(self.is_last_descending), MISSING | NULL);
+        match (self.bytes[self.last..].split_first(), before.get(self.last..)) {
+            (Some((last, [])), Some([other])) => {
+                is_absent(*last)
+                    && is_absent(*other)
+                    && self.bytes[..self.last] == before[..self.last]
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::part::encode_part;
+    use super::*;
+    use crate::value::tree::Value;
+
+    #[test]
+    fn missing_reads_like_null_in_the_last_part_alone() {
+        let values = [
+            Value::Missing,
+            Value::Null,
+            Value::Bool(false),
+            Value::int(0),
+            Value::from("a"),
+            Value::float(0.1),
+        ];
+        for descending in [[false, false], [true, false], [false, true], [true, true]] {
+            let entry = |pair: [&Value; 2]| {
+                let mut entry = Vec::new();
+                pair.iter().zip(descending).for_each(|(v, d)| encode_part(v, d, &mut entry));
+                entry
+            };
+            let pairs = || values.iter().flat_map(|a| values.iter().map(move |b| [a, b]));
+            for (one, other) in pairs().flat_map(|one| pairs().map(move |other| (one, other))) {
+                let (bytes, before) = (entry(one), entry(other));
+                let followed = [&bytes[..], b"id"].concat();
+                let parts = LeadingParts::of(&followed, descending).expect("well formed");
+                assert_eq!(parts.bytes(), bytes);
+                let both_absent = one[1].is_absent() && other[1].is_absent();
+                let alike = one[0] == other[0] && (one[1] == other[1] || both_absent);
+                assert_eq!(parts.read_like(&before), alike, "{one:?} {other:?}");
+            }
+        }
+    }
+}

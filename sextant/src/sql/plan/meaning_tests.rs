@@ -1,0 +1,243 @@
+//! What statements mean by PostgreSQL's rules: casts, division, NULL, names of columns, ids.
+
+use std::sync::Arc;
+
+use proto::expr::ColumnType;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::ids::{BucketId, NodeId};
+use proto::value::Value;
+
+use super::tests::{index, plan_of, scan};
+use super::{ConstantValue, IndexPlan, Plan, Relation};
+
+/// The value of a SELECT without FROM, as text.
+fn value_of(sql: &str) -> proto::Result<String> {
+    let Plan::Constant(plan) = plan_of(None, sql, &[])? else { panic!("{sql}: constants") };
+    let values = plan.values.unwrap_or_else(|| panic!("{sql}: a row"));
+    match &values[..] {
+        [ConstantValue::Known(value)] => {
+            Ok(proto::value::text(value).map_or("NULL".into(), |text| text.into_owned()))
+        }
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+#[test]
+fn casts_and_division_are_those_of_postgresql() {
+    for (expr, value) in [
+        ("19.99::int8", "20"),
+        ("2.5::int4", "3"),
+        ("2.5::float8::int4", "2"),
+        ("(2.5::float8 + 1)::int8", "4"),
+        ("-2.5::float8::int8", "-2"),
+        ("7/2", "3"),
+        ("-7/2", "-3"),
+        ("7/2/2", "1"),
+        ("7.0/2", "3.5"),
+        ("7/2.0", "3.5"),
+        ("7e0/2", "3.5"),
+        ("7::numeric/2", "3.5"),
+        ("'7'::int8/2", "3"),
+        ("7/2::float8", "3.5"),
+        ("length('seven77')/2", "3"),
+        ("abs(-7)/2", "3"),
+        ("coalesce(NULL, 7)/2", "3"),
+        ("7 % 4", "3"),
+        ("-7 % 4", "-3"),
+        ("7.5 % 2", "1.5"),
+        ("'yes'::bool", "true"),
+        ("' OFF '::bool", "false"),
+        ("1::bool", "true"),
+        ("0::bool", "false"),
+        ("true::int4", "1"),
+        ("'Infinity'::float8", "Infinity"),
+        ("-'inf'::float8", "-Infinity"),
+        ("'Infinity'::float8 > 1e308", "true"),
+        ("1.50::text", "1.5"),
+        ("NULL::int8 IS NULL", "true"),
+    ] {
+        assert_eq!(value_of(&format!("SELECT {expr}")).as_deref(), Ok(value), "{expr}");
+    }
+}
+
+#[test]
+fn what_has_no_value_is_an_error_that_names_it() {
+    for (expr, sqlstate, named) in [
+        ("'abc'::int8", "22P02", "\"abc\" is not a valid bigint"),
+        ("'19.99'::int8", "22P02", "\"19.99\""),
+        ("'maybe'::bool", "22P02", "boolean"),
+        ("99999999999::int4", "22003", "99999999999 is out of range for type integer"),
+        ("'9223372036854775808'::int8", "22003", "bigint"),
+        ("1/0", "22012", "division by zero"),
+        ("1.5 % 0", "22012", "division by zero"),
+        ("'NaN'::float8", "0A000", "NaN"),
+        ("1e308 * 10", "22003", "out of range"),
+    ] {
+        let error = value_of(&format!("SELECT {expr}")).expect_err(expr);
+        assert_eq!(error.code.sqlstate(), sqlstate, "{expr}");
+        assert!(error.message.contains(named), "{expr}: {}", error.message);
+    }
+    let index = Relation::Index(index("CREATE INDEX i ON b (a)"));
+    let error = plan_of(Some(&index), "SELECT id FROM i WHERE a > 'abc'::int8", &[]).unwrap_err();
+    assert_eq!(error.code.sqlstate(), "22P02");
+}
+
+#[test]
+fn an_indexed_cast_is_the_column_and_divides_as_its_type() {
+    let index = Relation::Index(index(
+        "CREATE INDEX i ON b (n::int8, n::int8 / 2, n / 2, r::float8::int8)",
+    ));
+    let plan = scan(&index, "SELECT n::int8 / 2, n / 2, r::float8::int8, n FROM i", &[]);
+    let columns: Vec<_> = plan.cells.iter().map(|cell| format!("{cell:?}")).collect();
+    assert_eq!(columns, ["Key(1)", "Key(2)", "Key(3)", "Key(0)"]);
+    use ColumnType::{Int8, Numeric};
+    let types: Vec<_> = plan.columns.iter().map(|column| column.column_type).collect();
+    assert_eq!(types, [Int8, Numeric, Int8, Int8]);
+}
+
+fn explained(plan: &IndexPlan) -> String {
+    Plan::Index(Box::new(IndexPlan { request: plan.request.clone(), ..clone_of(plan) }))
+        .explain()
+        .join("|")
+}
+
+fn clone_of(plan: &IndexPlan) -> IndexPlan {
+    IndexPlan {
+        index: Arc::clone(&plan.index),
+        columns: Arc::clone(&plan.columns),
+        cells: plan.cells.clone(),
+        request: plan.request.clone(),
+        skip_aggregates: plan.skip_aggregates,
+        used: plan.used.clone(),
+    }
+}
+
+#[test]
+fn null_is_a_range_with_missing_where_a_part_can_be_missing() {
+    let index = Relation::Index(index("CREATE INDEX i ON b (a, c)"));
+    let ranges = |condition: &str| {
+        let plan = scan(&index, &format!("SELECT id FROM i WHERE {condition}"), &[]);
+        assert_eq!(plan.request.filter, None, "{condition}");
+        plan.request.ranges.len()
+    };
+    assert_eq!(ranges("a IS NULL"), 1, "a document without it has no entry");
+    assert_eq!(ranges("a = 1 AND c IS NULL"), 2);
+    assert_eq!(ranges("a = 1 AND c IS NOT NULL"), 1);
+    let order = "SELECT id FROM i WHERE a IS NULL ORDER BY c";
+    assert!(plan_of(Some(&index), order, &[]).is_ok(), "a single value");
+}
+
+#[test]
+fn distinct_joins_null_and_missing_or_says_that_it_cannot() {
+    let index = Relation::Index(index("CREATE INDEX i ON b (a, c, d)"));
+    let plan = |sql: &str| plan_of(Some(&index), sql, &[]).map_err(|error| error.code.sqlstate());
+    assert!(plan("SELECT DISTINCT a, c FROM i").is_ok());
+    assert_eq!(plan("SELECT DISTINCT a, c, d FROM i").err(), Some("0A000"));
+    for condition in ["c IS NOT NULL", "c IS MISSING", "c IS NOT MISSING", "c > 1", "c = 'x'"] {
+        let sql = format!("SELECT DISTINCT a, c, d FROM i WHERE {condition}");
+        assert!(plan(&sql).is_ok(), "{condition}");
+    }
+}
+
+#[test]
+fn conditions_that_cannot_fail_stand_before_the_others() {
+    let index = Relation::Index(index("CREATE INDEX i ON b (a, c)"));
+    let plan = scan(&index, "SELECT id FROM i WHERE a / c > 1 AND c > 0", &[]);
+    assert!(explained(&plan).contains("Filter: c > 0 AND a / c > 1"), "{}", explained(&plan));
+}
+
+#[test]
+fn columns_are_qualified_by_the_relation_or_its_alias() {
+    let places = Relation::Index(index("CREATE INDEX i ON b (address.city, lower(name), i.x)"));
+    for sql in [
+        "SELECT i.city, i.* FROM i WHERE i.city = 'Ulm' ORDER BY i.city, lower(i.name)",
+        "SELECT \"t\".\"city\" FROM \"public\".\"i\" AS \"t\" WHERE \"t\".\"city\" = 'Ulm'",
+        "SELECT t.address.city FROM i t WHERE lower(t.name) = 'x' AND t.id > 'a'",
+        "SELECT \"public\".\"i\".\"city\" FROM public.i",
+        "SELECT count(t.city) FROM i AS t",
+        "SELECT address.city FROM i AS address WHERE address.city = 'Ulm'",
+        "SELECT t.i.x FROM i AS t WHERE i.x = 1",
+    ] {
+        assert!(plan_of(Some(&places), sql, &[]).is_ok(), "{sql}");
+    }
+    let plan = scan(&places, "SELECT t.city FROM i AS t WHERE t.city = 'Ulm'", &[]);
+    assert_eq!((plan.request.ranges.len(), &*plan.columns[0].name), (1, "city"));
+    let unknown = plan_of(Some(&places), "SELECT t.nothing FROM i AS t", &[]).unwrap_err();
+    assert_eq!(unknown.code.sqlstate(), "42703");
+    let parsed = crate::sql::parse("SELECT u.* FROM i AS t").unwrap_err();
+    assert_eq!(parsed.error.code.sqlstate(), "42P01");
+}
+
+fn bucket() -> Relation {
+    let (id, node) = (BucketId(1), NodeId(1));
+    Relation::Bucket(Arc::new(BucketInfo::new(id, "b", 64, SourceKind::Embedded, node)))
+}
+
+#[test]
+fn the_columns_of_a_bucket_are_qualified_too_and_ids_keep_their_text() {
+    let ids = |sql: &str| match plan_of(Some(&bucket()), sql, &[Value::from("2")]) {
+        Ok(Plan::Documents(plan)) => (plan.ids, plan.limit),
+        other => panic!("{sql}: {other:?}"),
+    };
+    let (read, _) = ids("SELECT x.id, x.doc FROM b AS x WHERE x.id IN ('k') ORDER BY x.id");
+    assert_eq!(read, ["k"]);
+    assert_eq!(ids("SELECT \"b\".* FROM \"b\" WHERE \"b\".\"id\" = 'k'").0, ["k"]);
+    let (read, limit) =
+        ids("SELECT id FROM b WHERE id IN (1, 1.0, 1.50, -2.0, 1e2, 007) LIMIT '3'");
+    assert_eq!(read, ["1", "1.0", "1.50", "-2.0", "1e2", "7"]);
+    assert_eq!(limit, Some(3));
+    assert_eq!(ids("SELECT id FROM b WHERE id = 'k' LIMIT $1").1, Some(2));
+    assert_eq!(ids("SELECT id FROM b WHERE id = 'k' LIMIT 1.5").1, Some(2));
+    let other = "SELECT id FROM b AS x WHERE b.id = 'k'";
+    let unknown = plan_of(Some(&bucket()), other, &[]).unwrap_err();
+    assert_eq!(unknown.code.sqlstate(), "42P01");
+    for sql in ["DELETE FROM b WHERE b.id = 'k'", "DELETE FROM public.b AS x WHERE x.id IN ('k')"] {
+        assert!(crate::sql::parse(sql).is_ok(), "{sql}");
+    }
+    let refused = crate::sql::parse("DELETE FROM b WHERE c.id = 'k'").unwrap_err();
+    assert_eq!(refused.error.code.sqlstate(), "42P01");
+}
+
+#[test]
+fn the_id_as_a_key_part_is_found_by_conditions_and_orders() {
+    let index = Relation::Index(index("CREATE INDEX i ON b (META().id DESC, a)"));
+    let plan = scan(&index, "SELECT id FROM i WHERE META().id > 'k' ORDER BY id DESC", &[]);
+    let text = explained(&plan);
+    assert!(text.contains("Ranges: 1, for META().id > 'k'"), "{text}");
+    assert_eq!((plan.request.filter.clone(), plan.request.reverse), (None, false));
+    let plan = scan(&index, "SELECT id FROM i WHERE id = 'k' ORDER BY a", &[]);
+    assert_eq!(
+        (plan.request.ranges.len(), plan.request.slices(&plan.index).map(|s| s.len())),
+        (1, Some(1))
+    );
+    let plan = scan(&index, "SELECT id FROM i ORDER BY META().id", &[]);
+    assert!(plan.request.reverse);
+    let two = Relation::Index(self::index("CREATE INDEX i ON b (a, META().id)"));
+    assert!(plan_of(Some(&two), "SELECT id FROM i WHERE a = 1 ORDER BY id", &[]).is_ok());
+    assert!(plan_of(Some(&two), "SELECT id FROM i ORDER BY id", &[]).is_err());
+}
+
+#[test]
+fn the_hint_for_a_partition_by_elements_does_not_ask_for_what_is_there() {
+    let sql = "CREATE INDEX i ON b (UNNEST(t)) PARTITION BY RANGE (UNNEST(t)) SPLIT AT (5)";
+    let refused = crate::sql::parse(sql).unwrap_err().error;
+    assert_eq!(refused.code.sqlstate(), "0A000");
+    assert!(!refused.hint.unwrap().contains("key part"), "there is one");
+}
+
+#[test]
+fn names_of_postgresqls_catalogue_are_refused() {
+    for sql in [
+        "CREATE BUCKET pg_logs",
+        "CREATE BUCKET IF NOT EXISTS \"PG_logs\"",
+        "CREATE BUCKET information_schema",
+        "CREATE INDEX pg_i ON b (a)",
+        "ALTER INDEX i RENAME TO pg_j",
+        "CREATE USER pg_me",
+        "CREATE USER public",
+    ] {
+        let refused = crate::sql::parse(sql).expect_err(sql);
+        assert_eq!(refused.error.code.sqlstate(), "42939", "{sql}");
+    }
+    assert!(crate::sql::parse("CREATE BUCKET pgx").is_ok());
+}

@@ -1,0 +1,106 @@
+//! Qualified columns: `t.c` and `"public"."t"."c"` for the column `c` of `FROM t`, or of `FROM i AS t`.
+//!
+//! A path into a document looks alike (`address.city`). The first part of a path is a qualifier if it is the name of the relation, or its
+//! alias where it has one, and the rest is a column; otherwise the whole is a path. A bucket has the columns `id` and `doc`
+//! and no paths, so any other qualifier of them is an error there (42P01).
+
+use proto::expr::Expr;
+use proto::value::path::Step;
+use proto::{Error, Result};
+
+use super::ast::{Select, SelectExpr, SelectItem};
+use super::error::no_relation;
+use super::walk::rewrite;
+
+/// The name that qualifies the columns of a statement.
+#[derive(Clone, Copy)]
+pub(crate) struct Qualifier<'a>(&'a str);
+
+impl<'a> Qualifier<'a> {
+    pub(crate) fn new(name: &'a str) -> Self {
+        Self(name)
+    }
+
+    /// The qualifier of a SELECT's columns.
+    pub(crate) fn of(select: &'a Select) -> Option<Self> {
+        select.alias.as_deref().or(select.from.as_deref()).map(Self)
+    }
+
+    /// The column of a qualified path.
+    fn column<'s>(self, steps: &'s [Step]) -> Option<&'s [Step]> {
+        let is = |step: &Step, name: &str| matches!(step, Step::Field(field) if field.eq_ignore_ascii_case(name));
+        match steps {
+            [schema, name, rest @ ..]
+                if is(schema, "public") && is(name, self.0) && !rest.is_empty() =>
+            {
+                Some(rest)
+            }
+            [name, rest @ ..] if is(name, self.0) && !rest.is_empty() => Some(rest),
+            _ => None,
+        }
+    }
+
+    /// Removes the qualifier wherever it stands; true if it stood anywhere.
+    fn strip(self, expr: &mut Expr) -> bool {
+        let mut found = false;
+        let strip = rewrite(expr, &mut |expr| {
+            if let Expr::Path(steps) = expr
+                && let Some(column) = self.column(steps)
+            {
+                *steps = column.to_vec();
+                found = true;
+            }
+            Ok::<_, Error>(false)
+        });
+        found && strip.is_ok()
+    }
+
+    /// Removes the qualifier from the columns of a bucket, and refuses any other one.
+    pub(crate) fn strip_from_bucket(self, expr: &mut Expr) -> Result<()> {
+        self.strip(expr);
+        let mut unknown = None;
+        expr.any(&mut |expr| {
+            if let Expr::Path(steps) = expr
+                && let [Step::Field(name), Step::Field(column)] = &steps[..]
+                && (column == "id" || column == "doc")
+                && name != "doc"
+            {
+                unknown = Some(no_relation(name));
+            }
+            unknown.is_some()
+        });
+        unknown.map_or(Ok(()), Err)
+    }
+
+    /// The SELECT without qualifiers; `None` if it has none.
+    pub(crate) fn stripped(self, select: &Select) -> Option<Select> {
+        let mut select = select.clone();
+        // Each is stripped, not just those up to the first qualified one.
+        let found = expressions(&mut select)
+            .into_iter()
+            .filter_map(|e| self.strip(e).then_some(()))
+            .count();
+        (found > 0).then_some(select)
+    }
+
+    /// The SELECT from a bucket without qualifiers.
+    pub(crate) fn stripped_from_bucket(self, select: &Select) -> Result<Select> {
+        let mut select = select.clone();
+        expressions(&mut select).into_iter().try_for_each(|expr| self.strip_from_bucket(expr))?;
+        Ok(select)
+    }
+}
+
+/// All expressions of a SELECT over columns.
+fn expressions(select: &mut Select) -> Vec<&mut Expr> {
+    let items = select.items.iter_mut().flat_map(|item| match item {
+        SelectItem::Star => Vec::new(),
+        SelectItem::Expr { expr, .. } => match expr {
+            SelectExpr::Scalar(expr) => vec![expr],
+            SelectExpr::Aggregate { argument, .. } => argument.iter_mut().collect(),
+            SelectExpr::Session(_, arguments) => arguments.iter_mut().collect(),
+        },
+    });
+    let order = select.order_by.iter_mut().map(|item| &mut item.expr);
+    items.chain(&mut select.filter).chain(order).collect()
+}
