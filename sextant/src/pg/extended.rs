@@ -76,6 +76,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let description = match &statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
+                // An error in it undoes the settings before it too.
+                self.state.block.note(&parsed.statement);
                 self.take_place(&parsed.statement)?;
                 self.describe_statement(parsed, &parse.query, &kept).await?
             }
@@ -207,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     pub(super) async fn execute(&mut self, execute: Execute) -> WireResult<()> {
         let name = execute.name.unwrap_or_default();
-        // The portal is taken out while it runs, because COMMIT clears all portals.
+        // The portal is taken out while it runs.
         let mut portal = self.portals.remove(&name).ok_or_else(|| WireError::no_portal(&name))?;
         let prepared = Arc::clone(&portal.prepared);
         let Some(parsed) = &prepared.statement else {
@@ -244,7 +246,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
             };
         }
-        self.portals.insert(name, portal);
+        // The end of a transaction is the end of its portals, also of this one.
+        if !matches!(parsed.statement, Statement::Commit | Statement::Rollback) {
+            self.portals.insert(name, portal);
+        }
         Ok(())
     }
 

@@ -57,8 +57,10 @@ async fn names_that_are_taken_have_their_own_errors() {
     let again = |sql: &str| vec![parse_as("s", sql), sync()];
     let portals = vec![bind_as("p", "s"), bind_as("p", "s"), sync()];
     let twice = vec![parse("BEGIN"), bind(), execute(0), execute(0), sync()];
-    let groups = [again("SELECT 7"), again("SELECT 7"), again("SELEC"), portals, twice];
-    let expected = ["I", "42P05, I", "42601, I", "42P03, I", "BEGIN, 55000, E"];
+    let ended = vec![parse("COMMIT"), bind(), execute(0), execute(0), sync()];
+    let groups = [again("SELECT 7"), again("SELECT 7"), again("SELEC"), portals, twice, ended];
+    let expected =
+        ["I", "42P05, I", "42601, I", "42P03, I", "BEGIN, 55000, E", "ROLLBACK, 34000, I"];
     assert_eq!(told(&mut raw, &groups).await, expected);
 }
 
