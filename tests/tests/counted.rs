@@ -268,6 +268,17 @@ impl Counted {
         answers.rows
     }
 
+    /// The number of the session's last transaction, as text; empty if it has had none.
+    async fn transaction(&self) -> String {
+        let mut client = self.client.lock().await;
+        assert_eq!(client.query("SHOW transaction_id").await.rows, 1);
+        // Behind the description of the column: the type and length of the row, the number of its columns, and the length of its value.
+        let described = 1 + u32::from_be_bytes([1, 2, 3, 4].map(|n| client.read[n])) as usize;
+        let value = &client.read[described + 7..];
+        let length = u32::from_be_bytes([0, 1, 2, 3].map(|n| value[n])) as usize;
+        String::from_utf8_lossy(&value[4..4 + length]).into_owned()
+    }
+
     fn now(&self) -> [u64; 4] {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stats = ALLOCATOR.stats();
@@ -332,6 +343,15 @@ async fn requests_cost_no_more_than_is_stated() {
     cost.check("a prepared scan of 100 rows, 8 slices on 3 nodes", allowed);
     let cost = counted.cost(2000, look_up).await;
     cost.check("one key of an index that is partitioned by it", allowed);
+
+    let write = "INSERT INTO b VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET doc = EXCLUDED.doc";
+    counted.prepare("write", write).await;
+    for n in 0..10 {
+        counted.execute("write", [n, n]).await;
+    }
+    assert_eq!(counted.transaction().await, "", "a write that is alone costs no transaction");
+    counted.run("DELETE FROM b WHERE id = '1'; DELETE FROM b WHERE id = '2'").await;
+    assert_ne!(counted.transaction().await, "", "two writes are one");
 
     let cost = counted.cost(20, async |n| {
         counted.run(&statement(n * 1000)).await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use proto::flow::{Budget, Reservation};
 use proto::lock::lock;
 use proto::model::ids::UserId;
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, ErrorCode};
 use tokio::time::timeout;
 
 use super::refusals::{Limit, Refusals};
@@ -56,7 +56,7 @@ impl RoomBudget {
     }
 
     /// Waits for room, at most as long as the statement may take.
-    pub async fn take(&self, bytes: usize, within: Option<Duration>) -> Result<Room> {
+    pub async fn take(&self, bytes: usize, within: Option<Duration>) -> proto::Result<Room> {
         let wait = within.unwrap_or(WAIT_MAX).min(WAIT_MAX);
         let taking = async {
             // The user's part comes first: a request that waits for the common room holds nothing that other users wait for.
@@ -69,22 +69,33 @@ impl RoomBudget {
         timeout(wait, taking).await.map_err(|_| self.refusal(bytes))
     }
 
-    async fn take_of_user(&self, user: UserId, bytes: usize) -> Reservation {
-        let budget = {
-            let mut users = lock(&self.users);
-            if !users.contains_key(&user) {
-                let whole = Budget::new(self.user_bytes_max());
-                users.retain(|_, budget| budget.free_bytes() < whole.free_bytes());
-                users.insert(user, whole);
-            }
-            let budget = &users[&user];
-            // A part of which nothing is taken is forgotten when another user comes: so it is taken under the lock.
-            if let Some(room) = budget.try_reserve(bytes) {
-                return room;
-            }
-            budget.clone()
+    /// Takes room if it is free at once.
+    pub fn try_take(&self, bytes: usize) -> Option<Room> {
+        let of_user = match self.user {
+            Some(user) => Some(self.try_take_of_user(user, bytes).ok()?),
+            None => None,
         };
-        budget.reserve(bytes).await
+        Some(Room { all: self.budget.try_reserve(bytes)?, of_user })
+    }
+
+    async fn take_of_user(&self, user: UserId, bytes: usize) -> Reservation {
+        match self.try_take_of_user(user, bytes) {
+            Ok(room) => room,
+            Err(budget) => budget.reserve(bytes).await,
+        }
+    }
+
+    /// Takes of a user's part; that part if it has no room.
+    fn try_take_of_user(&self, user: UserId, bytes: usize) -> Result<Reservation, Budget> {
+        let mut users = lock(&self.users);
+        if !users.contains_key(&user) {
+            let whole = Budget::new(self.user_bytes_max());
+            users.retain(|_, budget| budget.free_bytes() < whole.free_bytes());
+            users.insert(user, whole);
+        }
+        let budget = &users[&user];
+        // A part of which nothing is taken is forgotten when another user comes: so it is taken under the lock.
+        budget.try_reserve(bytes).ok_or_else(|| budget.clone())
     }
 
     fn refusal(&self, bytes: usize) -> Error {

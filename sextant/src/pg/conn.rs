@@ -172,6 +172,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         frame::decode(self.input.split_to(whole)).map(Input::Message)
     }
 
+    /// Waits for the type of the next message, and leaves it to be read; `None` if the client closes the connection before. Short
+    /// messages of a type are passed over.
+    pub(super) async fn next_kind(&mut self, passed: u8) -> WireResult<Option<u8>> {
+        let mut at = 0;
+        loop {
+            if !self.fill(at + HEADER_BYTES).await? {
+                return Ok(None);
+            }
+            let head: [u8; HEADER_BYTES] = std::array::from_fn(|n| self.input[at + n]);
+            let (kind, body) = frame::header(head)?;
+            at += HEADER_BYTES + body;
+            if kind != passed || at > LARGE_BYTES {
+                return Ok(Some(kind));
+            }
+        }
+    }
+
     /// Takes memory for a large message. A read that goes on after an interruption may have it already.
     async fn make_room(&mut self, bytes: usize) -> proto::Result<()> {
         let Some(memory) = &self.memory else { return Ok(()) };

@@ -1,10 +1,8 @@
 //! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document per line, in messages with arbitrary boundaries.
 //!
 //! The data is cut into pieces of whole lines (`copy_lines.rs`). Blocking threads check the pieces, some at a time, and the
-//! session takes them in their order. The documents of a piece are written atomically, or those of a part of it if they are
-//! tiny. One batch is in flight while the next ones are checked. There are never two in flight, so that a later line with the
-//! same id wins. A bad line ends the COPY: the lines before it are stored, and the error names the line's number and how many
-//! documents are stored. The session skips the rest of the client's data.
+//! session takes them in their order, and gives their documents to `copy_target`, which writes them. A bad line ends the COPY: the error
+//! names the line's number and what is stored. The session skips the rest of the client's data.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,29 +15,23 @@ use pgwire::messages::PgWireFrontendMessage as Message;
 use pgwire::messages::copy::CopyInResponse;
 use proto::env::{Bulk, Env};
 use proto::model::bucket::BucketInfo;
-use proto::model::cut::WritePosition;
-use proto::rpc::api::CheckedWrites;
 use proto::{Error, ErrorCode, Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::conn::Input;
 use super::copy_lines::{CheckedPiece, Piece, Pieces};
+use super::copy_target::CopyTarget;
 use super::error::{WireError, WireResult};
-use super::floors::leaves_open;
 use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
-use super::settings::Settings;
-use super::transaction;
-use crate::sql::backend::Backend;
+use super::state::SessionState;
+use super::transaction::Transaction;
 
 /// Maximum of pieces that are being checked: two keep two threads busy, and the third is ready when one of them is.
 const CHECKS_MAX: usize = 3;
 
 /// Bytes of lines that are checked on the session's own thread: less than a millisecond.
 const INLINE_BYTES: usize = 64 << 10;
-
-/// Writes a batch; the position is known outside of a transaction.
-type Writing = Pin<Box<dyn Future<Output = Result<Option<WritePosition>>> + Send>>;
 
 /// A piece that is being checked on a thread, or was.
 enum Checking {
@@ -50,10 +42,7 @@ enum Checking {
 /// A COPY in progress.
 struct CopyIn {
     env: Env,
-    backend: Arc<dyn Backend>,
-    bucket: Arc<BucketInfo>,
-    /// The transaction that the COPY is a part of.
-    transaction: Option<transaction::Writing>,
+    target: CopyTarget,
     id_field: Arc<str>,
     pieces: Pieces,
     /// The pieces that are being checked, in the order of their lines.
@@ -62,9 +51,6 @@ struct CopyIn {
     lines: u64,
     /// True after psql's end of the data.
     ended: bool,
-    /// The batch in flight with its number of documents.
-    writing: Option<(Writing, u64)>,
-    stored: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -72,47 +58,33 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn copy_in(
         &mut self,
         bucket: Arc<BucketInfo>,
-        id_field: String,
+        (id_field, is_atomic): (String, bool),
     ) -> WireResult<u64> {
-        let transaction = self.state.writing(&bucket)?;
-        let id = bucket.id;
-        let before = transaction.is_none().then(|| self.state.settings.floors.begin_write(id));
+        let target = CopyTarget::new(bucket, is_atomic, &mut self.state)?;
         self.conn.send(CopyInResponse::new(0, 1, vec![0]))?;
         self.conn.flush().await?;
         let mut copy = CopyIn {
             env: self.env.clone(),
-            backend: Arc::clone(&self.state.backend),
-            bucket,
-            transaction,
+            target,
             id_field: Arc::from(id_field),
             pieces: Pieces::default(),
             checking: VecDeque::new(),
             lines: 0,
             ended: false,
-            writing: None,
-            stored: 0,
         };
         match self.copy_messages(&mut copy).await {
-            Ok(()) => {
-                if let Some(before) = before {
-                    self.state.settings.floors.end_write(id, before);
-                }
-                Ok(copy.stored)
-            }
+            Ok(()) => Ok(copy.target.documents()),
             Err(CopyError::Session(error)) => Err(error),
-            Err(CopyError::Copy(error)) => {
-                if let (Some(before), None, false) = (before, &copy.writing, leaves_open(&error)) {
-                    self.state.settings.floors.end_write(id, before);
-                }
-                Err(copy.explain(error).into())
-            }
+            Err(CopyError::Copy(error)) => Err(copy.target.explain(error).into()),
         }
     }
 
     async fn copy_messages(&mut self, copy: &mut CopyIn) -> std::result::Result<(), CopyError> {
-        let settings = &mut self.state.settings;
-        let idle_max = copy.transaction.as_ref().and_then(|_| settings.idle_in_transaction());
         loop {
+            let idle_max = match self.state.transaction {
+                Transaction::Open(_) => self.state.settings.idle_in_transaction(),
+                _ => None,
+            };
             let (conn, login) = (&mut self.conn, &mut self.state.login);
             let read = async {
                 tokio::select! {
@@ -130,11 +102,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let input = input.map_err(|_| CopyError::Copy(cancelled()))?;
             match input.map_err(CopyError::Session)? {
                 Input::Message(Message::CopyData(data)) => {
-                    let taken = self.interrupt.guard(copy.take(&data.data, settings)).await;
+                    let taken = self.interrupt.guard(copy.take(&data.data, &mut self.state)).await;
                     taken.map_err(|_| CopyError::Copy(cancelled()))??;
+                    if self.send_notices().map_err(CopyError::Session)? {
+                        let told = self.interrupt.guard(self.conn.flush()).await;
+                        let told = told.map_err(|_| CopyError::Copy(cancelled()))?;
+                        told.map_err(|error| CopyError::Session(error.into()))?;
+                    }
                 }
                 Input::Message(Message::CopyDone(_)) => {
-                    let taken = self.interrupt.guard(copy.end(settings)).await;
+                    self.look_ahead_of_copy().await.map_err(CopyError::Session)?;
+                    let taken = self.interrupt.guard(copy.end(&mut self.state)).await;
                     return Ok(taken.map_err(|_| CopyError::Copy(cancelled()))??);
                 }
                 Input::Message(Message::CopyFail(fail)) => {
@@ -181,30 +159,30 @@ fn cancelled() -> Error {
 
 impl CopyIn {
     /// Takes the data of a message.
-    async fn take(&mut self, data: &Bytes, settings: &mut Settings) -> Result<()> {
+    async fn take(&mut self, data: &Bytes, state: &mut SessionState) -> Result<()> {
         if self.ended {
             return Ok(());
         }
         self.pieces.push(data);
         while let Some(piece) = self.pieces.next() {
             while self.checking.len() >= CHECKS_MAX {
-                self.checked(settings).await?;
+                self.checked(state).await?;
             }
             self.check(piece);
         }
         if let Err(error) = self.pieces.check() {
-            self.all_checked(settings).await?;
-            return self.refuse(error, self.lines + 1, settings).await;
+            self.all_checked(state).await?;
+            return self.refuse(error, self.lines + 1, state).await;
         }
         Ok(())
     }
 
     /// Ends the data; the last line may lack its newline.
-    async fn end(&mut self, settings: &mut Settings) -> Result<()> {
+    async fn end(&mut self, state: &mut SessionState) -> Result<()> {
         let rest = self.pieces.rest();
         self.check(rest);
-        self.all_checked(settings).await?;
-        self.arrive(settings).await
+        self.all_checked(state).await?;
+        self.target.end(state).await
     }
 
     /// Begins to check a piece.
@@ -226,15 +204,15 @@ impl CopyIn {
     }
 
     /// Writes the documents of all pieces.
-    async fn all_checked(&mut self, settings: &mut Settings) -> Result<()> {
+    async fn all_checked(&mut self, state: &mut SessionState) -> Result<()> {
         while !self.checking.is_empty() {
-            self.checked(settings).await?;
+            self.checked(state).await?;
         }
         Ok(())
     }
 
     /// Waits until the oldest piece is checked, and writes its documents.
-    async fn checked(&mut self, settings: &mut Settings) -> Result<()> {
+    async fn checked(&mut self, state: &mut SessionState) -> Result<()> {
         // The piece stays in `self` during the wait, which an interrupt may end.
         if let Some(oldest @ Checking::Runs(_)) = self.checking.front_mut()
             && let Checking::Runs(check) = oldest
@@ -244,7 +222,7 @@ impl CopyIn {
         }
         let Some(Checking::Done(piece)) = self.checking.pop_front() else { return Ok(()) };
         for batch in piece.batches {
-            self.send(batch, settings).await?;
+            self.target.send(batch, state).await?;
         }
         self.lines += piece.lines;
         if piece.ended {
@@ -253,71 +231,14 @@ impl CopyIn {
             self.pieces = Pieces::default();
         }
         match piece.error {
-            Some(error) => self.refuse(error, self.lines, settings).await,
+            Some(error) => self.refuse(error, self.lines, state).await,
             None => Ok(()),
         }
     }
 
-    /// Waits until the lines before a bad one are stored, and fails.
-    async fn refuse(&mut self, error: Error, line: u64, settings: &mut Settings) -> Result<()> {
-        self.arrive(settings).await?;
+    /// Waits until it is known what is stored, and fails.
+    async fn refuse(&mut self, error: Error, line: u64, state: &mut SessionState) -> Result<()> {
+        self.target.arrive(state).await?;
         Err(error.context(format!("line {line}")))
-    }
-
-    /// Sends a batch after the one before is stored.
-    async fn send(&mut self, writes: CheckedWrites, settings: &mut Settings) -> Result<()> {
-        self.arrive(settings).await?;
-        let documents = writes.writes().len() as u64;
-        let (backend, bucket) = (Arc::clone(&self.backend), Arc::clone(&self.bucket));
-        let transaction = self.transaction.clone();
-        let mut writing: Writing = Box::pin(async move {
-            match transaction {
-                Some((changes, snapshot)) => changes.write(snapshot, writes).await.map(|_| None),
-                None => Ok(Some(backend.write_checked(&bucket, writes).await?.position)),
-            }
-        });
-        // The first poll starts the write; it runs on while the next lines are read.
-        if let Poll::Ready(reply) = futures::poll!(writing.as_mut()) {
-            return self.arrived(reply?, documents, settings);
-        }
-        self.writing = Some((writing, documents));
-        Ok(())
-    }
-
-    /// Waits for the batch in flight.
-    async fn arrive(&mut self, settings: &mut Settings) -> Result<()> {
-        // The batch stays in `self` during the wait: after an interrupt the error must still count it.
-        let Some((writing, documents)) = &mut self.writing else { return Ok(()) };
-        let documents = *documents;
-        let reply = writing.await;
-        self.writing = None;
-        self.arrived(reply?, documents, settings)
-    }
-
-    fn arrived(
-        &mut self,
-        position: Option<WritePosition>,
-        documents: u64,
-        settings: &mut Settings,
-    ) -> Result<()> {
-        self.stored += documents;
-        if let Some(position) = position {
-            settings.note_write(position);
-        }
-        Ok(())
-    }
-
-    /// Adds the bucket's name and the number of stored documents to an error.
-    fn explain(&self, error: Error) -> Error {
-        let open = match &self.writing {
-            Some((_, documents)) => format!(", and perhaps {documents} more"),
-            None => String::new(),
-        };
-        let mut error = error.context(format!("COPY {}", self.bucket.name));
-        if self.transaction.is_some() {
-            return error;
-        }
-        error.message = format!("{}; {} documents are stored{open}", error.message, self.stored);
-        error
     }
 }

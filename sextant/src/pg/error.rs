@@ -36,6 +36,24 @@ impl WireError {
         Self::new("26000", format!("there is no prepared statement \"{name}\""))
     }
 
+    /// An error for the name of another prepared statement.
+    pub(super) fn statement_exists(name: &str) -> Self {
+        Self::new("42P05", format!("prepared statement \"{name}\" already exists"))
+            .with_hint("close it, or DEALLOCATE it, before its name is used again")
+    }
+
+    /// An error for the name of another portal.
+    pub(super) fn portal_exists(name: &str) -> Self {
+        Self::new("42P03", format!("portal \"{name}\" already exists"))
+    }
+
+    /// An error for a definition in a transaction that has written.
+    pub(super) fn late_definition() -> Self {
+        let what = "a definition cannot follow writes in their transaction, because it cannot be rolled back with them";
+        Self::new("25001", what)
+            .with_hint("COMMIT the writes first, or run the definition before them")
+    }
+
     /// An error for an unknown portal.
     pub(super) fn no_portal(name: &str) -> Self {
         Self::new("34000", format!("there is no portal \"{name}\""))

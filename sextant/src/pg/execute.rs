@@ -16,7 +16,6 @@ use super::show;
 use super::state::{SERVE_TIMEOUT_MS, SessionState};
 use super::stream::Rows;
 use super::transact::relation_of;
-use super::transaction::Transaction;
 use crate::audit::Door;
 use crate::rows::value::Datum;
 use crate::sql::Parsed;
@@ -54,6 +53,8 @@ pub(super) enum StatementOutcome {
         bucket: Arc<BucketInfo>,
         /// The field that holds the id.
         id_field: String,
+        /// True for one commit, however long it is.
+        is_atomic: bool,
     },
 }
 
@@ -67,6 +68,7 @@ impl SessionState {
     ) -> Result<StatementOutcome> {
         let statement = &parsed.statement;
         self.check_writes(statement)?;
+        self.block.note(statement);
         let rows = StatementOutcome::Rows;
         let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));
         match statement {
@@ -90,9 +92,10 @@ impl SessionState {
                 self.explain_rebalance(index.clone()).await.map(rows)
             }
             Statement::Show(what) => self.show(what).await.map(rows),
-            Statement::CopyIn { bucket, id_field } => {
+            Statement::CopyIn { bucket, id_field, is_atomic } => {
                 let bucket = self.bucket(bucket).await?;
-                Ok(StatementOutcome::CopyIn { bucket, id_field: id_field.clone() })
+                let (id_field, is_atomic) = (id_field.clone(), *is_atomic);
+                Ok(StatementOutcome::CopyIn { bucket, id_field, is_atomic })
             }
             Statement::Insert(insert) => done(&self.insert(insert, values).await?),
             Statement::Delete { bucket, ids } => done(&self.delete(bucket, ids, values).await?),
@@ -107,7 +110,11 @@ impl SessionState {
             | Statement::DropIndex { .. }
             | Statement::CancelBuild(_)
             | Statement::AlterIndex { .. }
-            | Statement::RenameIndex { .. } => self.audited(parsed).await,
+            | Statement::RenameIndex { .. } => {
+                let ran = self.audited(parsed).await?;
+                self.block.define(parsed);
+                Ok(ran)
+            }
             Statement::Set { .. }
             | Statement::SetTransaction(_)
             | Statement::SetCharacteristics(_)
@@ -172,15 +179,13 @@ impl SessionState {
         let tag = match statement {
             Statement::Set { name, value, local } => {
                 if *local {
-                    self.warn_without_transaction(
-                        "SET LOCAL has no effect outside of a transaction",
-                    );
+                    self.warn_without_transaction("SET LOCAL can only be used in a transaction");
                 }
                 self.settings.set(name, value.as_deref(), *local)?;
                 if value.is_some() { "SET" } else { "RESET" }
             }
             Statement::SetTransaction(modes) => {
-                let message = "SET TRANSACTION has no effect outside of a transaction";
+                let message = "SET TRANSACTION can only be used in a transaction";
                 self.warn_without_transaction(message);
                 self.set_modes(modes, "transaction")?;
                 "SET"
@@ -223,7 +228,7 @@ impl SessionState {
     }
 
     fn warn_without_transaction(&mut self, message: &'static str) {
-        if matches!(self.transaction, Transaction::None) {
+        if self.is_outside() && !self.block.in_text {
             self.notices.push(Notice::warning("25P01", message));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A prepared statement is a parsed text with the types of its parameters. A portal is a prepared statement with values.
 //! The first Execute plans it; then the portal keeps its rows, so that Execute with a row limit returns them in pieces.
-//! Portals live until the end of their transaction.
+//! Portals live until the end of their transaction, or until ROLLBACK TO a savepoint before them.
 //!
 //! A client may never execute a suspended portal again, so its scan is parked after a while ([`crate::rows::suspended`]).
 
@@ -53,9 +53,9 @@ const PORTAL_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn parse(&mut self, parse: Parse) -> WireResult<()> {
         let name = parse.name.unwrap_or_default();
-        if !name.is_empty() && self.prepared.contains_key(&name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(Error::new(ErrorCode::Exists, message).into());
+        if name.is_empty() {
+            // It is gone also if the new one has an error.
+            self.prepared.remove("");
         }
         if self.prepared.len() >= PREPARED_MAX {
             let message = format!("a session keeps at most {PREPARED_MAX} prepared statements");
@@ -76,6 +76,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let description = match &statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
+                // An error in it undoes the settings before it too.
+                self.state.block.note(&parsed.statement);
                 self.take_place(&parsed.statement)?;
                 self.describe_statement(parsed, &parse.query, &kept).await?
             }
@@ -92,6 +94,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         parameter_oids.extend(parse.type_oids.iter().skip(parameter_oids.len()));
         let from_relation = matches!(&statement, Some(Parsed { statement: Statement::Select(s), .. }) if s.from.is_some());
         let columns = description.columns.filter(|_| from_relation);
+        if self.prepared.contains_key(&name) {
+            return Err(WireError::statement_exists(&name));
+        }
         let prepared = Prepared { statement, parameter_oids, columns, kept, bytes, _room: room };
         self.prepared.insert(name, Arc::new(prepared));
         self.conn.send(ParseComplete::new())
@@ -150,8 +155,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             values.push(value.map_err(|error| error.context(format!("${}", n + 1)))?);
         }
         if !name.is_empty() && self.portals.contains_key(&name) {
-            let message = format!("portal \"{name}\" already exists");
-            return Err(Error::new(ErrorCode::Exists, message).into());
+            return Err(WireError::portal_exists(&name));
         }
         if self.portals.len() >= PORTALS_MAX {
             let message = format!("a session keeps at most {PORTALS_MAX} portals");
@@ -159,8 +163,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         let format_codes = bind.result_column_format_codes;
         let progress = PortalProgress::Bound;
-        let room = self.conn.take_room();
-        let portal = Portal { prepared, values, format_codes, progress, bytes, _room: room };
+        let _room = self.conn.take_room();
+        let (opened, _) = self.state.savepoints();
+        let portal =
+            Portal { prepared, values, format_codes, progress, opened, began: 0, bytes, _room };
         self.portals.insert(name, portal);
         self.conn.send(BindComplete::new())
     }
@@ -203,7 +209,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     pub(super) async fn execute(&mut self, execute: Execute) -> WireResult<()> {
         let name = execute.name.unwrap_or_default();
-        // The portal is taken out while it runs, because COMMIT clears all portals.
+        // The portal is taken out while it runs.
         let mut portal = self.portals.remove(&name).ok_or_else(|| WireError::no_portal(&name))?;
         let prepared = Arc::clone(&portal.prepared);
         let Some(parsed) = &prepared.statement else {
@@ -212,11 +218,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         };
         portal.progress = match portal.progress {
             PortalProgress::Bound => {
+                (portal.began, _) = self.state.savepoints();
                 self.begin(&prepared, parsed, (&portal.values, &portal.format_codes)).await?
             }
             PortalProgress::Finished => {
                 let message = format!("portal \"{name}\" was executed before and cannot run again");
-                return Err(Error::new(ErrorCode::TransactionState, message).into());
+                return Err(Error::new(ErrorCode::WrongState, message).into());
             }
             PortalProgress::Running(running) => self.go_on(&parsed.statement, running)?,
             PortalProgress::Suspended(suspended) => {
@@ -239,7 +246,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
             };
         }
-        self.portals.insert(name, portal);
+        // The end of a transaction is the end of its portals, also of this one.
+        if !matches!(parsed.statement, Statement::Commit | Statement::Rollback) {
+            self.portals.insert(name, portal);
+        }
         Ok(())
     }
 
@@ -249,6 +259,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         parsed: &Parsed,
         (values, format_codes): (&[Value], &[i16]),
     ) -> WireResult<PortalProgress> {
+        self.state.check_transaction(&parsed.statement)?;
+        self.state.block.is_last = self.is_alone(&parsed.statement).await?;
+        self.state.block.in_text = false;
+        self.state.begin_in_block();
         match self.start(parsed, values, &prepared.kept).await? {
             StatementOutcome::Rows(rows) => {
                 prepared.check_columns(&rows.columns)?;
@@ -258,7 +272,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Ok(PortalProgress::Running(Box::new(Running { rows, writer })))
             }
             other => {
-                self.finish(other).await?;
+                self.finish(other, false).await?;
                 Ok(PortalProgress::Finished)
             }
         }

@@ -15,29 +15,34 @@ use crate::rows::format::Format;
 use crate::sql::plan::ColumnInfo;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Finishes any outcome but rows, which their callers write in the formats of their protocol.
-    pub(super) async fn finish(&mut self, done: StatementOutcome) -> WireResult<()> {
-        match done {
-            StatementOutcome::Tag(tag) => self.complete(tag),
-            StatementOutcome::CopyOut(rows) => self.copy_out(rows).await,
-            StatementOutcome::CopyIn { bucket, id_field } => {
-                let copied = self.copy_in(bucket, id_field).await?;
-                self.complete(format!("COPY {copied}"))
+    /// Finishes any outcome but rows, which their callers write in the formats of their protocol. The last statement of a query text is
+    /// complete when its transaction is committed.
+    pub(super) async fn finish(&mut self, done: StatementOutcome, is_last: bool) -> WireResult<()> {
+        let tag = match done {
+            StatementOutcome::Tag(tag) => tag,
+            StatementOutcome::CopyOut(rows) => self.copy_out(rows).await?,
+            StatementOutcome::CopyIn { bucket, id_field, is_atomic } => {
+                let copied = self.copy_in(bucket, (id_field, is_atomic)).await?;
+                format!("COPY {copied}")
             }
             StatementOutcome::Rows(_) => {
-                Err(Error::internal("rows reached the end of a statement unwritten").into())
+                return Err(Error::internal("rows reached the end of a statement unwritten").into());
             }
+        };
+        if is_last {
+            self.end_block().await?;
         }
+        self.complete(tag)
     }
 
-    async fn copy_out(&mut self, mut rows: Rows) -> WireResult<()> {
+    async fn copy_out(&mut self, mut rows: Rows) -> WireResult<String> {
         let count = rows.columns.len();
         self.conn.send(CopyOutResponse::new(0, count as i16, vec![0; count]))?;
         let writer = RowWriter::new(Shape::Copy, &rows.columns, &[])
             .with_float_digits(self.state.settings.float_digits());
         rows.write(&mut self.conn, &mut self.interrupt, &writer, u64::MAX).await?;
         self.conn.send(CopyDone::new())?;
-        self.complete(rows.tag())
+        Ok(rows.tag())
     }
 }
 

@@ -17,7 +17,7 @@
 //! write         INSERT and DELETE
 //! stream        rows in pieces, at the socket's pace
 //! row_writer    rows into the buffer of answers, printed by `crate::rows`
-//! copy_in       COPY … FROM STDIN; copy_lines cuts and checks its lines
+//! copy_in       COPY … FROM STDIN; copy_lines cuts and checks its lines, copy_target writes them
 //! finish        command tags, COPY … TO STDOUT, the description of rows
 //! ```
 //!
@@ -29,6 +29,7 @@ mod conn;
 mod consistency;
 mod copy_in;
 mod copy_lines;
+mod copy_target;
 mod describe;
 mod documents;
 mod error;

@@ -46,6 +46,10 @@ pub(super) struct Portal {
     pub(super) values: Vec<Value>,
     pub(super) format_codes: Vec<i16>,
     pub(super) progress: PortalProgress,
+    /// The number of savepoints when it was opened.
+    pub(super) opened: usize,
+    /// The same when its rows began.
+    pub(super) began: usize,
     /// The length of its values and of its statement's text.
     pub(super) bytes: usize,
     /// The memory of large values.

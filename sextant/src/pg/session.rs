@@ -20,7 +20,7 @@ use super::portal::{Portal, Prepared};
 use super::settings::Settings;
 use super::startup::Parameters;
 use super::state::{Login, SessionState, changes_at_once, ends_transaction};
-use super::transaction::Transaction;
+use super::transaction::{Block, Transaction};
 use crate::flow::{Room, StatementPlace};
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
@@ -68,6 +68,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             login,
             settings,
             transaction: Transaction::None,
+            block: Block::default(),
             database: parameters.database(),
             user: parameters.user(),
             process: registration.process,
@@ -96,19 +97,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         if error.is_fatal() {
             return Err(error);
         }
-        self.fail();
         self.state.backend.note_error(error.sqlstate());
-        self.conn.send(error.response())
+        self.fail(&error)
     }
 
-    /// Notes that a statement failed: an open transaction fails with it.
-    pub(super) fn fail(&mut self) {
+    /// Sends an error, and notes that a statement failed: an open transaction fails with it.
+    pub(super) fn fail(&mut self, error: &WireError) -> WireResult<()> {
         self.state.fail_transaction();
+        self.send_notices()?;
+        self.conn.send(error.response())?;
+        // The settings of the transaction may have ended with it.
+        self.report()
     }
 
+    /// Sends the notices for the client; false if there are none.
+    pub(super) fn send_notices(&mut self) -> WireResult<bool> {
+        let mut has_any = false;
+        for notice in std::mem::take(&mut self.state.notices) {
+            has_any |= self.state.settings.shows(notice.severity);
+            self.send_notice(notice)?;
+        }
+        Ok(has_any)
+    }
+
+    /// Tells the client that it has all answers. Portals end with their transaction.
     pub(super) async fn ready(&mut self) -> WireResult<()> {
         let status = match self.state.transaction {
-            Transaction::None => TransactionStatus::Idle,
+            Transaction::None => {
+                self.portals.clear();
+                TransactionStatus::Idle
+            }
             Transaction::Open(_) => TransactionStatus::Transaction,
             Transaction::Failed(_) => TransactionStatus::Error,
         };
@@ -171,6 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     ) -> WireResult<StatementOutcome> {
         let statement = &parsed.statement;
         self.state.check_transaction(statement)?;
+        self.state.check_definition(statement)?;
         self.take_place(statement)?;
         if self.conn.is_full() {
             // A client that does not read its answers gets no further ones.
@@ -185,9 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.prepared.clear();
                 self.portals.clear();
             }
-            Statement::Commit | Statement::Rollback | Statement::RollbackTo(_) => {
-                self.portals.clear();
-            }
+            Statement::Commit | Statement::Rollback => self.portals.clear(),
             _ => {}
         }
         self.interrupt.arm(self.state.settings.statement_timeout());
@@ -229,22 +246,56 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
         self.send_notices()?;
         let done = done.map_err(|error| with_place(error, sql, start))?;
+        if let Statement::RollbackTo(_) | Statement::Release(_) = statement {
+            self.keep_portals(statement);
+        }
         self.report()?;
         Ok(done)
-    }
-
-    /// Sends the notices of the statement, as far as `client_min_messages` asks for them.
-    pub(super) fn send_notices(&mut self) -> WireResult<()> {
-        for notice in std::mem::take(&mut self.state.notices) {
-            self.send_notice(notice)?;
-        }
-        Ok(())
     }
 
     fn send_notice(&mut self, notice: Notice) -> WireResult<()> {
         match self.state.settings.shows(notice.severity) {
             true => self.conn.send(notice.response()),
             false => Ok(()),
+        }
+    }
+
+    /// Ends the implicit transaction of the statements up to here, if there is one. The client learns the outcome of its commit.
+    pub(super) async fn end_block(&mut self) -> WireResult<()> {
+        if !self.state.is_outside() {
+            return Ok(());
+        }
+        if matches!(self.state.transaction, Transaction::None) {
+            self.state.end_block().await?;
+            return self.report();
+        }
+        self.state.login.check()?;
+        self.take_place(&Statement::Commit)?;
+        self.interrupt.arm(self.state.settings.statement_timeout());
+        let done = {
+            let mut commit = std::pin::pin!(self.state.end_block());
+            match self.interrupt.guard(commit.as_mut()).await {
+                Err(error) => outcome(error, commit).await,
+                done => done,
+            }
+        };
+        done??;
+        self.send_notices()?;
+        self.report()
+    }
+
+    /// Drops the portals that ROLLBACK TO undoes: those opened after the savepoint, and those whose rows may show changes that are gone.
+    /// RELEASE leaves all of them, as if they were opened before the savepoint.
+    fn keep_portals(&mut self, statement: &Statement) {
+        let (depth, has_undone) = self.state.savepoints();
+        match statement {
+            Statement::RollbackTo(_) => self.portals.retain(|_, portal| {
+                portal.opened < depth && !(has_undone && portal.began >= depth)
+            }),
+            _ => self.portals.values_mut().for_each(|portal| {
+                portal.opened = portal.opened.min(depth);
+                portal.began = portal.began.min(depth);
+            }),
         }
     }
 

@@ -3,18 +3,22 @@
 //! The loop reads and answers message after message. In the simple protocol each query text ends with ReadyForQuery. In
 //! the extended protocol an error is sent at once and all messages up to the next Sync are skipped, so that a client that
 //! pipelines messages stays in step. Messages of a failed COPY are skipped too.
+//!
+//! Everything up to one Sync is a transaction (`transact`), which Sync commits. So a write waits for the type of the next message: if
+//! that is Sync, the write is alone, and is made without a transaction. A client that needs an answer before Sync sends Flush.
 
 use pgwire::messages::PgWireFrontendMessage as Message;
 use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::conn::Input;
+use super::conn::{Conn, Input};
 use super::error::{WireError, WireResult};
 use super::frame::MESSAGE_BYTES_MAX;
 use super::session::Session;
 use super::startup;
 use super::transaction::Transaction;
 use crate::flow::Limit;
+use crate::sql::ast::Statement;
 
 /// False if the session ends.
 type GoesOn = bool;
@@ -37,12 +41,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => {
-                    let told = self.conn.send(error.response()).is_ok();
-                    if error.is_fatal() || !told {
+                    let told = match error.is_fatal() {
+                        true => self.conn.send(error.response()),
+                        false => self.fail(&error),
+                    };
+                    if error.is_fatal() || told.is_err() {
                         let _client_may_be_gone = self.conn.flush().await;
                         return;
                     }
-                    self.fail();
                     self.skipping = true;
                     // A client that sent Flush instead of Sync waits for the error.
                     if self.conn.flush().await.is_err() {
@@ -72,9 +78,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             Message::Terminate(_) => return Ok(false),
             Message::Sync(_) => {
                 self.skipping = false;
-                if matches!(self.state.transaction, Transaction::None) {
-                    self.portals.clear();
+                if let Err(error) = self.end_block().await {
+                    self.tell(error)?;
                 }
+                self.give_back();
                 self.ready().await?;
             }
             Message::Flush(_) => self.conn.flush().await?,
@@ -104,9 +111,47 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Reads the next message, or ends the session: of a user that was dropped, or when the process stops; a transaction goes on until the cut then. A transaction does not wait for it without end: it holds an epoch, and memory of its changes. A session
-    /// without one waits as long as its setting says.
+    /// Reads the next message.
     async fn read_message(&mut self) -> WireResult<Input> {
+        self.wait_for(async |conn| conn.read().await).await
+    }
+
+    /// True if a write is a transaction by itself: Sync is the next message, but for those that close what it has used. A client that
+    /// goes away before has asked for nothing.
+    pub(super) async fn is_alone(&mut self, statement: &Statement) -> WireResult<bool> {
+        let is_write = matches!(statement, Statement::Insert(_) | Statement::Delete { .. });
+        if !is_write || !matches!(self.state.transaction, Transaction::None) {
+            return Ok(false);
+        }
+        self.is_sync_next().await
+    }
+
+    /// The same for a COPY, after its data. In a query text it is known.
+    pub(super) async fn look_ahead_of_copy(&mut self) -> WireResult<()> {
+        let is_extended = !self.state.block.is_last && !self.state.block.in_text;
+        if is_extended && matches!(self.state.transaction, Transaction::None) {
+            self.state.block.is_last = self.is_sync_next().await?;
+        }
+        Ok(())
+    }
+
+    async fn is_sync_next(&mut self) -> WireResult<bool> {
+        match self.wait_for(async |conn| conn.next_kind(b'C').await).await? {
+            Some(b'S') => Ok(true),
+            Some(b'X') | None => {
+                Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into())
+            }
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// Waits for the client, or ends the session of a user that was dropped, or when the process stops: then a transaction goes on until the
+    /// cut. A transaction does not wait for it without end: it holds an
+    /// epoch, and memory of its changes. A session without one waits as long as its setting says.
+    async fn wait_for<T>(
+        &mut self,
+        next: impl AsyncFnOnce(&mut Conn<S>) -> WireResult<T>,
+    ) -> WireResult<T> {
         let limit = match self.state.transaction {
             Transaction::None => self.state.settings.idle_session(),
             _ => self.state.settings.idle_in_transaction(),
@@ -122,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let next = async {
             tokio::select! {
                 biased;
-                read = conn.read() => read,
+                read = next(conn) => read,
                 ended = login.withdrawn() => Err(ended),
                 () = stopped => Err(WireError::stopped()),
             }

@@ -1,9 +1,11 @@
 //! The settings of a session: Sextant's own, and those of PostgreSQL that drivers set or read at start.
 //!
 //! `SET` belongs to its transaction: ROLLBACK undoes it, COMMIT keeps it, and `SET LOCAL` ends with either. So an open
-//! transaction keeps the values as they will be after either end.
+//! transaction keeps the values as they will be after either end. They are shared with the present ones until one of them
+//! changes, so a transaction and a savepoint cost no copy.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::cut::WritePosition;
@@ -26,7 +28,7 @@ const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position
 /// The settings of a session.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    now: Values,
+    now: Arc<Values>,
     /// In a transaction: the values after its end.
     after: Option<After>,
     /// Counts the calls that may change a value.
@@ -56,16 +58,30 @@ struct Values {
 /// The settings at a savepoint.
 #[derive(Clone, Debug)]
 pub(super) struct SavedSettings {
-    now: Values,
+    now: Arc<Values>,
     /// The values after a commit.
-    commit: Option<Values>,
+    commit: Option<Arc<Values>>,
+}
+
+impl SavedSettings {
+    /// True if the values are the same as those of another savepoint, which are in memory once.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let commits = self.commit.as_ref().zip(other.commit.as_ref());
+        Arc::ptr_eq(&self.now, &other.now)
+            && commits.is_none_or(|(one, other)| Arc::ptr_eq(one, other))
+    }
+
+    /// About the memory of the values.
+    pub(super) fn bytes(&self) -> usize {
+        self.now.bytes() + self.commit.as_ref().map_or(0, |values| values.bytes())
+    }
 }
 
 /// The values after the end of a transaction.
 #[derive(Debug)]
 struct After {
-    commit: Values,
-    rollback: Values,
+    commit: Arc<Values>,
+    rollback: Arc<Values>,
 }
 
 /// Positions in several buckets; as text they are separated by spaces.
@@ -152,6 +168,13 @@ impl Values {
         Err(Error::new(ErrorCode::OverLimit, what).with_hint("RESET those that are not needed"))
     }
 
+    /// About their memory.
+    fn bytes(&self) -> usize {
+        let positions = self.at_plus.0.values().map(|at| size_of_val(&*at.positions));
+        let others = self.others.iter().map(|(name, value)| name.len() + value.len());
+        size_of::<Self>() + positions.chain(others).sum::<usize>()
+    }
+
     /// Restores all defaults but the name of the user.
     fn reset(&mut self) {
         let user = self.others.remove_entry(SESSION_AUTHORIZATION);
@@ -180,57 +203,68 @@ impl Settings {
         let local = local || is_of_transaction(name);
         self.changes += 1;
         match &mut self.after {
-            Some(after) if !local => after.commit.set(name, value)?,
+            Some(after) if !local => Arc::make_mut(&mut after.commit).set(name, value)?,
             // Without a transaction, a local change ends at once.
-            None if local => return self.now.clone().set(name, value),
+            None if local => return Values::clone(&self.now).set(name, value),
             _ => {}
         }
-        self.now.set(name, value)
+        Arc::make_mut(&mut self.now).set(name, value)
     }
 
     /// Restores all defaults, but keeps the positions of the session's writes.
     pub(super) fn reset(&mut self) {
         self.changes += 1;
-        self.now.reset();
+        Arc::make_mut(&mut self.now).reset();
         if let Some(after) = &mut self.after {
-            after.commit.reset();
+            Arc::make_mut(&mut after.commit).reset();
         }
     }
 
     /// Begins a transaction, with its own modes from the defaults.
     pub(super) fn begin(&mut self) {
-        self.changes += 1;
-        self.after = Some(After { commit: self.now.clone(), rollback: self.now.clone() });
+        let [commit, rollback] = [(); 2].map(|()| Arc::clone(&self.now));
+        self.after = Some(After { commit, rollback });
         for (mode, default) in [
             ("transaction_read_only", "default_transaction_read_only"),
             ("transaction_isolation", "default_transaction_isolation"),
         ] {
             if let Some(value) = self.now.others.get(default).cloned() {
-                self.now.others.insert(mode.to_owned(), value);
+                self.changes += 1;
+                Arc::make_mut(&mut self.now).others.insert(mode.to_owned(), value);
             }
         }
     }
 
     /// Ends the transaction, if there is one.
     pub(super) fn end(&mut self, commit: bool) {
-        self.changes += 1;
         if let Some(after) = self.after.take() {
-            self.now = if commit { after.commit } else { after.rollback };
+            self.become_values(if commit { after.commit } else { after.rollback });
         }
+    }
+
+    fn become_values(&mut self, values: Arc<Values>) {
+        if !Arc::ptr_eq(&self.now, &values) {
+            self.changes += 1;
+            self.now = values;
+        }
+    }
+
+    /// True in a transaction, also in an implicit one.
+    pub(super) fn has_begun(&self) -> bool {
+        self.after.is_some()
     }
 
     /// The values that `ROLLBACK TO` restores.
     pub(super) fn savepoint(&self) -> SavedSettings {
-        let commit = self.after.as_ref().map(|after| after.commit.clone());
-        SavedSettings { now: self.now.clone(), commit }
+        let commit = self.after.as_ref().map(|after| Arc::clone(&after.commit));
+        SavedSettings { now: Arc::clone(&self.now), commit }
     }
 
     /// Undoes the changes since a savepoint of the present transaction.
     pub(super) fn back_to(&mut self, saved: &SavedSettings) {
-        self.changes += 1;
-        self.now = saved.now.clone();
+        self.become_values(Arc::clone(&saved.now));
         if let (Some(after), Some(commit)) = (&mut self.after, &saved.commit) {
-            after.commit = commit.clone();
+            after.commit = Arc::clone(commit);
         }
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::error::{Notice, WireError, WireResult};
 use super::kept::Kept;
 use super::settings::Settings;
-use super::transaction::Transaction;
+use super::transaction::{Block, Transaction};
 use crate::auth::doors::Doors;
 use crate::flow::{RoomBudget, StatementPlace, Work};
 use crate::principal::Principal;
@@ -82,6 +82,8 @@ pub(super) struct SessionState {
     pub(super) login: Login,
     pub(super) settings: Settings,
     pub(super) transaction: Transaction,
+    /// What the statements since the last end of a transaction are together.
+    pub(super) block: Block,
     pub(super) database: String,
     pub(super) user: String,
     pub(super) process: i32,

@@ -9,6 +9,13 @@
 //! A statement that fails leaves the transaction *failed*: only its end or a savepoint is accepted then. A savepoint is the place
 //! in the transaction's changes and the session's settings. A transaction that goes away without COMMIT is rolled back, also if the
 //! connection is lost.
+//!
+//! Without BEGIN, the statements up to one Sync or of one query text are a transaction too, an *implicit* one (a [`Block`]). It costs
+//! nothing until it needs to be one: a write that nothing follows is written by itself, and a read before the first write reads as a single
+//! statement does. The first write that something follows opens it. From there on it is like any other, but that an error ends it,
+//! and that it has no savepoints. BEGIN makes it an explicit one, with all that came before.
+//!
+//! Definitions are never undone. So they run at once, and only while the transaction has written nothing; a rollback names those that stay.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,16 +29,12 @@ use super::error::{Notice, WireError, WireResult};
 use super::floors::{WasOpen, leaves_open};
 use super::kept::Kept;
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
-use super::transaction::{OpenTransaction, Savepoint, Transaction, Writing};
+use super::transaction::{OpenTransaction, Transaction, Writing};
 use crate::principal::Principal;
 use crate::sql::ast::{Select, Statement, TransactionModes};
 use crate::sql::backend::TransactionView;
 use crate::sql::commit::{Part, commit_all, number_of};
-use crate::sql::error::unsupported;
 use crate::sql::plan::{IndexPlan, Plan};
-
-/// Maximum of savepoints; each takes a copy of the settings.
-const SAVEPOINTS_MAX: usize = 1_000;
 
 /// How often the first read of a transaction is planned. Each time another version has become current meanwhile.
 const PLANS_MAX: usize = 5;
@@ -47,27 +50,39 @@ impl SessionState {
         }
     }
 
-    /// Refuses writes in a read-only transaction, and definitions in any.
-    pub(super) fn check_writes(&self, statement: &Statement) -> Result<()> {
-        if !writes(statement) {
-            return Ok(());
+    /// Refuses a definition in a transaction that has written: a rollback would undo the writes only.
+    pub(super) fn check_definition(&self, statement: &Statement) -> WireResult<()> {
+        let is_late = matches!(&self.transaction, Transaction::Open(open) if open.has_written());
+        match is_late && writes(statement) && !writes_documents(statement) {
+            true => Err(WireError::late_definition()),
+            false => Ok(()),
         }
-        if self.settings.is_read_only() {
-            let what = "writes and definitions are refused in a read-only transaction";
-            return Err(Error::new(ErrorCode::ReadOnly, what).with_hint(
-                "SET default_transaction_read_only = off, and begin the transaction again",
-            ));
-        }
-        if !writes_documents(statement) && !matches!(self.transaction, Transaction::None) {
-            let what = "definitions inside a transaction are not supported";
-            return Err(unsupported(what, "run the statement on its own, with autocommit on"));
-        }
-        Ok(())
     }
 
-    /// Notes that a statement failed: an open transaction fails with it. Without a savepoint its changes are rolled back at once.
+    /// Refuses writes and definitions in a read-only transaction.
+    pub(super) fn check_writes(&self, statement: &Statement) -> Result<()> {
+        if !writes(statement) || !self.settings.is_read_only() {
+            return Ok(());
+        }
+        let what = "writes and definitions are refused in a read-only transaction";
+        Err(Error::new(ErrorCode::ReadOnly, what)
+            .with_hint("SET default_transaction_read_only = off, and begin the transaction again"))
+    }
+
+    /// Begins a statement that is perhaps one of several: its settings end with those of the others.
+    pub(super) fn begin_in_block(&mut self) {
+        if !self.settings.has_begun() {
+            self.settings.begin();
+        }
+    }
+
+    /// Notes that a statement failed: an open transaction fails with it. Without a savepoint its changes are rolled back at once. An implicit
+    /// one ends.
     pub(super) fn fail_transaction(&mut self) {
         self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
+            Transaction::Open(open) if open.is_implicit => return self.end_transaction(false),
+            // Definitions and settings alone run one by one.
+            Transaction::None => return self.end_transaction(!self.block.is_mixed),
             Transaction::Open(open) if open.savepoints.is_empty() => {
                 Transaction::Failed(OpenTransaction::default())
             }
@@ -80,7 +95,10 @@ impl SessionState {
     pub(super) async fn transact(&mut self, statement: &Statement) -> Result<&'static str> {
         match statement {
             Statement::Begin(modes) => self.begin(modes),
-            Statement::Commit => self.commit().await,
+            Statement::Commit => {
+                self.warn_unless_open();
+                self.commit().await
+            }
             Statement::Savepoint(name) => self.savepoint(name),
             Statement::RollbackTo(name) => self.back_to(name).await,
             Statement::Release(name) => self.release(name),
@@ -93,23 +111,38 @@ impl SessionState {
     }
 
     fn begin(&mut self, modes: &TransactionModes) -> Result<&'static str> {
-        if !matches!(self.transaction, Transaction::None) {
-            let message = "there is already a transaction in progress";
-            self.notices.push(Notice::warning("25001", message));
-            self.set_modes(modes, "transaction")?;
-            return Ok("BEGIN");
+        match &mut self.transaction {
+            // What came before is a part of it.
+            Transaction::Open(open) if open.is_implicit => open.is_implicit = false,
+            Transaction::None => {
+                self.begin_in_block();
+                if let Err(error) = self.set_modes(modes, "transaction") {
+                    self.fail_transaction();
+                    return Err(error);
+                }
+                self.transaction = Transaction::Open(OpenTransaction::default());
+                return Ok("BEGIN");
+            }
+            _ => {
+                let message = "there is already a transaction in progress";
+                self.notices.push(Notice::warning("25001", message));
+            }
         }
-        self.settings.begin();
-        if let Err(error) = self.set_modes(modes, "transaction") {
-            self.settings.end(false);
-            return Err(error);
-        }
-        self.transaction = Transaction::Open(OpenTransaction::default());
+        self.set_modes(modes, "transaction")?;
         Ok("BEGIN")
     }
 
+    /// True if no BEGIN has begun a transaction.
+    pub(super) fn is_outside(&self) -> bool {
+        match &self.transaction {
+            Transaction::None => true,
+            Transaction::Open(open) => open.is_implicit,
+            Transaction::Failed(_) => false,
+        }
+    }
+
     fn warn_unless_open(&mut self) {
-        if matches!(self.transaction, Transaction::None) {
+        if self.is_outside() {
             let message = "there is no transaction in progress";
             self.notices.push(Notice::warning("25P01", message));
         }
@@ -118,10 +151,29 @@ impl SessionState {
     fn end_transaction(&mut self, commit: bool) {
         self.transaction = Transaction::None;
         self.settings.end(commit);
+        if !commit {
+            self.warn_of_definitions(0);
+        }
+        self.block.end();
+    }
+
+    /// Names the definitions behind the first ones: a rollback leaves them.
+    fn warn_of_definitions(&mut self, first: usize) {
+        for stays in self.block.take_defined(first) {
+            let message = format!("{stays} stays: definitions are not rolled back");
+            self.notices.push(Notice::warning("01000", message));
+        }
+    }
+
+    /// Commits the implicit transaction, if there is one: its statements end here.
+    pub(super) async fn end_block(&mut self) -> Result<()> {
+        match self.is_outside() {
+            true => self.commit().await.map(drop),
+            false => Ok(()),
+        }
     }
 
     async fn commit(&mut self) -> Result<&'static str> {
-        self.warn_unless_open();
         if let Transaction::Open(open) = &mut self.transaction
             && let Err(error) = open.buckets.pin_changed().await
         {
@@ -178,29 +230,30 @@ impl SessionState {
     }
 
     fn savepoint(&mut self, name: &str) -> Result<&'static str> {
-        let settings = self.settings.savepoint();
-        let Transaction::Open(open) = &mut self.transaction else {
-            return Err(no_transaction("SAVEPOINT"));
-        };
-        if open.savepoints.len() >= SAVEPOINTS_MAX {
-            let what = format!("a transaction has at most {SAVEPOINTS_MAX} savepoints");
-            let hint = "RELEASE those that are not needed any more";
-            return Err(Error::new(ErrorCode::OverLimit, what).with_hint(hint));
-        }
+        let values = (self.settings.savepoint(), self.block.defined);
+        let Some(open) = self.explicit() else { return Err(no_transaction("SAVEPOINT")) };
         let places = open.buckets.places();
-        open.savepoints.push(Savepoint { name: name.to_owned(), places, settings });
+        open.savepoints.set(name, places, values)?;
         Ok("SAVEPOINT")
     }
 
+    /// The transaction that BEGIN has begun.
+    fn explicit(&mut self) -> Option<&mut OpenTransaction> {
+        match &mut self.transaction {
+            Transaction::Open(open) | Transaction::Failed(open) if !open.is_implicit => Some(open),
+            _ => None,
+        }
+    }
+
     async fn back_to(&mut self, name: &str) -> Result<&'static str> {
-        let (Transaction::Open(open) | Transaction::Failed(open)) = &mut self.transaction else {
-            return Err(no_transaction("ROLLBACK TO"));
-        };
-        let at = open.savepoint(name)?;
+        let Some(open) = self.explicit() else { return Err(no_transaction("ROLLBACK TO")) };
+        let savepoint = open.savepoints.find(name)?;
+        let (settings, defined) = (savepoint.settings.clone(), savepoint.defined);
+        let places = savepoint.places.clone();
+        open.has_undone = open.buckets.places() != places;
         let changed: Vec<_> = open.buckets.changes().map(|(b, own)| (b, Arc::clone(own))).collect();
         for (bucket, changes) in changed {
-            let place = open.savepoints[at].places.get(&bucket).copied().unwrap_or_default();
-            match place {
+            match places.get(&bucket).copied().unwrap_or_default() {
                 // Another transaction takes the place of the changes, so that none of them comes back late.
                 TransactionPlace(0) => {
                     open.buckets.forget_changes(bucket);
@@ -210,8 +263,9 @@ impl SessionState {
                 place => changes.back_to(place).await?,
             }
         }
-        open.savepoints.truncate(at + 1);
-        self.settings.back_to(&open.savepoints[at].settings);
+        open.savepoints.go_back(name)?;
+        self.settings.back_to(&settings);
+        self.warn_of_definitions(defined);
         self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
             Transaction::Failed(open) => Transaction::Open(open),
             other => other,
@@ -220,16 +274,28 @@ impl SessionState {
     }
 
     fn release(&mut self, name: &str) -> Result<&'static str> {
-        let Transaction::Open(open) = &mut self.transaction else {
-            return Err(no_transaction("RELEASE"));
-        };
-        let at = open.savepoint(name)?;
-        open.savepoints.truncate(at);
+        let Some(open) = self.explicit() else { return Err(no_transaction("RELEASE")) };
+        open.savepoints.release(name)?;
         Ok("RELEASE")
     }
 
-    /// The changes of the open transaction in a bucket, to which a statement adds; `None` outside of a transaction.
+    /// The number of savepoints of the transaction, and true if its last ROLLBACK TO has undone changes.
+    pub(super) fn savepoints(&self) -> (usize, bool) {
+        match &self.transaction {
+            Transaction::Open(open) | Transaction::Failed(open) => {
+                (open.savepoints.depth(), open.has_undone)
+            }
+            Transaction::None => (0, false),
+        }
+    }
+
+    /// The changes of the open transaction in a bucket, to which a statement adds; `None` for a statement that is a transaction by
+    /// itself. The first write that is followed by other statements opens the implicit transaction.
     pub(super) fn writing(&mut self, bucket: &Arc<BucketInfo>) -> Result<Option<Writing>> {
+        if matches!(self.transaction, Transaction::None) && !self.block.is_last {
+            let implicit = OpenTransaction { is_implicit: true, ..OpenTransaction::default() };
+            self.transaction = Transaction::Open(implicit);
+        }
         let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
         let Self { backend, user, process, settings, .. } = self;
         let id = &mut open.id;

@@ -2,6 +2,7 @@
 //!
 //! One program for many files, which is linked once. `cargo test -p tests --test clusters psql::` runs one file.
 
+mod batches;
 mod builds;
 mod commit_outcomes;
 mod docs;

@@ -108,7 +108,8 @@ async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numb
         insert(&client, 10 * n..10 * n + 10).await;
         assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, (10 * n + 10).to_string());
     }
-    sql::run(&client, "DELETE FROM b WHERE id = 'd5'; DROP INDEX dropped_later").await;
+    sql::run(&client, "DELETE FROM b WHERE id = 'd5'").await;
+    sql::run(&client, "DROP INDEX dropped_later").await;
     sql::run(
         &client,
         "CREATE BUCKET c WITH (vbuckets = 8); INSERT INTO c (id, doc) VALUES ('old', '{}')",

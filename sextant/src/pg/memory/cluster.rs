@@ -102,6 +102,11 @@ impl Memory {
         (inner.catalog, inner.at_pin) = (before, Some(after));
     }
 
+    /// Number of transactions that were begun.
+    pub(in crate::pg) fn begun(&self) -> u64 {
+        self.transactions.load(Ordering::Relaxed)
+    }
+
     /// Number of changes of open transactions.
     pub(in crate::pg) fn uncommitted(&self) -> usize {
         self.inner.lock().unwrap().changes.len()

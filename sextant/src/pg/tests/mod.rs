@@ -1,9 +1,12 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
+mod copies;
+mod implicit;
 mod limits;
 mod logins;
 mod outcomes;
 mod raw;
+mod savepoints;
 mod transactions;
 mod turns;
 mod users;
@@ -218,11 +221,11 @@ async fn errors_have_their_sqlstate_and_leave_the_session_usable() {
     let position = error.as_db_error().and_then(|e| e.position().cloned());
     assert_eq!(position, Some(tokio_postgres::error::ErrorPosition::Original(17)));
     assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '7'").await, [""; 0], "all or nothing");
-    // The statements before the error have run.
+    // The statements before the error are undone.
     assert!(
         client.batch_execute("DELETE FROM b WHERE id = '6'; SELECT 1 FROM nothing").await.is_err()
     );
-    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '6'").await, [""; 0]);
+    assert_eq!(simple(&client, "SELECT id FROM b WHERE id = '6'").await, ["6"]);
     assert_eq!(simple(&client, " ; -- nothing").await, [""; 0]);
 }
 
@@ -285,73 +288,6 @@ async fn a_session_asks_once_for_the_epoch_of_its_writes_and_hears_once_that_the
     let lost = lost.as_db_error().unwrap();
     assert!(lost.message().contains("a write of this session is lost"), "{lost}");
     assert_eq!(simple(&client, count).await, ["3"], "it is said once");
-}
-
-#[tokio::test]
-async fn copy_in_stores_batches_and_names_the_bad_line() {
-    let cluster = Cluster::new();
-    let (client, _task) = cities(&cluster).await;
-    let copy = async |sql: &str, lines: String| {
-        let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>(sql).await.unwrap());
-        // The pieces have arbitrary boundaries.
-        for piece in lines.as_bytes().chunks(1000.max(lines.len() / 500)) {
-            sink.send(Bytes::copy_from_slice(piece)).await?;
-        }
-        sink.as_mut().finish().await
-    };
-    let line = |n: usize| format!("{{\"key\":\"k{n}\",\"country\":\"FR\",\"population\":{n}}}\n");
-    let lines: String = (0..5000).map(line).collect();
-    let sql = "COPY b FROM STDIN (FORMAT jsonl, id 'key')";
-    assert_eq!(copy(sql, format!("{lines}\n\\.\n")).await.unwrap(), 5000);
-    assert!(cluster.memory.writes_max.load(Ordering::Relaxed) > 1, "in batches");
-    let count = "SELECT count(*), max(population) FROM cities WHERE country = 'FR'";
-    assert_eq!(simple(&client, count).await, ["5000|4999"]);
-
-    let lines: String =
-        (5000..7500).map(line).chain(["{\"nokey\":1}\n".into(), line(9000)]).collect();
-    let error = copy(sql, lines).await.unwrap_err();
-    assert_eq!(state(&error), "22P02");
-    let message = error.as_db_error().unwrap().message().to_owned();
-    assert!(
-        message.contains("line 2501") && message.contains("2500 documents are stored"),
-        "{message}"
-    );
-    assert_eq!(simple(&client, count).await, ["7500|7499"], "the lines before the bad one");
-
-    // A document over the limit, and a line that exceeds any document.
-    for bytes in [proto::value::DOCUMENT_BYTES_MAX, super::frame::MESSAGE_BYTES_MAX] {
-        let long = format!("{{\"key\":\"long\",\"x\":\"{}\"}}\n", "x".repeat(bytes));
-        let lines = (0..10).map(line).chain([long, line(9000)]).collect();
-        let error = copy(sql, lines).await.unwrap_err();
-        assert_eq!(state(&error), "54000");
-        let message = error.as_db_error().unwrap().message().to_owned();
-        assert!(
-            message.contains("line 11") && message.contains("10 documents are stored"),
-            "{message}"
-        );
-    }
-
-    assert!(client.copy_in::<_, Bytes>("COPY nothing FROM STDIN").await.is_err());
-    assert_eq!(copy(sql, line(9001)).await.unwrap(), 1, "the session goes on");
-}
-
-#[tokio::test]
-async fn the_error_of_a_timed_out_copy_says_how_many_documents_are_stored() {
-    let cluster = Cluster::new();
-    let (client, _task) = cities(&cluster).await;
-    client.batch_execute("SET statement_timeout = '300ms'").await.unwrap();
-    let mut sink = std::pin::pin!(client.copy_in::<_, Bytes>("COPY b FROM STDIN").await.unwrap());
-    // Five pieces of the data and a little more; the session writes the first two.
-    let pad = "x".repeat(1024 - r#"{"id":"k0000","pad":""}"#.len() - 1);
-    let line = |n: usize| format!("{{\"id\":\"k{n:04}\",\"pad\":\"{pad}\"}}\n");
-    let lines: String = (0..5 * 512 + 100).map(line).collect();
-    sink.send(Bytes::from(lines)).await.unwrap();
-    sink.flush().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let error = sink.as_mut().finish().await.unwrap_err();
-    assert_eq!(state(&error), "57014");
-    let message = error.as_db_error().unwrap().message().to_owned();
-    assert!(message.contains("512 documents are stored, and perhaps 512 more"), "{message}");
 }
 
 #[tokio::test]

@@ -7,17 +7,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use super::Cluster;
 
 /// A message: its type, its length, its body.
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     bytes.extend_from_slice(body);
     bytes
 }
 
-struct Raw(DuplexStream);
+pub(super) struct Raw(DuplexStream);
 
 impl Raw {
-    async fn open(cluster: &Cluster) -> Self {
+    pub(super) async fn open(cluster: &Cluster) -> Self {
         let mut raw = Raw(cluster.dial());
         // Like libpq, it requests encryption first.
         raw.0.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.unwrap();
@@ -29,17 +29,45 @@ impl Raw {
         raw
     }
 
-    async fn send(&mut self, messages: &[Vec<u8>]) {
+    pub(super) async fn send(&mut self, messages: &[Vec<u8>]) {
         self.0.write_all(&messages.concat()).await.unwrap();
     }
 
     /// Returns the types of the answers up to ReadyForQuery, then its status; errors with their SQLSTATE.
-    async fn until_ready(&mut self) -> String {
+    pub(super) async fn until_ready(&mut self) -> String {
         self.until(b'Z').await
     }
 
+    /// Returns the answers up to ReadyForQuery in words: command tags, rows, errors and notices with their SQLSTATE.
+    pub(super) async fn told(&mut self) -> String {
+        let mut told = Vec::new();
+        loop {
+            let kind = self.0.read_u8().await.unwrap();
+            let length = self.0.read_u32().await.unwrap() as usize;
+            let mut body = vec![0; length - 4];
+            self.0.read_exact(&mut body).await.unwrap();
+            let text = String::from_utf8_lossy(&body).into_owned();
+            let field = |name: char| {
+                let field = text.split('\0').find_map(|field| field.strip_prefix(name));
+                field.unwrap_or_default().to_owned()
+            };
+            match kind {
+                b'C' => told.push(text.trim_end_matches('\0').to_owned()),
+                b'D' => told.push(format!("({})", &text[6..])),
+                b'E' => told.push(field('C')),
+                b'N' => told.push(format!("{}: {}", field('S'), field('M'))),
+                b's' => told.push("more".to_owned()),
+                b'Z' => {
+                    told.push(text);
+                    return told.join(", ");
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Returns the types of the answers up to one of the given type.
-    async fn until(&mut self, end: u8) -> String {
+    pub(super) async fn until(&mut self, end: u8) -> String {
         let mut types = String::new();
         while let Ok(kind) = self.0.read_u8().await {
             let length = self.0.read_u32().await.unwrap() as usize;
@@ -62,27 +90,45 @@ impl Raw {
     }
 }
 
-fn parse(sql: &str) -> Vec<u8> {
-    message(b'P', &[b"\0", sql.as_bytes(), b"\0\0\0"].concat())
+pub(super) fn parse(sql: &str) -> Vec<u8> {
+    parse_as("", sql)
 }
 
-fn bind() -> Vec<u8> {
-    message(b'B', b"\0\0\0\0\0\0\0\0")
+pub(super) fn parse_as(name: &str, sql: &str) -> Vec<u8> {
+    message(b'P', &[name.as_bytes(), b"\0", sql.as_bytes(), b"\0\0\0"].concat())
+}
+
+pub(super) fn bind() -> Vec<u8> {
+    bind_as("", "")
+}
+
+/// Binds a statement as a portal, both by name.
+pub(super) fn bind_as(portal: &str, statement: &str) -> Vec<u8> {
+    let names = [portal.as_bytes(), b"\0", statement.as_bytes(), b"\0"];
+    message(b'B', &[&names.concat()[..], b"\0\0\0\0\0\0"].concat())
 }
 
 fn describe() -> Vec<u8> {
     message(b'D', b"P\0")
 }
 
-fn execute(rows: u8) -> Vec<u8> {
-    message(b'E', &[0, 0, 0, 0, rows])
+pub(super) fn execute(rows: u8) -> Vec<u8> {
+    execute_as("", rows)
 }
 
-fn sync() -> Vec<u8> {
+pub(super) fn execute_as(portal: &str, rows: u8) -> Vec<u8> {
+    message(b'E', &[portal.as_bytes(), &[0, 0, 0, 0, rows]].concat())
+}
+
+pub(super) fn flush() -> Vec<u8> {
+    message(b'H', b"")
+}
+
+pub(super) fn sync() -> Vec<u8> {
     message(b'S', b"")
 }
 
-fn query(sql: &str) -> Vec<u8> {
+pub(super) fn query(sql: &str) -> Vec<u8> {
     message(b'Q', &[sql.as_bytes(), b"\0"].concat())
 }
 
@@ -115,7 +161,6 @@ async fn messages_after_an_error_are_skipped_up_to_sync_and_the_status_shows_the
 async fn a_client_that_flushes_and_waits_receives_an_error() {
     let cluster = Cluster::new();
     let mut raw = Raw::open(&cluster).await;
-    let flush = || message(b'H', b"");
     raw.send(&[parse("SELEC"), describe(), flush()]).await;
     let told = tokio::time::timeout(Duration::from_secs(5), raw.until(b'E'));
     assert_eq!(told.await.expect("an answer before Sync"), "E(42601)");

@@ -148,9 +148,11 @@ async fn a_savepoint_brings_back_changes_settings_and_a_failed_transaction() {
         assert_eq!(refused(sql).await, "25P01", "{sql}");
     }
     for definition in ["CREATE BUCKET c", "DROP INDEX cities"] {
-        client.batch_execute("BEGIN").await.unwrap();
-        assert_eq!(refused(definition).await, "0A000", "{definition}");
-        client.batch_execute("ROLLBACK").await.unwrap();
+        client.batch_execute("BEGIN; DELETE FROM b WHERE id = '2'").await.unwrap();
+        assert_eq!(refused(definition).await, "25001", "{definition}");
+        assert_eq!(refused("SELECT 1").await, "25P02");
+        client.batch_execute("COMMIT").await.unwrap();
+        assert_eq!(simple(&client, count).await, ["5"]);
     }
 }
 

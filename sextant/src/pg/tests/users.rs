@@ -86,13 +86,13 @@ async fn a_token_is_told_once_by_both_protocols() {
 }
 
 #[tokio::test]
-async fn users_are_definitions_and_have_no_place_in_a_transaction() {
+async fn users_are_definitions() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;
-    client.batch_execute("BEGIN").await.unwrap();
-    let error = client.batch_execute("CREATE USER ada").await.unwrap_err();
-    assert_eq!(state(&error), "0A000");
+    client.batch_execute("BEGIN; CREATE USER ada; DELETE FROM b WHERE id = '1'").await.unwrap();
+    let error = client.batch_execute("DROP USER ada").await.unwrap_err();
+    assert_eq!(state(&error), "25001");
     client.batch_execute("ROLLBACK; SET default_transaction_read_only = on").await.unwrap();
-    let error = client.batch_execute("CREATE USER ada").await.unwrap_err();
+    let error = client.batch_execute("DROP USER ada").await.unwrap_err();
     assert_eq!(state(&error), "25006");
 }

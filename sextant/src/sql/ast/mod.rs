@@ -54,6 +54,8 @@ pub enum Statement {
         bucket: String,
         /// The field that holds the id.
         id_field: String,
+        /// `atomic on`: one commit, however long it is.
+        is_atomic: bool,
     },
     /// `COPY (SELECT …) TO STDOUT`.
     CopyOut(Select),

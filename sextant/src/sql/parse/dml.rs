@@ -134,19 +134,22 @@ impl Cursor<'_> {
             let hint = "COPY b FROM STDIN; psql's \\copy sends a file that way";
             return Err(self.here(unsupported("COPY reads from the client only", hint)));
         }
-        let mut id_field = "id".to_owned();
+        let (mut id_field, mut is_atomic) = ("id".to_owned(), false);
         for (name, value) in self.copy_options()? {
             match (name.as_str(), value) {
+                ("atomic", value) if flag(value.as_deref()).is_some() => {
+                    is_atomic = flag(value.as_deref()) == Some(true);
+                }
                 ("format", Some(format)) if format.eq_ignore_ascii_case("jsonl") => {}
                 ("id", Some(field)) if !field.is_empty() => id_field = field,
                 _ => {
-                    let hint = "COPY b FROM STDIN (FORMAT jsonl, id 'field')";
+                    let hint = "COPY b FROM STDIN (FORMAT jsonl, id 'field', atomic on)";
                     let message = format!("COPY … FROM STDIN with this {name} is not supported");
                     return Err(self.here(unsupported(message, hint)));
                 }
             }
         }
-        Ok(Statement::CopyIn { bucket, id_field })
+        Ok(Statement::CopyIn { bucket, id_field, is_atomic })
     }
 
     fn copy_out(&mut self) -> SqlResult<Statement> {
@@ -170,7 +173,7 @@ impl Cursor<'_> {
         Ok(Statement::CopyOut(select))
     }
 
-    /// `[WITH] (name value, …)`.
+    /// `[WITH] (name value, …)`, or with `=` between them.
     fn copy_options(&mut self) -> SqlResult<Vec<(String, Option<String>)>> {
         self.eat_word("WITH");
         if self.peek() != &Token::LParen {
@@ -178,12 +181,26 @@ impl Cursor<'_> {
         }
         self.list(|cursor| {
             let name = cursor.name("the name of an option")?;
+            cursor.eat(&Token::Eq);
+            let reserved = ["on", "true", "false"];
             let value = match cursor.eat_string() {
                 Some(text) => Some(text),
+                None if let Some(word) = reserved.into_iter().find(|w| cursor.eat_word(w)) => {
+                    Some(word.to_owned())
+                }
                 None if cursor.at_identifier() => Some(cursor.name("a value")?),
                 None => None,
             };
             Ok((name, value))
         })
+    }
+}
+
+/// The value of an option that is on or off; a name alone means on.
+fn flag(value: Option<&str>) -> Option<bool> {
+    match value.map(str::to_lowercase).as_deref() {
+        None | Some("on" | "true") => Some(true),
+        Some("off" | "false") => Some(false),
+        Some(_) => None,
     }
 }

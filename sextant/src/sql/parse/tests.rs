@@ -216,10 +216,21 @@ fn the_other_statements_are_parsed() {
             "BUILD INDEX ON b (i, j)",
             S::BuildIndex { bucket: name("b"), indexes: vec![name("i"), name("j")] },
         ),
-        ("COPY b FROM STDIN", S::CopyIn { bucket: name("b"), id_field: name("id") }),
+        (
+            "COPY b FROM STDIN",
+            S::CopyIn { bucket: name("b"), id_field: name("id"), is_atomic: false },
+        ),
+        (
+            "COPY b FROM STDIN WITH (atomic = on)",
+            S::CopyIn { bucket: name("b"), id_field: name("id"), is_atomic: true },
+        ),
+        (
+            "COPY b FROM STDIN (atomic true, id k, atomic off)",
+            S::CopyIn { bucket: name("b"), id_field: name("k"), is_atomic: false },
+        ),
         (
             "COPY b FROM STDIN WITH (FORMAT jsonl, id 'Key')",
-            S::CopyIn { bucket: name("b"), id_field: name("Key") },
+            S::CopyIn { bucket: name("b"), id_field: name("Key"), is_atomic: false },
         ),
         ("SHOW buckets", S::Show(Show::Buckets)),
         ("SHOW write_position", setting("write_position")),

@@ -1,0 +1,280 @@
+//! Where the documents of a COPY go.
+//!
+//! Inside of a transaction they go into it. Any other COPY is one commit up to [`COMMIT_DOCUMENTS_MAX`] documents and
+//! [`COMMIT_BYTES_MAX`], so that a bad line stores nothing:
+//!
+//! - A short one is held in memory, and written by one request at its end, as an INSERT is.
+//! - A longer one goes on in an implicit transaction, whose changes are in the memory of the projector.
+//! - One beyond those bounds commits its first part, says so, and stores the rest batch by batch, as it comes. With `atomic on`, it stays in
+//!   its transaction instead, which refuses what it cannot hold.
+//!
+//! One batch is in flight while the next ones are checked. There are never two in flight, so that a later line with the same id wins.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::WritePosition;
+use proto::rpc::api::CheckedWrites;
+use proto::{Error, Result};
+
+use super::error::Notice;
+use super::floors::{WasOpen, leaves_open};
+use super::state::SessionState;
+use super::transaction::{Transaction, Writing};
+use crate::flow::Room;
+use crate::sql::backend::Backend;
+
+/// Documents of one commit: one more makes a large commit of it, which costs each index more.
+const COMMIT_DOCUMENTS_MAX: u64 = 100_000;
+/// Bytes of documents of one commit.
+const COMMIT_BYTES_MAX: usize = 64 << 20;
+/// Memory of the documents that are held here: one request can write them without keeping others waiting.
+const HELD_BYTES_MAX: usize = 8 << 20;
+/// About the memory of a document beside its text.
+const DOCUMENT_BYTES: usize = 128;
+
+/// Writes a batch; the position is known outside of a transaction.
+type InFlight = Pin<Box<dyn Future<Output = Result<Option<WritePosition>>> + Send>>;
+
+/// Where documents go now.
+enum Way {
+    /// They are held up to the end, with their memory.
+    Held(Vec<CheckedWrites>, Vec<Room>),
+    /// Into the open transaction.
+    In(Writing),
+    /// Into the bucket.
+    Parts,
+}
+
+/// Where the documents of a COPY go.
+pub(super) struct CopyTarget {
+    backend: Arc<dyn Backend>,
+    bucket: Arc<BucketInfo>,
+    way: Way,
+    /// True if a commit has no bounds but those of a transaction.
+    is_unbounded: bool,
+    /// True if the transaction has other statements.
+    is_shared: bool,
+    /// The documents so far, and their bytes.
+    documents: u64,
+    bytes: usize,
+    /// The batch in flight.
+    writing: Option<(InFlight, u64, Option<WasOpen>)>,
+    stored: u64,
+    /// Documents of which it is not known whether they are stored.
+    open: u64,
+}
+
+impl CopyTarget {
+    pub(super) fn new(
+        bucket: Arc<BucketInfo>,
+        is_atomic: bool,
+        state: &mut SessionState,
+    ) -> Result<Self> {
+        // In the extended protocol, the message after the COPY tells if it is alone.
+        let may_be_alone = state.block.is_last || !state.block.in_text;
+        let is_held = matches!(state.transaction, Transaction::None) && may_be_alone;
+        let way = match is_held {
+            true => None,
+            false => state.writing(&bucket)?.map(Way::In),
+        };
+        Ok(Self {
+            backend: Arc::clone(&state.backend),
+            bucket,
+            way: way.unwrap_or(Way::Held(Vec::new(), Vec::new())),
+            is_unbounded: is_atomic || !is_held,
+            is_shared: !is_held,
+            documents: 0,
+            bytes: 0,
+            writing: None,
+            stored: 0,
+            open: 0,
+        })
+    }
+
+    /// The documents that were taken.
+    pub(super) fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// Takes a batch after the one before is stored.
+    pub(super) async fn send(
+        &mut self,
+        writes: CheckedWrites,
+        state: &mut SessionState,
+    ) -> Result<()> {
+        self.arrive(state).await?;
+        let (documents, bytes) = (writes.writes().len(), writes.document_bytes());
+        let is_over = self.documents + documents as u64 > COMMIT_DOCUMENTS_MAX
+            || self.bytes + bytes > COMMIT_BYTES_MAX;
+        if is_over && !self.is_unbounded && !matches!(self.way, Way::Parts) {
+            self.store_first(state).await?;
+        }
+        self.documents += documents as u64;
+        self.bytes += bytes;
+        if let Way::Held(held, rooms) = &mut self.way {
+            let all = self.bytes + self.documents as usize * DOCUMENT_BYTES;
+            let room = || state.memory().try_take(bytes + documents * DOCUMENT_BYTES);
+            // Every session has the memory of one piece.
+            let is_first = held.is_empty();
+            let room = if is_first { None } else { room() };
+            if all <= HELD_BYTES_MAX && (is_first || room.is_some()) {
+                held.push(writes);
+                rooms.extend(room);
+                return Ok(());
+            }
+            self.enter_transaction(state).await?;
+        }
+        self.begin_write(writes, state)
+    }
+
+    /// Ends the data. What is held is written by itself if nothing else is in its transaction.
+    pub(super) async fn end(&mut self, state: &mut SessionState) -> Result<()> {
+        self.arrive(state).await?;
+        match &mut self.way {
+            Way::Held(held, _) if !held.is_empty() => match state.block.is_last {
+                true => self.store_held(state).await,
+                false => self.enter_transaction(state).await,
+            },
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on in an implicit transaction.
+    async fn enter_transaction(&mut self, state: &mut SessionState) -> Result<()> {
+        let is_last = std::mem::replace(&mut state.block.is_last, false);
+        let writing = state.writing(&self.bucket);
+        state.block.is_last = is_last;
+        let writing = writing?.ok_or_else(|| Error::internal("a COPY found no transaction"))?;
+        let (changes, snapshot) = writing.clone();
+        if let Way::Held(held, _rooms) = std::mem::replace(&mut self.way, Way::In(writing))
+            && !held.is_empty()
+        {
+            changes.write(snapshot, joined(held)).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores everything so far in one commit, because there is more than one may have.
+    async fn store_first(&mut self, state: &mut SessionState) -> Result<()> {
+        match &self.way {
+            Way::Held(..) => self.store_held(state).await?,
+            _ => {
+                self.open = self.documents;
+                let ended = state.end_block().await;
+                self.settle(ended.map(|()| None), (0, None), state)?;
+                self.stored = self.documents;
+                // The COPY goes on in a block of its own.
+                state.begin_in_block();
+            }
+        }
+        self.way = Way::Parts;
+        let message = format!(
+            "COPY {}: its first {} documents are stored, and the others as they come; one commit takes {COMMIT_DOCUMENTS_MAX} documents or {} MB",
+            self.bucket.name,
+            self.stored,
+            COMMIT_BYTES_MAX >> 20
+        );
+        let hint = "COPY … WITH (atomic = on) is one commit, up to the limits of a transaction";
+        state.notices.push(Notice {
+            severity: "NOTICE",
+            sqlstate: "00000",
+            message: message.into(),
+            hint: Some(hint),
+        });
+        Ok(())
+    }
+
+    /// Stores what is held.
+    async fn store_held(&mut self, state: &mut SessionState) -> Result<()> {
+        let Way::Held(held, _rooms) = std::mem::replace(&mut self.way, Way::Parts) else {
+            return Ok(());
+        };
+        self.begin_write(joined(held), state)?;
+        self.arrive(state).await
+    }
+
+    /// Begins to write a batch.
+    fn begin_write(&mut self, writes: CheckedWrites, state: &mut SessionState) -> Result<()> {
+        let documents = writes.writes().len() as u64;
+        let (mut writing, before): (InFlight, _) = match &self.way {
+            Way::In((changes, snapshot)) => {
+                let (changes, snapshot) = (Arc::clone(changes), *snapshot);
+                let write = async move { changes.write(snapshot, writes).await.map(|_| None) };
+                (Box::pin(write), None)
+            }
+            _ => {
+                self.open = documents;
+                let before = state.settings.floors.begin_write(self.bucket.id);
+                let (backend, bucket) = (Arc::clone(&self.backend), Arc::clone(&self.bucket));
+                let write =
+                    async move { Ok(Some(backend.write_checked(&bucket, writes).await?.position)) };
+                (Box::pin(write), Some(before))
+            }
+        };
+        // The first poll starts the write; it runs on while the next lines are read.
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        if let Poll::Ready(reply) = writing.as_mut().poll(&mut context) {
+            return self.settle(reply, (documents, before), state);
+        }
+        self.writing = Some((writing, documents, before));
+        Ok(())
+    }
+
+    /// Waits for the batch in flight.
+    pub(super) async fn arrive(&mut self, state: &mut SessionState) -> Result<()> {
+        // The batch stays in `self` during the wait: after an interrupt the error must still count it.
+        let Some((writing, ..)) = &mut self.writing else { return Ok(()) };
+        let reply = writing.await;
+        match self.writing.take() {
+            Some((_, documents, before)) => self.settle(reply, (documents, before), state),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes the outcome of a write.
+    fn settle(
+        &mut self,
+        reply: Result<Option<WritePosition>>,
+        (documents, before): (u64, Option<WasOpen>),
+        state: &mut SessionState,
+    ) -> Result<()> {
+        if !reply.as_ref().is_err_and(leaves_open) {
+            self.open = 0;
+            if let Some(before) = before {
+                state.settings.floors.end_write(self.bucket.id, before);
+            }
+        }
+        if let Some(position) = reply? {
+            self.stored += documents;
+            state.settings.note_write(position);
+        }
+        Ok(())
+    }
+
+    /// Adds the bucket's name and what is stored to an error.
+    pub(super) fn explain(&self, error: Error) -> Error {
+        let mut error = error.context(format!("COPY {}", self.bucket.name));
+        if self.is_shared {
+            return error;
+        }
+        error.message += &match (&self.way, self.open) {
+            (Way::Parts, 0) if self.stored > 0 => format!("; {} documents are stored", self.stored),
+            (_, 0) => "; nothing is stored".to_owned(),
+            (_, open) => {
+                format!("; {} documents are stored, and perhaps {open} more", self.stored)
+            }
+        };
+        error
+    }
+}
+
+fn joined(mut batches: Vec<CheckedWrites>) -> CheckedWrites {
+    match batches.len() {
+        1 => batches.remove(0),
+        _ => batches.iter().flat_map(|batch| batch.writes().iter().cloned()).collect(),
+    }
+}
