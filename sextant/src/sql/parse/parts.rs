@@ -55,6 +55,7 @@ impl SelectParts {
             distinct: false,
             items,
             from: Some(self.from.clone()),
+            alias: None,
             filter,
             order_by: Vec::new(),
             limit: self.limit.map(number),
