@@ -10,6 +10,9 @@
 //!
 //! `bytes` is the file without the zeros at its end: a journal is allocated in advance.
 //!
+//! Its indexer had layout 6. The number alone was changed to 7, because both indexes have the same entries by the rules of both, and the
+//! rest of the directory stays that of an earlier build.
+//!
 //! The directory is never made anew while this build opens it. When a build refuses it, `UPDATE=1` makes the next one.
 #![allow(
     clippy::disallowed_methods,
@@ -240,6 +243,17 @@ fn a_directory_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
         let directory = data.path().join(part).display().to_string();
         refused_and_unchanged(data.path(), &[&directory, &next, spoken.trim_end(), "hint:"]);
     }
+}
+
+/// Entries of that layout follow other rules for casts, division and NULL.
+#[test]
+fn a_directory_of_the_layout_before_is_refused_by_name_and_stays_as_it_is() {
+    let data = unpacked();
+    let path = data.path().join("indexer-1/VERSION");
+    std::fs::write(&path, "sextant indexer data 6\n").expect("it is written");
+    let directory = data.path().join("indexer-1").display().to_string();
+    let words = ["sextant indexer data 6", "sextant indexer data 7", "hint:"];
+    refused_and_unchanged(data.path(), &[&[&*directory], &words[..]].concat());
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn explain_describes_plans() {
         (
             "SELECT count(*), max(population) FROM cities WHERE address.zip = '1' AND id > 'a'",
             "Scan of index cities on b|Ranges: the whole index\
-             |Filter: zip = '1' AND META().id > 'a'|Aggregates: count, max",
+             |Filter: META().id > 'a' AND zip = '1'|Aggregates: count, max",
         ),
         (
             "SELECT id FROM cities WHERE country = 'A' AND country = 'B'",
@@ -440,7 +440,7 @@ fn an_untyped_literal_takes_the_type_of_the_other_side() {
         ("population IN ('1', '2', NULL)", "population IN (1, 2, NULL)"),
         ("population + '1' = 3", "population + 1 = 3"),
         ("id = 424242", "id = '424242'"),
-        ("id IN (1, 'a', 2.50)", "id IN ('1', 'a', '2.5')"),
+        ("id IN (1, 'a', 2.50)", "id IN ('1', 'a', '2.50')"),
     ] {
         let request = |condition: &str| {
             scan(&cities, &format!("SELECT id FROM cities WHERE {condition}"), &[]).request
