@@ -207,7 +207,9 @@ impl Heartbeats {
         self.nodes
             .values()
             .filter(move |last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
-            .flat_map(|last| last.heartbeat.leases.iter().map(move |lease| (lease, &last.heartbeat)))
+            .flat_map(|last| {
+                last.heartbeat.leases.iter().map(move |lease| (lease, &last.heartbeat))
+            })
             .filter(move |((leased, _), _)| *leased == bucket)
             .map(|((_, epoch), heartbeat)| (*epoch, heartbeat.reads_since))
     }
