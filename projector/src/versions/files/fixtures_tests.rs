@@ -106,7 +106,7 @@ fn nested_values_have_the_types_of_their_columns() {
              \"by_text\":{{\"k\":\"2026-02-28T23:59:59.500000\"}},\"by_number\":{{\"-7\":1.5}},\
              \"uuids\":[\"ab\"],\"flat_utc\":{at}Z\"}}"
         ),
-        "{\"id\":\"b\",\"point\":{\"x\":null,\"at\":null},\"points\":[],\"times\":null,\"lists\":[[null]],\
+        "{\"id\":\"b\",\"point\":{\"x\":null,\"at\":null},\"points\":[],\"times\":null,\"lists\":[null],\
          \"fixed_list\":[3,4],\"by_text\":{},\"by_number\":null,\"uuids\":[],\"flat_utc\":null}"
             .to_owned(),
         "{\"id\":\"c\",\"point\":null,\"points\":null,\"times\":null,\"lists\":null,\

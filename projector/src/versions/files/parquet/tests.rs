@@ -11,7 +11,7 @@ use proto::model::assignment::VbucketSet;
 use super::super::batch::Batch;
 use super::*;
 
-/// Each physical type, with and without what the library makes of it.
+/// Each physical type that both read, with and without what a logical type makes of it.
 const SCHEMA: &str = "message m {
     required int32 id;
     optional boolean flag;
@@ -22,7 +22,6 @@ const SCHEMA: &str = "message m {
     optional int64 large;
     optional int64 huge (INTEGER(64,false));
     optional int64 at (TIMESTAMP(MICROS,true));
-    optional int96 old;
     optional float real;
     optional double number;
     optional binary text (STRING);
@@ -83,15 +82,13 @@ fn write(path: &Path, rows: &[Cells], group_rows: usize) {
         let next = std::cell::Cell::new(0);
         put::<Int32Type>(group, (&mut at, rows), |_| ids[next.replace(next.get() + 1)]);
         put::<BoolType>(group, (&mut at, rows), |cells| cells.number > 0);
-        for _ in 0..4 {
+        put::<Int32Type>(group, (&mut at, rows), |cells| (cells.number as i8).into());
+        for _ in 0..3 {
             put::<Int32Type>(group, (&mut at, rows), |cells| cells.number as i32 % 100_000);
         }
         for _ in 0..3 {
             put::<Int64Type>(group, (&mut at, rows), |cells| cells.number);
         }
-        put::<Int96Type>(group, (&mut at, rows), |cells| {
-            Int96::from(vec![cells.number as u32, 0, 2_440_588 + (cells.number as u16) as u32])
-        });
         put::<FloatType>(group, (&mut at, rows), |cells| f32::from_bits(cells.number as u32));
         put::<DoubleType>(group, (&mut at, rows), |cells| f64::from_bits(cells.number as u64));
         put::<ByteArrayType>(group, (&mut at, rows), |cells| {
