@@ -28,7 +28,7 @@ pub(super) struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// The versions that this build speaks.
-    pub const SPOKEN: Self = Self { oldest: 29, newest: 29 };
+    pub const SPOKEN: Self = Self { oldest: 30, newest: 30 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {
