@@ -51,6 +51,7 @@ impl Repairs {
         }
         let next_ms = self.repaired_ms.map_or(now_ms, |at_ms| at_ms + REPAIR_EVERY_MS);
         let due_ms = next_ms.max(moves.repair_not_before_ms);
+        self.draining.retain(|node| state.is_draining(*node));
         let is_asked = !state.draining().is_subset(&self.draining);
         if now_ms < due_ms && !is_asked {
             return plan.look_at(due_ms);

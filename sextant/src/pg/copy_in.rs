@@ -99,21 +99,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 read.unwrap_or_else(|_| Err(WireError::idle_in_transaction()))
             };
             let input = self.interrupt.guard(input).await;
-            let input = input.map_err(|_| CopyError::Copy(cancelled()))?;
+            let input = input.map_err(interrupted)?;
             match input.map_err(CopyError::Session)? {
                 Input::Message(Message::CopyData(data)) => {
                     let taken = self.interrupt.guard(copy.take(&data.data, &mut self.state)).await;
-                    taken.map_err(|_| CopyError::Copy(cancelled()))??;
+                    taken.map_err(interrupted)??;
                     if self.send_notices().map_err(CopyError::Session)? {
                         let told = self.interrupt.guard(self.conn.flush()).await;
-                        let told = told.map_err(|_| CopyError::Copy(cancelled()))?;
+                        let told = told.map_err(interrupted)?;
                         told.map_err(|error| CopyError::Session(error.into()))?;
                     }
                 }
                 Input::Message(Message::CopyDone(_)) => {
                     self.look_ahead_of_copy().await.map_err(CopyError::Session)?;
                     let taken = self.interrupt.guard(copy.end(&mut self.state)).await;
-                    return Ok(taken.map_err(|_| CopyError::Copy(cancelled()))??);
+                    return Ok(taken.map_err(interrupted)??);
                 }
                 Input::Message(Message::CopyFail(fail)) => {
                     let message = format!("the client aborted the COPY: {}", fail.message);
@@ -153,8 +153,15 @@ impl From<Error> for CopyError {
     }
 }
 
-fn cancelled() -> Error {
-    Error::new(ErrorCode::Cancelled, "the statement was cancelled or timed out")
+/// The end of a COPY that is interrupted. The end of the session is told as such.
+fn interrupted(error: WireError) -> CopyError {
+    match error.is_fatal() {
+        true => CopyError::Session(error),
+        false => CopyError::Copy(Error::new(
+            ErrorCode::Cancelled,
+            "the statement was cancelled or timed out",
+        )),
+    }
 }
 
 impl CopyIn {

@@ -5,7 +5,7 @@
 //!
 //! - A short one is held in memory, and written by one request at its end, as an INSERT is.
 //! - A longer one goes on in an implicit transaction, whose changes are in the memory of the projector.
-//! - One beyond those bounds commits its first part, says so, and stores the rest batch by batch, as it comes. With `atomic on`, it stays in
+//! - One beyond those bounds, or beyond the memory that its projector has left for transactions, commits its first part, says so, and stores the rest batch by batch, as it comes. With `atomic on`, it stays in
 //!   its transaction instead, which refuses what it cannot hold.
 //!
 //! One batch is in flight while the next ones are checked. There are never two in flight, so that a later line with the same id wins.
@@ -18,7 +18,7 @@ use std::task::Poll;
 use proto::model::bucket::BucketInfo;
 use proto::model::cut::WritePosition;
 use proto::rpc::api::CheckedWrites;
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 
 use super::error::Notice;
 use super::floors::{WasOpen, leaves_open};
@@ -63,6 +63,8 @@ pub(super) struct CopyTarget {
     bytes: usize,
     /// The batch in flight.
     writing: Option<(InFlight, u64, Option<WasOpen>)>,
+    /// The same batch, if it is stored as a part when its transaction has no room for it.
+    spare: Option<CheckedWrites>,
     stored: u64,
     /// Documents of which it is not known whether they are stored.
     open: u64,
@@ -90,6 +92,7 @@ impl CopyTarget {
             documents: 0,
             bytes: 0,
             writing: None,
+            spare: None,
             stored: 0,
             open: 0,
         })
@@ -150,28 +153,48 @@ impl CopyTarget {
         state.block.is_last = is_last;
         let writing = writing?.ok_or_else(|| Error::internal("a COPY found no transaction"))?;
         let (changes, snapshot) = writing.clone();
-        if let Way::Held(held, _rooms) = std::mem::replace(&mut self.way, Way::In(writing))
-            && !held.is_empty()
-        {
-            changes.write(snapshot, joined(held)).await?;
+        let Way::Held(held, rooms) = std::mem::replace(&mut self.way, Way::In(writing)) else {
+            return Ok(());
+        };
+        if held.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let all = joined(held);
+        match changes.write(snapshot, all.clone()).await {
+            Err(full) if is_full(&full) && !self.is_unbounded => {
+                self.way = Way::Held(vec![all], rooms);
+                self.store_held(state).await?;
+                self.say_parts(state);
+                Ok(())
+            }
+            written => written.map(drop),
+        }
     }
 
     /// Stores everything so far in one commit, because there is more than one may have.
     async fn store_first(&mut self, state: &mut SessionState) -> Result<()> {
         match &self.way {
             Way::Held(..) => self.store_held(state).await?,
-            _ => {
-                self.open = self.documents;
-                let ended = state.end_block().await;
-                self.settle(ended.map(|()| None), (0, None), state)?;
-                self.stored = self.documents;
-                // The COPY goes on in a block of its own.
-                state.begin_in_block();
-            }
+            _ => self.commit_first(self.documents, state).await?,
         }
+        self.say_parts(state);
+        Ok(())
+    }
+
+    /// Commits the first documents, which are in the transaction.
+    async fn commit_first(&mut self, documents: u64, state: &mut SessionState) -> Result<()> {
+        self.open = documents;
+        let ended = state.end_block().await;
+        self.settle(ended.map(|()| None), (0, None), state)?;
+        self.stored = documents;
+        // The COPY goes on in a block of its own.
+        state.begin_in_block();
         self.way = Way::Parts;
+        Ok(())
+    }
+
+    /// Says that a COPY is stored in parts.
+    fn say_parts(&self, state: &mut SessionState) {
         let message = format!(
             "COPY {}: its first {} documents are stored, and the others as they come; one commit takes {COMMIT_DOCUMENTS_MAX} documents or {} MB",
             self.bucket.name,
@@ -185,7 +208,6 @@ impl CopyTarget {
             message: message.into(),
             hint: Some(hint),
         });
-        Ok(())
     }
 
     /// Stores what is held.
@@ -203,6 +225,7 @@ impl CopyTarget {
         let (mut writing, before): (InFlight, _) = match &self.way {
             Way::In((changes, snapshot)) => {
                 let (changes, snapshot) = (Arc::clone(changes), *snapshot);
+                self.spare = (!self.is_unbounded).then(|| writes.clone());
                 let write = async move { changes.write(snapshot, writes).await.map(|_| None) };
                 (Box::pin(write), None)
             }
@@ -218,7 +241,10 @@ impl CopyTarget {
         // The first poll starts the write; it runs on while the next lines are read.
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         if let Poll::Ready(reply) = writing.as_mut().poll(&mut context) {
-            return self.settle(reply, (documents, before), state);
+            if self.spare.is_none() || !reply.as_ref().is_err_and(is_full) {
+                return self.settle(reply, (documents, before), state);
+            }
+            writing = Box::pin(std::future::ready(reply));
         }
         self.writing = Some((writing, documents, before));
         Ok(())
@@ -227,12 +253,20 @@ impl CopyTarget {
     /// Waits for the batch in flight.
     pub(super) async fn arrive(&mut self, state: &mut SessionState) -> Result<()> {
         // The batch stays in `self` during the wait: after an interrupt the error must still count it.
-        let Some((writing, ..)) = &mut self.writing else { return Ok(()) };
-        let reply = writing.await;
-        match self.writing.take() {
-            Some((_, documents, before)) => self.settle(reply, (documents, before), state),
-            None => Ok(()),
+        while let Some((writing, ..)) = &mut self.writing {
+            let reply = writing.await;
+            let Some((_, documents, before)) = self.writing.take() else { return Ok(()) };
+            match self.spare.take() {
+                // Nothing of it was written: what the transaction has is the first part.
+                Some(refused) if reply.as_ref().is_err_and(is_full) => {
+                    self.commit_first(self.documents - documents, state).await?;
+                    self.say_parts(state);
+                    self.begin_write(refused, state)?;
+                }
+                _ => self.settle(reply, (documents, before), state)?,
+            }
         }
+        Ok(())
     }
 
     /// Notes the outcome of a write.
@@ -270,6 +304,11 @@ impl CopyTarget {
         };
         error
     }
+}
+
+/// True if the memory for open transactions is used up. Other COPYs may have it.
+fn is_full(error: &Error) -> bool {
+    matches!(error.code, ErrorCode::OverLimit | ErrorCode::TooBusy | ErrorCode::OutOfRoom)
 }
 
 fn joined(mut batches: Vec<CheckedWrites>) -> CheckedWrites {

@@ -28,11 +28,12 @@ use super::portal::{Portal, PortalProgress, Prepared, Running};
 use super::row_writer::{RowWriter, Shape};
 use super::session::Session;
 use super::stream::{Piece, row_limit};
-use super::types::{parameter, parameter_oid};
+use super::types::{declared_fraction, parameter, parameter_oid};
 use crate::flow::Room;
 use crate::rows::format::Format;
 use crate::rows::suspended::Suspended;
 use crate::sql::places::with_place;
+use crate::sql::plan::declare;
 use crate::sql::texts::{LONG_TEXT_BYTES, PARSED};
 use crate::sql::{Parsed, ast::Statement};
 
@@ -71,7 +72,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let message = "a prepared statement must be one statement, not several";
             return Err(Error::new(ErrorCode::Syntax, message).into());
         }
-        let statement = statements.pop();
+        let mut statement = statements.pop();
+        if let Some(Parsed { statement: parsed, .. }) = &mut statement
+            && let Statement::Select(select) | Statement::Explain(select) = parsed
+        {
+            let declared = |n: u16| declared_fraction(*parse.type_oids.get(usize::from(n))?);
+            declare(select, &declared);
+        }
         let kept = Kept::default();
         let description = match &statement {
             Some(parsed) => {

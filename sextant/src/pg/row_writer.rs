@@ -9,7 +9,7 @@ use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
 use crate::rows::line::{self, escape_nul};
 use crate::rows::value::Datum;
-use crate::sql::plan::ColumnInfo;
+use crate::sql::plan::{Cell, ColumnInfo};
 
 /// The kind of message for rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +77,6 @@ impl RowWriter {
             let at = out.len();
             out.extend_from_slice(&(-1i32).to_be_bytes());
             if cell(n, *column_type, *format, out)? {
-                if let Some(digits) = self.float_digits.filter(|_| *format == Format::Text) {
-                    round(*column_type, out, at + 4, digits);
-                }
                 escape_nul(*column_type, out, at + 4);
                 let length = (out.len() - at - 4) as u32;
                 out[at..at + 4].copy_from_slice(&length.to_be_bytes());
@@ -95,14 +92,7 @@ impl RowWriter {
     ) -> Result<()> {
         out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
         let types = self.columns.iter().map(|(column_type, _)| *column_type);
-        line::write(out, types, |n, column_type, out| {
-            let at = out.len();
-            let is_present = cell(n, column_type, Format::Text, out)?;
-            if let Some(digits) = self.float_digits.filter(|_| is_present) {
-                round(column_type, out, at, digits);
-            }
-            Ok(is_present)
-        })
+        line::write(out, types, |n, column_type, out| cell(n, column_type, Format::Text, out))
     }
 
     /// Writes a row of a scan.
@@ -112,21 +102,55 @@ impl RowWriter {
         row: Row<'_>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        let computed: Vec<bool> = match self.float_digits {
+            Some(_) => printer.cells().iter().map(|c| matches!(c, Cell::Computed(_))).collect(),
+            None => Vec::new(),
+        };
         let mut cells = printer.row(row);
-        self.row(out, |n, column_type, format, out| cells.write(n, column_type, format, out))
+        self.row(out, |n, column_type, format, out| {
+            let at = out.len();
+            let is_present = cells.write(n, column_type, format, out)?;
+            if is_present
+                && format == Format::Text
+                && let Some(digits) = self.float_digits
+            {
+                round((column_type, computed[n]), out, at, digits);
+            }
+            Ok(is_present)
+        })
     }
 
     /// Writes a row of single values.
     pub(super) fn datums(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
         self.row(out, |n, column_type, format, out| {
-            row.get(n).map_or(Ok(false), |datum| datum.write(column_type, format, out))
+            let Some(datum) = row.get(n) else { return Ok(false) };
+            let at = out.len();
+            let is_present = datum.write(column_type, format, out)?;
+            if is_present
+                && format == Format::Text
+                && let Some(digits) = self.float_digits
+            {
+                // Sums and averages are exact.
+                round((column_type, matches!(datum, Datum::Value(_))), out, at, digits);
+            }
+            Ok(is_present)
         })
     }
 }
 
-/// Rounds the double whose text begins at a place in `out`. Integers are exact.
-fn round(column_type: ColumnType, out: &mut Vec<u8>, at: usize, digits: usize) {
-    if !matches!(column_type, ColumnType::Float8 | ColumnType::Numeric) {
+/// Rounds the double whose text begins at a place in `out`. Integers are exact, and so is a `numeric` that was not computed as a double.
+fn round(
+    (column_type, is_computed): (ColumnType, bool),
+    out: &mut Vec<u8>,
+    at: usize,
+    digits: usize,
+) {
+    let is_double = match column_type {
+        ColumnType::Float8 => true,
+        ColumnType::Numeric => is_computed,
+        _ => false,
+    };
+    if !is_double {
         return;
     }
     let text = std::str::from_utf8(&out[at..]).ok().filter(|text| text.contains(['.', 'e']));
@@ -146,7 +170,6 @@ mod tests {
     use proto::value::key::{encode_entry, encode_part};
 
     use super::*;
-    use crate::sql::plan::Cell;
 
     fn columns(types: &[ColumnType]) -> Vec<ColumnInfo> {
         let column = |t: &ColumnType| ColumnInfo { name: String::new(), column_type: *t };

@@ -263,7 +263,7 @@ impl PgServer {
                 settings.idle_session = self.doors.flow().limits.session_idle;
                 let places = (self.places.take(is_administrator), self.doors.session(&principal));
                 match (places, parameters.apply(&mut settings)) {
-                    ((Ok(_place), Ok(_own)), Ok(unknown)) => {
+                    ((Ok(_place), Ok(_own)), Ok(warnings)) => {
                         let (registration, interrupt) = self
                             .sessions
                             .register(&*self.env.random, self.doors.flow().stop.watch());
@@ -273,7 +273,7 @@ impl PgServer {
                         let started = (parameters, settings);
                         let mut session =
                             Session::new(conn, seams, (backend, login), started, registration);
-                        session.state.note_unknown(&unknown);
+                        session.state.warn_of_settings(warnings);
                         return session.run().await;
                     }
                     ((Err(error), _) | (_, Err(error)), _) | (_, Err(error)) => error.into(),

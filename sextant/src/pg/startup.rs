@@ -63,8 +63,8 @@ impl Parameters {
         self.values.get("database").cloned().unwrap_or_else(|| self.user())
     }
 
-    /// Applies the client's settings: parameters, and `-c name=value` in `options`. A bad value of a setting that exists is an error. Returns
-    /// the names of settings that do not exist here: drivers send any of PostgreSQL's.
+    /// Applies the client's settings: parameters, and `-c name=value` in `options`. A bad value of a setting that exists is an error, but for the
+    /// encoding, which psql takes from its locale. Returns warnings of what has no effect: drivers send any setting of PostgreSQL.
     pub(super) fn apply(&self, settings: &mut Settings) -> Result<Vec<String>> {
         let options = self.values.get("options").map(String::as_str).unwrap_or_default();
         let options = options_of(options);
@@ -72,18 +72,25 @@ impl Parameters {
         let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         // Before the others, since a session has one user for good.
         settings.set("session_authorization", Some(&self.user()), false)?;
-        let mut unknown = Vec::new();
+        let mut warnings = Vec::new();
         for (name, value) in named.chain(options) {
             let name = name.to_lowercase();
             if PACKET_ONLY.contains(&name.as_str()) || name.starts_with("_pq_.") {
                 continue;
             }
             match settings.set(&name, Some(value), false) {
-                Err(error) if error.code == ErrorCode::UnknownSetting => unknown.push(name),
+                Err(error) if error.code == ErrorCode::UnknownSetting => {
+                    warnings.push(format!("setting {name} does not exist here and has no effect"));
+                }
+                // Without conversions, which is what it means, texts are in UTF-8 all the same.
+                Err(_) if name == "client_encoding" && value.eq_ignore_ascii_case("SQL_ASCII") => {}
+                Err(_) if name == "client_encoding" => {
+                    warnings.push(format!("client_encoding is UTF8 and cannot be {value}"));
+                }
                 set => set?,
             }
         }
-        Ok(unknown)
+        Ok(warnings)
     }
 
     /// The answer to a client of a newer minor version, or with options of the protocol that do not exist here.
@@ -227,9 +234,17 @@ mod tests {
             read(b"user\0me\0options\0-c consistency=request_plus\0colour\0red\0\0").unwrap();
         assert_eq!((good.user().as_str(), good.database().as_str()), ("me", "me"));
         let mut settings = Settings::default();
-        assert_eq!(good.apply(&mut settings), Ok(vec!["colour".to_owned()]));
+        assert_eq!(
+            good.apply(&mut settings),
+            Ok(vec!["setting colour does not exist here and has no effect".to_owned()])
+        );
         assert_eq!(settings.show("consistency").unwrap(), "request_plus");
         assert_eq!(settings.show("session_authorization").unwrap(), "me");
+        for (encoding, warnings) in [("SQL_ASCII", 0), ("LATIN1", 1), ("utf8", 0)] {
+            let packet = format!("client_encoding\0{encoding}\0\0");
+            let applied = read(packet.as_bytes()).unwrap().apply(&mut Settings::default());
+            assert_eq!(applied.unwrap().len(), warnings, "{encoding}");
+        }
         assert!(read(b"\0").is_ok(), "no parameters at all");
         let pairs =
             options_of(r"-c timezone=UTC --extra-float-digits=3  -capplication_name=a\ b -B 7");

@@ -17,7 +17,7 @@ use super::transaction::{Block, Transaction};
 use crate::auth::doors::Doors;
 use crate::flow::{RoomBudget, StatementPlace, Work};
 use crate::principal::Principal;
-use crate::sql::ast::{Select, Statement};
+use crate::sql::ast::{Admin, Select, Statement};
 use crate::sql::audited;
 use crate::sql::backend::Backend;
 use crate::sql::error::unsupported;
@@ -94,15 +94,9 @@ pub(super) struct SessionState {
 }
 
 impl SessionState {
-    /// Warns of settings in the start-up packet that do not exist here.
-    pub(super) fn note_unknown(&mut self, names: &[String]) {
-        if !names.is_empty() {
-            let message = format!(
-                "settings without effect, since they do not exist here: {}",
-                names.join(", ")
-            );
-            self.notices.push(Notice::warning("42704", message));
-        }
+    /// Warns of settings in the start-up packet that have no effect.
+    pub(super) fn warn_of_settings(&mut self, warnings: Vec<String>) {
+        self.notices.extend(warnings.into_iter().map(|text| Notice::warning("42704", text)));
     }
 
     /// The memory of texts and large messages, as the session takes of it.
@@ -198,7 +192,7 @@ pub(super) fn ends_transaction(statement: &Statement) -> bool {
 }
 
 /// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX,
-/// BUILD INDEX, ALTER INDEX and REINDEX wait for a build, and LOAD VERSION for a version.
+/// BUILD INDEX, ALTER INDEX and REINDEX wait for a build, LOAD VERSION for a version, and REMOVE NODE … WAIT for a drain.
 pub(super) fn changes_at_once(statement: &Statement) -> bool {
     let builds = matches!(
         statement,
@@ -206,6 +200,7 @@ pub(super) fn changes_at_once(statement: &Statement) -> bool {
             | Statement::BuildIndex { .. }
             | Statement::AlterIndex { .. }
             | Statement::LoadVersion { .. }
+            | Statement::Admin(Admin::RemoveNode { wait: true, .. })
     );
     (writes(statement) && !builds) || *statement == Statement::Commit
 }

@@ -46,6 +46,15 @@ pub(super) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
     }
 }
 
+/// The type of a parameter that is declared as a number with a fraction.
+pub(super) fn declared_fraction(oid: u32) -> Option<ColumnType> {
+    match Type::from_oid(oid)? {
+        Type::FLOAT4 | Type::FLOAT8 => Some(ColumnType::Float8),
+        Type::NUMERIC => Some(ColumnType::Numeric),
+        _ => None,
+    }
+}
+
 /// Decodes the value of a parameter.
 pub(super) fn parameter(oid: u32, format: Format, bytes: Option<&Bytes>) -> Result<Value> {
     let Some(bytes) = bytes else { return Ok(Value::Null) };

@@ -233,7 +233,10 @@ impl Server {
                 sql.serve(listeners.sql).await
             }),
             env.spawn_service("grpc", async move {
-                waits_grpc.await;
+                tokio::select! {
+                    () = waits_grpc => {}
+                    () = stop.draining() => {}
+                }
                 let draining = async { stop.draining().await };
                 let served = public.serve_with_incoming_shutdown(users, draining).await;
                 if served.is_ok() {

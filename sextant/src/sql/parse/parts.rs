@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use crate::sql::ast::{Select, SelectItem};
-use crate::sql::error::SqlResult;
+use crate::sql::error::{SqlError, SqlResult};
 use crate::sql::limits;
 
 /// The texts of a SELECT over one index.
@@ -78,7 +78,7 @@ fn whole<T>(text: &str, part: impl FnOnce(&mut Cursor<'_>) -> SqlResult<T>) -> p
             _ => Err(cursor.expected("the end of the expression")),
         }
     };
-    parsed().map_err(|error: crate::sql::SqlError| error.error)
+    parsed().map_err(|error: SqlError| error.error)
 }
 
 #[cfg(test)]
@@ -98,7 +98,7 @@ mod tests {
             ..parts(&["city", "age::int8 AS years"], "age > 3 OR city = 'x' -- why")
         };
         let sql = "SELECT city, age::int8 AS years FROM by_city WHERE age > 3 OR city = 'x' LIMIT 3 OFFSET 2";
-        let parsed = crate::sql::parse(sql).expect("a statement").remove(0);
+        let parsed = super::super::parse(sql).expect("a statement").remove(0);
         let select = parts.parse().expect("a select");
         assert_eq!(crate::sql::ast::Statement::Select(select), parsed.statement);
     }

@@ -241,3 +241,31 @@ fn names_of_postgresqls_catalogue_are_refused() {
     }
     assert!(crate::sql::parse("CREATE BUCKET pgx").is_ok());
 }
+
+#[test]
+fn a_parameter_declared_with_a_fraction_divides_as_a_number() {
+    let value = |declared: Option<ColumnType>, sql: &str, value: Value| {
+        let parsed = crate::sql::parse(sql).expect("a statement").remove(0);
+        let crate::sql::ast::Statement::Select(mut select) = parsed.statement else { panic!() };
+        super::declare(&mut select, &|_| declared);
+        let planned = super::resolve(&select, None).and_then(|resolved| resolved.plan(&[value]));
+        let Ok(Plan::Constant(plan)) = planned else { panic!("{sql}: constants") };
+        match &plan.values.expect("a row")[..] {
+            [ConstantValue::Known(value)] => {
+                proto::value::text(value).map(|text| text.into_owned())
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    for (declared, sql, given, expected) in [
+        (Some(ColumnType::Float8), "SELECT 7 / $1", Value::int(2), "3.5"),
+        (Some(ColumnType::Numeric), "SELECT ($1 + 1) / 2", Value::int(6), "3.5"),
+        (Some(ColumnType::Float8), "SELECT $1::int8", Value::float(2.5), "2"),
+        (Some(ColumnType::Numeric), "SELECT $1::int8", Value::float(2.5), "3"),
+        (Some(ColumnType::Float8), "SELECT abs($1) / 2", Value::int(7), "3.5"),
+        (Some(ColumnType::Float8), "SELECT coalesce($1, 1) / 2", Value::int(7), "3.5"),
+        (None, "SELECT 7 / $1", Value::int(2), "3"),
+    ] {
+        assert_eq!(value(declared, sql, given).as_deref(), Some(expected), "{declared:?} {sql}");
+    }
+}

@@ -35,4 +35,4 @@ pub use select::{Plan, Resolved, resolve};
 pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use columns::document_type;
 pub(crate) use constant::refuse_names;
-pub(crate) use parameters::{ParameterTypes, bind, constant};
+pub(crate) use parameters::{ParameterTypes, bind, constant, declare};

@@ -12,6 +12,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
 use super::columns::{Columns, document_type};
+use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::walk::{children_mut, rewrite};
 
 /// The types of a statement's parameters, as far as they are known.
@@ -72,6 +73,35 @@ impl ParameterTypes {
     }
 }
 
+/// Casts the parameters of a SELECT that are declared as numbers with fractions, where arithmetic and casts depend on their type: a value has
+/// none, and 7 as a `float8` would divide as an integer.
+pub(crate) fn declare(select: &mut Select, declared: &impl Fn(u16) -> Option<ColumnType>) {
+    let items = select.items.iter_mut().filter_map(|item| match item {
+        SelectItem::Expr { expr: SelectExpr::Scalar(expr), .. } => Some(expr),
+        SelectItem::Expr { expr: SelectExpr::Aggregate { argument, .. }, .. } => argument.as_mut(),
+        _ => None,
+    });
+    let orders = select.order_by.iter_mut().map(|item| &mut item.expr);
+    let others = [&mut select.filter, &mut select.limit, &mut select.offset];
+    let others = others.into_iter().flatten();
+    items.chain(orders).chain(others).for_each(|expr| declare_in(expr, declared));
+}
+
+fn declare_in(expr: &mut Expr, declared: &impl Fn(u16) -> Option<ColumnType>) {
+    let depends =
+        matches!(expr, Expr::Arithmetic(..) | Expr::Cast(..) | Expr::Negate(_) | Expr::Call(..));
+    for child in children_mut(expr) {
+        match &*child {
+            Expr::Parameter(n) if depends => {
+                if let Some(column_type) = declared(*n) {
+                    *child = Expr::Cast(Box::new(Expr::Parameter(*n)), column_type);
+                }
+            }
+            _ => declare_in(child, declared),
+        }
+    }
+}
+
 /// Replaces parameters by their values, gives untyped literals the types of their peers, and computes constant
 /// subexpressions. The meter counts the cost of all constants of a statement.
 pub(crate) fn bind(
@@ -101,7 +131,7 @@ pub(crate) fn bind(
     Ok(())
 }
 
-/// Replaces constant subexpressions by their values, from the inside out; true if the whole is a constant. The frame of this
+/// Replaces constant subexpressions by their values, from the inside out; true if the whole is one then. The frame of this
 /// recursion is small, because an expression may have 500 levels.
 fn fold(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, EvalError> {
     if matches!(expr, Expr::Literal(_)) {
@@ -112,16 +142,18 @@ fn fold(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, EvalErro
     for child in children_mut(expr) {
         is_constant &= fold(child, cost)?;
     }
-    if is_constant {
-        compute(expr, cost)?;
-    }
-    Ok(is_constant)
+    Ok(is_constant && compute(expr, cost)?)
 }
 
-/// Replaces a constant expression by its value.
-fn compute(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<(), EvalError> {
-    *expr = Expr::Literal(evaluate(expr, cost)?);
-    Ok(())
+/// Replaces a constant expression by its value; false if it has none. Then it is an error where it is evaluated, which another condition may
+/// keep from happening (`$1 = '' OR n = $1::int8`).
+fn compute(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, EvalError> {
+    match evaluate(expr, cost) {
+        Ok(value) => *expr = Expr::Literal(value),
+        Err(EvalError::Failed(_)) => return Ok(false),
+        Err(costly) => return Err(costly),
+    }
+    Ok(true)
 }
 
 fn evaluate(expr: &Expr, cost: &CostMeter) -> std::result::Result<Value, EvalError> {

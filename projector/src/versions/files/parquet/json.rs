@@ -83,8 +83,8 @@ pub fn write_value(value: Stored<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<(
         (Kind::Half, Stored::Bytes(&[low, high])) => {
             write_float(half(u16::from_le_bytes([low, high])), out);
         }
-        (Kind::Decimal(scale), Stored::Int(number)) => write_decimal(number.into(), scale, out),
-        (Kind::Decimal(scale), Stored::Bytes(bytes)) => write_decimal(wide(bytes)?, scale, out),
+        (Kind::Decimal(scale), Stored::Int(number)) => write_decimal(number.into(), scale, out)?,
+        (Kind::Decimal(scale), Stored::Bytes(bytes)) => write_decimal(wide(bytes)?, scale, out)?,
         (Kind::Text, Stored::Bytes(bytes)) => match std::str::from_utf8(bytes) {
             Ok(text) => write_json_text(text, out),
             Err(_) => return Err(bad("the bytes are no text")),
@@ -293,12 +293,21 @@ fn wide(bytes: &[u8]) -> Result<i128> {
     Ok(i128::from_be_bytes(wide))
 }
 
+/// The most digits of a decimal after its point: a double has no more.
+const SCALE_MAX: usize = 1_100;
+
 /// Appends the digits of a decimal, of which `scale` are after the point.
-fn write_decimal(value: i128, scale: usize, out: &mut Vec<u8>) {
+fn write_decimal(value: i128, scale: usize, out: &mut Vec<u8>) -> Result<()> {
+    if scale > SCALE_MAX {
+        return Err(bad(&format!(
+            "the decimal has {scale} digits after the point; at most {SCALE_MAX}"
+        )));
+    }
     let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
     let (whole, fraction) = digits.split_at(digits.len() - scale);
     let (sign, point) = (if value < 0 { "-" } else { "" }, if scale > 0 { "." } else { "" });
     put(out, format_args!("{sign}{whole}{point}{fraction}"));
+    Ok(())
 }
 
 fn write_uuid(bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {

@@ -50,7 +50,7 @@ impl NestedRows {
         self.row += 1;
         let next = caught(|| self.rows.next().transpose().map_err(|error| damaged(&error)));
         let next = next.map_err(|error| in_damaged_column(&self.file, self.row, error))?;
-        next.map_or(Ok(false), |row| self.take(&row, rules, batch).map(|()| true))
+        next.map_or(Ok(false), |row| caught(|| self.take(&row, rules, batch)).map(|()| true))
     }
 
     fn take(&self, row: &Row, rules: &RowRules, batch: &mut Batch) -> Result<()> {
@@ -90,11 +90,9 @@ fn in_damaged_column(file: &Chunks, row: u64, error: Error) -> Error {
     let is_damaged = |column: &usize| {
         caught(|| {
             let group = reader.get_row_group(at).map_err(|error| damaged(&error))?;
-            let pages = group.get_column_page_reader(*column).map_err(|error| damaged(&error))?;
-            pages
-                .map(|page| page.map(drop))
-                .collect::<std::result::Result<(), _>>()
-                .map_err(|error| damaged(&error))
+            let mut pages =
+                group.get_column_page_reader(*column).map_err(|error| damaged(&error))?;
+            pages.try_for_each(|page| page.map(drop)).map_err(|error| damaged(&error))
         })
         .is_err()
     };
