@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proto::expr::eval::Evaluation;
 use proto::expr::{ColumnType, CompareOp};
 use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, Seqno, VbucketId};
 use proto::model::index::{IncludedColumn, IndexSpec, KeyPart, RangePartition};
@@ -71,8 +72,12 @@ fn model(
     let (cost, scope) = (CostMeter::for_evaluation(), DocumentScope { id, doc });
     let mut partition = Vec::new();
     for expr in exprs {
-        let value = eval(expr, &scope, &cost);
-        match value.and_then(|value| cost.add_value(&value).map(|()| value)) {
+        let value = Evaluation::of_definition(&scope, &cost).eval(expr);
+        let counted = value.and_then(|value| {
+            cost.add_value(&value)?;
+            Ok(value)
+        });
+        match counted {
             Ok(value) => encode_part(&value, false, &mut partition),
             Err(_) => {
                 leave_out(LeftOutReason::TooCostly);

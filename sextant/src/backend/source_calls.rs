@@ -91,16 +91,20 @@ impl SourceCalls {
     }
 
     /// Names a bucket that its projector does not have. The projector knows the number, and the name of no bucket that was dropped.
-    fn named(&self, bucket: &BucketInfo, error: Error) -> Error {
-        if error.code != ErrorCode::Unknown {
-            return error;
-        }
+    pub(super) fn named(&self, bucket: &BucketInfo, error: Error) -> Error {
         let name = &bucket.name;
-        let what = match self.router.catalog().buckets.contains_key(&bucket.id) {
-            true => format!("its projector does not have bucket \"{name}\""),
-            false => format!("bucket \"{name}\" was dropped"),
-        };
-        Error { message: what, ..error }
+        // The bucket is from a catalog of this router: what a newer one lacks was dropped.
+        let was_dropped = !self.router.catalog().buckets.contains_key(&bucket.id);
+        match error.code {
+            ErrorCode::Unknown | ErrorCode::NotOwner if was_dropped => {
+                Error::new(ErrorCode::Unknown, format!("bucket \"{name}\" was dropped"))
+            }
+            ErrorCode::Unknown => {
+                let what = format!("its projector does not have bucket \"{name}\"");
+                Error { message: what, ..error }
+            }
+            _ => error,
+        }
     }
 
     /// True if another copy of the bucket may answer soon, a short time after the first try.

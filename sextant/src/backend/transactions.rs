@@ -189,7 +189,8 @@ impl ClusterTransaction {
         loop {
             let asked = async { step(self.calls.source(&self.bucket)?).await };
             let answer = timeout_at(deadline + ANSWER_WAIT, asked).await;
-            let error = match answer.unwrap_or_else(|_| Err(silent())) {
+            let answer = answer.unwrap_or_else(|_| Err(silent()));
+            let error = match answer.map_err(|error| self.calls.named(&self.bucket, error)) {
                 Err(error) if asks_again(&error) => error,
                 Err(error) => return Err(explained(error, first)),
                 answer => return answer,

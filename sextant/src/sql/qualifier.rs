@@ -27,7 +27,7 @@ impl<'a> Qualifier<'a> {
     }
 
     /// The column of a qualified path.
-    fn column<'s>(self, steps: &'s [Step]) -> Option<&'s [Step]> {
+    fn column(self, steps: &[Step]) -> Option<&[Step]> {
         let is = |step: &Step, name: &str| matches!(step, Step::Field(field) if field.eq_ignore_ascii_case(name));
         match steps {
             [schema, name, rest @ ..]

@@ -246,11 +246,11 @@ async fn an_idle_transaction_with_writes_holds_no_build() {
     sql::run(&idle, "BEGIN").await;
     sql::run(&idle, "INSERT INTO b (id, doc) VALUES ('b', '{\"n\":2}')").await;
     assert_eq!(sql::value(&idle, "SELECT count(*) FROM first").await, "2");
-    sql::run(&idle, "UPDATE b SET doc = '{\"n\":3}' WHERE id = 'a'").await;
+    sql::run(&idle, "INSERT INTO b (id, doc) VALUES ('a', '{\"n\":3}') ON CONFLICT (id) DO UPDATE SET doc = excluded.doc").await;
     for statement in [
         "CREATE INDEX second ON b (n) WITH (slices = 2)",
         "ALTER INDEX first SET (slices = 3)",
-        "REINDEX second",
+        "REINDEX INDEX second",
         "CREATE INDEX third ON b (n) PARTITION BY RANGE (n) SPLIT AT (2)",
         "ALTER INDEX third PARTITION BY RANGE (n) SPLIT AT (2, 5)",
         "DROP INDEX third",

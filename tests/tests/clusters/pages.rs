@@ -446,8 +446,9 @@ async fn requests_of_any_client_are_taken_or_refused_in_a_few_words() {
 /// Reads a page with the parser of the format's authors, and prints the number of its metrics.
 const PARSE: &str = "
 import sys
-from prometheus_client import openmetrics, parser
-parse = {'open': openmetrics.parser, 'classic': parser}[sys.argv[1]].text_string_to_metric_families
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as open_parser
+parse = {'open': open_parser, 'classic': parser}[sys.argv[1]].text_string_to_metric_families
 metrics = list(parse(sys.stdin.read()))
 buckets = [s for m in metrics for s in m.samples if s.name == 'sextant_write_seconds_bucket']
 assert buckets and buckets[-1].labels['le'] == '+Inf', buckets

@@ -10,9 +10,6 @@
 //!
 //! `bytes` is the file without the zeros at its end: a journal is allocated in advance.
 //!
-//! Its indexer had layout 6. The number alone was changed to 7, because both indexes have the same entries by the rules of both, and the
-//! rest of the directory stays that of an earlier build.
-//!
 //! The directory is never made anew while this build opens it. When a build refuses it, `UPDATE=1` makes the next one.
 #![allow(
     clippy::disallowed_methods,
