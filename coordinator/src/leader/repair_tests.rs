@@ -48,8 +48,9 @@ fn a_draining_node_is_emptied_without_a_request() {
     nodes_report(&mut leader, 20..24, 0);
     assert_eq!(repairs(&mut leader, &mut state, 0), [], "balance is not ordered");
     done(&mut state, Command::DrainNode { node: NodeId(20), drain: true });
+    let planned = repairs(&mut leader, &mut state, SECOND);
+    assert_eq!(planned, [(0, 20, 22), (2, 20, 23)], "at once, since the statement waits");
     assert_eq!(repairs(&mut leader, &mut state, 2 * SECOND), [], "every few seconds");
-    assert_eq!(repairs(&mut leader, &mut state, 3 * SECOND), [(0, 20, 22), (2, 20, 23)]);
     nodes_report(&mut leader, 20..24, 6 * SECOND);
     assert_eq!(repairs(&mut leader, &mut state, 6 * SECOND), [], "the moves are in progress");
 }

@@ -43,7 +43,16 @@ const TABLES: [(Show, &str, &[&str]); 9] = [
     (
         Show::Buckets,
         "buckets",
-        &["assignment", "copies_in_sync", "copies_wanted", "dead", "held_ms", "id", "rollback"],
+        &[
+            "assignment",
+            "copies_in_sync",
+            "copies_wanted",
+            "dead",
+            "epochs_past_slow_indexers",
+            "held_ms",
+            "id",
+            "rollback",
+        ],
     ),
     (Show::Copies, "copies", &[]),
     (
@@ -375,6 +384,9 @@ fn metrics_have_the_values_of_json() {
         for field in ["copies_in_sync", "copies_wanted"] {
             check(format!("sextant_bucket_{field}{{bucket={}}}", bucket["name"]), &bucket[field]);
         }
+        let name =
+            format!("sextant_bucket_epochs_past_slow_indexers_total{{bucket={}}}", bucket["name"]);
+        check(name, &bucket["epochs_past_slow_indexers"]);
         let held_s = bucket["held_ms"].as_f64().map(|held_ms| held_ms / 1000.0);
         let name = format!("sextant_bucket_epochs_held_seconds{{bucket={}}}", bucket["name"]);
         check(name, &Json::from(held_s));

@@ -6,7 +6,7 @@
 use proto::expr::cast::cast;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{DocumentScope, EvalError, Evaluation};
-use proto::expr::{ColumnType, Expr};
+use proto::expr::{ColumnType, Expr, Function};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
@@ -127,31 +127,40 @@ pub(crate) fn bind(
         Some(columns) => coerce(expr, &|peer| columns.type_of(peer))?,
         None => coerce(expr, &document_type)?,
     }
-    fold(expr, cost)?;
+    fold(expr, false, cost)?;
     Ok(())
 }
 
 /// Replaces constant subexpressions by their values, from the inside out; true if the whole is one then. The frame of this
 /// recursion is small, because an expression may have 500 levels.
-fn fold(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, EvalError> {
+fn fold(
+    expr: &mut Expr,
+    is_guarded: bool,
+    cost: &CostMeter,
+) -> std::result::Result<bool, EvalError> {
     if matches!(expr, Expr::Literal(_)) {
         return Ok(true);
     }
     let mut is_constant =
         !matches!(expr, Expr::Column(_) | Expr::DocumentId | Expr::Path(_) | Expr::Unnest(_));
+    let guards = matches!(expr, Expr::And(_) | Expr::Or(_) | Expr::Call(Function::Coalesce, _));
     for child in children_mut(expr) {
-        is_constant &= fold(child, cost)?;
+        is_constant &= fold(child, is_guarded || guards, cost)?;
     }
-    Ok(is_constant && compute(expr, cost)?)
+    Ok(is_constant && compute(expr, is_guarded, cost)?)
 }
 
-/// Replaces a constant expression by its value; false if it has none. Then it is an error where it is evaluated, which another condition may
-/// keep from happening (`$1 = '' OR n = $1::int8`).
-fn compute(expr: &mut Expr, cost: &CostMeter) -> std::result::Result<bool, EvalError> {
+/// Replaces a constant expression by its value; false if it has none and is guarded: then it is an error where it is evaluated, which another
+/// condition may keep from happening (`$1 = '' OR n = $1::int8`).
+fn compute(
+    expr: &mut Expr,
+    is_guarded: bool,
+    cost: &CostMeter,
+) -> std::result::Result<bool, EvalError> {
     match evaluate(expr, cost) {
         Ok(value) => *expr = Expr::Literal(value),
-        Err(EvalError::Failed(_)) => return Ok(false),
-        Err(costly) => return Err(costly),
+        Err(EvalError::Failed(_)) if is_guarded => return Ok(false),
+        Err(error) => return Err(error),
     }
     Ok(true)
 }
