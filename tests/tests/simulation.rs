@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tests::harness::on_all_processors;
 
 /// Seeds of every run, from [`FIRST`] on, and the simulated seconds of faults of each.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 170;
 const FIRST: u64 = 1001;
 const SECONDS: &str = "6";
 /// Seeds that are run twice, from 500 on: of these, 504 to 511 run their blocking work in steps.
