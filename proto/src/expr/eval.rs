@@ -177,7 +177,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// What a value is that cannot be computed.
+    /// The outcome of a computation without a result: an error in a query, NULL in a definition.
     fn failed(self, error: impl FnOnce() -> Error) -> Evaluated<Value> {
         match self.is_strict {
             true => Err(EvalError::Failed(Box::new(error()))),

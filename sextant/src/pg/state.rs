@@ -82,7 +82,7 @@ pub(super) struct SessionState {
     pub(super) login: Login,
     pub(super) settings: Settings,
     pub(super) transaction: Transaction,
-    /// What the statements since the last end of a transaction are together.
+    /// The statements since the last end of a transaction.
     pub(super) block: Block,
     pub(super) database: String,
     pub(super) user: String,

@@ -112,7 +112,7 @@ impl SessionState {
 
     fn begin(&mut self, modes: &TransactionModes) -> Result<&'static str> {
         match &mut self.transaction {
-            // What came before is a part of it.
+            // The statements before BEGIN are a part of the transaction.
             Transaction::Open(open) if open.is_implicit => open.is_implicit = false,
             Transaction::None => {
                 self.begin_in_block();

@@ -52,8 +52,8 @@ impl OpenTransaction {
     }
 }
 
-/// What the statements since the end of the last transaction have done beside their writes: they are a transaction together, also before BEGIN and
-/// before a first write.
+/// The statements since the end of the last transaction. Together they are a transaction, also before BEGIN and before a first write; their
+/// writes are in [`Transaction`].
 #[derive(Default)]
 pub(super) struct Block {
     /// True if the running statement is the last one: its query text ends with it, or Sync follows.
@@ -62,7 +62,7 @@ pub(super) struct Block {
     pub(super) in_text: bool,
     /// True after any statement that PostgreSQL's clients expect to be undone with the others. Definitions and settings alone run one by one.
     pub(super) is_mixed: bool,
-    /// What definitions have left, which nothing undoes: how many, and the first of them.
+    /// The number of objects that definitions have left, which nothing undoes; `named` has the first of them.
     pub(super) defined: usize,
     named: Vec<String>,
 }
@@ -92,7 +92,7 @@ impl Block {
         }
     }
 
-    /// What stays of the definitions behind the first ones, and forgets it.
+    /// Takes the objects that stay of the definitions after the first ones.
     pub(super) fn take_defined(&mut self, first: usize) -> Vec<String> {
         let mut stays = self.named.split_off(first.min(self.named.len()));
         let others = self.defined.saturating_sub(first.max(NAMED_MAX));
@@ -110,7 +110,7 @@ impl Block {
     }
 }
 
-/// What a usual definition leaves.
+/// The object that a usual definition leaves.
 fn what_stays(statement: &Statement) -> Option<String> {
     let bucket = |name: &String| format!("bucket \"{name}\"");
     Some(match statement {

@@ -196,7 +196,7 @@ fn is_wrapper(repeated: &Type) -> bool {
     is_list || is_repeated || !is_named
 }
 
-/// What is stored for a value of the row interface. INT96 is refused before: the interface cuts it.
+/// The stored form of a value of the row interface. A file with INT96 does not come here: the interface cuts it.
 fn stored(value: &Field) -> Result<Stored<'_>> {
     Ok(match value {
         Field::Bool(is) => Stored::Bool(*is),
