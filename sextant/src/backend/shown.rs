@@ -28,6 +28,12 @@ pub(super) fn shows(catalog: &Catalog, command: &Command) -> bool {
         Command::SetSliceBytesMax { index, bytes } => catalog.index(index).is_none_or(|index| {
             catalog.slice_bytes_max.get(&index.id).copied().unwrap_or(0) == *bytes
         }),
+        Command::SetSeparateIncludedColumns { index, separate } => catalog
+            .index(index)
+            .is_none_or(|index| index.spec.separate_included_columns == *separate),
+        Command::SetReplicas { index, replicas } => {
+            catalog.index(index).is_none_or(|index| index.spec.replicas == *replicas)
+        }
         Command::SetVersionIdle { bucket, idle_ms } => {
             data_set(catalog, bucket).is_none_or(|set| set.idle_ms == *idle_ms)
         }

@@ -90,15 +90,19 @@ impl SourceCalls {
         self.read_from(bucket, read).await
     }
 
+    /// An error if a bucket was dropped. Its projector may learn of that later than this router, and would still write until then.
+    pub(super) fn check_present(&self, bucket: &BucketInfo) -> Result<()> {
+        // The bucket is from a catalog of this router: what a newer one lacks was dropped.
+        let is_present = self.router.catalog().buckets.contains_key(&bucket.id);
+        if is_present { Ok(()) } else { Err(dropped(bucket)) }
+    }
+
     /// Names a bucket that its projector does not have. The projector knows the number, and the name of no bucket that was dropped.
     pub(super) fn named(&self, bucket: &BucketInfo, error: Error) -> Error {
         let name = &bucket.name;
-        // The bucket is from a catalog of this router: what a newer one lacks was dropped.
-        let was_dropped = !self.router.catalog().buckets.contains_key(&bucket.id);
+        let was_dropped = self.check_present(bucket).is_err();
         match error.code {
-            ErrorCode::Unknown | ErrorCode::NotOwner if was_dropped => {
-                Error::new(ErrorCode::Unknown, format!("bucket \"{name}\" was dropped"))
-            }
+            ErrorCode::Unknown | ErrorCode::NotOwner if was_dropped => dropped(bucket),
             ErrorCode::Unknown => {
                 let what = format!("its projector does not have bucket \"{name}\"");
                 Error { message: what, ..error }
@@ -123,6 +127,7 @@ impl SourceCalls {
         let began = Instant::now();
         let deadline = began + NEW_BUCKET_WAIT;
         loop {
+            self.check_present(bucket)?;
             match write(self.source(bucket)?).await {
                 // The projector does not have the bucket yet, or is about to give it away: nothing was written.
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
@@ -155,6 +160,10 @@ impl SourceCalls {
         self.counters.write.observe(began.elapsed().as_secs_f64());
         Ok(reply)
     }
+}
+
+fn dropped(bucket: &BucketInfo) -> Error {
+    Error::new(ErrorCode::Unknown, format!("bucket \"{}\" was dropped", bucket.name))
 }
 
 /// Says of a write whose connection was lost that its outcome is unknown.

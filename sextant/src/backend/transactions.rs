@@ -284,7 +284,10 @@ impl BucketTransaction for ClusterTransaction {
             let request = request.clone();
             async move { source.commit(request).await }
         };
-        let committed = self.calls.counted(self.ask(commit)).await;
+        let committed = match self.calls.check_present(&self.bucket) {
+            Ok(()) => self.calls.counted(self.ask(commit)).await,
+            Err(error) => Err(error),
+        };
         // Whatever the outcome: a commit that is refused has rolled the transaction back.
         self.end();
         committed
@@ -301,7 +304,10 @@ impl BucketTransaction for ClusterTransaction {
             let request = request.clone();
             async move { source.prepare(joint, request).await }
         };
-        let prepared = self.ask(prepare).await;
+        let prepared = match self.calls.check_present(&self.bucket) {
+            Ok(()) => self.ask(prepare).await,
+            Err(error) => Err(error),
+        };
         // A prepared transaction ends by its outcome.
         self.end();
         prepared
