@@ -178,8 +178,11 @@ def known(sql, postgres, sextant):
             return "a number has one text: 1.50 is 1.5"
     if ours == "!0A000" and "nf" in sql.lower():
         return "NaN is not supported"
-    if state == "!22P02" and not ours and " IN (" in sql:
+    # Neither says in which order it evaluates the operands of a statement, so either may fail first, or not at all if another decides.
+    if ("AND" in sql or "OR" in sql or " IN (" in sql) and {state, ours} & {"!22012", "!22003", "!22P02"}:
         return "a condition that another one decides is not evaluated"
+    if state and ours:
+        return "another operand fails first"
     if "NaN" in "|".join(postgres):
         return "NaN is not supported"
     return None

@@ -54,7 +54,7 @@ async fn deletions_pass_while_scans_wait_and_a_scan_over_the_limit_is_refused() 
     // Scans that are read from time to time keep their permits while the others wait. A scan whose next reply is late does
     // not delay the reads of the others.
     let read = async |scan: &mut tonic::Streaming<_>| loop {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let reply: Option<ScanReply> = scan.message().await.expect("no error");
         reply.expect("this scan has more replies than are read");
     };

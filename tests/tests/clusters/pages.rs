@@ -434,7 +434,8 @@ async fn requests_of_any_client_are_taken_or_refused_in_a_few_words() {
     assert_eq!(status.code(), Code::InvalidArgument, "{status}");
     let mut compressed = QueryClient::new(channel).send_compressed(CompressionEncoding::Gzip);
     let filter = format!("n < 3 -- {long}");
-    let request = ScanRequest { r#where: filter, ..all("i") };
+    let consistency = "request_plus".to_owned();
+    let request = ScanRequest { r#where: filter, consistency, ..all("i") };
     let mut replies = compressed.scan(request).await.expect("a scan").into_inner();
     let mut rows = 0;
     while let Some(reply) = replies.message().await.expect("a reply") {

@@ -273,3 +273,20 @@ fn a_parameter_declared_with_a_fraction_divides_as_a_number() {
         assert_eq!(value(declared, sql, given).as_deref(), Some(expected), "{declared:?} {sql}");
     }
 }
+
+#[test]
+fn a_text_that_is_written_with_a_type_is_a_value_of_it_wherever_it_stands() {
+    for condition in
+        ["true OR 'yes'::numeric > 1", "false AND 'a'::int4 = 1", "1 / 0 = 1 OR 'a'::int8 = 1"]
+    {
+        let error = value_of(&format!("SELECT {condition}")).expect_err(condition);
+        assert!(error.message.contains("is not a valid"), "{condition}: {error:?}");
+    }
+}
+
+#[test]
+fn a_constant_that_decides_a_condition_keeps_the_others_from_failing() {
+    for (condition, value) in [("1 / 0 = 1 OR 2 > 1", "true"), ("1 / 0 = 1 AND 2 < 1", "false")] {
+        assert_eq!(value_of(&format!("SELECT {condition}")).as_deref(), Ok(value), "{condition}");
+    }
+}

@@ -111,6 +111,7 @@ pub(crate) fn bind(
     cost: &CostMeter,
 ) -> Result<()> {
     rewrite(expr, &mut |expr| match expr {
+        Expr::Cast(inner, to) => check_typed(inner, *to).map(|()| false),
         Expr::Parameter(n) => match values.get(usize::from(*n)) {
             Some(value) => {
                 *expr = Expr::Literal(value.clone());
@@ -131,6 +132,18 @@ pub(crate) fn bind(
     Ok(())
 }
 
+/// An error if a text that is written with a type (`'yes'::numeric`) is no value of it. It is one wherever it stands, since the text is a
+/// part of the statement; the value of a parameter may be guarded.
+fn check_typed(written: &Expr, to: ColumnType) -> Result<()> {
+    match written {
+        Expr::Literal(value @ Value::String(_)) => {
+            cast(value, to).map_err(|unfit| unfit.error(value, to))?;
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Replaces constant subexpressions by their values, from the inside out; true if the whole is one then. The frame of this
 /// recursion is small, because an expression may have 500 levels.
 fn fold(
@@ -147,7 +160,22 @@ fn fold(
     for child in children_mut(expr) {
         is_constant &= fold(child, is_guarded || guards, cost)?;
     }
+    if let Some(decided) = decided(expr) {
+        *expr = Expr::Literal(Value::Bool(decided));
+        return Ok(true);
+    }
     Ok(is_constant && compute(expr, is_guarded, cost)?)
+}
+
+/// The value of AND or OR if a constant decides it: then the other conditions are not evaluated, so they do not fail.
+fn decided(expr: &Expr) -> Option<bool> {
+    let (conditions, deciding) = match expr {
+        Expr::And(conditions) => (conditions, false),
+        Expr::Or(conditions) => (conditions, true),
+        _ => return None,
+    };
+    let decides = |condition: &Expr| matches!(condition, Expr::Literal(Value::Bool(value)) if *value == deciding);
+    conditions.iter().any(decides).then_some(deciding)
 }
 
 /// Replaces a constant expression by its value; false if it has none and is guarded: then it is an error where it is evaluated, which another
