@@ -79,7 +79,7 @@ fn text(bytes: &[u8]) -> String {
 fn slices_of_lost_indexers_are_rebuilt_under_faults() {
     let _alone = alone();
     let wrong = Mutex::new(Vec::new());
-    on_all_processors(&[28, 236, 300], |seed| {
+    on_all_processors(&[44, 236, 300], |seed| {
         let output = simulate(&["--seed", &seed.to_string(), "--seconds", "25"]);
         let printed = text(&output.stdout);
         let summary: serde_json::Value = serde_json::from_str(&printed).unwrap_or_default();
