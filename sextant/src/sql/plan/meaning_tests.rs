@@ -80,7 +80,7 @@ fn what_has_no_value_is_an_error_that_names_it() {
     let index = Relation::Index(index("CREATE INDEX i ON b (a)"));
     let error = plan_of(Some(&index), "SELECT id FROM i WHERE a > 'abc'::int8", &[]).unwrap_err();
     assert_eq!(error.code.sqlstate(), "22P02");
-    for guarded in ["'' = '' OR a > ''::int8::text", "0 <> 0 AND a > (10/0)::text"] {
+    for guarded in ["'' = '' OR a > (10/0)::text", "0 <> 0 AND a > (10/0)::text"] {
         plan_of(Some(&index), &format!("SELECT id FROM i WHERE {guarded}"), &[]).expect(guarded);
     }
     assert_eq!(value_of("SELECT coalesce(1, 1/0)").as_deref(), Ok("1"));
