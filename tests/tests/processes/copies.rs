@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tests::harness::copies::{PROJECTORS, in_sync, is_led_by, until};
@@ -43,14 +43,26 @@ struct Written {
 /// A client that writes until it is stopped.
 struct Writer {
     stop: Arc<AtomicBool>,
+    acknowledged: Arc<AtomicU64>,
     task: JoinHandle<Written>,
 }
 
 impl Writer {
     fn start(address: SocketAddr) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let task = tokio::spawn(write(address, Arc::clone(&stop)));
-        Self { stop, task }
+        let acknowledged = Arc::new(AtomicU64::new(0));
+        let task = tokio::spawn(write(address, Arc::clone(&stop), Arc::clone(&acknowledged)));
+        Self { stop, acknowledged, task }
+    }
+
+    /// Waits until so many further statements are acknowledged.
+    async fn makes(&self, statements: u64) {
+        let until = self.acknowledged.load(Ordering::Relaxed) + statements;
+        let deadline = Instant::now() + PATIENCE;
+        while self.acknowledged.load(Ordering::Relaxed) < until {
+            assert!(Instant::now() < deadline, "writes go on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     async fn stop(self) -> Written {
@@ -72,7 +84,11 @@ impl Written {
     }
 }
 
-async fn write(address: SocketAddr, stop: Arc<AtomicBool>) -> Written {
+async fn write(
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    acknowledged: Arc<AtomicU64>,
+) -> Written {
     let client = connect(address).await;
     let (mut written, mut last) = (Written::default(), Instant::now());
     for n in 0.. {
@@ -89,6 +105,7 @@ async fn write(address: SocketAddr, stop: Arc<AtomicBool>) -> Written {
                 written.longest_pause = written.longest_pause.max(last.elapsed());
                 last = Instant::now();
                 written.statements += 1;
+                acknowledged.store(written.statements, Ordering::Relaxed);
                 written.acknowledged.insert(document, n);
                 written.in_doubt.remove(&document);
             }
@@ -165,7 +182,8 @@ async fn writes_go_on_when_a_copy_is_killed() {
         cluster.kill(killed);
         let other = if killed == leader { follower } else { leader };
         until(&client, "the other copy leads", is_led_by(other)).await;
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        // A busy machine needs longer for the same load.
+        futures::join!(tokio::time::sleep(Duration::from_millis(1_500)), writer.makes(55));
         cluster.run(killed);
     }
     in_sync(&client).await;
