@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares answers of Sextant and PostgreSQL for casts, arithmetic, NULL and comparisons.
 
-Random statements go to both, over psql. A difference is printed with both answers, unless its kind is in KNOWN with a reason; those
-are counted. The command ends with 1 if there are others.
+Random statements go to both, over psql. A difference is printed with both answers, unless `known` has its reason; those are
+counted. The command ends with 1 if there are others.
 
     tests/differential.py --sextant 'host=127.0.0.1 port=5433' --postgres 'host=/tmp/pg user=postgres' \
         [--statements 5000] [--seed 1]

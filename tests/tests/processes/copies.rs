@@ -72,13 +72,14 @@ impl Writer {
 }
 
 impl Written {
-    /// What is known after this writer, if another one wrote before it.
-    fn after(mut self, before: Self) -> Self {
-        for (document, n) in before.acknowledged {
-            self.acknowledged.entry(document).or_insert(n);
-        }
+    /// Adds the documents of an earlier writer that have no acknowledged statement of this one.
+    fn after(mut self, mut before: Self) -> Self {
+        before.in_doubt.retain(|document, _| !self.acknowledged.contains_key(document));
         for (document, doubtful) in before.in_doubt {
             self.in_doubt.entry(document).or_default().extend(doubtful);
+        }
+        for (document, n) in before.acknowledged {
+            self.acknowledged.entry(document).or_insert(n);
         }
         self
     }
