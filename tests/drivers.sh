@@ -34,6 +34,8 @@ CREATE INDEX by_n ON docs (n::int8);
 INSERT INTO docs (id, doc) VALUES ('1', '{"n":1}'), ('2', '{"n":2}'), ('3', '{"n":3}'), ('4', '{"n":4}');
 CREATE USER ada PASSWORD '$ADA';
 GRANT scan ON docs TO ada;
+CREATE BUCKET batches;
+GRANT scan, write ON batches TO ada;
 SQL
 
 passed=()

@@ -1,4 +1,5 @@
-// The JDBC driver of PostgreSQL: SCRAM over verified TLS, and server-side prepared statements.
+// The JDBC driver of PostgreSQL: SCRAM over verified TLS, server-side prepared statements, and a batch that fails and keeps nothing.
+import java.sql.BatchUpdateException;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -33,6 +34,27 @@ public class JdbcClient {
                 expect(false, "a user without the privilege has written");
             } catch (SQLException refused) {
                 expect("42501".equals(refused.getSQLState()), refused.toString());
+            }
+        }
+        try (Connection ada = connect(System.getenv("ADA"));
+             PreparedStatement insert = ada.prepareStatement("INSERT INTO batches (id, doc) VALUES (?, '{}')");
+             PreparedStatement get = ada.prepareStatement("SELECT id FROM batches WHERE id = ?")) {
+            for (String[] ids : new String[][] {{"jdbc1", "jdbc2"}, {"jdbc3", "jdbc1"}}) {
+                for (String id : ids) {
+                    insert.setString(1, id);
+                    insert.addBatch();
+                }
+                try {
+                    expect(insert.executeBatch().length == 2 && ids[0].equals("jdbc1"), "the first batch is stored");
+                } catch (BatchUpdateException refused) {
+                    expect("23505".equals(refused.getSQLState()) && ids[0].equals("jdbc3"), refused.toString());
+                }
+            }
+            for (int n = 1; n <= 3; n++) {
+                get.setString(1, "jdbc" + n);
+                try (ResultSet rows = get.executeQuery()) {
+                    expect(rows.next() == (n < 3), "jdbc" + n);
+                }
             }
         }
         try {

@@ -1,4 +1,4 @@
-"""asyncpg: SCRAM over verified TLS, and prepared statements with binary parameters."""
+"""asyncpg: SCRAM over verified TLS, and prepared statements with binary parameters; a batch that fails keeps nothing."""
 import asyncio
 import os
 import ssl
@@ -15,6 +15,15 @@ async def main():
         raise SystemExit("a user without the privilege has dropped a bucket")
     except asyncpg.InsufficientPrivilegeError:
         pass
+    insert = "INSERT INTO batches (id, doc) VALUES ($1, $2)"
+    await ada.executemany(insert, [("asyncpg1", "{}"), ("asyncpg2", "{}")])
+    try:
+        await ada.executemany(insert, [("asyncpg3", "{}"), ("asyncpg1", "{}")])
+        raise SystemExit("an id was inserted twice")
+    except asyncpg.UniqueViolationError:
+        pass
+    kept = [n for n in (1, 2, 3) if await ada.fetchrow("SELECT id FROM batches WHERE id = $1", f"asyncpg{n}")]
+    assert kept == [1, 2], kept
     await ada.close()
     try:
         await asyncpg.connect(user="ada", password="wrong", **at)

@@ -1,7 +1,7 @@
 //! The processes of a cluster, the proxies between them, and the actions of an operator on them.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use super::clients::Shared;
 use super::disk::SmallDisk;
 use super::member::{Member, role};
 use super::proxy::{Link, Proxy};
+use crate::harness::process::free_address;
 
 /// The members of the coordinator.
 pub const COORDINATORS: [u64; 3] = [1, 2, 3];
@@ -56,16 +57,6 @@ pub struct Cluster {
     dir: Option<tempfile::TempDir>,
 }
 
-/// Returns a free address outside the range from which outgoing connections take their ports.
-fn free_address(taken: &mut fastrand::Rng) -> SocketAddr {
-    loop {
-        let address = SocketAddr::from(([127, 0, 0, 1], taken.u16(10_000..30_000)));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
-}
-
 impl Cluster {
     /// Starts all members; they may still be joining when this returns.
     pub async fn start(options: &Options) -> Self {
@@ -74,10 +65,7 @@ impl Cluster {
         let dir = builder.prefix("chaos-").tempdir_in(parent).expect("a directory");
         let logs = dir.path().join("logs");
         std::fs::create_dir_all(&logs).expect("a directory");
-        // Each run draws its own ports, so that concurrent runs do not collide.
-        let mut random = fastrand::Rng::new();
-        let coordinators: BTreeMap<_, _> =
-            COORDINATORS.map(|id| (id, free_address(&mut random))).into();
+        let coordinators: BTreeMap<_, _> = COORDINATORS.map(|id| (id, free_address())).into();
         let direct = coordinators.iter().map(|(id, at)| (NodeId(*id), at.to_string())).collect();
         let mut cluster = Self {
             logs,
@@ -94,8 +82,8 @@ impl Cluster {
             COORDINATORS.into_iter().chain(PROJECTORS).chain(indexers).chain(ROUTERS).collect();
         for id in members {
             let listen = coordinators.get(&id).copied();
-            let listen = listen.unwrap_or_else(|| free_address(&mut random));
-            cluster.add(id, listen, &coordinators, &mut random, options.small_disks).await;
+            let listen = listen.unwrap_or_else(free_address);
+            cluster.add(id, listen, &coordinators, options.small_disks).await;
         }
         cluster.members.values_mut().for_each(Member::run);
         cluster
@@ -106,7 +94,6 @@ impl Cluster {
         id: u64,
         listen: SocketAddr,
         coordinators: &BTreeMap<u64, SocketAddr>,
-        random: &mut fastrand::Rng,
         small_disks: bool,
     ) {
         let mut list = Vec::new();
@@ -121,10 +108,10 @@ impl Cluster {
         match role(id) {
             "coordinator" => option("--peer-listen", listen),
             "router" => {
-                let sql = free_address(random);
+                let sql = free_address();
                 option("--grpc", listen);
                 option("--sql", sql);
-                option("--http", free_address(random));
+                option("--http", free_address());
                 self.routers.push(RouterAddress { sql, grpc: listen });
             }
             _ => {

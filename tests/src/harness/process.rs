@@ -1,9 +1,11 @@
 //! Processes of the product's binary, as users run them.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Time limit for a command to start or to end.
@@ -21,6 +23,21 @@ pub fn beside(name: &str) -> PathBuf {
     let binary = dir.join(name);
     assert!(binary.exists(), "{} is not built: cargo build --bin {name}", binary.display());
     binary
+}
+
+/// Returns a free address, another one each time. It is outside the range from which outgoing connections and listeners on any port take
+/// theirs, and each process begins at another place: so nobody takes it before it is used.
+pub fn free_address() -> SocketAddr {
+    const PORTS: std::ops::Range<u32> = 10_000..30_000;
+    static BEGIN: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(fastrand::u32(PORTS)));
+    loop {
+        let n = BEGIN.fetch_add(1, Ordering::Relaxed);
+        let port = PORTS.start + n % PORTS.len() as u32;
+        let address = SocketAddr::from(([127, 0, 0, 1], port as u16));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// Returns a command that runs the binary. Its roles go without certificates, on loopback addresses.

@@ -2,7 +2,7 @@
 //! joined by others.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use proto::rpc::api::Directory;
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
 use tokio_postgres::Client;
 
-use super::process::{addresses, sextant, spawn_ready};
+use super::process::{addresses, free_address, sextant, spawn_ready};
 use super::{connect, eventually, sql};
 
 const COORDINATORS: [u64; 3] = [1, 2, 3];
@@ -53,12 +53,6 @@ fn role(id: u64) -> &'static str {
     }
 }
 
-/// Returns a free address; another process may take it before it is used.
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").to_string()
-}
-
 impl Processes {
     /// Starts three coordinators, a projector, indexers with these numbers (200 to 299) and a router, and waits until all have
     /// joined.
@@ -68,7 +62,8 @@ impl Processes {
 
     /// Starts a cluster with these coordinators (1 to 99) and indexers.
     pub async fn start_with(members: &[u64], indexers: &[u64]) -> Self {
-        let coordinators: Vec<_> = members.iter().map(|id| (NodeId(*id), free_address())).collect();
+        let coordinators: Vec<_> =
+            members.iter().map(|id| (NodeId(*id), free_address().to_string())).collect();
         let listen = coordinators.iter().map(|(id, address)| (id.0, address.clone())).collect();
         let mut processes = Self {
             data: tempfile::tempdir().expect("a temporary directory"),
@@ -100,7 +95,7 @@ impl Processes {
 
     /// The same with further flags.
     pub fn run_with(&mut self, id: u64, flags: &[&str]) -> String {
-        let listen = self.listen.entry(id).or_insert_with(free_address).clone();
+        let listen = self.listen.entry(id).or_insert_with(|| free_address().to_string()).clone();
         let (child, ready) = self.spawn(id, &listen, &id.to_string(), flags);
         self.children.insert(id, child);
         ready
@@ -139,7 +134,7 @@ impl Processes {
 
     /// Starts a member that may refuse its directory. The error is what it printed before it ended.
     pub fn try_run(&mut self, id: u64) -> Result<(), String> {
-        let listen = self.listen.entry(id).or_insert_with(free_address).clone();
+        let listen = self.listen.entry(id).or_insert_with(|| free_address().to_string()).clone();
         let log = self.data.path().join(format!("{id}.log"));
         let file = std::fs::File::create(&log).expect("a file");
         let mut command = self.command(id, &listen, &id.to_string(), &[]);
@@ -161,7 +156,7 @@ impl Processes {
     /// Starts another process under the number of a member, with an address and an empty directory of its own; killed
     /// when dropped.
     pub fn run_beside(&self, id: u64) -> Beside {
-        Beside(self.spawn(id, &free_address(), &format!("{id}-beside"), &[]).0)
+        Beside(self.spawn(id, &free_address().to_string(), &format!("{id}-beside"), &[]).0)
     }
 
     /// The cluster in the IDENTITY file of a process that was started by [`Self::run_beside`]; `-` before it has joined one.
@@ -236,7 +231,7 @@ impl Processes {
 
     /// Chooses the listen address of a member that is started later.
     pub fn reserve(&mut self, id: u64) -> String {
-        self.listen.entry(id).or_insert_with(free_address).clone()
+        self.listen.entry(id).or_insert_with(|| free_address().to_string()).clone()
     }
 
     /// The listen address of a member.

@@ -6,7 +6,7 @@
 )]
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use proto::model::ids::NodeId;
 use proto::rpc::api::Directory;
 use sextant::tls::{Protocol, TlsFiles, TlsSettings, UserTls};
 use sextant::wire::{PeerDirectory, Peers, tls_connect};
-use tests::harness::process::{addresses, output, sextant, spawn_ready};
+use tests::harness::process::{addresses, free_address, output, sextant, spawn_ready};
 use tests::harness::{eventually, sql};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -44,11 +44,6 @@ struct Place {
     others: Mutex<BTreeMap<u64, String>>,
 }
 
-fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").to_string()
-}
-
 fn role(id: u64) -> &'static str {
     match id {
         0..100 => "coordinator",
@@ -66,7 +61,7 @@ fn ran(command: &mut Command) {
 impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let (coordinator, others) = (free_address(), Mutex::default());
+        let (coordinator, others) = (free_address().to_string(), Mutex::default());
         let place = Self { dir, coordinator, others };
         place.init("certs");
         place
@@ -129,7 +124,7 @@ impl Place {
             return self.coordinator.clone();
         }
         let mut others = self.others.lock().expect("no panic");
-        others.entry(id).or_insert_with(free_address).clone()
+        others.entry(id).or_insert_with(|| free_address().to_string()).clone()
     }
 
     fn run(&self, id: u64) -> (Running, String) {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use proto::grpc::ListBucketsRequest;
 use proto::grpc::admin_client::AdminClient;
-use tests::harness::process::{self, Dev};
+use tests::harness::process::{self, Dev, free_address};
 use tests::harness::processes::Processes;
 use tests::harness::{http_get, sql};
 use tokio_postgres::{Client, NoTls};
@@ -495,11 +495,7 @@ impl Certified {
         };
         cert(&["init"]);
         cert(&["operator"]);
-        let free = || {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("an address").to_string()
-        };
-        let coordinator = format!("1={}", free());
+        let coordinator = format!("1={}", free_address());
         let (mut children, mut ready) = (Vec::new(), String::new());
         for (role, id) in
             [("coordinator", 1), ("projector", 101), ("indexer", 201), ("router", 301)]
@@ -521,7 +517,7 @@ impl Certified {
                     command.args(["--http", "127.0.0.1:0"]);
                 }
                 "coordinator" => drop(command.args(["--peer-listen", &coordinator[2..]])),
-                _ => drop(command.args(["--peer-listen", &free()])),
+                _ => drop(command.args(["--peer-listen", &free_address().to_string()])),
             }
             let (child, line) = process::spawn_ready(&mut command);
             children.push(child);

@@ -6,12 +6,11 @@
 )]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tests::harness::connect;
-use tests::harness::process::{Dev, binary, output, sextant, spawn_ready};
+use tests::harness::process::{Dev, binary, free_address, output, sextant, spawn_ready};
 use tests::harness::sql;
 use tokio::net::TcpStream;
 
@@ -100,8 +99,7 @@ async fn a_coordinator_has_an_http_port_if_it_is_asked_for() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let data = tempfile::tempdir().expect("a temporary directory");
-    let free = || TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("it");
-    let (peer, http) = (free(), free());
+    let (peer, http) = (free_address(), free_address());
     let mut command = sextant();
     command.args(["coordinator", "--id", "1", "--peer-listen", &peer.to_string()]);
     command.env("SEXTANT_COORDINATORS", format!("1={peer}"));
@@ -149,7 +147,7 @@ fn a_connection_beyond_a_limit_that_was_set_is_told_the_setting() {
     let data = tempfile::tempdir().expect("a temporary directory");
     let file = data.path().join("coordinator.toml");
     std::fs::write(&file, "id = 1\nhttp_connections_max = 1\n").expect("a file");
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let free = free_address();
     let mut command = sextant();
     command.arg("coordinator").arg("--config").arg(&file).env("SEXTANT_PEER_CONNECTIONS_MAX", "1");
     // It does not read the variables of other roles, with a file neither.

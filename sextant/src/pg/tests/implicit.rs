@@ -316,3 +316,33 @@ async fn a_time_out_or_a_cancellation_undoes_what_came_before_it() {
     assert_eq!(state(&client.batch_execute(&text).await.unwrap_err()), "57014");
     undone().await;
 }
+
+#[tokio::test]
+async fn more_than_a_transaction_holds_is_refused_and_nothing_is_stored() {
+    /// One more than a transaction writes.
+    const BUCKETS: usize = 65;
+    let cluster = Cluster::new();
+    let (client, _task) = cluster.client().await;
+    let names: Vec<String> = (0..BUCKETS).map(|n| format!("b{n}")).collect();
+    for name in &names {
+        client.batch_execute(&format!("CREATE BUCKET {name} WITH (vbuckets = 4)")).await.unwrap();
+    }
+    let inserts: Vec<String> = names
+        .iter()
+        .map(|name| format!("INSERT INTO {name} (id, doc) VALUES ('a', '{{}}')"))
+        .collect();
+    let inserts: Vec<&str> = inserts.iter().map(String::as_str).collect();
+    let mut raw = Raw::open(&cluster).await;
+    for messages in [vec![text(&inserts)], [run(&inserts), vec![sync()]].concat()] {
+        raw.send(&messages).await;
+        let told = raw.told().await;
+        assert!(told.ends_with(", INSERT 0 1, 54000, I"), "{told}");
+        rolled_back(&cluster, "too much").await;
+        for name in &names {
+            let found = simple(&client, &format!("SELECT id FROM {name} WHERE id = 'a'")).await;
+            assert!(found.is_empty(), "{name}");
+        }
+    }
+    raw.send(&[text(&inserts[1..])]).await;
+    assert!(raw.told().await.ends_with(", INSERT 0 1, I"), "one bucket less fits");
+}
