@@ -98,10 +98,8 @@ impl<'a> Columns<'a> {
             (None, None) => match written {
                 Expr::Path(_) | Expr::Unnest(_) => Err(self.not_here(unqualified)),
                 _ => {
-                    let children = children_mut(written).into_iter().zip(children_mut(unqualified));
-                    children
-                        .into_iter()
-                        .try_for_each(|(one, other)| self.resolve_either(one, other))
+                    let mut both = children_mut(written).into_iter().zip(children_mut(unqualified));
+                    both.try_for_each(|(one, other)| self.resolve_either(one, other))
                 }
             },
         }
