@@ -122,6 +122,8 @@ pub enum ErrorCode {
     DivisionByZero,
     /// Caller: a name that the server keeps for itself (42939).
     ReservedName,
+    /// Caller: a name that may mean two columns (42702).
+    AmbiguousColumn,
 }
 
 /// The remedy for an error.
@@ -195,6 +197,7 @@ impl ErrorCode {
             OutOfRoom => "53200",
             DivisionByZero => "22012",
             ReservedName => "42939",
+            AmbiguousColumn => "42702",
         }
     }
 }

@@ -159,7 +159,7 @@ impl Scans {
         Ok(Box::pin(stream::unfold(Some(reading), |reading| async {
             let mut reading = reading?;
             match reading.next().await {
-                Ok(ShardBatch::Done) => Some((Ok(ShardBatch::Done), None)),
+                Ok(last @ (ShardBatch::Done | ShardBatch::Failed(..))) => Some((Ok(last), None)),
                 Ok(batch) => Some((Ok(batch), Some(reading))),
                 Err(error) => Some((Err(error), None)),
             }

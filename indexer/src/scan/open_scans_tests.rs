@@ -142,7 +142,7 @@ async fn all(scans: &Scans, scan: ShardScan, parked: bool) -> Vec<Bytes> {
             }
             ShardBatch::Partials(partials) => found.push(format!("{partials:?}").into()),
             ShardBatch::Done => break,
-            ShardBatch::Moved(places) => panic!("moved: {places:?}"),
+            other @ (ShardBatch::Moved(_) | ShardBatch::Failed(..)) => panic!("{other:?}"),
         }
         let open: Vec<_> = lock(&scans.table.open).values().cloned().collect();
         for held in open.iter().filter(|_| parked) {

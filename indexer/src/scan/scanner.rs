@@ -70,6 +70,8 @@ pub struct ShardScanner {
     silent_cost: u64,
     /// True if an entry may take long to look at.
     is_costly: bool,
+    /// The entry for which the filter has no value, and the error. The rows before it are delivered first.
+    failed: Option<(Bytes, Error)>,
     done: bool,
 }
 
@@ -119,6 +121,7 @@ impl ShardScanner {
             memory_bytes: 0,
             silent_cost: 0,
             is_costly: may_be_costly(&scan),
+            failed: None,
             done: false,
             snapshot: Some(snapshot),
             spec,
@@ -152,7 +155,6 @@ impl ShardScanner {
         let mut spent = 0;
         while spent < cost_max {
             if self.rows_left == 0 || !self.advance(&mut spent, cost_max)? {
-                self.done = true;
                 return Ok(Some(self.last_batch()));
             }
             if self.builder.len() >= self.batch_bytes {
@@ -233,6 +235,13 @@ impl ShardScanner {
     }
 
     fn last_batch(&mut self) -> ShardBatch {
+        if self.failed.is_some() && !self.builder.is_empty() {
+            return ShardBatch::Rows(self.builder.finish());
+        }
+        self.done = true;
+        if let Some((entry, error)) = self.failed.take() {
+            return ShardBatch::Failed(entry, error);
+        }
         if !self.partials.is_empty() {
             return ShardBatch::Partials(std::mem::take(&mut self.partials));
         }
@@ -324,7 +333,15 @@ impl ShardScanner {
         }
         let scope = EntryScope { spec: &self.spec, entry, include };
         let cost = CostMeter::for_evaluation();
-        let passes = self.filter.passes(&scope, &cost)?;
+        let passes = match (self.filter.passes(&scope, &cost), &self.scan.output) {
+            (Err(error), Output::Rows { .. }) => {
+                self.failed = Some((Bytes::copy_from_slice(entry), error.into()));
+                self.current = None;
+                self.ahead.clear();
+                return Ok(());
+            }
+            (passes, _) => passes?,
+        };
         match &self.scan.output {
             _ if !passes => {}
             Output::Rows { include: wanted } => {

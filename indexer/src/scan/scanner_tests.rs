@@ -121,7 +121,7 @@ fn countries(store: &StorageEngine, scan: ShardScan) -> Vec<String> {
                 }
             }
             Some(ShardBatch::Done) => return found,
-            Some(ShardBatch::Moved(places)) => panic!("moved: {places:?}"),
+            Some(other @ (ShardBatch::Moved(_) | ShardBatch::Failed(..))) => panic!("{other:?}"),
             Some(ShardBatch::Partials(_)) | None => {}
         }
     }
@@ -150,6 +150,47 @@ async fn distinct_applies_across_ranges_and_across_the_resume_point() {
     let after = [&entry_key("a", 1)[..], b"k1"].concat();
     let resumed = ShardScan { resume_after: Some(after.into()), ..distinct };
     assert_eq!(countries(&store, resumed), ["b"], "a was handed out by the replica before");
+}
+
+#[tokio::test]
+async fn the_rows_before_an_entry_for_which_the_filter_fails_come_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let documents = body(&[
+        (1, "k1", &[("a", 1)]),
+        (2, "k2", &[("b", 1)]),
+        (3, "k3", &[("c", 0)]),
+        (4, "k4", &[("d", 1)]),
+    ]);
+    let store = built(&dir, documents).await;
+    let divides = Expr::Arithmetic(
+        proto::expr::ArithmeticOp::DivideIntegers,
+        Box::new(Expr::Literal(Value::int(1))),
+        Box::new(Expr::Column(1)),
+    );
+    let filter =
+        Expr::Compare(CompareOp::Eq, Box::new(divides), Box::new(Expr::Literal(Value::int(1))));
+    let asked = ShardScan { filter: Some(filter), ..scan(vec![KeyRange::all()]) };
+    let begin = |asked: &ShardScan| {
+        let snapshot = store.snapshot(INDEX, asked.epoch).unwrap();
+        ShardScanner::new(snapshot, Arc::new(asked.clone()), 64 << 10).unwrap()
+    };
+    let mut scanner = begin(&asked);
+    let Ok(Some(ShardBatch::Rows(rows))) = scanner.step(STEP_COST) else { panic!("rows first") };
+    assert_eq!(rows.rows, 2);
+    let Ok(Some(ShardBatch::Failed(entry, error))) = scanner.step(STEP_COST) else {
+        panic!("then the failure")
+    };
+    assert_eq!(&entry[..], [&entry_key("c", 0)[..], b"k3"].concat());
+    assert_eq!(error.code, ErrorCode::DivisionByZero);
+    assert_eq!(scanner.step(STEP_COST), Ok(Some(ShardBatch::Done)));
+    let limited = ShardScan { limit: Some(2), ..asked.clone() };
+    assert_eq!(countries(&store, limited), ["a", "b"], "the third is not looked at");
+    let first = begin(&asked).first_batch(STEP_COST).unwrap();
+    assert!(!first.is_whole, "the rest has the failure: {first:?}");
+    let after = [&entry_key("b", 1)[..], b"k2"].concat();
+    let rest = ShardScan { resume_after: Some(after.into()), ..asked };
+    let first = begin(&rest).first_batch(STEP_COST).unwrap();
+    assert!(first.is_whole && matches!(first.batch, ShardBatch::Failed(..)), "{first:?}");
 }
 
 /// A store with documents of many countries.

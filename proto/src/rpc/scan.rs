@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::expr::Expr;
 use crate::expr::aggregate::{AggregateFunction, Partial};
 use crate::model::cut::Position;
@@ -190,6 +191,9 @@ pub enum ShardBatch {
     Partials(Vec<Partial>),
     /// Nothing follows.
     Done,
+    /// The condition has no value for this entry, which is behind all rows so far. Nothing follows. A scan that ends before the entry has no
+    /// error.
+    Failed(Bytes, Error),
 }
 
 impl ShardBatch {
@@ -200,6 +204,7 @@ impl ShardBatch {
             Self::Moved(places) => size_of_val(&places[..]),
             Self::Partials(partials) => size_of_val(&partials[..]),
             Self::Done => 0,
+            Self::Failed(entry, _) => entry.len(),
         }
     }
 }

@@ -2,10 +2,14 @@
 //!
 //! There are few shards (one for each node), so the merge compares the heads of all shards instead of keeping a heap.
 //! The first eight bytes of an entry are compared as one integer. The blocks of a single shard pass through unchanged.
+//!
+//! A shard may fail at an entry. The merge fails when it comes to that entry, and an error of any other kind is raised behind the rows that are
+//! merged already: so a scan with a limit does not fail for a row that it does not return.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
 use proto::expr::aggregate::Partial;
 use proto::rpc::rows::{RowBlock, RowBlockBuilder, RowIter};
@@ -13,7 +17,7 @@ use proto::rpc::scan::ShardBatch;
 use proto::value::key::LeadingParts;
 use proto::{Error, Result};
 
-use super::shard_stream::ShardStream;
+use super::shard_stream::{NextRows, ShardStream};
 
 /// Size at which a merged block is passed on.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
@@ -28,6 +32,10 @@ pub(crate) struct Gather {
     block_bytes: usize,
     /// True once a full block was merged.
     is_long: bool,
+    /// The error behind the rows that were returned.
+    held: Option<Error>,
+    /// The entry at which the merge has failed.
+    failed_at: Option<Bytes>,
 }
 
 /// A shard and a position in its current block.
@@ -43,6 +51,8 @@ struct Shard {
     prefix: u64,
     /// True if there is a current row. If not, the next block must be fetched, or the shard is finished.
     on_row: bool,
+    /// The error of the shard at the current row, which has no value.
+    failure: Option<Error>,
     finished: bool,
 }
 
@@ -70,8 +80,17 @@ impl Distinct {
 impl Shard {
     fn new(stream: ShardStream) -> Self {
         let block = RowBlock::default();
-        let (entry, prefix) = (0..0, 0);
-        Self { stream, block, at: 0, next: 0, entry, prefix, on_row: false, finished: false }
+        Self {
+            stream,
+            block,
+            at: 0,
+            next: 0,
+            entry: 0..0,
+            prefix: 0,
+            on_row: false,
+            failure: None,
+            finished: false,
+        }
     }
 
     fn entry(&self) -> &[u8] {
@@ -103,11 +122,16 @@ impl Shard {
     async fn fill(&mut self) -> Result<()> {
         while !self.on_row && !self.finished {
             match self.stream.next_rows().await? {
-                Some(block) => {
+                NextRows::Block(block) => {
                     self.block = block;
                     self.go_to(0);
                 }
-                None => self.finished = true,
+                NextRows::Failed(entry, error) => {
+                    (self.prefix, self.entry) = (prefix(&entry), 0..entry.len());
+                    self.block = RowBlock { rows: 0, data: entry };
+                    (self.on_row, self.failure) = (true, Some(error));
+                }
+                NextRows::End => self.finished = true,
             }
         }
         Ok(())
@@ -140,7 +164,14 @@ impl Gather {
             distinct,
             block_bytes: FIRST_BLOCK_BYTES,
             is_long: false,
+            held: None,
+            failed_at: None,
         }
+    }
+
+    /// The entry at which a shard has failed, if [`Self::next`] has returned its error.
+    pub fn failed_at(&mut self) -> Option<Bytes> {
+        self.failed_at.take()
     }
 
     /// A merge that [`Self::go_on`] gives its shards.
@@ -156,6 +187,7 @@ impl Gather {
     /// Ends the shard scans and drops their buffered rows.
     pub fn park(&mut self) {
         self.shards.clear();
+        (self.held, self.failed_at) = (None, None);
         (self.block_bytes, self.is_long) = (FIRST_BLOCK_BYTES, false);
     }
 
@@ -166,21 +198,41 @@ impl Gather {
 
     /// Returns the next rows in order, `None` at the end.
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
-        if let ([only], None) = (&mut self.shards[..], &self.distinct) {
+        if let Some(error) = self.held.take() {
+            return Err(error);
+        }
+        if let ([only], None) = (&mut self.shards[..], &self.distinct)
+            && only.failure.is_none()
+        {
             // The shard may be the last of several, and in the middle of a block.
-            return match only.take_rest() {
-                Some(rest) => Ok(Some(rest)),
-                None => only.stream.next_rows().await,
+            if let Some(rest) = only.take_rest() {
+                return Ok(Some(rest));
+            }
+            return match only.stream.next_rows().await? {
+                NextRows::Block(block) => Ok(Some(block)),
+                NextRows::End => Ok(None),
+                NextRows::Failed(entry, error) => {
+                    self.failed_at = Some(entry);
+                    Err(error)
+                }
             };
         }
         let mut builder = RowBlockBuilder::with_capacity(self.block_bytes + self.block_bytes / 8);
         while builder.len() < self.block_bytes {
-            self.fill().await?;
-            self.shards.retain(|shard| shard.on_row);
+            let merged = match self.fill().await {
+                Ok(()) => self.merge_into(&mut builder),
+                failed => failed,
+            };
+            if let Err(error) = merged {
+                if builder.is_empty() {
+                    return Err(error);
+                }
+                self.held = Some(error);
+                return Ok(Some(builder.finish()));
+            }
             if self.shards.is_empty() {
                 break;
             }
-            self.merge_into(&mut builder)?;
         }
         self.is_long = self.block_bytes == BLOCK_BYTES;
         self.block_bytes = (self.block_bytes * 4).min(BLOCK_BYTES);
@@ -202,9 +254,14 @@ impl Gather {
 
     /// Merges rows until the block is full or a shard's current block is used up.
     fn merge_into(&mut self, builder: &mut RowBlockBuilder) -> Result<()> {
-        while builder.len() < self.block_bytes {
+        self.shards.retain(|shard| shard.on_row);
+        while builder.len() < self.block_bytes && !self.shards.is_empty() {
             let first = self.first();
             let shard = &mut self.shards[first];
+            if let Some(error) = shard.failure.take() {
+                self.failed_at = Some(shard.block.data.clone());
+                return Err(error);
+            }
             let wanted = match &mut self.distinct {
                 Some(distinct) => distinct.is_new(shard.entry())?,
                 None => true,
@@ -246,6 +303,7 @@ impl Gather {
                         }
                     }
                     ShardBatch::Done => break,
+                    ShardBatch::Failed(_, error) => return Err(error),
                     // A keep-alive.
                     ShardBatch::Rows(block) if block.rows == 0 => {}
                     ShardBatch::Rows(_) | ShardBatch::Moved(_) => {
@@ -302,6 +360,38 @@ mod tests {
                 }
                 assert!(got == expected, "{counts:?} in blocks of {block_rows}: {}", got.len());
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_shard_that_fails_does_so_when_the_merge_comes_to_the_entry() {
+        let rows =
+            |entries: &[&str]| block(&entries.iter().map(|e| (*e).to_owned()).collect::<Vec<_>>());
+        let failed = |entry: &'static str| {
+            let error = Error::new(proto::ErrorCode::DivisionByZero, "division by zero");
+            ShardBatch::Failed(Bytes::from_static(entry.as_bytes()), error)
+        };
+        let one = || vec![rows(&["a", "c"]), rows(&["e", "g"]), ShardBatch::Done];
+        for (other, expected) in [
+            (vec![rows(&["b"]), failed("f")], "abce"),
+            (vec![failed("d")], "ac"),
+            (vec![failed("0")], ""),
+            (vec![rows(&["b"]), failed("z")], "abceg"),
+        ] {
+            let streams = [one(), other].map(ShardStream::from_batches);
+            let mut gather = Gather::new(streams.into(), false, None);
+            let mut got = String::new();
+            let error = loop {
+                match gather.next().await {
+                    Ok(Some(block)) => {
+                        block.iter().for_each(|row| got += &String::from_utf8_lossy(row.entry));
+                    }
+                    Ok(None) => panic!("it fails behind {got}"),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!((&*got, error.code), (expected, proto::ErrorCode::DivisionByZero));
+            assert!(gather.failed_at().is_some(), "{expected}");
         }
     }
 }

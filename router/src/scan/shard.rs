@@ -209,8 +209,17 @@ impl ScanPlan {
             gather.fold(&mut totals).await?;
             let _ = send(sender, Ok(ShardBatch::Partials(totals))).await;
         } else {
-            while let Some(block) = gather.next().await? {
-                if send(sender, Ok(ShardBatch::Rows(block))).await.is_err() {
+            loop {
+                let batch = match gather.next().await {
+                    Ok(Some(block)) => ShardBatch::Rows(block),
+                    Ok(None) => break,
+                    Err(error) => match gather.failed_at() {
+                        Some(entry) => ShardBatch::Failed(entry, error),
+                        None => return Err(error),
+                    },
+                };
+                let is_last = matches!(batch, ShardBatch::Failed(..));
+                if send(sender, Ok(batch)).await.is_err() || is_last {
                     return Ok(());
                 }
             }

@@ -144,16 +144,25 @@ impl ShardStream {
         }
     }
 
-    /// Returns the next rows, `None` at the end.
-    pub async fn next_rows(&mut self) -> Result<Option<RowBlock>> {
+    /// Returns the next rows of a scan in order.
+    pub async fn next_rows(&mut self) -> Result<NextRows> {
         match self.next().await? {
-            ShardBatch::Rows(block) => Ok(Some(block)),
-            ShardBatch::Done => Ok(None),
+            ShardBatch::Rows(block) => Ok(NextRows::Block(block)),
+            ShardBatch::Done => Ok(NextRows::End),
+            ShardBatch::Failed(entry, error) => Ok(NextRows::Failed(entry, error)),
             ShardBatch::Partials(_) | ShardBatch::Moved(_) => {
                 Err(Error::internal("a scan of ordered rows received another kind of batch"))
             }
         }
     }
+}
+
+/// The next rows of a shard.
+pub(super) enum NextRows {
+    Block(RowBlock),
+    /// The scan fails at this entry, if it comes there.
+    Failed(Bytes, Error),
+    End,
 }
 
 /// The outcome of the call for a first batch.

@@ -14,6 +14,7 @@ use proto::rpc::scan::{
 };
 
 use super::super::retry_round::FIRST_BATCH_TIMEOUT;
+use super::super::shard_stream::NextRows;
 use super::*;
 use crate::context::RouterContext;
 use crate::context::tests::context_of;
@@ -219,10 +220,14 @@ fn first_slices(slices: u16) -> Vec<SliceNo> {
 async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
     let mut shard = plan.start(plan.placed(&first_slices(slices)));
     let mut rows = Vec::new();
-    while let Some(block) = shard.next_rows().await? {
+    loop {
+        let block = match shard.next_rows().await? {
+            NextRows::Block(block) => block,
+            NextRows::Failed(_, error) => return Err(error),
+            NextRows::End => return Ok(rows),
+        };
         rows.extend(block.iter().map(|row| String::from_utf8_lossy(row.entry).into_owned()));
     }
-    Ok(rows)
 }
 
 fn nodes(nodes: Vec<Node>) -> Vec<Arc<dyn IndexerApi>> {

@@ -54,6 +54,7 @@ impl Unordered {
                         self.progress.finish(&part);
                     }
                 }
+                ShardBatch::Failed(_, error) => return Err(error),
                 ShardBatch::Partials(_) => {
                     return Err(Error::internal("a scan of rows received aggregates"));
                 }

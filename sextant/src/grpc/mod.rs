@@ -9,6 +9,7 @@ mod decode;
 mod door;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
+mod health;
 mod ingest;
 mod open_transaction;
 mod push;

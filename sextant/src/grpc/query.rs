@@ -78,6 +78,9 @@ impl QueryService {
             }
         };
         match plan {
+            Plan::Index(plan) if plan.merge.is_some() => Err(Error::internal(
+                "the scan of a request without DISTINCT and ORDER BY is divided",
+            )),
             Plan::Index(plan) if matches!(plan.request.output, Output::Rows { .. }) => Ok(*plan),
             Plan::Index(_) => {
                 Err(Error::new(ErrorCode::Unsupported, "gRPC scans have no aggregates")

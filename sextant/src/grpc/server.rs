@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use proto::env::Env;
 use proto::grpc::admin_server::AdminServer;
 use proto::grpc::ingest_server::IngestServer;
@@ -13,12 +12,11 @@ use tonic::codec::CompressionEncoding;
 use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
-use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
 
 use super::arriving::MESSAGE_BYTES_MAX;
 use super::caller::Callers;
 use super::door::AtTheDoor;
+use super::health::HealthService;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
 use crate::auth::doors::Doors;
@@ -89,8 +87,8 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
         transactions: Arc::clone(&transactions),
     });
     let query = QueryServer::new(query::QueryService { callers, transactions });
-    let (reporter, health) = tonic_health::server::health_reporter();
-    report(&reporter, &[name_of(&admin), name_of(&ingest), name_of(&query)]);
+    let names = [name_of(&admin), name_of(&ingest), name_of(&query)];
+    let health = HealthService::server(&names, doors.flow());
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
         .add_service(AtTheDoor::open(health))
@@ -103,14 +101,6 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
 
 fn name_of<S: NamedService>(_: &S) -> &'static str {
     S::NAME
-}
-
-/// Reports services as healthy by their names; the process as a whole, whose name is empty, is so anyway.
-fn report(reporter: &HealthReporter, names: &[&str]) {
-    for name in names {
-        // Nobody else has the reporter yet, so it does not wait.
-        let _at_once = reporter.set_service_status(*name, ServingStatus::Serving).now_or_never();
-    }
 }
 
 /// The server of a port for users.

@@ -206,7 +206,7 @@ impl CopyTarget {
             severity: "NOTICE",
             sqlstate: "00000",
             message: message.into(),
-            hint: Some(hint),
+            hint: Some(hint.into()),
         });
     }
 

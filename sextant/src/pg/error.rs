@@ -190,7 +190,7 @@ pub(super) struct Notice {
     pub(super) severity: &'static str,
     pub(super) sqlstate: &'static str,
     pub(super) message: Cow<'static, str>,
-    pub(super) hint: Option<&'static str>,
+    pub(super) hint: Option<Cow<'static, str>>,
 }
 
 impl Notice {
@@ -205,12 +205,19 @@ impl Notice {
     /// A remark on a statement that goes on.
     pub(super) fn remark(remark: Remark) -> Self {
         let Remark { message, hint } = remark;
+        let hint = hint.map(Cow::Borrowed);
+        Self { severity: Self::REMARK, sqlstate: "00000", message: message.into(), hint }
+    }
+
+    /// A remark with a hint of its own.
+    pub(super) fn hinted((message, hint): (String, String)) -> Self {
+        let hint = Some(hint.into());
         Self { severity: Self::REMARK, sqlstate: "00000", message: message.into(), hint }
     }
 
     /// The protocol's message for the notice.
     pub(super) fn response(self) -> NoticeResponse {
-        let hint = self.hint.map(str::to_owned);
+        let hint = self.hint.map(Cow::into_owned);
         let text = WireError { hint, ..WireError::new(self.sqlstate, self.message) };
         NoticeResponse::new(text.fields(self.severity))
     }

@@ -17,6 +17,7 @@ use super::state::{SERVE_TIMEOUT_MS, SessionState};
 use super::stream::Rows;
 use super::transact::relation_of;
 use crate::audit::Door;
+use crate::rows::merged::merged;
 use crate::rows::value::Datum;
 use crate::sql::Parsed;
 use crate::sql::admin;
@@ -33,7 +34,7 @@ const NO_CATALOGUE: Notice = Notice {
     severity: "NOTICE",
     sqlstate: "00000",
     message: Cow::Borrowed("there is no PostgreSQL catalogue yet: its queries have no rows"),
-    hint: Some("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES"),
+    hint: Some(Cow::Borrowed("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES")),
 };
 
 /// Rollbacks that the beginning of a scan outlasts.
@@ -236,7 +237,10 @@ impl SessionState {
 
     async fn select(&mut self, select: &Select, values: &[Value], kept: &Kept) -> Result<Rows> {
         match self.plan_read(select, values, kept).await? {
-            Plan::Index(plan) => self.scan(*plan).await,
+            Plan::Index(plan) => {
+                self.warn_of_texts(&plan, values, kept).await;
+                self.scan(*plan).await
+            }
             Plan::Documents(plan) => {
                 let view = self.view(plan.bucket.id).await?;
                 self.note_version(plan.bucket.id);
@@ -244,6 +248,19 @@ impl SessionState {
             }
             Plan::Constant(plan) => self.constants(plan),
         }
+    }
+
+    /// Tells the client of a comparison with a text that is true for no row of a sample. That is looked at once for a prepared statement.
+    async fn warn_of_texts(&mut self, plan: &IndexPlan, values: &[Value], kept: &Kept) {
+        let has_texts = plan.texts.iter().any(|comparison| comparison.text(values).is_some());
+        let is_asked = has_texts && self.settings.shows(Notice::REMARK);
+        if !is_asked || self.backend.may_read(plan.index.bucket).is_err() || !kept.samples_now() {
+            return;
+        }
+        let Some(kinds) = self.samples.kinds(&*self.backend, &plan.index).await else { return };
+        let spec = &plan.index.spec;
+        let remark = plan.texts.iter().find_map(|texts| texts.remark(spec, &kinds, values));
+        self.notices.extend(remark.map(Notice::hinted));
     }
 
     async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
@@ -261,7 +278,7 @@ impl SessionState {
             snapshot.map_or(Ok(()), |epoch| self.check_floor(&plan.index, epoch))?;
             let batches = self.backend.scan(plan.request.clone(), None).await?;
             if !self.is_rolled_back(plan.index.bucket) {
-                break batches;
+                break merged(&*self.backend, &plan, batches).await?;
             }
             // The scan has waited for the end of a rollback, which may have lost writes of this session.
             self.settle_writes(plan.index.bucket).await?;

@@ -1,5 +1,6 @@
 //! Keeps what the names of a prepared statement mean, as long as its index or bucket stays as it is.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use proto::lock::lock;
@@ -12,7 +13,11 @@ use crate::sql::plan::{Relation, Resolved};
 
 /// The resolved names of one statement. A statement that is executed once begins with an empty one.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Option<Resolution>>);
+pub(super) struct Kept {
+    resolution: Mutex<Option<Resolution>>,
+    /// True once a sample of its index was asked for.
+    is_sampled: AtomicBool,
+}
 
 /// Resolved names, and the relation that they were resolved against.
 struct Resolution {
@@ -29,7 +34,7 @@ impl Kept {
         index: impl FnOnce(IndexId) -> Option<Arc<IndexInfo>>,
         bucket: impl FnOnce(BucketId) -> Option<Arc<BucketInfo>>,
     ) -> Option<Arc<Resolved>> {
-        let kept = lock(&self.0);
+        let kept = lock(&self.resolution);
         let Resolution { relation, resolved } = kept.as_ref()?;
         let is_present = match relation {
             None => true,
@@ -45,6 +50,11 @@ impl Kept {
     }
 
     pub(super) fn keep(&self, relation: Option<Relation>, resolved: &Arc<Resolved>) {
-        *lock(&self.0) = Some(Resolution { relation, resolved: Arc::clone(resolved) });
+        *lock(&self.resolution) = Some(Resolution { relation, resolved: Arc::clone(resolved) });
+    }
+
+    /// True for the first time: later executions of a prepared statement need no sample.
+    pub(super) fn samples_now(&self) -> bool {
+        !self.is_sampled.swap(true, Ordering::Relaxed)
     }
 }

@@ -25,6 +25,7 @@ use super::state::Login;
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::auth::throttle::Throttle;
+use crate::backend::Samples;
 use crate::listen::connections;
 use crate::principal::Principal;
 use crate::sql::backend::Backends;
@@ -72,6 +73,8 @@ pub struct PgServer {
     refusals: Arc<Semaphore>,
     /// Cancel requests with a wrong secret, by address.
     wrong_cancels: Arc<Throttle>,
+    /// The samples of indexes that notices are made of.
+    samples: Arc<Samples>,
 }
 
 impl PgServer {
@@ -82,7 +85,18 @@ impl PgServer {
         let sessions = Sessions::default();
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
         let wrong_cancels = Arc::new(Throttle::new(WRONG_CANCELS_MAX));
-        Self { backends, doors, env, config, sessions, places, starting, refusals, wrong_cancels }
+        Self {
+            backends,
+            doors,
+            env,
+            config,
+            sessions,
+            places,
+            starting,
+            refusals,
+            wrong_cancels,
+            samples: Arc::default(),
+        }
     }
 
     /// Accepts connections until it is dropped, which ends all sessions.
@@ -271,8 +285,9 @@ impl PgServer {
                         let seams = (self.env.clone(), interrupt);
                         let login = Login::new(&self.doors, principal);
                         let started = (parameters, settings);
+                        let of_client = (backend, Arc::clone(&self.samples), login);
                         let mut session =
-                            Session::new(conn, seams, (backend, login), started, registration);
+                            Session::new(conn, seams, of_client, started, registration);
                         session.state.warn_of_settings(warnings);
                         return session.run().await;
                     }

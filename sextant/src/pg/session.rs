@@ -21,6 +21,7 @@ use super::settings::Settings;
 use super::startup::Parameters;
 use super::state::{Login, SessionState, changes_at_once, ends_transaction};
 use super::transaction::{Block, Transaction};
+use crate::backend::Samples;
 use crate::flow::{Room, StatementPlace};
 use crate::sql::Parsed;
 use crate::sql::ast::Statement;
@@ -55,7 +56,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) fn new(
         mut conn: Conn<S>,
         (env, interrupt): (Env, Interrupt),
-        (backend, login): (Arc<dyn Backend>, Login),
+        (backend, samples, login): (Arc<dyn Backend>, Arc<Samples>, Login),
         (parameters, settings): (Parameters, Settings),
         registration: Registration,
     ) -> Self {
@@ -65,6 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let state = SessionState {
             env: env.clone(),
             backend,
+            samples,
             login,
             settings,
             transaction: Transaction::None,

@@ -15,6 +15,7 @@ use super::kept::Kept;
 use super::settings::Settings;
 use super::transaction::{Block, Transaction};
 use crate::auth::doors::Doors;
+use crate::backend::Samples;
 use crate::flow::{RoomBudget, StatementPlace, Work};
 use crate::principal::Principal;
 use crate::sql::ast::{Admin, Select, Statement};
@@ -79,6 +80,8 @@ impl Login {
 pub(super) struct SessionState {
     pub(super) env: Env,
     pub(super) backend: Arc<dyn Backend>,
+    /// The samples of this process.
+    pub(super) samples: Arc<Samples>,
     pub(super) login: Login,
     pub(super) settings: Settings,
     pub(super) transaction: Transaction,

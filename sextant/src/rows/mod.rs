@@ -4,5 +4,6 @@ pub(crate) mod columns;
 pub(crate) mod entry;
 pub(crate) mod format;
 pub(crate) mod line;
+pub(crate) mod merged;
 pub(crate) mod suspended;
 pub(crate) mod value;

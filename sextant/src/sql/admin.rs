@@ -11,6 +11,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::ast::Admin;
 use super::backend::Backend;
+use super::draining::tell_what_stays;
 use super::remarks::Remarks;
 
 /// Runs a statement and returns its command tag. The moves that it starts run on by themselves; SHOW MOVES shows their
@@ -93,7 +94,14 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
         }
         Admin::ChangeCoordinators(_) => return Err(Error::internal("it was run before")),
     };
+    let drained = match &command {
+        Command::DrainNode { node, drain: true } => Some(*node),
+        _ => None,
+    };
     backend.command(command).await?;
+    if let Some(node) = drained {
+        tell_what_stays(backend, node, remarks).await;
+    }
     Ok(tag.to_owned())
 }
 

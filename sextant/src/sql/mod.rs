@@ -18,6 +18,7 @@ pub mod commit;
 pub mod ddl;
 pub mod define;
 pub mod dialect;
+mod draining;
 pub mod error;
 pub mod limits;
 pub mod parse;

@@ -1,16 +1,16 @@
 //! Qualified columns: `t.c` and `"public"."t"."c"` for the column `c` of `FROM t`, or of `FROM i AS t`.
 //!
 //! A path into a document looks alike (`address.city`). The first part of a path is a qualifier if it is the name of the relation, or its
-//! alias where it has one, and the rest is a column; otherwise the whole is a path. A bucket has the columns `id` and `doc`
-//! and no paths, so any other qualifier of them is an error there (42P01).
+//! alias where it has one, and the rest is a column; otherwise the whole is a path. What has both meanings, and means two columns, is
+//! ambiguous (42702). A bucket has the columns `id` and `doc` and no paths, so any other qualifier of them is an error there (42P01).
 
+use proto::Result;
 use proto::expr::Expr;
 use proto::value::path::Step;
-use proto::{Error, Result};
 
 use super::ast::{Select, SelectExpr, SelectItem};
 use super::error::no_relation;
-use super::walk::rewrite;
+use super::walk::children_mut;
 
 /// The name that qualifies the columns of a statement.
 #[derive(Clone, Copy)]
@@ -40,19 +40,14 @@ impl<'a> Qualifier<'a> {
         }
     }
 
-    /// Removes the qualifier wherever it stands; true if it stood anywhere.
-    fn strip(self, expr: &mut Expr) -> bool {
-        let mut found = false;
-        let strip = rewrite(expr, &mut |expr| {
-            if let Expr::Path(steps) = expr
-                && let Some(column) = self.column(steps)
-            {
-                *steps = column.to_vec();
-                found = true;
-            }
-            Ok::<_, Error>(false)
-        });
-        found && strip.is_ok()
+    /// Removes the qualifier wherever it stands.
+    fn strip(self, expr: &mut Expr) {
+        if let Expr::Path(steps) = expr
+            && let Some(column) = self.column(steps)
+        {
+            *steps = column.to_vec();
+        }
+        children_mut(expr).into_iter().for_each(|child| self.strip(child));
     }
 
     /// Removes the qualifier from the columns of a bucket, and refuses any other one.
@@ -72,15 +67,15 @@ impl<'a> Qualifier<'a> {
         unknown.map_or(Ok(()), Err)
     }
 
-    /// The SELECT without qualifiers; `None` if it has none.
-    pub(crate) fn stripped(self, select: &Select) -> Option<Select> {
-        let mut select = select.clone();
-        // Each is stripped, not just those up to the first qualified one.
-        let found = expressions(&mut select)
-            .into_iter()
-            .filter_map(|e| self.strip(e).then_some(()))
-            .count();
-        (found > 0).then_some(select)
+    /// An expression without qualifiers; `None` if it has none.
+    pub(crate) fn without(self, expr: &Expr) -> Option<Expr> {
+        let is_qualified =
+            |expr: &Expr| matches!(expr, Expr::Path(steps) if self.column(steps).is_some());
+        expr.any(&mut |expr| is_qualified(expr)).then(|| {
+            let mut unqualified = expr.clone();
+            self.strip(&mut unqualified);
+            unqualified
+        })
     }
 
     /// The SELECT from a bucket without qualifiers.

@@ -36,6 +36,26 @@ async fn readyz(address: SocketAddr) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_of_grpc_health_says_not_serving_and_holds_up_no_stop() {
+    use tonic_health::pb::health_check_response::ServingStatus::{NotServing, Serving};
+    let data = tempfile::tempdir().expect("a temporary directory");
+    let dev = Dev::start(data.path());
+    let channel = tests::harness::grpc::channel(dev.grpc_address()).await;
+    let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
+    let asked = tonic_health::pb::HealthCheckRequest { service: "sextant.v1.Query".to_owned() };
+    let mut watch = health.watch(asked).await.expect("a watch").into_inner();
+    let first = watch.message().await.expect("a status").expect("a status");
+    assert_eq!(first.status(), Serving);
+    let begun = Instant::now();
+    dev.ask_to_stop();
+    let last = watch.message().await.expect("a status").expect("another status");
+    assert_eq!(last.status(), NotServing);
+    assert!(watch.message().await.expect("an orderly end").is_none());
+    assert!(dev.ended().success(), "a clean end");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idle_sessions_end_at_once_and_transactions_have_five_seconds() {
     let data = tempfile::tempdir().expect("a temporary directory");
     let dev = Dev::start(data.path());

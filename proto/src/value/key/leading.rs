@@ -49,6 +49,20 @@ impl<'a> LeadingParts<'a> {
     }
 }
 
+/// The bytes of an entry in which MISSING reads as NULL in some parts, which are ascending. In their order stand together the rows that differ
+/// there only.
+pub fn missing_as_null(entry: &[u8], descending: &[bool], parts: &[u16]) -> Result<Vec<u8>> {
+    let (mut read, mut at) = (entry.to_vec(), 0);
+    let last = parts.last().map_or(0, |last| usize::from(*last) + 1);
+    for (n, descending) in descending.iter().enumerate().take(last) {
+        if parts.contains(&(n as u16)) && entry.get(at) == Some(&(MISSING ^ mask(*descending))) {
+            read[at] = NULL ^ mask(*descending);
+        }
+        at += skip_part(&entry[at..], *descending)?;
+    }
+    Ok(read)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::part::encode_part;
@@ -82,5 +96,24 @@ mod tests {
                 assert_eq!(parts.read_like(&before), alike, "{one:?} {other:?}");
             }
         }
+    }
+
+    #[test]
+    fn missing_is_read_as_null_in_the_named_parts_only() {
+        let entry = |values: [Value; 3]| {
+            let mut entry = Vec::new();
+            let parts = values.iter().zip([false, true, false]);
+            parts.for_each(|(value, descending)| encode_part(value, descending, &mut entry));
+            [&entry[..], b"id"].concat()
+        };
+        let read = |values, parts: &[u16]| {
+            missing_as_null(&entry(values), &[false, true, false], parts).expect("well formed")
+        };
+        let all = || [Value::Missing, Value::Missing, Value::Missing];
+        assert_eq!(read(all(), &[]), entry(all()));
+        assert_eq!(read(all(), &[1]), entry([Value::Missing, Value::Null, Value::Missing]));
+        assert_eq!(read(all(), &[0, 2]), entry([Value::Null, Value::Missing, Value::Null]));
+        let others = || [Value::from("a"), Value::Null, Value::int(1)];
+        assert_eq!(read(others(), &[0, 1, 2]), entry(others()));
     }
 }

@@ -37,7 +37,7 @@ mod reader;
 mod text;
 
 pub use compare::{EncodedConstant, part_as_bool, part_type_rank};
-pub use leading::LeadingParts;
+pub use leading::{LeadingParts, missing_as_null};
 pub use number::leading_int;
 pub use part::{
     ID_BYTES_MAX, KEY_BYTES_MAX, check_id, decode_part, encode_entry, encode_part, id_offset,

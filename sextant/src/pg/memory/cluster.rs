@@ -49,6 +49,8 @@ pub(in crate::pg) struct Memory {
     inner: Arc<Mutex<MemoryState>>,
     /// Number of batches requested from `endless`.
     pub(in crate::pg) batches: Arc<AtomicU64>,
+    /// Number of scans.
+    pub(in crate::pg) scans: AtomicU64,
     /// Number of times that a scan was parked.
     pub(in crate::pg) parked: Arc<AtomicU64>,
     /// The largest batch of writes.
@@ -356,6 +358,7 @@ impl Backend for Memory {
     }
 
     async fn scan(&self, request: ScanRequest, _: Option<&str>) -> Result<Box<dyn BatchSource>> {
+        self.scans.fetch_add(1, Ordering::Relaxed);
         *self.consistency.lock().unwrap() = Some(request.consistency.clone());
         let inner = self.inner.lock().unwrap();
         let index = inner.catalog.local_index(request.index);
@@ -370,7 +373,8 @@ impl Backend for Memory {
         };
         let view = TransactionView { snapshot, own: request.own };
         let entries = entries(&index.spec, &inner.view(index.bucket, view));
-        let (epoch, parked) = (Epoch(inner.epoch), Arc::clone(&self.parked));
+        let epoch = snapshot.unwrap_or(Epoch(inner.epoch));
+        let parked = Arc::clone(&self.parked);
         Ok(Box::new(Batches(answer(&request, entries)?.into_iter(), epoch, parked)))
     }
 }

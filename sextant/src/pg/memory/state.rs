@@ -37,7 +37,8 @@ impl MemoryState {
 
     /// The documents of a bucket as a transaction sees them.
     pub(super) fn view(&self, bucket: BucketId, view: TransactionView) -> Documents {
-        let all = view.snapshot.map_or(&self.documents, |epoch| &self.history[&epoch.0]);
+        let past = view.snapshot.filter(|epoch| epoch.0 != self.epoch);
+        let all = past.map_or(&self.documents, |epoch| &self.history[&epoch.0]);
         let mut documents = all.get(&bucket).cloned().unwrap_or_default();
         let Some(OwnView { transaction, place }) = view.own else { return documents };
         let own = (transaction, TransactionPlace(0))..=(transaction, place);

@@ -1,5 +1,6 @@
 //! Tests of the protocol with `tokio-postgres` and with raw messages, over a cluster in memory.
 
+mod absent;
 mod copies;
 mod implicit;
 mod limits;
@@ -7,6 +8,7 @@ mod logins;
 mod outcomes;
 mod raw;
 mod savepoints;
+mod texts;
 mod transactions;
 mod turns;
 mod users;

@@ -2,7 +2,7 @@
 //!
 //! A single word is the column of that name; `id` is always the document's id. Any other expression must be structurally
 //! equal to an expression of the index. So `address.city` and `lower(name)` find their columns, also inside of other
-//! expressions.
+//! expressions. What is qualified is looked for with and without its qualifier, because it may be a path.
 
 use proto::expr::{ColumnType, Expr, Function};
 use proto::model::index::{IndexInfo, IndexSpec};
@@ -12,17 +12,29 @@ use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
 use crate::sql::places::NO_COLUMN;
-use crate::sql::walk::rewrite;
+use crate::sql::qualifier::Qualifier;
+use crate::sql::walk::{children_mut, rewrite};
 
 /// The columns of an index for a SELECT.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     spec: &'a IndexSpec,
+    /// The name that may stand before a column.
+    qualifier: Option<Qualifier<'a>>,
 }
 
 impl<'a> Columns<'a> {
     pub(crate) fn from_index(index: &'a IndexInfo) -> Self {
-        Self { spec: &index.spec }
+        Self::of_spec(&index.spec)
+    }
+
+    pub(super) fn of_spec(spec: &'a IndexSpec) -> Self {
+        Self { spec, qualifier: None }
+    }
+
+    /// The same columns, which may be qualified.
+    pub(super) fn qualified_by(self, qualifier: Option<Qualifier<'a>>) -> Self {
+        Self { qualifier, ..self }
     }
 
     fn iter(self) -> impl Iterator<Item = (&'a str, &'a Expr, ColumnType)> {
@@ -46,10 +58,21 @@ impl<'a> Columns<'a> {
         self.iter().nth(usize::from(n)).map_or(ColumnType::Text, |(.., column_type)| column_type)
     }
 
+    /// True if a column has no type but that of each document's value.
+    pub(super) fn is_untyped(self, n: u16) -> bool {
+        let column = self.iter().nth(usize::from(n));
+        column.is_some_and(|(_, expr, _)| matches!(expr, Expr::Path(_) | Expr::Unnest(_)))
+    }
+
     /// Replaces paths and indexed expressions by their columns.
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
+        let mut unqualified = self.qualifier.and_then(|qualifier| qualifier.without(expr));
         // As in the definition of the index, with whose expressions it is compared.
         coerce(expr, &document_type)?;
+        if let Some(unqualified) = &mut unqualified {
+            coerce(unqualified, &document_type)?;
+            return self.resolve_either(expr, unqualified);
+        }
         rewrite(expr, &mut |expr| match self.find(expr) {
             Some(column) => {
                 *expr = column;
@@ -60,6 +83,40 @@ impl<'a> Columns<'a> {
                 _ => Ok(false),
             },
         })
+    }
+
+    /// The same for an expression with qualifiers, which may as well be beginnings of paths, and for it without them.
+    fn resolve_either(self, written: &mut Expr, unqualified: &mut Expr) -> Result<()> {
+        match (self.find(unqualified), self.find(written)) {
+            (Some(column), Some(path)) if column != path => {
+                Err(self.ambiguous(written, &column, &path))
+            }
+            (Some(column), _) | (None, Some(column)) => {
+                *written = column;
+                Ok(())
+            }
+            (None, None) => match written {
+                Expr::Path(_) | Expr::Unnest(_) => Err(self.not_here(unqualified)),
+                _ => {
+                    let mut both = children_mut(written).into_iter().zip(children_mut(unqualified));
+                    both.try_for_each(|(one, other)| self.resolve_either(one, other))
+                }
+            },
+        }
+    }
+
+    fn ambiguous(self, written: &Expr, column: &Expr, path: &Expr) -> Error {
+        let names = self.names();
+        let [column, path] = [column, path].map(|column| column.display(&names).to_string());
+        let what = format!(
+            "{written} is ambiguous: index {} has the column {column}, which it qualifies, and the column {path} of that path",
+            self.spec.name
+        );
+        let hint = format!(
+            "write {column} for the first; give the index another alias (FROM {} AS other) for the second",
+            self.spec.name
+        );
+        Error::new(ErrorCode::AmbiguousColumn, what).with_hint(hint)
     }
 
     fn find(self, expr: &Expr) -> Option<Expr> {

@@ -42,11 +42,24 @@ impl IndexPlan {
             let parts: Vec<_> = names.iter().take(usize::from(parts)).cloned().collect();
             lines.push(format!("  Distinct: {}", parts.join(", ")));
         }
-        if let Some(limit) = request.limit {
+        let (limit, offset) = match &self.merge {
+            Some(merge) => {
+                let parts = merge.parts.iter().map(|part| names[usize::from(*part)].clone());
+                let parts: Vec<_> = parts.collect();
+                lines.push(format!(
+                    "  Merged: {} scans, because {} can be NULL and MISSING",
+                    merge.others.len() + 1,
+                    parts.join(" and ")
+                ));
+                (merge.limit, merge.offset)
+            }
+            None => (request.limit, request.offset),
+        };
+        if let Some(limit) = limit {
             lines.push(format!("  Limit: {limit}"));
         }
-        if request.offset > 0 {
-            lines.push(format!("  Offset: {}", request.offset));
+        if offset > 0 {
+            lines.push(format!("  Offset: {offset}"));
         }
         let columns: Vec<_> = self.columns.iter().map(|column| column.name.as_str()).collect();
         let what = match &request.output {

@@ -12,14 +12,17 @@ use proto::value::Value;
 use proto::value::path::Step;
 
 use super::columns::Columns;
+use super::divided::{Merge, Way};
 use super::limit_offset::LimitOffset;
 use super::names::{aggregate_name, default_name};
-use super::order::{Order, direction, distinct_parts};
+use super::order::Order;
 use super::parameters::{ParameterTypes, bind};
 use super::ranges::{Access, access};
 use super::relation::ColumnInfo;
+use super::text_comparison::{TextComparison, text_comparisons};
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
+use crate::sql::qualifier::Qualifier;
 use crate::sql::walk::children_mut;
 
 /// A SELECT from an index with resolved names.
@@ -30,6 +33,7 @@ pub(super) struct IndexSelect {
     items: Vec<Item>,
     columns: Arc<[ColumnInfo]>,
     filter: Option<Expr>,
+    texts: Arc<[TextComparison]>,
     order_by: Vec<Order>,
     limit_offset: LimitOffset,
 }
@@ -57,8 +61,12 @@ pub struct IndexPlan {
     pub cells: Vec<Cell>,
     /// The request to the router; the session sets its consistency and time-out.
     pub request: ScanRequest,
+    /// Further scans whose rows are merged with it.
+    pub merge: Option<Merge>,
     /// True if LIMIT or OFFSET removes the single row of aggregates.
     pub skip_aggregates: bool,
+    /// The comparisons of columns without a type with texts.
+    pub texts: Arc<[TextComparison]>,
     /// The conjuncts that the ranges implement.
     pub(super) used: Vec<Expr>,
 }
@@ -80,7 +88,7 @@ pub enum Cell {
 
 impl IndexSelect {
     pub(super) fn resolve(select: &Select, index: &Arc<IndexInfo>) -> Result<Self> {
-        let columns = Columns::from_index(index);
+        let columns = Columns::from_index(index).qualified_by(Qualifier::of(select));
         let mut items = Vec::new();
         for item in &select.items {
             match item {
@@ -112,6 +120,7 @@ impl IndexSelect {
             distinct: select.distinct && aggregates == 0,
             columns: items.iter().map(|item| item.info.clone()).collect(),
             items,
+            texts: filter.iter().flat_map(|filter| text_comparisons(filter, columns)).collect(),
             filter,
             order_by,
             limit_offset: LimitOffset::from_select(select),
@@ -135,25 +144,46 @@ impl IndexSelect {
     }
 
     pub(super) fn plan(&self, values: &[Value]) -> Result<IndexPlan> {
-        let spec = Arc::clone(&self.index.spec);
         let cost = CostMeter::for_evaluation();
+        let whole = access(&self.index.spec, self.conjuncts(values, &cost)?);
+        let (limit, offset) = self.limit_offset.rows(values, &cost)?;
+        let (cells, calls) = self.cells(values, &cost)?;
+        let way = self.way(&whole)?;
+        let skip_aggregates = !calls.is_empty() && (limit == Some(0) || offset > 0);
+        let needs_include = || cells.iter().any(|cell| needs_include(cell, &self.index.spec));
+        let (output, rows) = match calls.is_empty() {
+            true => (Output::Rows { include: needs_include() }, (limit, offset)),
+            false => (Output::Aggregates(calls), (None, 0)),
+        };
+        let used = whole.used.clone();
+        let (request, merge) = match way.divided.is_empty() {
+            true => (self.request(whole, &way, rows, output), None),
+            false => self.divided(values, &way, rows, output, &cost)?,
+        };
+        let (index, texts) = (Arc::clone(&self.index), Arc::clone(&self.texts));
+        let columns = self.columns();
+        Ok(IndexPlan { index, columns, cells, request, merge, skip_aggregates, texts, used })
+    }
+
+    /// The terms of the condition with values.
+    fn conjuncts(&self, values: &[Value], cost: &CostMeter) -> Result<Vec<Expr>> {
         let mut conjuncts = Vec::new();
         if let Some(mut filter) = self.filter.clone() {
-            bind(&mut filter, values, Some(Columns::from_index(&self.index)), &cost)?;
+            bind(&mut filter, values, Some(Columns::from_index(&self.index)), cost)?;
             flatten(filter, &mut conjuncts);
         }
-        let mut access = access(&spec, conjuncts);
+        Ok(conjuncts)
+    }
+
+    fn request(
+        &self,
+        mut access: Access,
+        way: &Way,
+        (limit, offset): (Option<u64>, u64),
+        output: Output,
+    ) -> ScanRequest {
         access.filter.iter_mut().for_each(sort_lists);
-        let (limit, offset) = self.limit_offset.rows(values, &cost)?;
-        let columns = self.columns();
-        let (cells, calls) = self.cells(values, &cost)?;
-        let aggregated = !calls.is_empty();
-        let reverse = direction(&spec, &self.order_by, &access.fixed)?;
-        let distinct_parts = match self.distinct {
-            true => self.distinct_parts(&access)?,
-            false => None,
-        };
-        let request = ScanRequest {
+        ScanRequest {
             index: self.index.local_id(),
             ranges: access.ranges,
             partitions: access.partitions,
@@ -161,38 +191,48 @@ impl IndexSelect {
                 0 | 1 => access.filter.into_iter().next(),
                 _ => Some(Expr::And(access.filter)),
             },
-            reverse: reverse.unwrap_or(false),
-            ordered: reverse.is_some() || distinct_parts.is_some(),
-            distinct_parts,
-            limit: limit.filter(|_| !aggregated),
-            offset: if aggregated { 0 } else { offset },
-            output: match aggregated {
-                true => Output::Aggregates(calls),
-                false => {
-                    Output::Rows { include: cells.iter().any(|cell| needs_include(cell, &spec)) }
-                }
-            },
+            reverse: way.reverse.unwrap_or(false),
+            ordered: way.reverse.is_some() || way.distinct.is_some(),
+            distinct_parts: way.distinct,
+            limit,
+            offset,
+            output,
             consistency: Consistency::Any,
             own: None,
             timeout_ms: 0,
             hedge_after: HedgeAfter::Usual,
-        };
-        let skip_aggregates = aggregated && (limit == Some(0) || offset > 0);
-        let used = access.used;
-        let index = Arc::clone(&self.index);
-        Ok(IndexPlan { index, columns, cells, request, skip_aggregates, used })
+        }
     }
 
-    fn distinct_parts(&self, access: &Access) -> Result<Option<u16>> {
-        let exprs: Vec<&Expr> = self
-            .items
-            .iter()
-            .filter_map(|item| match &item.value {
-                ItemValue::Scalar(expr) => Some(expr),
-                ItemValue::Aggregate { .. } => None,
-            })
-            .collect();
-        distinct_parts(&self.index.spec, &exprs, &access.fixed, &access.blurred)
+    /// The scans of a statement that is divided.
+    fn divided(
+        &self,
+        values: &[Value],
+        way: &Way,
+        (limit, offset): (Option<u64>, u64),
+        output: Output,
+        cost: &CostMeter,
+    ) -> Result<(ScanRequest, Option<Merge>)> {
+        let conjuncts = self.conjuncts(values, cost)?;
+        // Rows of each may be the ones that OFFSET skips.
+        let rows = (limit.map(|limit| limit.saturating_add(offset)), 0);
+        let scan = |side: Vec<Expr>| {
+            let access = access(&self.index.spec, [&conjuncts[..], &side].concat());
+            self.request(access, way, rows, output.clone())
+        };
+        let mut scans: Vec<ScanRequest> = way.sides().into_iter().map(scan).collect();
+        let first = scans.swap_remove(0);
+        let parts = way.divided.clone();
+        Ok((first, Some(Merge { others: scans, parts, limit, offset })))
+    }
+
+    fn way(&self, access: &Access) -> Result<Way> {
+        let columns = self.items.iter().filter_map(|item| match &item.value {
+            ItemValue::Scalar(expr) => Some(expr),
+            ItemValue::Aggregate { .. } => None,
+        });
+        let columns: Option<Vec<&Expr>> = self.distinct.then(|| columns.collect());
+        Way::new(&self.index.spec, &self.order_by, columns.as_deref(), access)
     }
 
     fn cells(&self, values: &[Value], cost: &CostMeter) -> Result<(Vec<Cell>, Vec<AggregateCall>)> {

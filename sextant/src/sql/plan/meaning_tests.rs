@@ -111,7 +111,9 @@ fn clone_of(plan: &IndexPlan) -> IndexPlan {
         columns: Arc::clone(&plan.columns),
         cells: plan.cells.clone(),
         request: plan.request.clone(),
+        merge: plan.merge.clone(),
         skip_aggregates: plan.skip_aggregates,
+        texts: Arc::clone(&plan.texts),
         used: plan.used.clone(),
     }
 }
@@ -132,15 +134,51 @@ fn null_is_a_range_with_missing_where_a_part_can_be_missing() {
 }
 
 #[test]
-fn distinct_joins_null_and_missing_or_says_that_it_cannot() {
+fn distinct_reads_an_index_once_where_null_and_missing_are_not_apart() {
     let index = Relation::Index(index("CREATE INDEX i ON b (a, c, d)"));
     let plan = |sql: &str| plan_of(Some(&index), sql, &[]).map_err(|error| error.code.sqlstate());
     assert!(plan("SELECT DISTINCT a, c FROM i").is_ok());
-    assert_eq!(plan("SELECT DISTINCT a, c, d FROM i").err(), Some("0A000"));
     for condition in ["c IS NOT NULL", "c IS MISSING", "c IS NOT MISSING", "c > 1", "c = 'x'"] {
         let sql = format!("SELECT DISTINCT a, c, d FROM i WHERE {condition}");
-        assert!(plan(&sql).is_ok(), "{condition}");
+        assert!(matches!(plan(&sql), Ok(Plan::Index(plan)) if plan.merge.is_none()), "{condition}");
     }
+}
+
+#[test]
+fn what_missing_and_null_keep_apart_is_merged() {
+    let four = Relation::Index(index("CREATE INDEX i ON b (a, c, d DESC, e)"));
+    let merged = |sql: &str| {
+        let plan = scan(&four, sql, &[]);
+        let merge = plan.merge.clone().unwrap_or_else(|| panic!("{sql}: one scan"));
+        (plan, merge)
+    };
+    let (plan, merge) = merged("SELECT DISTINCT a, c, d FROM i LIMIT 5 OFFSET 2");
+    assert_eq!((merge.others.len(), &merge.parts[..]), (1, &[1][..]));
+    assert_eq!((merge.limit, merge.offset), (Some(5), 2));
+    for request in [&plan.request, &merge.others[0]] {
+        assert_eq!((request.limit, request.offset, request.distinct_parts), (Some(7), 0, Some(3)));
+        assert!(request.ordered && !request.reverse);
+    }
+    let (plan, merge) = merged("SELECT id FROM i WHERE a = 1 AND c IS NULL ORDER BY d, e DESC");
+    for request in [&plan.request, &merge.others[0]] {
+        assert_eq!((request.ranges.len(), request.filter.clone()), (1, None));
+        assert!(request.reverse);
+    }
+    let (_, merge) = merged("SELECT DISTINCT d FROM i WHERE a = 1 AND c IS NULL");
+    assert_eq!(merge.others.len(), 1);
+    let (_, merge) = merged("SELECT DISTINCT a, c, d, e FROM i");
+    assert_eq!((merge.others.len(), &merge.parts[..]), (3, &[1, 2][..]));
+    for single in [
+        "SELECT id FROM i WHERE c IS NULL ORDER BY a",
+        "SELECT id FROM i WHERE a IS NULL ORDER BY c",
+    ] {
+        assert!(scan(&four, single, &[]).merge.is_none(), "{single}");
+    }
+    let five = Relation::Index(index("CREATE INDEX i ON b (a INCLUDE MISSING, c, d, e)"));
+    let refused = plan_of(Some(&five), "SELECT DISTINCT a, c, d, e FROM i", &[]).unwrap_err();
+    assert_eq!(refused.code.sqlstate(), "0A000");
+    assert!(refused.message.contains("a, c, d can each be NULL and MISSING"), "{refused:?}");
+    assert!(refused.hint.expect("a hint").contains("a IS NOT NULL"));
 }
 
 #[test]
@@ -170,6 +208,41 @@ fn columns_are_qualified_by_the_relation_or_its_alias() {
     assert_eq!(unknown.code.sqlstate(), "42703");
     let parsed = crate::sql::parse("SELECT u.* FROM i AS t").unwrap_err();
     assert_eq!(parsed.error.code.sqlstate(), "42P01");
+}
+
+#[test]
+fn a_name_that_is_a_qualified_column_and_another_path_is_ambiguous() {
+    let both = Relation::Index(index("CREATE INDEX address ON b (city, address.city, zip, name)"));
+    let column_of = |relation: &Relation, sql: &str| {
+        let plan = plan_of(Some(relation), sql, &[])?;
+        let Plan::Index(plan) = plan else { panic!("{sql}: a scan") };
+        Ok(format!("{:?}", plan.cells[0]))
+    };
+    for sql in [
+        "SELECT address.city FROM address",
+        "SELECT public.address.zip, id FROM address ORDER BY address.city",
+        "SELECT address.zip FROM address WHERE lower(address.city) = 'ulm'",
+    ] {
+        let refused: proto::Error = column_of(&both, sql).expect_err(sql);
+        assert_eq!(refused.code.sqlstate(), "42702", "{sql}");
+        assert!(refused.message.starts_with("address.city is ambiguous"), "{}", refused.message);
+        let hint = refused.hint.expect("a hint");
+        assert!(hint.contains("write city for the first"), "{hint}");
+    }
+    let one = Relation::Index(index("CREATE INDEX address ON b (city, zip)"));
+    let path = Relation::Index(index("CREATE INDEX address ON b (zip, address.city, address.zap)"));
+    for (relation, sql, column) in [
+        (&both, "SELECT address.zip FROM address", "Key(2)"),
+        (&both, "SELECT city FROM address", "Key(0)"),
+        (&both, "SELECT t.city FROM address AS t", "Key(0)"),
+        (&both, "SELECT address.city FROM address AS t", "Key(1)"),
+        (&both, "SELECT address.address.city FROM address", "Key(1)"),
+        (&one, "SELECT address.city FROM address", "Key(0)"),
+        (&path, "SELECT address.city FROM address", "Key(1)"),
+        (&path, "SELECT address.zap FROM address WHERE address.zip = 1", "Key(2)"),
+    ] {
+        assert_eq!(column_of(relation, sql), Ok(column.to_owned()), "{sql}");
+    }
 }
 
 fn bucket() -> Relation {

@@ -8,9 +8,11 @@ mod coerce;
 mod columns;
 mod condition;
 mod constant;
+mod divided;
 mod documents;
 mod explain;
 mod index;
+mod kinds;
 mod limit_offset;
 #[cfg(test)]
 mod meaning_tests;
@@ -23,14 +25,18 @@ mod relation;
 mod select;
 #[cfg(test)]
 mod tests;
+mod text_comparison;
 mod value_set;
 
 pub use constant::{ConstantPlan, ConstantValue};
+pub use divided::Merge;
 pub use documents::{DocumentColumn, DocumentPlan};
 pub use index::{Cell, IndexPlan};
+pub use kinds::Kinds;
 pub use ranges::RANGES_MAX;
 pub use relation::{ColumnInfo, Relation};
 pub use select::{Plan, Resolved, resolve};
+pub use text_comparison::TextComparison;
 
 pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use columns::document_type;

@@ -95,27 +95,14 @@ fn desc(descending: bool) -> &'static str {
     if descending { " DESC" } else { "" }
 }
 
-/// The error for rows with NULL that the index has at two places: those with MISSING before those with NULL, each in the order of the
-/// later columns.
-fn told_apart(name: &str) -> proto::Error {
-    unsupported(
-        format!(
-            "DISTINCT cannot join the rows in which {name} is MISSING with those in which it is NULL"
-        ),
-        format!(
-            "add {name} IS NOT NULL, {name} IS MISSING or {name} IS NOT MISSING to the conditions"
-        ),
-    )
-}
-
-/// Returns the number of leading key parts that make up a row of SELECT DISTINCT; `None` if the columns identify an entry,
-/// so that all rows are distinct anyway.
+/// Returns the number of leading key parts that make up a row of SELECT DISTINCT, and those before the last of them that can be NULL and MISSING:
+/// rows that read alike stand at several places there. `None` if the columns identify an entry, so that all rows are distinct anyway.
 pub(crate) fn distinct_parts(
     spec: &IndexSpec,
     columns: &[&Expr],
     fixed: &[bool],
     blurred: &[bool],
-) -> Result<Option<u16>> {
+) -> Result<Option<(u16, Vec<u16>)>> {
     let has = |n: usize| columns.iter().any(|expr| **expr == Expr::Column(n as u16));
     let is_fixed = |n: usize| fixed.get(n).copied().unwrap_or(false);
     let has_id = columns.iter().any(|expr| matches!(expr, Expr::DocumentId));
@@ -130,10 +117,8 @@ pub(crate) fn distinct_parts(
         _ => false,
     });
     if covered && parts > 0 {
-        return match (0..parts - 1).find(|n| blurred[*n] && !is_fixed(*n)) {
-            None => Ok(Some(parts as u16)),
-            Some(n) => Err(told_apart(&spec.keys[n].name)),
-        };
+        let apart = (0..parts - 1).filter(|n| blurred[*n] && !is_fixed(*n)).map(|n| n as u16);
+        return Ok(Some((parts as u16, apart.collect())));
     }
     let names: Vec<&str> = spec.keys.iter().map(|part| part.name.as_str()).collect();
     Err(unsupported(

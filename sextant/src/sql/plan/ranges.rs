@@ -29,6 +29,8 @@ pub struct Access {
     pub fixed: Vec<bool>,
     /// For each key part, true if it can be NULL and MISSING.
     pub blurred: Vec<bool>,
+    /// The key parts that are NULL or MISSING, whichever of them.
+    pub absent: Vec<u16>,
     /// The conjuncts that the ranges implement.
     pub used: Vec<Expr>,
     /// The remaining conjuncts, which the filter checks.
@@ -42,7 +44,13 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
     let parts = parts_of(spec);
     let (mut sets, rest) = sets_of(&parts, conjuncts);
     let blurs = |(part, set): (&Part, &PartSet)| part.blurs(set.as_ref().map(|(set, _)| set));
+    let absent = parts
+        .iter()
+        .zip(&sets)
+        .zip(0..)
+        .filter(|((part, set), _)| set.as_ref().is_some_and(|(set, _)| part.is_absent(set)));
     let mut access = Access {
+        absent: absent.map(|(_, n)| n).collect(),
         ranges: Vec::new(),
         fixed: vec![false; spec.keys.len()],
         blurred: parts.iter().zip(&sets).map(blurs).collect(),

@@ -39,20 +39,11 @@ pub enum Plan {
 
 /// Resolves the names of a SELECT; `relation` is the index or bucket in FROM.
 pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<Resolved> {
-    let qualifier = Qualifier::of(select);
     let resolved = Resolved(match relation {
-        Some(Relation::Index(index)) => {
-            let stripped = qualifier.and_then(|qualifier| qualifier.stripped(select));
-            let resolved = match &stripped {
-                // Without columns of these names they are paths into the document.
-                Some(stripped) => IndexSelect::resolve(stripped, index)
-                    .or_else(|error| IndexSelect::resolve(select, index).map_err(|_| error)),
-                None => IndexSelect::resolve(select, index),
-            };
-            ResolvedKind::Index(resolved?)
-        }
+        Some(Relation::Index(index)) => ResolvedKind::Index(IndexSelect::resolve(select, index)?),
         Some(Relation::Bucket(bucket)) => {
-            let stripped = qualifier.map(|qualifier| qualifier.stripped_from_bucket(select));
+            let stripped =
+                Qualifier::of(select).map(|qualifier| qualifier.stripped_from_bucket(select));
             let stripped = stripped.transpose()?;
             let select = stripped.as_ref().unwrap_or(select);
             ResolvedKind::Documents(DocumentSelect::resolve(select, bucket)?)

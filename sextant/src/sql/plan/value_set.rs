@@ -95,6 +95,11 @@ impl Part {
         has(&Value::Null) && has(&Value::Missing)
     }
 
+    /// True if a set of the part has NULL and MISSING, and no other value.
+    pub(super) fn is_absent(self, set: &Set) -> bool {
+        self.blurs(Some(set)) && intersect(set, &self.present()).is_empty()
+    }
+
     /// The set of all values of a value's type; empty for NULL and MISSING, whose comparisons are never true.
     pub(super) fn same_type(self, value: &Value) -> Option<Interval> {
         let (least, greatest) = match value {

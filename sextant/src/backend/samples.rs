@@ -1,0 +1,94 @@
+//! The kinds of values in a sample of an index, for notices about comparisons that no row can meet.
+//!
+//! A sample is the entries at both ends of the index, as many as come with the first batches. The leading column is ordered by type
+//! first, so if both of its ends are of one kind, all of its values are. A sample is taken once for all sessions of a process,
+//! is kept for a minute, and is waited for only a moment: without one there is no notice.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::Result;
+use proto::lock::lock;
+use proto::model::ids::LocalIndexId;
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::{Consistency, HedgeAfter, KeyRange, Output, ScanRequest};
+use proto::value::key::values_known;
+use router::ScanBatch;
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout};
+
+use crate::sql::backend::Backend;
+use crate::sql::plan::Kinds;
+
+/// Entries that are looked at, at each end of the index.
+const ENTRIES_MAX: u64 = 100;
+/// The time for which a statement waits for a sample.
+const WITHIN: Duration = Duration::from_millis(100);
+/// The age at which a sample is taken anew, if a statement asks.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// A sample, or the place of one that is being taken.
+struct Sample {
+    asked: Instant,
+    kinds: Arc<OnceCell<Option<Arc<Kinds>>>>,
+}
+
+/// The samples that a process has.
+#[derive(Default)]
+pub struct Samples(Mutex<BTreeMap<LocalIndexId, Sample>>);
+
+impl Samples {
+    /// The kinds of values in a sample of an index; `None` if there is none soon. The caller may read the index.
+    pub async fn kinds(&self, backend: &dyn Backend, index: &IndexInfo) -> Option<Arc<Kinds>> {
+        let kinds = {
+            let mut samples = lock(&self.0);
+            samples.retain(|_, sample| sample.asked.elapsed() < KEPT);
+            let begin = || Sample { asked: Instant::now(), kinds: Arc::default() };
+            Arc::clone(&samples.entry(index.local_id()).or_insert_with(begin).kinds)
+        };
+        let take = || async {
+            let sampled = timeout(WITHIN, sample(backend, index)).await.ok()?;
+            let sampled = sampled.inspect_err(|error| {
+                tracing::debug!(index = index.spec.name, %error, "an index was not sampled");
+            });
+            sampled.ok().map(Arc::new)
+        };
+        kinds.get_or_init(take).await.clone()
+    }
+}
+
+async fn sample(backend: &dyn Backend, index: &IndexInfo) -> Result<Kinds> {
+    let mut kinds = Kinds::of_nothing(&index.spec);
+    for reverse in [false, true] {
+        let mut batches = backend.scan(request(index, reverse), None).await?;
+        if let Some(ScanBatch::Rows(block)) = batches.next().await? {
+            kinds.add(&index.spec, &block)?;
+        }
+    }
+    Ok(kinds)
+}
+
+/// A scan from one end of an index, behind the entries whose leading value is not known.
+fn request(index: &IndexInfo, reverse: bool) -> ScanRequest {
+    let (low, high) = match index.spec.keys.first() {
+        Some(key) => values_known(key.descending),
+        None => (Vec::new(), None),
+    };
+    ScanRequest {
+        index: index.local_id(),
+        ranges: vec![KeyRange { low: low.into(), high: high.map(Into::into) }],
+        partitions: None,
+        filter: None,
+        reverse,
+        ordered: true,
+        distinct_parts: None,
+        limit: Some(ENTRIES_MAX),
+        offset: 0,
+        output: Output::Rows { include: !index.spec.include.is_empty() },
+        consistency: Consistency::Any,
+        own: None,
+        timeout_ms: WITHIN.as_millis() as u64,
+        hedge_after: HedgeAfter::Usual,
+    }
+}
