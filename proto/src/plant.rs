@@ -167,10 +167,12 @@ pub enum Plant {
     SplitLosesBoundary,
     /// Superseded versions count in the size from which on an index gets more slices.
     SupersededCounted,
+    /// An index is ready when one of its slices can be read.
+    ReadyInPart,
 }
 
 /// All plants, with name and description.
-pub const PLANTS: [(Plant, &str, &str); 79] = [
+pub const PLANTS: [(Plant, &str, &str); 80] = [
     (
         Plant::HandOverUncovered,
         "hand-over-uncovered",
@@ -434,6 +436,7 @@ pub const PLANTS: [(Plant, &str, &str); 79] = [
         "superseded-counted",
         "an index gets more slices for versions that nobody reads",
     ),
+    (Plant::ReadyInPart, "ready-in-part", "an index serves while one of its slices cannot be read"),
 ];
 
 /// Finds a plant by name.

@@ -21,7 +21,7 @@ const SEEDS: u64 = 40;
 const RAFT_SEEDS: u64 = 400;
 
 /// Plant, layer, seed, step to the next seed, simulated seconds of faults.
-const FOUND: [(&str, &str, u64, u64, u64); 79] = [
+const FOUND: [(&str, &str, u64, u64, u64); 80] = [
     ("hand-over-uncovered", "full", 11, 1, 10),
     ("build-skips-back-index", "store", 1, 1, 0),
     ("install-skips-back-index", "store", 1, 1, 0),
@@ -101,6 +101,7 @@ const FOUND: [(&str, &str, u64, u64, u64); 79] = [
     ("cancelled-serves", "full", 84, 11, 10),
     ("split-loses-boundary", "full", 18, 11, 10),
     ("superseded-counted", "full", 7, 11, 10),
+    ("ready-in-part", "full", 1, 1, 10),
 ];
 
 fn simulate(plant: Option<&str>, layer: &str, seed: u64, seconds: u64) -> Output {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use proto::model::ids::{NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
+use proto::plant::{self, Plant};
 use proto::rpc::command::Command;
 
 use super::heartbeats::{Heartbeats, SILENT_MS_MAX, readable};
@@ -43,12 +44,17 @@ impl<'a> Builds<'a> {
     pub(super) fn is_ready(&self, index: &IndexInfo) -> bool {
         // A node that has not reported to the new leader yet may be alive.
         let lives = |node: &&NodeId| self.heartbeats.silent_ms(**node, self.now_ms) < SILENT_MS_MAX;
-        index.topology.placement.iter().enumerate().all(|(n, nodes)| {
+        let is_ready = |(n, nodes): (usize, &Vec<NodeId>)| {
             let slice = index.local_id().slice(SliceNo(n as u16));
             let reads = |node: &&NodeId| self.readable.contains(&(**node, slice));
             nodes.iter().any(|node| reads(&node))
                 && nodes.iter().filter(lives).all(|node| reads(&node))
-        })
+        };
+        let mut slices = index.topology.placement.iter().enumerate();
+        match plant::is(Plant::ReadyInPart) {
+            true => slices.any(is_ready),
+            false => slices.all(is_ready),
+        }
     }
 
     /// True if a generation can take the place of the one that serves.

@@ -157,6 +157,31 @@ fn a_thread_that_must_not_wait_shows_few_groups_at_once() {
     assert_eq!(world.end(), 6);
 }
 
+/// A transaction that has written one document, on the way to its commit.
+fn committing(world: &World, id: u64, kind: WriteKind, snapshot: Option<Snapshot>) -> Committing {
+    let (transactions, now) = (&world.bucket.transactions, Instant::now());
+    let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
+    // Only a deletion of a document that is there changes anything.
+    let is_there = kind == WriteKind::Delete;
+    let writes = CheckedWrites::new(vec![Write { id: "a".into(), kind }], 100).expect("valid");
+    let request = WriteIn {
+        at: (TransactionId(id), TransactionPlace(0)),
+        owner: "somebody",
+        snapshot: snapshot.clone(),
+        writes: &writes,
+        known: &[("a".to_owned(), is_there)].into(),
+        behind: 0,
+    };
+    transactions.write(&world.bucket.info, request, &limits, now).expect("written");
+    let at = (TransactionId(id), TransactionPlace(1));
+    transactions.commit(at, snapshot, (now, u64::MAX)).expect("open").expect("changes")
+}
+
+fn commit_of(committing: Committing) -> (Job, oneshot::Receiver<Result<WriteReply>>) {
+    let (reply, answer) = oneshot::channel();
+    (Job { bytes: 1, work: Work::Commit(Box::new(committing), reply), room: None }, answer)
+}
+
 /// The commit of a transaction that has written one document.
 fn commit_job(
     world: &World,
@@ -164,23 +189,7 @@ fn commit_job(
     kind: WriteKind,
     snapshot: Option<Snapshot>,
 ) -> (Job, oneshot::Receiver<Result<WriteReply>>) {
-    let (transactions, now) = (&world.bucket.transactions, Instant::now());
-    let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
-    let writes = CheckedWrites::new(vec![Write { id: "a".into(), kind }], 100).expect("valid");
-    let request = WriteIn {
-        at: (TransactionId(id), TransactionPlace(0)),
-        owner: "somebody",
-        snapshot: snapshot.clone(),
-        writes: &writes,
-        known: &[("a".to_owned(), false)].into(),
-        behind: 0,
-    };
-    transactions.write(&world.bucket.info, request, &limits, now).expect("written");
-    let at = (TransactionId(id), TransactionPlace(1));
-    let committing =
-        transactions.commit(at, snapshot, (now, u64::MAX)).expect("open").expect("changes");
-    let (reply, answer) = oneshot::channel();
-    (Job { bytes: 1, work: Work::Commit(Box::new(committing), reply), room: None }, answer)
+    commit_of(committing(world, id, kind, snapshot))
 }
 
 #[test]
@@ -203,5 +212,36 @@ fn a_commit_is_checked_against_groups_that_nobody_sees_yet() {
         world.bucket.gate.show_waiting();
         assert_eq!(seqno(won), Ok(1));
         assert_eq!(seqno(answer).map_err(|error| error.code), expected);
+    }
+}
+
+/// A large commit has looked its documents up before its turn, and a group has changed one of them since: the group is in the log, and in the
+/// documents only later.
+#[test]
+fn what_a_commit_has_looked_up_counts_no_longer_behind_groups_that_nobody_sees_yet() {
+    let upsert = || WriteKind::Upsert(document());
+    let at_begin = || Some(Snapshot { epoch: Epoch(1), seqnos: Arc::new([Seqno(0)]) });
+    let insert = || WriteKind::Insert(document());
+    let deletes = WriteKind::Delete;
+    // What is there, the commit, what it has read, what somebody else writes meanwhile, and the end of the bucket.
+    for (before, kind, snapshot, other, expected) in [
+        (None, upsert(), at_begin(), upsert(), Err(ErrorCode::Conflict)),
+        (None, insert(), None, upsert(), Err(ErrorCode::Conflict)),
+        (Some(upsert()), deletes, None, WriteKind::Delete, Ok(2)),
+    ] {
+        let world = World::new();
+        if let Some(kind) = before {
+            world.writer.log_group(&world.bucket, vec![world.job("a", kind).0]);
+            world.bucket.gate.show_waiting();
+        }
+        let mut committing = committing(&world, 1, kind, snapshot);
+        let looked_up = commit::look_up(&*world.store, &world.bucket, &committing);
+        committing.looked_up = Some(looked_up.expect("nobody has changed it yet"));
+        world.writer.log_group(&world.bucket, vec![world.job("a", other).0]);
+        let (job, answer) = commit_of(committing);
+        world.writer.log_group(&world.bucket, vec![job]);
+        world.bucket.gate.show_waiting();
+        let ended = seqno(answer).map(|_| world.end()).map_err(|error| error.code);
+        assert_eq!(ended, expected);
     }
 }

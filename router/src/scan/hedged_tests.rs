@@ -269,6 +269,16 @@ async fn a_scan_goes_on_at_another_copy_when_a_node_becomes_slow_in_its_midst() 
     assert_eq!((status.begun, status.won), (1, 1));
 }
 
+/// The other copy is asked for the rows that are missing, not for as many as the scan wanted at its beginning.
+#[tokio::test(start_paused = true)]
+async fn another_copy_reads_no_more_than_the_rest_of_a_limit() {
+    let mut plan = plan_with_slow_rest(LATE, Node::After(SOON));
+    plan.rows_max = Some(4);
+    let rows = read(&plan, 2).await.expect("a copy answers");
+    assert_eq!(rows, ["0 of 0", "0 of 1", "1 of 0", "1 of 1"]);
+    assert_eq!(plan.context.hedging.status().won, 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_slow_in_the_midst_of_a_scan_goes_on_if_the_others_are_slower() {
     for other in [Node::After(4 * LATE), Node::Refuses] {

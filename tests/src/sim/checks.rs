@@ -18,6 +18,7 @@ use router::Router;
 use tokio::time::{sleep, timeout};
 
 use super::data_sets::contents;
+use super::effects::Effects;
 use super::hosts::{DATA, Host, Hosts, INDEXERS, ZONES, members};
 use super::oracle::INDEXES;
 use super::transactions::pair;
@@ -64,7 +65,7 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
             summary.drains_asked > 0 || SILENCING.iter().any(silences)
         };
         let zoned_from = zoned_from.filter(|_| !is_drained).map_or(IndexId(u64::MAX), IndexId);
-        if let Some(what) = misplaced(&catalog, zoned_from) {
+        if let Some(what) = misplaced(&catalog, zoned_from).or_else(|| unreadable(&catalog)) {
             violation(&summary, what);
         }
         for bucket in router.catalog().buckets.values() {
@@ -127,6 +128,17 @@ fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
         }
     }
     None
+}
+
+/// Describes a slice of a generation that serves, or has served, and that could never be read.
+fn unreadable(catalog: &Catalog) -> Option<String> {
+    let effects = Effects::of_process();
+    catalog.local_indexes().filter(|index| index.state.is_read()).find_map(|index| {
+        let mut slices = (0..index.topology.slices()).map(|n| index.local_id().slice(SliceNo(n)));
+        let slice = slices.find(|slice| !effects.was_readable(*slice))?;
+        let name = &index.spec.name;
+        Some(format!("{name} is {:?}, and its slice {slice} could never be read", index.state))
+    })
 }
 
 /// An acknowledged statement: its positions and the ids that it wrote.

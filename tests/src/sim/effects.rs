@@ -1,10 +1,11 @@
 //! Effects of faults inside the services, counted by the lines that the services log: a fault without an effect proves
 //! little. One seed is one process, so all lines are of this seed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use proto::model::ids::SliceId;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
@@ -61,9 +62,19 @@ const LINES: [(&str, &str); 31] = [
     ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
 ];
 
+/// The line of an indexer that tells of a slice which can be read from then on.
+const READABLE: &str = "a slice can be read";
+
 /// Counts the effects of this process's services.
 #[derive(Clone, Default)]
-pub struct Effects(Arc<Mutex<BTreeMap<String, u64>>>);
+pub struct Effects(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    counts: BTreeMap<String, u64>,
+    /// The slices that could be read at any time, on any node.
+    readable: BTreeSet<String>,
+}
 
 impl Effects {
     /// The effects of this process. They stay empty unless the subscriber of its lines has this layer.
@@ -80,12 +91,17 @@ impl Effects {
 
     /// The counts so far.
     pub fn counts(&self) -> BTreeMap<String, u64> {
-        self.0.lock().expect("not poisoned").clone()
+        self.0.lock().expect("not poisoned").counts.clone()
     }
 
     /// True if a copy was compared with a snapshot because it lacked history.
     pub fn has_resyncs(&self) -> bool {
-        self.0.lock().expect("not poisoned").contains_key(RESYNCS)
+        self.0.lock().expect("not poisoned").counts.contains_key(RESYNCS)
+    }
+
+    /// True if a slice could be read on some node, now or before.
+    pub fn was_readable(&self, slice: SliceId) -> bool {
+        self.0.lock().expect("not poisoned").readable.contains(&slice.to_string())
     }
 }
 
@@ -99,7 +115,10 @@ impl<S: Subscriber> Layer<S> for Effects {
                 (CHANGED_COPIES, Some(change)) => change,
                 _ => name,
             };
-            *self.0.lock().expect("not poisoned").entry(name.to_owned()).or_default() += 1;
+            *self.0.lock().expect("not poisoned").counts.entry(name.to_owned()).or_default() += 1;
+        }
+        if let Some(slice) = line.slice.filter(|_| line.is_readable) {
+            self.0.lock().expect("not poisoned").readable.insert(slice);
         }
     }
 }
@@ -112,6 +131,9 @@ struct Line {
     of_bucket: bool,
     /// The effect of a change of copies.
     change: Option<&'static str>,
+    is_readable: bool,
+    /// The slice that the line names.
+    slice: Option<String>,
 }
 
 impl Visit for Line {
@@ -120,11 +142,13 @@ impl Visit for Line {
         match field.name() {
             "message" => {
                 let text = text();
+                self.is_readable = text == READABLE;
                 self.effect = LINES.iter().find(|(line, _)| text == *line).map(|(_, name)| *name);
             }
             "change" => {
                 self.change = Some(if text().starts_with("Shrink") { SHRINKS } else { GROWTHS });
             }
+            "slice" => self.slice = Some(text()),
             "path" => self.of_bucket = text().contains("/buckets/"),
             _ => {}
         }

@@ -8,7 +8,8 @@
 //! the store of each projector has at each opening what it must have (`documents`); documents are read as they are; no
 //! epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`), and
 //! commits over two buckets are whole (`transactions::pair`); versions of a data set are shown whole, and nobody goes back (`data_sets`);
-//! cancelled builds leave nothing (`ranges`); slices do not become more than the live bytes need (`outgrown`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
+//! an index serves when all of its slices can be read (`checks`); cancelled builds leave nothing (`ranges`);
+//! slices do not become more than the live bytes need (`outgrown`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
 //! agree; the files of indexers and projectors are intact; and after the faults the cluster serves again within a bounded
 //! time.
 //!

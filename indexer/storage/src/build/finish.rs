@@ -13,6 +13,7 @@ use proto::{Error, Result};
 
 use crate::build::backfill::{end_backfill, gathered_bytes_max};
 use crate::build::corrections::{Corrections, corrections};
+use crate::edit::arrival::note_readable;
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::unnamed::UnnamedFragments;
 use crate::index::backfill::Backfill;
@@ -64,7 +65,9 @@ fn show(index: &LocalIndex, epoch: Epoch, files: &DataFiles, bytes_max: usize) -
     writer.applied = epoch;
     index.publish(&fragment_lists, &mut writer, |version| {
         version.set_reach(RetainedEpochs { horizon: epoch, points: Vec::new() })
-    })
+    })?;
+    note_readable(index.info.local_id(), fragment_lists.manifest.slices.keys());
+    Ok(())
 }
 
 /// Joins the backfill with the epochs, of which nothing may be in memory. Corrections gather up to

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proto::lock::lock;
-use proto::model::ids::{BucketId, Epoch, SliceNo};
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::{Error, ErrorCode, Result};
 
@@ -148,13 +148,23 @@ pub fn install_arriving(
     at: EpochBoundary,
 ) -> std::result::Result<(), InstallError> {
     check_newest(context, arrived.info.bucket, at)?;
-    match context.state.get(arrived.info.local_id()) {
-        Some(index) => add_to_index(&index, arrived, at, &context.files),
+    let id = arrived.info.local_id();
+    let slices: Vec<SliceNo> = arrived.slices.keys().copied().collect();
+    match context.state.get(id) {
+        Some(index) => add_to_index(&index, arrived, at, &context.files)?,
         None => {
             let index = index_from_arriving(arrived, at, &context.files)?;
             context.state.insert(index);
-            Ok(())
         }
+    }
+    note_readable(id, &slices);
+    Ok(())
+}
+
+/// Says that slices can be read from now on. The simulation counts on it: an index is ready when that was said of all its slices.
+pub fn note_readable<'s>(index: LocalIndexId, slices: impl IntoIterator<Item = &'s SliceNo>) {
+    for slice in slices {
+        tracing::debug!(slice = %index.slice(*slice), "a slice can be read");
     }
 }
 

@@ -109,6 +109,7 @@ fn cut_out(
         else {
             return Err(unfit(from.info.local_id(), "lacks a slice on this node"));
         };
+        // An index has applied the epoch of its floor, so the check above refuses such a parent already. This one does not depend on that.
         let floor = version.floor_of(cut.from);
         if writer.has(cut.from, &version) || floor.is_none_or(|floor| floor > at.epoch) {
             return Err(unfit(from.info.local_id(), "has rows in memory, or lacks the epoch"));

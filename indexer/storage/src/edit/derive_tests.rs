@@ -15,6 +15,7 @@ use crate::edit::install::tests::round;
 use crate::engine::storage_engine::StorageEngine;
 use crate::engine::storage_engine::tests::{INDEX as FIRST, NODE, batch, entry_key, info, mark};
 use crate::options::StoreOptions;
+use crate::read::index_version::IndexVersion;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 use crate::verify::check::verify;
@@ -269,6 +270,30 @@ async fn nothing_is_made_at_another_epoch_or_from_an_absent_slice() {
     split(&store, 3).await.unwrap();
     assert!(split(&store, 3).await.is_err(), "the slices are there");
     assert_eq!(halves(&store, 3), whole(&store, 3));
+}
+
+/// The lists of the parent may lack versions that epochs below its floor show. A child would answer from them.
+#[tokio::test]
+async fn nothing_is_made_below_the_floor_of_the_parent_or_of_its_slice() {
+    let (env, ..) = sim::world(1);
+    let store = served(&env).await;
+    store.flush().await.unwrap();
+    let at = boundary_after(&store.context, mark(3, 3).bucket, Epoch(3)).await;
+    let from = store.context.state.get(FIRST).unwrap();
+    let as_it_is = from.version.load_full();
+    let cut = || cut_out(&store.context, &from, second(), &cuts(), at).map(drop);
+    let later = RetainedEpochs { horizon: Epoch(4), points: Vec::new() };
+    let mut of_index = IndexVersion::clone(&as_it_is);
+    of_index.set_reach(later.clone());
+    let mut of_slice = IndexVersion::clone(&as_it_is);
+    of_slice.arrived.insert(WHOLE, later);
+    for lacking in [of_index, of_slice] {
+        from.version.store(Arc::new(lacking));
+        let error = cut().unwrap_err();
+        assert!(error.message.contains("lacks the epoch"), "{error}");
+    }
+    from.version.store(as_it_is);
+    cut().unwrap();
 }
 
 /// A half moves like any slice: its parts of the shared files are sent with its restrictions.
