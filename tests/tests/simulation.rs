@@ -33,6 +33,7 @@ const TWICE: u64 = 16;
 /// restart an epoch had a commit over two buckets in the deciding one only, because the answer of a source names no such commits. 1795696171: the
 /// judge knew of the damaged file of a copy that is kept for the operator, but not of what its directory lacks for that. 1795770190: the
 /// judge took a commit that a new leader calls rolled back for one that no log has; the leader before had logged it, and had shown it to nobody.
+/// 1795947416: the judge did not know that an epoch may have a plain mutation in place of a part until the leader has heard of the commit.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -52,6 +53,7 @@ const FOUND: &[(u64, &str)] = &[
     (1795528376, "10"),
     (1795696171, "6"),
     (1795770190, "8"),
+    (1795947416, "6"),
 ];
 
 /// The same for the layer of all decisions without I/O. 1795749783: the model of an indexer did not build a further slice that the leader

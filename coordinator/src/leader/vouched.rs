@@ -33,7 +33,10 @@ impl Vouched {
             let versions = self.0.entry(commit.transaction).or_default();
             match versions.iter_mut().find(|(known, _)| *known == commit) {
                 Some((_, vouched)) => here.iter().for_each(|vbucket| vouched.insert(vbucket)),
-                None => versions.push((commit, here)),
+                None => {
+                    tracing::debug!(transaction = %commit.transaction, "a commit of a producer is open");
+                    versions.push((commit, here));
+                }
             }
         }
         self.0.retain(|_, versions| {

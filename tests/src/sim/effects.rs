@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use proto::model::ids::SliceId;
+use proto::model::ids::{ProducerTransactionId, SliceId};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
@@ -65,6 +65,9 @@ const LINES: [(&str, &str); 31] = [
 /// The line of an indexer that tells of a slice which can be read from then on.
 const READABLE: &str = "a slice can be read";
 
+/// The line of a leader that has heard of a commit of a producer.
+const OPEN: &str = "a commit of a producer is open";
+
 /// Counts the effects of this process's services.
 #[derive(Clone, Default)]
 pub struct Effects(Arc<Mutex<State>>);
@@ -74,6 +77,8 @@ struct State {
     counts: BTreeMap<String, u64>,
     /// The slices that could be read at any time, on any node.
     readable: BTreeSet<String>,
+    /// The commits of the producer of which a leader has heard.
+    open: BTreeSet<String>,
 }
 
 impl Effects {
@@ -103,6 +108,11 @@ impl Effects {
     pub fn was_readable(&self, slice: SliceId) -> bool {
         self.0.lock().expect("not poisoned").readable.contains(&slice.to_string())
     }
+
+    /// True if a leader has heard of a commit of the producer.
+    pub fn is_open(&self, transaction: ProducerTransactionId) -> bool {
+        self.0.lock().expect("not poisoned").open.contains(&transaction.to_string())
+    }
 }
 
 impl<S: Subscriber> Layer<S> for Effects {
@@ -120,6 +130,9 @@ impl<S: Subscriber> Layer<S> for Effects {
         if let Some(slice) = line.slice.filter(|_| line.is_readable) {
             self.0.lock().expect("not poisoned").readable.insert(slice);
         }
+        if let Some(transaction) = line.transaction.filter(|_| line.is_open) {
+            self.0.lock().expect("not poisoned").open.insert(transaction);
+        }
     }
 }
 
@@ -134,6 +147,9 @@ struct Line {
     is_readable: bool,
     /// The slice that the line names.
     slice: Option<String>,
+    is_open: bool,
+    /// The transaction that the line names.
+    transaction: Option<String>,
 }
 
 impl Visit for Line {
@@ -143,12 +159,14 @@ impl Visit for Line {
             "message" => {
                 let text = text();
                 self.is_readable = text == READABLE;
+                self.is_open = text == OPEN;
                 self.effect = LINES.iter().find(|(line, _)| text == *line).map(|(_, name)| *name);
             }
             "change" => {
                 self.change = Some(if text().starts_with("Shrink") { SHRINKS } else { GROWTHS });
             }
             "slice" => self.slice = Some(text()),
+            "transaction" => self.transaction = Some(text()),
             "path" => self.of_bucket = text().contains("/buckets/"),
             _ => {}
         }

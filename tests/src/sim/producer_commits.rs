@@ -4,6 +4,9 @@
 //! only, as by a producer that crashes; the rest then comes as plain mutations, at once or after a while. From the first accepted part on no
 //! epoch may have a part and lack another one. A loss of history may halve a commit, so nothing is judged behind the first one.
 //!
+//! The owner of a plain mutation does not know that it is a part. So an epoch may have it until the leader has heard of the commit, and whoever
+//! pushes it earlier has split the commit: that one is not judged.
+//!
 //! The draws have a generator of their own, so that all other draws stay the same.
 
 use std::time::Duration;
@@ -19,12 +22,19 @@ pub(super) struct Commits {
     random: Option<fastrand::Rng>,
     last: u64,
     /// The commits of which some part was accepted; `None` once history was lost.
-    judged: Option<Vec<PushedCommit>>,
+    judged: Option<Vec<Accepted>>,
     first_split: Option<String>,
     /// True until the last faults are over.
     pauses: bool,
     /// The vbuckets to which the last commit was not sent, and the time until which nothing is.
     held: Option<(Vec<VbucketId>, Instant)>,
+}
+
+/// A commit of which some part was accepted.
+struct Accepted {
+    commit: PushedCommit,
+    /// The vbuckets to whose owners it was sent.
+    sent: Vec<VbucketId>,
 }
 
 impl Commits {
@@ -73,9 +83,24 @@ impl Commits {
         Some((commit, sent))
     }
 
-    /// Notes that a part of a commit was accepted.
-    pub fn accepted(&mut self, commit: &PushedCommit) {
-        self.judged.iter_mut().for_each(|judged| judged.push(commit.clone()));
+    /// Notes that the parts of a commit in some vbuckets were accepted.
+    pub fn accepted(&mut self, commit: &PushedCommit, sent: &[VbucketId]) {
+        let accepted = || Accepted { commit: commit.clone(), sent: sent.to_vec() };
+        self.judged.iter_mut().for_each(|judged| judged.push(accepted()));
+    }
+
+    /// Notes that plain mutations of a vbucket up to a seqno are pushed from now on.
+    pub fn note_plain(
+        &mut self,
+        vbucket: VbucketId,
+        end: Seqno,
+        is_heard_of: impl Fn(ProducerTransactionId) -> bool,
+    ) {
+        let is_whole = |Accepted { commit, sent }: &Accepted| {
+            let part = commit.part_of(vbucket).filter(|part| part.after < end);
+            part.is_none() || sent.contains(&vbucket) || is_heard_of(commit.transaction)
+        };
+        self.judged.iter_mut().for_each(|judged| judged.retain(is_whole));
     }
 
     /// Begins a pause of the producer behind a commit that was sent to these vbuckets only. Meanwhile its owners may restart, or give
@@ -124,7 +149,7 @@ impl Commits {
         has: impl Fn(VbucketId, Position, Position) -> bool,
     ) -> Option<String> {
         let has_end = |part: &PushedPart| has(part.vbucket, part.end, cut.get(part.vbucket));
-        let mut judged = self.judged.iter().flatten();
+        let mut judged = self.judged.iter().flatten().map(|accepted| &accepted.commit);
         let split = judged.find(|commit| {
             commit.parts.iter().any(|part| cut.get(part.vbucket).seqno > part.after)
                 && !commit.parts.iter().all(has_end)

@@ -139,7 +139,7 @@ impl Producer {
         };
         let is_accepted = matches!(timeout(PUSH, committed).await, Ok(Ok(_)));
         if is_accepted && self.losses() == losses {
-            self.commits().accepted(&commit);
+            self.commits().accepted(&commit, &sent);
             self.commits().pause(&commit, &sent);
         }
         for part in &commit.parts {

@@ -13,6 +13,7 @@ use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::{PUSH, Producer, cannot_go_back};
+use crate::sim::effects::Effects;
 
 /// Tries to go on behind a pause, ten of them in a second.
 const GO_ON_TRIES: u32 = 100;
@@ -94,6 +95,10 @@ impl Producer {
         let end = request.mutations.last().map(|mutation| mutation.position);
         if request.branches.is_empty() && end.is_none() {
             return Ok(());
+        }
+        if let Some(end) = end {
+            let effects = Effects::of_process();
+            self.commits().note_plain(vbucket, end.seqno, |commit| effects.is_open(commit));
         }
         backend.push(bucket, request).await?;
         let mut feeds = self.feeds();
