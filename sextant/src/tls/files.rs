@@ -69,7 +69,7 @@ pub fn read_public(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read().map_err(|error| Error::from(error).context(format!("reading {}", path.display())))
 }
 
-/// Reads a file with a secret, which [`check_private`] must allow. Blocks the thread.
+/// Reads a file with a secret, whose mode keeps others out. Blocks the thread.
 pub fn read_private(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     let (mode, owner) =
         (|| Ok((fs.mode(path)?, fs.owner(path)?)))().map_err(|error: io::Error| {
