@@ -223,7 +223,7 @@ fn what_a_commit_has_looked_up_counts_no_longer_behind_groups_that_nobody_sees_y
     let at_begin = || Some(Snapshot { epoch: Epoch(1), seqnos: Arc::new([Seqno(0)]) });
     let insert = || WriteKind::Insert(document());
     let deletes = WriteKind::Delete;
-    // What is there, the commit, what it has read, what somebody else writes meanwhile, and the end of the bucket.
+    // Each case has the documents before, the commit and its snapshot, the write of another session meanwhile, and the end of the bucket.
     for (before, kind, snapshot, other, expected) in [
         (None, upsert(), at_begin(), upsert(), Err(ErrorCode::Conflict)),
         (None, insert(), None, upsert(), Err(ErrorCode::Conflict)),

@@ -67,7 +67,7 @@ impl Scan {
 }
 
 struct Merged {
-    /// Those that are not at their end.
+    /// The scans, also those at their end.
     scans: Vec<Scan>,
     epoch: Epoch,
     reverse: bool,

@@ -4,8 +4,8 @@
 //! only, as by a producer that crashes; the rest then comes as plain mutations, at once or after a while. From the first accepted part on no
 //! epoch may have a part and lack another one. A loss of history may halve a commit, so nothing is judged behind the first one.
 //!
-//! The owner of a plain mutation does not know that it is a part. So an epoch may have it until the leader has heard of the commit, and whoever
-//! pushes it earlier has split the commit: that one is not judged.
+//! The owner of a plain mutation does not know that it is a part. So an epoch may have it until the leader has heard of the commit. A
+//! commit of which a part was pushed as plain mutations before that is not judged.
 //!
 //! The draws have a generator of their own, so that all other draws stay the same.
 

@@ -84,7 +84,7 @@ impl TextComparison {
         }
     }
 
-    /// What a client should know, and what it should write instead, if all values of the column are of another kind.
+    /// The notice for the client and its hint, if all values of the column in the sample are of another kind.
     pub fn remark(
         &self,
         spec: &IndexSpec,
