@@ -10,7 +10,7 @@ use super::sql;
 /// The projectors.
 pub const PROJECTORS: [u64; 2] = [101, 102];
 /// Time limit that allows for a debug build, a busy machine and killed processes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The roles of a bucket's projectors.
 pub async fn roles(client: &Client) -> BTreeMap<u64, String> {

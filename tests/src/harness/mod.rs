@@ -149,17 +149,17 @@ pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
     }
 }
 
-/// Waits until something holds, for a bounded time.
+/// Waits until something holds, for a time that allows for a busy machine.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     mut look: impl FnMut() -> F,
 ) -> T {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(found) = look().await {
             return found;
         }
-        assert!(Instant::now() < deadline, "not within 30 seconds: {what}");
+        assert!(Instant::now() < deadline, "not within 60 seconds: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -69,6 +69,11 @@ impl Scale {
         if self.is_campaign() { QUICK_IN_CAMPAIGN } else { QUICK }
     }
 
+    /// Rounds in which scans may be slow but for one.
+    fn rounds(self) -> usize {
+        if self.is_campaign() { 1 } else { 5 }
+    }
+
     /// In the campaign, leaves the last processor to the attackers: this process and those that it starts have the others.
     async fn divide_processors(self) {
         if let Some(last) = self.processor_of_attackers() {
@@ -182,29 +187,50 @@ impl Victim {
     }
 
     /// Scans in a quiet time and then during an attack, and judges the process.
+    ///
+    /// In `./test` other tests may take the processors for a moment, and the scans are slow for that: an attack that makes them slow does so
+    /// in each of some rounds.
     async fn judge(&self, scale: Scale, attack: &str, ports: &[SocketAddr], clients: usize) {
+        let mut slow = Vec::new();
+        for _ in 0..scale.rounds() {
+            match self.round(scale, attack, ports, clients).await {
+                Ok(()) => return,
+                Err(times) => slow.push(times),
+            }
+        }
+        panic!("{attack}: slow scans in each round: {slow:?}");
+    }
+
+    /// One round. The error has the times of slow scans: 99 of 100 took at most so long in the quiet time, and during the attack.
+    async fn round(
+        &self,
+        scale: Scale,
+        attack: &str,
+        ports: &[SocketAddr],
+        clients: usize,
+    ) -> Result<(), (Duration, Duration)> {
         let (quiet, lines, memory) =
             (self.scan_for(scale.time()).await, self.log_lines(), self.memory_kb());
+        let begun = Instant::now();
         let attackers = Attackers::start(scale, attack, ports, clients).await;
         let busy = self.scan_for(scale.time()).await;
         let attacked = self.memory_kb();
         let connections = attackers.end().await;
-        let new_lines = self.log_lines() - lines;
+        let (new_lines, seconds) = (self.log_lines() - lines, begun.elapsed().as_secs());
         println!(
             "{attack}: {connections} connections, p99 {quiet:?} before and {busy:?} meanwhile, \
-             memory {memory} KiB before and {attacked} KiB meanwhile, {new_lines} lines of log"
+             memory {memory} KiB before and {attacked} KiB meanwhile, {new_lines} lines of log in {seconds} s"
         );
-        let slowest = (2 * quiet).max(scale.quick());
-        assert!(busy <= slowest, "{attack}: p99 of {busy:?}, and {quiet:?} before");
         let grown = attacked.saturating_sub(memory);
         assert!(grown <= MEMORY_MAX_KB, "{attack}: {grown} KiB of memory more");
-        let lines_max = (LOG_LINES_MAX * scale.seconds / 60) as usize;
-        assert!(new_lines <= lines_max, "{attack}: {new_lines} lines of log");
+        let lines_max = (LOG_LINES_MAX * seconds.max(scale.seconds) / 60) as usize;
+        assert!(new_lines <= lines_max, "{attack}: {new_lines} lines of log in {seconds} s");
         // Soon the places are free again.
         sleep(Duration::from_millis(500)).await;
         let late = connect(self.sql);
         let late = timeout(Duration::from_secs(20), late).await.expect("a new session");
         assert_eq!(sql::value(&late, "SELECT count(*) FROM i").await, "1000");
+        if busy <= (2 * quiet).max(scale.quick()) { Ok(()) } else { Err((quiet, busy)) }
     }
 }
 
