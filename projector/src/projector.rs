@@ -306,6 +306,14 @@ impl Projector {
         self.damaged.refusal(bucket, self.copies_of(bucket).as_ref())
     }
 
+    /// A bucket in a message.
+    fn bucket_text(&self, bucket: BucketId) -> String {
+        match &*self.catalog.borrow() {
+            Some(catalog) => catalog.bucket_text(bucket),
+            None => format!("bucket {bucket}"),
+        }
+    }
+
     async fn bucket_of_catalog(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
         self.wait_for_catalog().await?;
         if let Some(found) = self.find(bucket) {
@@ -317,11 +325,15 @@ impl Projector {
                 || refusal.is_some() && copies.leader != self.me())
         {
             // It was here until it moved: callers whose catalog is older go on at the leader.
-            let what = format!("bucket {bucket}: projector {} leads it", copies.leader);
+            let bucket = self.bucket_text(bucket);
+            let what = format!("{bucket}: projector {} leads it", copies.leader);
             return Err(Error::new(ErrorCode::NotOwner, what).with_hint("try again"));
         }
         if self.is_foreign(bucket) {
-            let what = format!("this projector has the documents of another bucket {bucket}");
+            let known = self.bucket_text(bucket);
+            let what = format!(
+                "this projector has the documents of another bucket than {known} under its number {bucket}"
+            );
             return Err(Error::new(ErrorCode::Corrupt, what).with_hint(
                 "the coordinator was restored from an older copy and gave the number again; drop the bucket and create it again",
             ));
@@ -330,7 +342,7 @@ impl Projector {
             return Err(refusal);
         }
         let missing = || {
-            let what = format!("this projector does not have bucket {bucket}");
+            let what = format!("this projector does not have {}", self.bucket_text(bucket));
             match self.may_be_new(bucket) {
                 true => Error::new(ErrorCode::NotOwner, format!("{what} yet"))
                     .with_hint("the bucket was created a moment ago; try again"),

@@ -291,7 +291,8 @@ impl CoordinatorApi for Coordinator {
         let view = self.member.replica.view();
         let epochs = view.state.bucket(bucket).map(|bucket| &bucket.epochs);
         if epochs.is_none_or(|epochs| epochs.last().epoch < epoch) {
-            let what = format!("this member does not know epoch {epoch} of bucket {bucket} yet");
+            let bucket = view.state.bucket_text(bucket);
+            let what = format!("this member does not know epoch {epoch} of {bucket} yet");
             return Err(Error::unavailable(what));
         }
         Ok(epochs.and_then(|epochs| epochs.mark(epoch)).cloned())

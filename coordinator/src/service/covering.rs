@@ -91,14 +91,16 @@ async fn check_in_history(
         return Ok(());
     };
     if wanted.is_some_and(|wanted| wanted != history.logs.fingerprint()) {
-        let what = format!("the history of bucket {bucket} has changed");
+        let bucket = member.replica.view().state.bucket_text(bucket);
+        let what = format!("the history of {bucket} has changed");
         return Err(Error::new(ErrorCode::InvalidParameter, what)
             .with_hint("repeat the request with a new position"));
     }
     let lost = cut.iter().find(|(vbucket, at)| !history.logs.includes(*vbucket, *at));
     let Some((vbucket, Position { vbuuid, seqno })) = lost else { return Ok(()) };
+    let bucket = member.replica.view().state.bucket_text(bucket);
     let what = format!(
-        "vbucket {vbucket} of bucket {bucket}: {:x}/{seqno} is not in the source's history",
+        "vbucket {vbucket} of {bucket}: {:x}/{seqno} is not in the source's history",
         vbuuid.0
     );
     Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
@@ -154,7 +156,8 @@ pub(super) async fn wait_for_epoch(
             Ok(false) => return Err(Error::unavailable("this coordinator member has stopped")),
             Err(_) if look < deadline => {}
             Err(_) => {
-                let what = format!("no epoch of bucket {bucket} covered the position in time");
+                let bucket = member.replica.view().state.bucket_text(bucket);
+                let what = format!("no epoch of {bucket} covered the position in time");
                 return Err(Error::new(ErrorCode::Cancelled, what)
                     .with_hint("the source or its projector may be behind; try again"));
             }

@@ -231,7 +231,7 @@ pub(super) async fn fix_moment(
         }
         member.as_leader(|leader| leader.check_lasting(&member.replica.view().state))?;
         let ended = timeout_at(deadline, member.rounds.next()).await;
-        let RoundEnd { at, held } = ended.map_err(|_| no_moment(bucket))??;
+        let RoundEnd { at, held } = ended.map_err(|_| no_moment(member, bucket))??;
         if !held.contains(&bucket) && !member.is_doubted() {
             let found = member.replica.view().state.epoch_at(bucket, &Moment::at(at))?;
             if let Some(epoch) = found.filter(|epoch| at_least <= *epoch) {
@@ -239,14 +239,15 @@ pub(super) async fn fix_moment(
             }
         }
         if Instant::now() + ASK_PAUSE >= deadline {
-            return Err(no_moment(bucket));
+            return Err(no_moment(member, bucket));
         }
         sleep(ASK_PAUSE).await;
     }
 }
 
-fn no_moment(bucket: BucketId) -> Error {
-    Error::unavailable(format!("bucket {bucket}: no epoch covers its end within the time-out"))
+fn no_moment(member: &Member, bucket: BucketId) -> Error {
+    let bucket = member.replica.view().state.bucket_text(bucket);
+    Error::unavailable(format!("{bucket}: no epoch covers its end within the time-out"))
         .with_hint("the source or its projector may be behind; try again")
 }
 
@@ -267,7 +268,8 @@ pub(super) async fn epoch_at(member: &Member, bucket: BucketId, moment: Moment) 
             (Ok(None), Ok(None)) => {}
         }
         if !matches!(timeout_at(deadline, changes.changed()).await, Ok(Ok(()))) {
-            let what = format!("bucket {bucket}: the moment is ahead of the leading coordinator");
+            let bucket = member.replica.view().state.bucket_text(bucket);
+            let what = format!("{bucket}: the moment is ahead of the leading coordinator");
             return Err(Error::unavailable(what).with_hint("try again"));
         }
     }

@@ -70,7 +70,8 @@ async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
     assert!(began.elapsed() < hold, "later rounds do not wait for it: {:?}", began.elapsed());
     let refused = follower.moment(TWO, Epoch(0), 700).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Unavailable);
-    assert!(refused.message.contains("no epoch covers its end"), "{refused}");
+    let what = "bucket \"two\": no epoch covers its end within the time-out";
+    assert_eq!(refused.message, what, "by its name");
 
     *world.cluster.silent.lock().unwrap() = None;
     let moment = follower.moment(TWO, Epoch(0), 5_000).await.unwrap();

@@ -1,5 +1,6 @@
 //! Queries that commands make before they change the state.
 
+use proto::model::catalog::bucket_text;
 use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::node::Role;
 use proto::rpc::command::{Command, NamedBucket};
@@ -10,6 +11,11 @@ use super::placement::settled;
 use crate::planner::Load;
 
 impl StateContext {
+    /// A bucket in a message: its name, or its number if it is not known.
+    pub(crate) fn bucket_text(&self, bucket: BucketId) -> String {
+        bucket_text(bucket, self.buckets.get(&bucket).map(|known| &*known.info))
+    }
+
     /// Finds a bucket by name. The buckets of versions are not named.
     pub(crate) fn bucket_named(&self, name: &str) -> Option<BucketId> {
         self.any_bucket_named(name).filter(|id| self.version_of(*id).is_none())

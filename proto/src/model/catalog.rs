@@ -56,6 +56,14 @@ pub struct Catalog {
     pub slice_bytes_max: BTreeMap<IndexId, u64>,
 }
 
+/// The same for a bucket that was looked up.
+pub fn bucket_text(bucket: BucketId, info: Option<&BucketInfo>) -> String {
+    match info {
+        Some(info) => format!("bucket \"{}\"", info.name),
+        None => format!("bucket {bucket}"),
+    }
+}
+
 impl Catalog {
     /// The number of slices, of all generations, that a node has or still feeds.
     pub fn slices_on(&self, node: NodeId) -> usize {
@@ -64,6 +72,11 @@ impl Catalog {
             slices.filter(|slice| index.feeds(node, *slice)).count()
         };
         self.local_indexes().map(of_index).sum()
+    }
+
+    /// A bucket in a message: its name, or its number if it is not known.
+    pub fn bucket_text(&self, bucket: BucketId) -> String {
+        bucket_text(bucket, self.buckets.get(&bucket).map(|info| &**info))
     }
 
     /// Finds a bucket by name. Buckets of versions have no name of their own.

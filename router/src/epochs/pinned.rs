@@ -137,12 +137,14 @@ fn check_readable(context: &RouterContext, bucket: BucketId, epoch: Epoch) -> Re
     if !catalog.buckets.contains_key(&bucket) || from.is_some_and(|from| from <= epoch) {
         return Ok(());
     }
-    let what = format!("{} was rolled back after the moment that is read", named(&catalog, bucket));
+    let what =
+        format!("{} was rolled back after the moment that is read", catalog.bucket_text(bucket));
     Err(Error::new(ErrorCode::SnapshotTooOld, what).with_hint("begin the transaction again"))
 }
 
 fn no_epoch(catalog: &Catalog, bucket: BucketId) -> Error {
-    let what = format!("{}: no epoch covers its end within the time-out", named(catalog, bucket));
+    let what =
+        format!("{}: no epoch covers its end within the time-out", catalog.bucket_text(bucket));
     Error::unavailable(what).with_hint("SHOW NODES shows whether a coordinator leads")
 }
 
@@ -150,15 +152,8 @@ fn no_epoch(catalog: &Catalog, bucket: BucketId) -> Error {
 fn gone(catalog: &Catalog, bucket: BucketId, error: Error) -> Error {
     match error.code {
         ErrorCode::Unknown => {
-            Error { message: format!("{} was dropped", named(catalog, bucket)), ..error }
+            Error { message: format!("{} was dropped", catalog.bucket_text(bucket)), ..error }
         }
         _ => error,
-    }
-}
-
-fn named(catalog: &Catalog, bucket: BucketId) -> String {
-    match catalog.buckets.get(&bucket) {
-        Some(info) => format!("bucket \"{}\"", info.name),
-        None => format!("bucket {bucket}"),
     }
 }
