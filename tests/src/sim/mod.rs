@@ -9,6 +9,7 @@
 //! epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`), and
 //! commits over two buckets are whole (`transactions::pair`); versions of a data set are shown whole, and nobody goes back (`data_sets`);
 //! an index serves when all of its slices can be read (`checks`); cancelled builds leave nothing (`ranges`);
+//! texts of several statements of SQL are carried out as a whole or not at all, and sessions do not go back (`sql_sessions`);
 //! slices do not become more than the live bytes need (`outgrown`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
 //! agree; the files of indexers and projectors are intact; and after the faults the cluster serves again within a bounded
 //! time.
@@ -44,6 +45,7 @@ mod reads;
 mod removals;
 mod scans;
 mod session;
+mod sql_sessions;
 mod stages;
 mod statements;
 mod summary;

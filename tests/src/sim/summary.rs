@@ -137,6 +137,15 @@ pub struct Summary {
     /// Of these, those that were removed with FORCE.
     #[serde(default)]
     pub nodes_forced: u64,
+    /// Texts of several statements of SQL that were carried out.
+    #[serde(default)]
+    pub texts_carried_out: u64,
+    /// The same that were undone as a whole.
+    #[serde(default)]
+    pub texts_undone: u64,
+    /// Reads of sessions of SQL.
+    #[serde(default)]
+    pub sql_reads: u64,
     /// Logs of coordinators that begin with a snapshot at the end.
     #[serde(default)]
     pub logs_cut: u64,
@@ -210,6 +219,9 @@ impl Summary {
     pub fn seen(&self) -> Vec<(String, u64)> {
         let counts = [
             ("documents read", self.documents_read),
+            ("texts of SQL carried out", self.texts_carried_out),
+            ("texts of SQL undone", self.texts_undone),
+            ("reads of sessions of SQL", self.sql_reads),
             ("logs that begin with a snapshot", self.logs_cut),
             ("shard scans that went on elsewhere", self.resumed),
             ("scans judged up to an error", self.parts_judged),

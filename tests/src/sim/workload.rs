@@ -34,6 +34,7 @@ use super::ranges::{self, Cancelled, Ranged};
 use super::removals::Removals;
 use super::scans::Reader;
 use super::session::Session;
+use super::sql_sessions::{self, SqlClient};
 use super::stages::{self, Stages};
 use super::statements::Statements;
 use super::tenant::Tenant;
@@ -201,6 +202,10 @@ impl Workload {
             let (random, summary) = (self.random.fork(), Arc::clone(&self.summary));
             env.spawn_request("outgrown", outgrown::run(random, session.clone(), summary))
         });
+        let sql = sql_sessions::are_chosen(self.seed).then(|| {
+            let client = SqlClient::new(self.seed, &env, &backend, &self.summary);
+            env.spawn_request("sql", client.run())
+        });
         let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
         let copying = copies.clone().map(|copies| copies.spawn(&env, &session));
         let mut pair = Pair::create(&self, &session).await;
@@ -226,6 +231,7 @@ impl Workload {
             data_sets,
             ranges,
             outgrown,
+            sql,
         ));
         self.heal(&mut session, copies, data_set.clone()).await;
         if let Some(pair) = pair {

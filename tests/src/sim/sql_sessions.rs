@@ -1,0 +1,304 @@
+//! A client of PostgreSQL's wire. Its query texts have several statements, which are one transaction, and its sessions read what they wrote.
+//!
+//! Each text writes one number into all documents of a small bucket; or it fails after some of them, or takes its changes back. The judge
+//! compares the numbers that reads show, and knows nothing of epochs:
+//!
+//! - A read shows all documents with the same number, or none.
+//! - Nobody sees the number of a text that was undone.
+//! - A session does not go back: it sees no number of a text that was carried out before one that it has seen or that was acknowledged to it.
+//!   A text with an unknown outcome may be carried out at any time, so its number is no violation.
+//!
+//! If a source has lost a part of its history, only the second rule holds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::env::Env;
+use sextant::auth::doors::Doors;
+use sextant::backend::ClusterBackend;
+use sextant::pg::{PgConfig, PgServer};
+use sextant::principal::Principal;
+use sextant::sql::backend::{Backend, Backends};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+use super::checks::is_lossy_without_copies;
+use super::hosts::VBUCKETS;
+use super::workload::STATEMENT;
+use super::{Shared, violation};
+
+/// The number of documents, all of which each text writes.
+const DOCUMENTS: usize = 4;
+/// Room of the connection for bytes on their way.
+const PIPE_BYTES: usize = 8 << 10;
+
+/// True in the seeds with such a client.
+pub(super) fn are_chosen(seed: u64) -> bool {
+    seed % 13 == 12
+}
+
+/// The fate of a text, as far as the client knows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Unknown,
+    CarriedOut,
+    Undone,
+}
+
+/// A query text with the fates that its answers mean.
+struct Text {
+    sql: String,
+    if_done: Fate,
+    /// After the refusal of an id that is there already.
+    if_duplicate: Fate,
+    /// After a conflict with another transaction.
+    if_conflict: Fate,
+    /// The number of documents that it has written before its read, if it reads.
+    written_at_read: usize,
+}
+
+/// The rows of a read: the id of a document and its number.
+type Rows = Vec<(String, usize)>;
+
+/// The client.
+pub(super) struct SqlClient {
+    random: fastrand::Rng,
+    env: Env,
+    server: PgServer,
+    /// The fate of each text by its number; 0 stands for no text.
+    fates: Vec<Fate>,
+    summary: Shared,
+}
+
+/// The cluster as all principals use it.
+struct Trusted(Arc<ClusterBackend>);
+
+impl Backends for Trusted {
+    fn for_principal(&self, _principal: Principal) -> Arc<dyn Backend> {
+        Arc::clone(&self.0) as _
+    }
+}
+
+/// The statements of a text that write its number into some documents.
+fn writes(number: usize, documents: std::ops::Range<usize>) -> impl Iterator<Item = String> {
+    documents.map(move |n| {
+        format!(
+            "INSERT INTO told (id, doc) VALUES ('t{n}', '{{\"n\":{number}}}') \
+             ON CONFLICT (id) DO UPDATE SET doc = excluded.doc"
+        )
+    })
+}
+
+/// The numbers that a read shows, of a message of which each row has an id and a number.
+fn rows(messages: &[SimpleQueryMessage]) -> Rows {
+    let row = |message: &SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => Some((row.get(0)?.to_owned(), row.get(1)?.parse().ok()?)),
+        _ => None,
+    };
+    messages.iter().filter_map(row).collect()
+}
+
+impl SqlClient {
+    /// A client with sessions in the process of a router.
+    pub fn new(seed: u64, env: &Env, backend: &Arc<ClusterBackend>, summary: &Shared) -> Self {
+        let backends = Arc::new(Trusted(Arc::clone(backend)));
+        Self {
+            random: fastrand::Rng::with_seed(seed ^ 0x5e55),
+            env: env.clone(),
+            server: PgServer::new(backends, Doors::trust(env), env.clone(), PgConfig::default()),
+            fates: vec![Fate::CarriedOut],
+            summary: Arc::clone(summary),
+        }
+    }
+
+    /// Runs session after session until it is dropped.
+    pub async fn run(mut self) {
+        let mut is_made = false;
+        loop {
+            self.pause(500).await;
+            let Some(client) = self.connect().await else { continue };
+            is_made = is_made || Self::make(&client).await;
+            if is_made {
+                self.session(&client).await;
+            }
+        }
+    }
+
+    async fn pause(&mut self, ms_max: u64) {
+        sleep(Duration::from_millis(self.random.u64(1..ms_max))).await;
+    }
+
+    async fn connect(&self) -> Option<Client> {
+        let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+        let server = self.server.clone();
+        let serving = async move { server.connection(ours).await };
+        self.env.spawn_request("sql session", serving).detach();
+        let mut config = tokio_postgres::Config::new();
+        config.user("client").dbname("sextant");
+        let connected = timeout(STATEMENT, config.connect_raw(theirs, NoTls)).await;
+        let (client, connection) = connected.ok()?.ok()?;
+        let driving = async move { drop(connection.await) };
+        self.env.spawn_request("sql client", driving).detach();
+        Some(client)
+    }
+
+    /// Makes the bucket, its index, and a document whose id is refused later.
+    async fn make(client: &Client) -> bool {
+        let bucket = format!("CREATE BUCKET IF NOT EXISTS told WITH (vbuckets = {VBUCKETS})");
+        let index = "CREATE INDEX IF NOT EXISTS of_told ON told (n) WITH (replicas = 1)";
+        let there = "INSERT INTO told (id, doc) VALUES ('there', '{\"there\":true}') \
+                     ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
+        for sql in [&bucket, index, there] {
+            if !matches!(timeout(STATEMENT, client.batch_execute(sql)).await, Ok(Ok(()))) {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn session(&mut self, client: &Client) {
+        if self.random.u8(..3) == 0 {
+            let set = client.batch_execute("SET consistency = 'request_plus'");
+            let _as_usual_otherwise = timeout(STATEMENT, set).await;
+        }
+        // The greatest number that this session has seen, or that was acknowledged to it.
+        let mut floor = 0;
+        for _ in 0..self.random.usize(5..40) {
+            self.pause(150).await;
+            let goes_on = match self.random.u8(..3) {
+                0 => self.write(client, &mut floor).await,
+                _ => self.read(client, &mut floor).await,
+            };
+            if goes_on.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Sends a text. `None` if the connection is of no use any more.
+    async fn write(&mut self, client: &Client, floor: &mut usize) -> Option<()> {
+        let number = self.fates.len();
+        let text = self.text(number);
+        self.fates.push(Fate::Unknown);
+        let answer = timeout(STATEMENT, client.simple_query(&text.sql)).await.ok()?;
+        let fate = match &answer {
+            Ok(_) => text.if_done,
+            Err(error) => match *error.code()? {
+                SqlState::UNIQUE_VIOLATION => text.if_duplicate,
+                SqlState::T_R_SERIALIZATION_FAILURE => text.if_conflict,
+                _ => Fate::Unknown,
+            },
+        };
+        self.fates[number] = fate;
+        let mut summary = self.summary.lock().expect("not poisoned");
+        summary.note((number, fate));
+        match fate {
+            Fate::CarriedOut => summary.texts_carried_out += 1,
+            Fate::Undone => summary.texts_undone += 1,
+            Fate::Unknown => {}
+        }
+        drop(summary);
+        if let Ok(messages) = answer
+            && text.written_at_read > 0
+        {
+            self.judge_own(&rows(&messages), number, text.written_at_read);
+        }
+        if fate == Fate::CarriedOut {
+            *floor = number;
+        }
+        Some(())
+    }
+
+    /// A text of any kind.
+    fn text(&mut self, number: usize) -> Text {
+        use Fate::{CarriedOut, Undone, Unknown};
+        let all = || writes(number, 0..DOCUMENTS);
+        let some = self.random.usize(1..DOCUMENTS);
+        let (before, after) = (|| writes(number, 0..some), || writes(number, some..DOCUMENTS));
+        let one = |statement: &str| std::iter::once(statement.to_owned());
+        let refused = || one("INSERT INTO told (id, doc) VALUES ('there', '{\"there\":true}')");
+        let (statements, if_done, if_duplicate): (Vec<String>, _, _) = match self.random.u8(..8) {
+            // Something else than a transaction that is undone as a whole.
+            0 | 1 => (before().chain(refused()).chain(after()).collect(), CarriedOut, Undone),
+            2 => (all().chain(one("ROLLBACK")).collect(), Undone, Undone),
+            3 => (one("BEGIN").chain(all()).chain(one("COMMIT")).collect(), CarriedOut, Undone),
+            4 => {
+                let back = ["SAVEPOINT s", "DELETE FROM told WHERE id = 't0'", "ROLLBACK TO s"];
+                let back = back.into_iter().flat_map(one);
+                let statements = one("BEGIN").chain(all()).chain(back).chain(one("COMMIT"));
+                (statements.collect(), CarriedOut, Undone)
+            }
+            // The error comes after the end of the first transaction.
+            5 => (all().chain(one("COMMIT")).chain(refused()).collect(), CarriedOut, CarriedOut),
+            6 => {
+                let read = one("SELECT id, n FROM of_told");
+                (before().chain(read).chain(after()).collect(), CarriedOut, Undone)
+            }
+            _ => (all().collect(), CarriedOut, Undone),
+        };
+        let reads = statements.iter().any(|statement| statement.starts_with("SELECT"));
+        let ends_early = if_duplicate == CarriedOut;
+        Text {
+            sql: statements.join("; "),
+            if_done,
+            if_duplicate,
+            if_conflict: if ends_early { Unknown } else { Undone },
+            written_at_read: if reads { some } else { 0 },
+        }
+    }
+
+    /// Reads all documents. `None` if the connection is of no use any more.
+    async fn read(&mut self, client: &Client, floor: &mut usize) -> Option<()> {
+        let select = client.simple_query("SELECT id, n FROM of_told");
+        let messages = match timeout(STATEMENT, select).await.ok()? {
+            Ok(messages) => messages,
+            Err(error) => return error.code().map(|_| ()),
+        };
+        let rows = rows(&messages);
+        let mut summary = self.summary.lock().expect("not poisoned");
+        summary.note(&rows);
+        summary.sql_reads += 1;
+        drop(summary);
+        match self.number_of(&rows, DOCUMENTS) {
+            Ok(number) if self.fates[number] == Fate::CarriedOut && number < *floor => {
+                self.is_wrong(format!("shows {number} after {floor}"), false);
+            }
+            Ok(number) => *floor = number.max(*floor),
+            Err((what, is_undone)) => self.is_wrong(what, is_undone),
+        }
+        Some(())
+    }
+
+    /// The one number of documents, 0 if there are none. An error says what is wrong, and whether it is the number of an undone text.
+    fn number_of(&self, rows: &Rows, documents: usize) -> Result<usize, (String, bool)> {
+        let undone = rows.iter().find(|(_, n)| self.fates.get(*n) == Some(&Fate::Undone));
+        if undone.is_some() {
+            return Err((format!("shows an undone text: {rows:?}"), true));
+        }
+        let Some((_, number)) = rows.first() else { return Ok(0) };
+        let is_whole = rows.len() == documents && rows.iter().all(|(_, other)| other == number);
+        match is_whole && *number < self.fates.len() {
+            true => Ok(*number),
+            false => Err((format!("shows a part of a text: {rows:?}"), false)),
+        }
+    }
+
+    /// Judges the read in a text: it shows what the text has written before, and the other documents as they were.
+    fn judge_own(&self, rows: &Rows, number: usize, written: usize) {
+        let is_own = |id: &str| (0..written).any(|n| id == format!("t{n}"));
+        let (own, others): (Rows, Rows) = rows.iter().cloned().partition(|(id, _)| is_own(id));
+        if own.len() != written || own.iter().any(|(_, shown)| *shown != number) {
+            self.is_wrong(format!("text {number} does not see its own writes: {rows:?}"), false);
+        }
+        if let Err((what, is_undone)) = self.number_of(&others, DOCUMENTS - written) {
+            self.is_wrong(format!("text {number}: {what}"), is_undone);
+        }
+    }
+
+    fn is_wrong(&self, what: String, is_undone: bool) {
+        if is_undone || !is_lossy_without_copies(&self.summary) {
+            violation(&self.summary, format!("a session of SQL: {what}"));
+        }
+    }
+}
