@@ -285,6 +285,11 @@ async fn settings_end_with_the_statements_around_them() {
             "SET, BEGIN, ROLLBACK, I",
             "auto",
         ),
+        (
+            [run(&["SET hedge_after = '7ms'"]), vec![parse("SELEC 1"), sync()]].concat(),
+            "SET, 42601, I",
+            "auto",
+        ),
         (vec![query("SET hedge_after = '9ms'; SHOW colour")], "SET, 42704, I", "9"),
         (vec![query("SET hedge_after = 'auto'; SELECT 1")], "SET, (1), SELECT 1, I", "auto"),
     ] {

@@ -54,7 +54,7 @@ async fn a_comparison_of_numbers_with_a_text_is_told_with_what_to_write() {
     let cluster = Cluster::new();
     let mut noted = people(&cluster).await;
     let with_30 = "values of column \"age\" of index \"by_age\" are numbers in a sample, and '30' is a text: \
-                   the comparison is true for no row";
+                   the comparison is true for none of them";
     for (condition, hint) in [
         ("age = '30'", "write age = 30"),
         ("age > '30' AND name = 'x'", "write age > 30"),

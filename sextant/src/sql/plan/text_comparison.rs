@@ -100,7 +100,7 @@ impl TextComparison {
             _ => quoted(text),
         };
         let message = format!(
-            "values of column \"{name}\" of index \"{}\" are {} in a sample, and {what} is a text: the comparison is true for no row",
+            "values of column \"{name}\" of index \"{}\" are {} in a sample, and {what} is a text: the comparison is true for none of them",
             spec.name,
             kind.plural()
         );
