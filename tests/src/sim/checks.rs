@@ -23,7 +23,7 @@ use super::hosts::{DATA, Host, Hosts, INDEXERS, ZONES, members};
 use super::oracle::INDEXES;
 use super::transactions::pair;
 use super::truth::Truth;
-use super::{Shared, disks, ranges, tenant, violation};
+use super::{Shared, disks, ranges, sql_sessions, tenant, violation};
 
 /// Interval between two requests to the members.
 const ASK_EVERY: Duration = Duration::from_millis(150);
@@ -108,7 +108,8 @@ fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
             let zones: BTreeSet<_> = known.clone().map(|node| &node.zone).collect();
             let declared =
                 INDEXES.iter().chain([&tenant::INDEX]).chain(pair::INDEXES.iter().flatten());
-            let mut declared = declared.chain(&contents::INDEXES).chain([&ranges::INDEX]);
+            let mut declared =
+                declared.chain(&contents::INDEXES).chain([&ranges::INDEX, &sql_sessions::INDEX]);
             let declared = declared.find(|declared| declared.name == index.spec.name);
             let has_replica = declared.is_some_and(|index| index.sql.contains("replicas = 1"));
             let asked = 1 + usize::from(has_replica);

@@ -25,9 +25,18 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::checks::is_lossy_without_copies;
 use super::hosts::VBUCKETS;
+use super::oracle::SimIndex;
 use super::workload::STATEMENT;
 use super::{Shared, violation};
 
+/// The index of its bucket.
+pub const INDEX: SimIndex = SimIndex {
+    name: "of_told",
+    sql: "CREATE INDEX IF NOT EXISTS of_told ON told (n) WITH (replicas = 1)",
+    keys: |document| vec![vec![document.get("n").cloned()]],
+    descending: &[false],
+    included: None,
+};
 /// The number of documents, all of which each text writes.
 const DOCUMENTS: usize = 4;
 /// Room of the connection for bytes on their way.
@@ -146,10 +155,9 @@ impl SqlClient {
     /// Makes the bucket, its index, and a document whose id is refused later.
     async fn make(client: &Client) -> bool {
         let bucket = format!("CREATE BUCKET IF NOT EXISTS told WITH (vbuckets = {VBUCKETS})");
-        let index = "CREATE INDEX IF NOT EXISTS of_told ON told (n) WITH (replicas = 1)";
         let there = "INSERT INTO told (id, doc) VALUES ('there', '{\"there\":true}') \
                      ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
-        for sql in [&bucket, index, there] {
+        for sql in [&bucket, INDEX.sql, there] {
             if !matches!(timeout(STATEMENT, client.batch_execute(sql)).await, Ok(Ok(()))) {
                 return false;
             }
