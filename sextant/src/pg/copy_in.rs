@@ -113,7 +113,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 Input::Message(Message::CopyDone(_)) => {
                     self.look_ahead_of_copy().await.map_err(CopyError::Session)?;
                     let taken = self.interrupt.guard(copy.end(&mut self.state)).await;
-                    return Ok(taken.map_err(interrupted)??);
+                    taken.map_err(interrupted)??;
+                    self.send_notices().map_err(CopyError::Session)?;
+                    return Ok(());
                 }
                 Input::Message(Message::CopyFail(fail)) => {
                     let message = format!("the client aborted the COPY: {}", fail.message);

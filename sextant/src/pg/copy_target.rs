@@ -140,7 +140,11 @@ impl CopyTarget {
         match &mut self.way {
             Way::Held(held, _) if !held.is_empty() => match state.block.is_last {
                 true => self.store_held(state).await,
-                false => self.enter_transaction(state).await,
+                // The statements after it are known to share its commit, so no part of it may be stored before.
+                false => {
+                    self.is_unbounded = true;
+                    self.enter_transaction(state).await
+                }
             },
             _ => Ok(()),
         }
@@ -242,6 +246,7 @@ impl CopyTarget {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         if let Poll::Ready(reply) = writing.as_mut().poll(&mut context) {
             if self.spare.is_none() || !reply.as_ref().is_err_and(is_full) {
+                self.spare = None;
                 return self.settle(reply, (documents, before), state);
             }
             writing = Box::pin(std::future::ready(reply));

@@ -68,8 +68,6 @@ impl SessionState {
         kept: &Kept,
     ) -> Result<StatementOutcome> {
         let statement = &parsed.statement;
-        // An error in it undoes the settings before it too.
-        self.block.note(statement);
         self.check_writes(statement)?;
         let rows = StatementOutcome::Rows;
         let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));

@@ -66,9 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         let others = self.prepared.iter().filter(|(other, _)| **other != name);
         let all = bytes + others.map(|(_, prepared)| prepared.bytes).sum::<usize>();
         check_bytes("prepared statements", all, PREPARED_BYTES_MAX)?;
-        let parsed = self.parse_text(&parse.query).await;
-        // What cannot be read is no setting and no definition, so the settings before it are undone too.
-        let mut statements = parsed.inspect_err(|_| self.state.block.is_mixed = true)?;
+        let mut statements = self.parse_text(&parse.query).await?;
         let room = self.room_of(&name, bytes).await?;
         if statements.len() > 1 {
             let message = "a prepared statement must be one statement, not several";

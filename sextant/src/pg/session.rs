@@ -190,6 +190,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         kept: &Kept,
     ) -> WireResult<StatementOutcome> {
         let statement = &parsed.statement;
+        // An error in it undoes the settings before it too.
+        self.state.block.note(statement);
         self.state.check_transaction(statement)?;
         self.state.check_definition(statement)?;
         self.take_place(statement)?;

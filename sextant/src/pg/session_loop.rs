@@ -100,8 +100,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn answer(&mut self, message: Message) -> WireResult<()> {
         match message {
             Message::Query(query) => self.simple_query(&query.query).await?,
-            Message::Parse(parse) => self.parse(parse).await?,
-            Message::Bind(bind) => self.bind(bind)?,
+            // What cannot be prepared is not run one by one, as settings and definitions are: the settings before it are undone too.
+            Message::Parse(parse) => {
+                self.parse(parse).await.inspect_err(|_| self.state.block.is_mixed = true)?;
+            }
+            Message::Bind(bind) => {
+                self.bind(bind).inspect_err(|_| self.state.block.is_mixed = true)?;
+            }
             Message::Describe(describe) => self.describe(describe).await?,
             Message::Execute(execute) => self.execute(execute).await?,
             Message::Close(close) => self.close(close)?,

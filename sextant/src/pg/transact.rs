@@ -112,8 +112,14 @@ impl SessionState {
 
     fn begin(&mut self, modes: &TransactionModes) -> Result<&'static str> {
         match &mut self.transaction {
-            // The statements before BEGIN are a part of the transaction.
-            Transaction::Open(open) if open.is_implicit => open.is_implicit = false,
+            // The statements before BEGIN are a part of the transaction. If it fails, they are undone, and no transaction is left.
+            Transaction::Open(open) if open.is_implicit => {
+                self.set_modes(modes, "transaction")?;
+                if let Transaction::Open(open) = &mut self.transaction {
+                    open.is_implicit = false;
+                }
+                return Ok("BEGIN");
+            }
             Transaction::None => {
                 self.begin_in_block();
                 if let Err(error) = self.set_modes(modes, "transaction") {

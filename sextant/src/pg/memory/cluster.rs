@@ -109,6 +109,11 @@ impl Memory {
         self.transactions.load(Ordering::Relaxed)
     }
 
+    /// Leaves no room for changes of transactions, or some again.
+    pub(in crate::pg) fn fill(&self, is_full: bool) {
+        self.inner.lock().unwrap().is_full = is_full;
+    }
+
     /// Number of changes of open transactions.
     pub(in crate::pg) fn uncommitted(&self) -> usize {
         self.inner.lock().unwrap().changes.len()

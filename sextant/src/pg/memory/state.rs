@@ -14,6 +14,8 @@ pub(super) type Documents = BTreeMap<String, Bytes>;
 
 #[derive(Clone, Default)]
 pub(super) struct MemoryState {
+    /// True if there is no room for changes of transactions.
+    pub(super) is_full: bool,
     pub(super) catalog: Catalog,
     pub(super) documents: BTreeMap<BucketId, Documents>,
     pub(super) history: BTreeMap<u64, BTreeMap<BucketId, Documents>>,

@@ -65,6 +65,9 @@ impl BucketTransaction for MemoryTransaction {
     async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64> {
         tokio::task::yield_now().await;
         let mut state = self.state.lock().unwrap();
+        if state.is_full {
+            return Err(Error::new(ErrorCode::TooBusy, "no room for transactions"));
+        }
         let mut documents =
             state.view(self.bucket.id, TransactionView { snapshot, own: self.own() });
         let mut changes = Vec::new();

@@ -115,6 +115,10 @@ async fn a_copy_is_one_commit_up_to_its_bounds_and_says_if_it_is_longer() {
     assert!(told.starts_with("NOTICE: COPY b: its first "), "{told}");
     assert!(told.ends_with("22P02, I"), "{told}");
     assert_eq!(ids(MOST..2 * MOST + 1000).await, 2);
+    // The NOTICE comes before the end, also if only the end of the data shows that there are so many.
+    let told = copied(&mut raw, sql, &pieces(5 * MOST, 6 * MOST + 1000)).await;
+    assert!(told.starts_with("NOTICE: COPY b: its first "), "{told}");
+    assert!(told.ends_with(", COPY 101000, I"), "{told}");
     // Unless it is asked for one commit.
     let sql = "COPY b FROM STDIN WITH (atomic = on)";
     let mut parts = pieces(3 * MOST, 4 * MOST + 1000);
@@ -156,4 +160,17 @@ async fn a_copy_is_a_part_of_the_transaction_of_its_text_or_of_its_messages() {
         client.batch_execute("DELETE FROM b WHERE id IN ('k0', 'k1')").await.unwrap();
     }
     assert_eq!(cluster.memory.begun(), begun + 1, "the one before Sync is alone");
+    // Without room for a transaction, what others follow is not stored by itself.
+    cluster.memory.fill(true);
+    for (after, told, stored) in [
+        (vec![sync()], "COPY 1, I", 1),
+        ([raw::parse(insert), raw::bind(), raw::execute(0), sync()].into(), "53300, I", 0),
+    ] {
+        raw.send(&[raw::parse("COPY b FROM STDIN"), raw::bind(), raw::execute(0)]).await;
+        raw.send(&[data(&one[0]), message(b'c', b"")]).await;
+        raw.send(&after).await;
+        assert_eq!(raw.told().await, told);
+        assert_eq!(found().await, stored);
+        client.batch_execute("DELETE FROM b WHERE id IN ('k0', 'k1')").await.unwrap();
+    }
 }

@@ -1,6 +1,6 @@
 //! Several statements up to one Sync, or in one query text, are one transaction. The answers are those of PostgreSQL 15.
 
-use super::raw::{Raw, bind, execute, flush, message, parse, query, sync};
+use super::raw::{Raw, bind, bind_as, execute, flush, message, parse, query, sync};
 use super::*;
 
 fn insert(id: &str) -> String {
@@ -57,6 +57,12 @@ async fn the_statements_of_a_text_are_one_transaction() {
     let q = |statements: &[&str]| vec![text(statements)];
     let none = NO_TRANSACTION;
     for (name, text, told, stored) in [
+        (
+            "a BEGIN that fails",
+            q(&[a, "BEGIN ISOLATION LEVEL SERIALIZABLE", b]),
+            format!("{one}, 0A000, I"),
+            "",
+        ),
         ("a duplicate", q(&[a, b, a]), format!("{one}, {one}, 23505, I"), ""),
         ("all", q(&[a, "SELECT 1", b]), format!("{one}, (1), SELECT 1, {one}, I"), "ab"),
         ("an error before a write", q(&["SELECT x", a]), "42703, I".into(), ""),
@@ -287,6 +293,16 @@ async fn settings_end_with_the_statements_around_them() {
         ),
         (
             [run(&["SET hedge_after = '7ms'"]), vec![parse("SELEC 1"), sync()]].concat(),
+            "SET, 42601, I",
+            "auto",
+        ),
+        (
+            [run(&["SET hedge_after = '7ms'"]), vec![bind_as("", "nothing"), sync()]].concat(),
+            "SET, 26000, I",
+            "auto",
+        ),
+        (
+            vec![query("SET hedge_after = '7ms'; SELECT x FROM b WHERE id = $1")],
             "SET, 42601, I",
             "auto",
         ),
