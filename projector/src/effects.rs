@@ -36,7 +36,8 @@ pub fn effects(
     Ok(Some(effective))
 }
 
-fn duplicate(bucket: &str, id: &str) -> Error {
+/// The refusal of an insert.
+pub fn duplicate(bucket: &str, id: &str) -> Error {
     let what = format!("bucket {bucket} already has a document {id:?}");
     Error::new(ErrorCode::DuplicateId, what)
         .with_hint("ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces it")

@@ -138,6 +138,11 @@ pub enum ErrorKind {
 }
 
 impl ErrorCode {
+    /// True if a commit with this error has not been made, and another try is refused too.
+    pub fn refuses_commit(self) -> bool {
+        matches!(self, Self::Conflict | Self::DuplicateId)
+    }
+
     /// The remedy.
     pub fn kind(self) -> ErrorKind {
         use ErrorCode::*;

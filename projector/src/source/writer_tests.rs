@@ -201,7 +201,7 @@ fn a_commit_is_checked_against_groups_that_nobody_sees_yet() {
         (upsert(), at_begin(), Err(ErrorCode::Conflict)),
         (upsert(), behind_it(), Ok(2)),
         (upsert(), None, Ok(2)),
-        (WriteKind::Insert(document()), None, Err(ErrorCode::Conflict)),
+        (WriteKind::Insert(document()), None, Err(ErrorCode::DuplicateId)),
     ] {
         let world = World::new();
         let (first, won) = commit_job(&world, 1, upsert(), at_begin());
@@ -226,7 +226,8 @@ fn what_a_commit_has_looked_up_counts_no_longer_behind_groups_that_nobody_sees_y
     // Each case has the documents before, the commit and its snapshot, the write of another session meanwhile, and the end of the bucket.
     for (before, kind, snapshot, other, expected) in [
         (None, upsert(), at_begin(), upsert(), Err(ErrorCode::Conflict)),
-        (None, insert(), None, upsert(), Err(ErrorCode::Conflict)),
+        (None, insert(), None, upsert(), Err(ErrorCode::DuplicateId)),
+        (None, insert(), at_begin(), upsert(), Err(ErrorCode::Conflict)),
         (Some(upsert()), deletes, None, WriteKind::Delete, Ok(2)),
     ] {
         let world = World::new();

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use proto::Result;
 use proto::rpc::api::{PushReply, WriteReply};
-use proto::{ErrorCode, Result};
 use serde::Serialize;
 
 /// Counts the ends of transactions since the process has started.
@@ -45,7 +45,7 @@ impl Counts {
     pub fn commit_ended(&self, committed: &Result<WriteReply>) {
         match committed {
             Ok(_) => self.committed.fetch_add(1, Ordering::Relaxed),
-            Err(error) if error.code == ErrorCode::Conflict => {
+            Err(error) if error.code.refuses_commit() => {
                 self.conflicts.fetch_add(1, Ordering::Relaxed)
             }
             Err(_) => 0,
@@ -54,7 +54,7 @@ impl Counts {
 
     /// Counts the end of a transaction that was to be prepared.
     pub fn prepare_ended(&self, prepared: &Result<u64>) {
-        if prepared.as_ref().is_err_and(|error| error.code == ErrorCode::Conflict) {
+        if prepared.as_ref().is_err_and(|error| error.code.refuses_commit()) {
             self.conflicts.fetch_add(1, Ordering::Relaxed);
         }
     }

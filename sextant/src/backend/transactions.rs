@@ -65,13 +65,13 @@ fn silent() -> Error {
     Error::new(ErrorCode::Cancelled, "the projector does not answer")
 }
 
-/// The error of a commit that was asked for again, with the reason for that. Only a conflict says that nothing was committed.
+/// The error of a commit that was asked for again, with the reason for that. Only a refusal says that nothing was committed.
 fn explained(error: Error, first: Option<Error>) -> Error {
-    use ErrorCode::{Cancelled, Conflict, InDoubt, Interrupted};
+    use ErrorCode::{Cancelled, InDoubt, Interrupted};
     let was_lost =
         first.as_ref().is_some_and(|first| matches!(first.code, Interrupted | Cancelled));
     match first {
-        Some(first) if was_lost && !matches!(error.code, Conflict | InDoubt) => {
+        Some(first) if was_lost && !error.code.refuses_commit() && error.code != InDoubt => {
             in_doubt(Error { message: format!("{}; {}", first.message, error.message), ..first })
         }
         Some(first) => Error { message: format!("{}; {}", first.message, error.message), ..error },

@@ -4,7 +4,8 @@
 //! their turns, and earlier requests of the same group. The first committer wins:
 //!
 //! - A transaction that has read a snapshot is refused if a document that it changes was changed behind the snapshot, by a deletion too.
-//! - A document that the transaction has begun with an INSERT must still be absent.
+//! - A document that the transaction has begun with an INSERT must still be absent. A transaction that has read nothing has not seen that it
+//!   was, so its refusal is that of the INSERT.
 //! - Any other change replaces what is there.
 //!
 //! A large commit has looked its documents up before ([`look_up`]), and looks up only those again that were changed since.
@@ -24,6 +25,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::holds::{check_room, check_unheld};
 use super::numbering::Numbered;
+use crate::effects::duplicate;
 use crate::source::ahead::Ahead;
 use crate::source::bucket::Bucket;
 use crate::source::pending::PendingChanges;
@@ -72,7 +74,8 @@ pub(in crate::source) fn commit(
     Ok(reply)
 }
 
-/// The changes of a transaction that have an effect. `Conflict` if somebody else has changed one of its documents.
+/// The changes of a transaction that have an effect. `Conflict` if somebody else has changed one of its documents, `DuplicateId` if that is
+/// the document of an insert and the transaction has read nothing.
 pub(super) fn effective<'c>(
     pending: &mut PendingChanges,
     (ahead, store): (&mut Ahead, &dyn DocumentStore),
@@ -98,7 +101,7 @@ pub(super) fn effective<'c>(
         let exists = match known.as_ref().and_then(|known| known[at]) {
             Some(exists) => exists,
             None if newest.has_conflict(changed, snapshot.as_ref())? => {
-                return Err(conflict(&pending.bucket.info.name, mutation));
+                return Err(refused(&pending.bucket.info.name, mutation, snapshot.as_ref()));
             }
             None => mutation.kind == MutationKind::Upsert || newest.exists(&mutation.id)?,
         };
@@ -109,7 +112,7 @@ pub(super) fn effective<'c>(
     Ok(kept)
 }
 
-/// Looks up the documents of a commit before its turn. `Conflict` if it is refused for certain.
+/// Looks up the documents of a commit before its turn. `Conflict` or `DuplicateId`, as [`effective`] has them, if it is refused for certain.
 pub fn look_up(
     store: &dyn DocumentStore,
     bucket: &Bucket,
@@ -130,7 +133,7 @@ pub fn look_up(
         let depends = *was_inserted || mutation.kind == MutationKind::Deletion;
         let is_there = depends && store.contains(id, &mutation.id)?;
         if is_conflict || *was_inserted && is_there {
-            return Err(conflict(&bucket.info.name, mutation));
+            return Err(refused(&bucket.info.name, mutation, snapshot.as_ref()));
         }
         exists.push(is_there);
     }
@@ -214,7 +217,10 @@ impl Newest<'_> {
     }
 }
 
-fn conflict(bucket: &str, mutation: &Mutation) -> Error {
+fn refused(bucket: &str, mutation: &Mutation, snapshot: Option<&Snapshot>) -> Error {
+    if snapshot.is_none() {
+        return duplicate(bucket, &mutation.id);
+    }
     let what = format!(
         "document {:?} of bucket {bucket} was changed by another transaction since this one began to read",
         mutation.id

@@ -80,7 +80,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     }
 
     /// Commits a transaction: all of its changes become durable, or none. `Conflict` if somebody else has changed one of its documents
-    /// behind its snapshot; then it is rolled back. The call can be repeated: a transaction that was committed has the same answer
+    /// behind its snapshot, and `DuplicateId` if a document that it inserts is there and it has read nothing; then it is rolled back. The call can be repeated: a transaction that was committed has the same answer
     /// again, `Conflict` says that it was not, and `InDoubt` that nobody knows any more.
     async fn commit(&self, _request: TransactionCommit) -> Result<WriteReply> {
         Err(no_transactions())

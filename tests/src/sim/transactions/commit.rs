@@ -19,13 +19,18 @@ use crate::sim::violation;
 use crate::sim::workload::{STATEMENT, Workload, now};
 
 /// The part of an error that tells a conflict from a transaction that the projector does not know any more.
-pub(super) const CONFLICT: &str = "was changed by another transaction";
+const CONFLICT: &str = "was changed by another transaction";
 
 impl Outcome {
-    /// The outcome of a commit that has ended with [`ErrorCode::Conflict`].
+    /// The outcome of a commit that was refused ([`ErrorCode::refuses_commit`]).
     pub(super) fn of_conflict(error: &Error) -> Self {
-        if error.message.contains(CONFLICT) { Self::Refused } else { Self::RolledBack }
+        if is_refusal(error) { Self::Refused } else { Self::RolledBack }
     }
+}
+
+/// True if a commit was refused for what others have written.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    error.code == ErrorCode::DuplicateId || error.message.contains(CONFLICT)
 }
 
 impl Workload {
@@ -48,8 +53,8 @@ impl Workload {
                 }
                 return Some(reply.position);
             }
-            Ok(Err(error)) if error.code == ErrorCode::Conflict => {
-                let is_conflict = error.message.contains(CONFLICT);
+            Ok(Err(error)) if error.code.refuses_commit() => {
+                let is_conflict = is_refusal(&error);
                 self.statements.end(statement, Outcome::of_conflict(&error));
                 self.count(|summary| match is_conflict {
                     true => summary.conflicts += 1,
@@ -77,7 +82,7 @@ impl Workload {
         let asked = timeout(STATEMENT, running.changes.commit(running.epoch(), &[])).await;
         let wrong = match asked {
             Ok(Ok(again)) if again != *first => format!("has changed {again:?}"),
-            Ok(Err(error)) if error.message.contains(CONFLICT) => format!("is refused: {error}"),
+            Ok(Err(error)) if is_refusal(&error) => format!("is refused: {error}"),
             _ => return,
         };
         let text = format!("a commit with the answer {first:?} that is asked for again {wrong}");

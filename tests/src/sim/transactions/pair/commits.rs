@@ -15,7 +15,7 @@ use super::lane::Lane;
 use super::run::{Open, Pair};
 use super::session::{Life, Mortal, Stage};
 use crate::sim::statements::Outcome;
-use crate::sim::transactions::commit::{CONFLICT, writes};
+use crate::sim::transactions::commit::{is_refusal, writes};
 use crate::sim::transactions::running::Running;
 use crate::sim::violation;
 use crate::sim::workload::{STATEMENT, now};
@@ -90,7 +90,7 @@ impl Pair {
                 self.count(|summary| summary.joint_commits += u64::from(is_joint));
                 (Fate::Acknowledged, replies)
             }
-            Some(Err(error)) if error.code == ErrorCode::Conflict => {
+            Some(Err(error)) if error.code.refuses_commit() => {
                 self.judge_conflict(&parts, &error);
                 // A deciding bucket that has lost the commit says that it never was.
                 if self.is_lossy() {
@@ -130,7 +130,7 @@ impl Pair {
 
     /// A commit is refused only if somebody else has changed one of its documents, or if a projector has lost it.
     fn judge_conflict(&self, parts: &[Running; 2], error: &Error) {
-        let is_conflict = error.message.contains(CONFLICT);
+        let is_conflict = is_refusal(error);
         self.count(|summary| match is_conflict {
             true => summary.conflicts += 1,
             false => summary.transactions_lost += 1,
