@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use proto::model::ids::Epoch;
@@ -20,6 +21,9 @@ use crate::sql::plan::{IndexPlan, Merge};
 
 /// Size at which a merged block is passed on.
 const BLOCK_BYTES: usize = 16 << 10;
+
+/// Time for which scans keep their permits of the router while another one of the statement waits.
+const HOLD_MAX: Duration = Duration::from_millis(50);
 
 /// Begins the other scans of a plan, if it has any, and merges them with the first one.
 pub async fn merged(
@@ -38,9 +42,26 @@ pub async fn merged(
             hedge_after: plan.request.hedge_after,
             ..other.clone()
         };
-        scans.push(Scan::new(backend.scan(request, None).await?));
+        let opened = or_park(backend.scan(request, None), scans.iter_mut()).await?;
+        scans.push(Scan::new(opened));
     }
     Ok(Box::new(Merged::new(scans, epoch, plan, merge)))
+}
+
+/// Waits for a scan. If that takes more than a moment, it may need a permit of the router that the other scans hold, or that other such
+/// statements hold and wait as well: so the other scans give theirs back.
+async fn or_park<'s, T>(
+    wait: impl Future<Output = Result<T>>,
+    others: impl Iterator<Item = &'s mut Scan>,
+) -> Result<T> {
+    let mut wait = std::pin::pin!(wait);
+    match tokio::time::timeout(HOLD_MAX, wait.as_mut()).await {
+        Ok(done) => done,
+        Err(_) => {
+            others.for_each(|other| other.batches.park());
+            wait.await
+        }
+    }
 }
 
 /// A scan, and a place in its last block.
@@ -118,12 +139,15 @@ impl Merged {
 
     /// Waits for the next blocks of the scans that need one. Nothing is lost if the call is dropped.
     async fn fetch(&mut self) -> Result<()> {
-        for scan in &mut self.scans {
+        for at in 0..self.scans.len() {
+            let (before, rest) = self.scans.split_at_mut(at);
+            let Some((scan, after)) = rest.split_first_mut() else { return Ok(()) };
             let needs = scan.current.is_none() && !scan.is_ended;
             if !needs || row_at(&scan.block.data, scan.next).is_some() {
                 continue;
             }
-            match scan.batches.next().await? {
+            let others = before.iter_mut().chain(after);
+            match or_park(scan.batches.next(), others).await? {
                 Some(ScanBatch::Rows(block)) => (scan.block, scan.next) = (block, 0),
                 Some(ScanBatch::Aggregates(_)) => {
                     return Err(Error::internal("a scan of rows received aggregates"));
@@ -220,3 +244,7 @@ impl BatchSource for Merged {
         Err(Error::new(ErrorCode::Unsupported, what))
     }
 }
+
+#[cfg(test)]
+#[path = "merged_tests.rs"]
+mod tests;
