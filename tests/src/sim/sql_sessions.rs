@@ -166,12 +166,15 @@ impl SqlClient {
     }
 
     async fn session(&mut self, client: &Client) {
+        // The greatest number that this session has seen, or that was acknowledged to it; and to any session, if it asks for all writes.
+        let mut floor = 0;
         if self.random.u8(..3) == 0 {
             let set = client.batch_execute("SET consistency = 'request_plus'");
-            let _as_usual_otherwise = timeout(STATEMENT, set).await;
+            if matches!(timeout(STATEMENT, set).await, Ok(Ok(()))) {
+                let acknowledged = self.fates.iter().rposition(|fate| *fate == Fate::CarriedOut);
+                floor = acknowledged.unwrap_or_default();
+            }
         }
-        // The greatest number that this session has seen, or that was acknowledged to it.
-        let mut floor = 0;
         for _ in 0..self.random.usize(5..40) {
             self.pause(150).await;
             let goes_on = match self.random.u8(..3) {
@@ -210,7 +213,7 @@ impl SqlClient {
         if let Ok(messages) = answer
             && text.written_at_read > 0
         {
-            self.judge_own(&rows(&messages), number, text.written_at_read);
+            self.judge_own(&rows(&messages), (number, text.written_at_read), *floor);
         }
         if fate == Fate::CarriedOut {
             *floor = number;
@@ -268,38 +271,50 @@ impl SqlClient {
         summary.note(&rows);
         summary.sql_reads += 1;
         drop(summary);
-        match self.number_of(&rows, DOCUMENTS) {
-            Ok(number) if self.fates[number] == Fate::CarriedOut && number < *floor => {
-                self.is_wrong(format!("shows {number} after {floor}"), false);
+        match self.number_of(&rows, DOCUMENTS, *floor) {
+            Ok(number) => {
+                // Whatever follows comes after it.
+                if number + 1 == self.fates.len() {
+                    self.fates[number] = Fate::CarriedOut;
+                }
+                *floor = number.max(*floor);
             }
-            Ok(number) => *floor = number.max(*floor),
             Err((what, is_undone)) => self.is_wrong(what, is_undone),
         }
         Some(())
     }
 
     /// The one number of documents, 0 if there are none. An error says what is wrong, and whether it is the number of an undone text.
-    fn number_of(&self, rows: &Rows, documents: usize) -> Result<usize, (String, bool)> {
+    fn number_of(
+        &self,
+        rows: &Rows,
+        documents: usize,
+        floor: usize,
+    ) -> Result<usize, (String, bool)> {
         let undone = rows.iter().find(|(_, n)| self.fates.get(*n) == Some(&Fate::Undone));
         if undone.is_some() {
             return Err((format!("shows an undone text: {rows:?}"), true));
         }
-        let Some((_, number)) = rows.first() else { return Ok(0) };
-        let is_whole = rows.len() == documents && rows.iter().all(|(_, other)| other == number);
-        match is_whole && *number < self.fates.len() {
-            true => Ok(*number),
-            false => Err((format!("shows a part of a text: {rows:?}"), false)),
+        let number = rows.first().map_or(0, |(_, number)| *number);
+        let is_whole = rows.is_empty() || rows.len() == documents;
+        let is_one = is_whole && rows.iter().all(|(_, other)| *other == number);
+        if !is_one || number >= self.fates.len() {
+            return Err((format!("shows a part of a text: {rows:?}"), false));
+        }
+        match self.fates[number] == Fate::CarriedOut && number < floor {
+            true => Err((format!("shows {number} after {floor}"), false)),
+            false => Ok(number),
         }
     }
 
     /// Judges the read in a text: it shows what the text has written before, and the other documents as they were.
-    fn judge_own(&self, rows: &Rows, number: usize, written: usize) {
+    fn judge_own(&self, rows: &Rows, (number, written): (usize, usize), floor: usize) {
         let is_own = |id: &str| (0..written).any(|n| id == format!("t{n}"));
         let (own, others): (Rows, Rows) = rows.iter().cloned().partition(|(id, _)| is_own(id));
         if own.len() != written || own.iter().any(|(_, shown)| *shown != number) {
             self.is_wrong(format!("text {number} does not see its own writes: {rows:?}"), false);
         }
-        if let Err((what, is_undone)) = self.number_of(&others, DOCUMENTS - written) {
+        if let Err((what, is_undone)) = self.number_of(&others, DOCUMENTS - written, floor) {
             self.is_wrong(format!("text {number}: {what}"), is_undone);
         }
     }
