@@ -167,6 +167,12 @@ async fn the_messages_up_to_sync_are_one_transaction() {
             "",
         ),
         (
+            "a portal that ended its transaction",
+            with(&["BEGIN", a, "ROLLBACK"], vec![execute(0), sync()]),
+            format!("BEGIN, {one}, ROLLBACK, 34000, I"),
+            "",
+        ),
+        (
             "a portal is closed",
             with(&[a], vec![message(b'C', b"P\0"), sync()]),
             format!("{one}, I"),
