@@ -29,6 +29,8 @@ const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     now: Arc<Values>,
+    /// The values of the start-up packet, which RESET restores.
+    started: Arc<Values>,
     /// In a transaction: the values after its end.
     after: Option<After>,
     /// Counts the calls that may change a value.
@@ -175,10 +177,34 @@ impl Values {
         size_of::<Self>() + positions.chain(others).sum::<usize>()
     }
 
-    /// Restores all defaults but the name of the user.
-    fn reset(&mut self) {
+    /// Restores a setting as the session has begun with it.
+    fn reset(&mut self, name: &str, started: &Self) -> Result<()> {
+        self.set(name, None)?;
+        match name {
+            "consistency" => self.reads = started.reads,
+            "at_plus" => self.at_plus = started.at_plus.clone(),
+            "statement_timeout" => self.statement_timeout_ms = started.statement_timeout_ms,
+            "hedge_after" => self.hedge_after = started.hedge_after,
+            _ => {
+                let other = started.others.get_key_value(name);
+                self.others.extend(other.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores all settings but the name of the user.
+    fn reset_all(&mut self, started: &Self) {
         let user = self.others.remove_entry(SESSION_AUTHORIZATION);
-        *self = Self { others: user.into_iter().collect(), ..Self::default() };
+        *self = started.clone();
+        self.others.extend(user);
+    }
+
+    fn change(&mut self, name: &str, value: Option<&str>, started: &Self) -> Result<()> {
+        match value {
+            Some(_) => self.set(name, value),
+            None => self.reset(name, started),
+        }
     }
 }
 
@@ -197,26 +223,34 @@ fn is_of_transaction(name: &str) -> bool {
 }
 
 impl Settings {
-    /// Changes a setting; `None` restores its default. Inside a transaction the change ends with ROLLBACK, a local one with
+    /// Notes the settings of the start-up packet.
+    pub(super) fn start(&mut self) {
+        self.started = Arc::clone(&self.now);
+    }
+
+    /// Changes a setting; `None` restores the value at the session's begin. Inside a transaction the change ends with ROLLBACK, a local one with
     /// COMMIT too.
     pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
         let local = local || is_of_transaction(name);
         self.changes += 1;
+        let started = &self.started;
         match &mut self.after {
-            Some(after) if !local => Arc::make_mut(&mut after.commit).set(name, value)?,
+            Some(after) if !local => {
+                Arc::make_mut(&mut after.commit).change(name, value, started)?;
+            }
             // Without a transaction, a local change ends at once.
-            None if local => return Values::clone(&self.now).set(name, value),
+            None if local => return Values::clone(&self.now).change(name, value, started),
             _ => {}
         }
-        Arc::make_mut(&mut self.now).set(name, value)
+        Arc::make_mut(&mut self.now).change(name, value, started)
     }
 
-    /// Restores all defaults, but keeps the positions of the session's writes.
+    /// Restores the values at the session's begin, but keeps the positions of the session's writes.
     pub(super) fn reset(&mut self) {
         self.changes += 1;
-        Arc::make_mut(&mut self.now).reset();
+        Arc::make_mut(&mut self.now).reset_all(&self.started);
         if let Some(after) = &mut self.after {
-            Arc::make_mut(&mut after.commit).reset();
+            Arc::make_mut(&mut after.commit).reset_all(&self.started);
         }
     }
 

@@ -73,7 +73,8 @@ impl Parameters {
         // Before the others, since a session has one user for good.
         settings.set("session_authorization", Some(&self.user()), false)?;
         let mut warnings = Vec::new();
-        for (name, value) in named.chain(options) {
+        // As in PostgreSQL, a parameter of its own counts more than one in `options`.
+        for (name, value) in options.chain(named) {
             let name = name.to_lowercase();
             if PACKET_ONLY.contains(&name.as_str()) || name.starts_with("_pq_.") {
                 continue;
@@ -90,6 +91,7 @@ impl Parameters {
                 set => set?,
             }
         }
+        settings.start();
         Ok(warnings)
     }
 
@@ -240,6 +242,9 @@ mod tests {
         );
         assert_eq!(settings.show("consistency").unwrap(), "request_plus");
         assert_eq!(settings.show("session_authorization").unwrap(), "me");
+        let both = read(b"options\0-c timezone=Europe/Berlin\0TimeZone\0UTC\0\0").unwrap();
+        both.apply(&mut settings).unwrap();
+        assert_eq!(settings.show("timezone").unwrap(), "UTC");
         for (encoding, warnings) in [("SQL_ASCII", 0), ("LATIN1", 1), ("utf8", 0)] {
             let packet = format!("client_encoding\0{encoding}\0\0");
             let applied = read(packet.as_bytes()).unwrap().apply(&mut Settings::default());
