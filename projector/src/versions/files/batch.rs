@@ -62,6 +62,11 @@ impl Batch {
         &mut self.bytes
     }
 
+    /// The document of the row that is being read.
+    pub fn row(&self) -> &[u8] {
+        &self.bytes[self.from..]
+    }
+
     /// Ends the row that is being read.
     #[inline]
     pub fn end_row(&mut self, rules: &RowRules, id: &str) -> Result<()> {

@@ -13,6 +13,7 @@
 //!
 //! Times and timestamps have all digits of their unit: 3, 6 or 9.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition};
@@ -135,11 +136,12 @@ pub fn write_field(value: &Field, of: &Type, out: &mut Vec<u8>) -> Result<()> {
             let [key, value] = of.get_fields()[0].get_fields() else {
                 return Err(bad("the map has no values"));
             };
+            let mut names = BTreeSet::new();
             let mut entries: Vec<(String, &Field, &Type)> = Vec::new();
             for (of_key, of_value) in map.entries() {
                 let name = field_id(of_key, key)?
                     .ok_or_else(|| bad("a key of a map is neither text nor an integer"))?;
-                if entries.iter().any(|(known, ..)| *known == name) {
+                if !names.insert(name.clone()) {
                     return Err(bad(&format!("a map has key {name:?} twice")));
                 }
                 entries.push((name, of_value, value));

@@ -9,6 +9,7 @@ mod column;
 mod columns;
 mod errors;
 mod fields;
+mod footer;
 mod json;
 pub(super) mod kind;
 mod moment;
@@ -28,6 +29,7 @@ use chunks::{Chunks, Reader};
 use columns::FlatParts;
 use errors::{caught, damaged};
 use fields::Fields;
+use footer::check_schema;
 use nested::NestedRows;
 
 /// Opens a file.
@@ -35,6 +37,7 @@ pub fn open(fs: &dyn FileSystem, path: &Path, rules: &RowRules) -> Result<Box<dy
     let file = fs.open(path, OpenMode::Read)?;
     let len = file.len()?;
     let file = Chunks { file, len };
+    check_schema(&file)?;
     let reader = caught(|| Reader::new(file.clone()).map_err(|error| damaged(&error)))?;
     let schema = reader.metadata().file_metadata().schema();
     let fields = Fields::new(schema, rules)?;

@@ -7,6 +7,7 @@ use parquet::file::reader::FileReader;
 use parquet::record::Row;
 use parquet::record::reader::RowIter;
 use parquet::schema::types::Type;
+use proto::rpc::api::check_document;
 use proto::{Error, ErrorCode, Result};
 
 use super::super::batch::{Batch, RowRules};
@@ -65,7 +66,10 @@ impl NestedRows {
             write_field(value, of, document).map_err(|error| self.fields.in_column(at, error))?;
         }
         document.push(b'}');
-        batch.end_row(rules, &id.ok_or_else(|| self.fields.no_id())?)
+        let id = id.ok_or_else(|| self.fields.no_id())?;
+        // A file may nest deeper than a document.
+        check_document(&id, batch.row(), rules.document_bytes_max)?;
+        batch.end_row(rules, &id)
     }
 }
 
