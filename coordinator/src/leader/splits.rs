@@ -5,6 +5,9 @@
 //! half of the entries are before ([`proto::rpc::api::SplitPoint`]). It becomes part of the definition, so all copies use the same. A slice
 //! in which one value has most of the entries has no such point, and grows on.
 //!
+//! An index whose older slices have become empty, as by deletions behind ascending keys, keeps them. So that it does not divide for ever, it
+//! has no more slices than its live bytes are worth ([`slices_max`]).
+//!
 //! A slice that is on its way to another node is made from the source there, so no index is split while its slices move, or while one of
 //! its hosts is silent or draining.
 
@@ -23,7 +26,8 @@ pub(super) fn split(
     bytes: &BTreeMap<SliceNo, u64>,
     bytes_max: u64,
 ) -> Option<Command> {
-    if !info.moves.is_empty() || info.spec.slices >= SLICES_MAX {
+    let slices_max = slices_max(bytes.values().sum(), bytes_max).min(SLICES_MAX.into());
+    if !info.moves.is_empty() || u64::from(info.spec.slices) >= slices_max {
         return None;
     }
     let from = info.local_id();
@@ -43,6 +47,11 @@ pub(super) fn split(
         let point = points.find(|point| info.spec.with_split(slice, &point.at).is_some())?;
         Some(Command::SplitSlice { from, slice, at: point.at.clone() })
     })
+}
+
+/// The most slices to which an index grows by itself: a division leaves slices of about half of the limit, and some are smaller.
+fn slices_max(live_bytes: u64, bytes_max: u64) -> u64 {
+    4 * live_bytes / bytes_max.max(1) + 8
 }
 
 #[cfg(test)]
@@ -149,6 +158,29 @@ mod tests {
         assert_eq!(found(&[5, LIMIT + 1], (1, Some(7))), [], "a point of another slice");
         let late = report(&info, &[LIMIT + 9, LIMIT + 1], (1, Some(30)));
         assert_eq!(commands(&state, &late, 2_000), [split(1, 30)], "the other one has no point");
+        for (bytes, expected) in
+            [([LIMIT + 9, LIMIT + 1], split(0, 10)), ([LIMIT + 1, LIMIT + 9], split(1, 30))]
+        {
+            let mut both = report(&info, &bytes, (0, Some(10)));
+            let point = SplitPoint { slice: info.local_id().slice(SliceNo(1)), at: bound(30) };
+            for last in both.nodes.values_mut() {
+                last.heartbeat.split_points.push(point.clone());
+            }
+            assert_eq!(commands(&state, &both, 2_000), [expected], "the largest one");
+        }
+    }
+
+    #[test]
+    fn an_index_has_no_more_slices_than_its_live_bytes_are_worth() {
+        let state = limited();
+        let mut info = info(&state);
+        let heartbeats = report(&info, &[0, LIMIT + 1], (1, Some(30)));
+        let bytes = [(SliceNo(0), 0), (SliceNo(1), LIMIT + 1)].into();
+        for (slices, splits) in [(11, true), (12, false)] {
+            std::sync::Arc::make_mut(&mut info.spec).slices = slices;
+            let found = super::split(&heartbeats, &info, &bytes, LIMIT);
+            assert_eq!(found.is_some(), splits, "{slices} slices of which one has entries");
+        }
     }
 
     #[test]

@@ -76,8 +76,9 @@ impl Tries {
 /// A version that is kept.
 #[derive(Debug)]
 struct Kept {
-    /// A catalog that shows a newer version as current.
+    /// A catalog that shows a newer version as current, and the time at which it was there.
     catalog_cas: u64,
+    since_ms: u64,
     /// The last time at which somebody could read it.
     asked_ms: u64,
 }
@@ -233,9 +234,12 @@ impl Versions {
             return;
         }
         for ((data_set, version), (bucket, idle_ms)) in kept {
-            let fresh = Kept { catalog_cas: state.catalog_cas(), asked_ms: now_ms };
+            let fresh =
+                Kept { catalog_cas: state.catalog_cas(), since_ms: now_ms, asked_ms: now_ms };
             let seen = self.kept.entry((data_set, version)).or_insert(fresh);
-            if is_asked(state, heartbeats, (bucket, seen.catalog_cas), now_ms) {
+            // What began before the switch holds a version as long as a retired generation.
+            let is_held = now_ms.saturating_sub(seen.since_ms) < LEASE_AGE_MS_MAX + LEASE_MS;
+            if is_held && is_asked(state, heartbeats, (bucket, seen.catalog_cas), now_ms) {
                 seen.asked_ms = now_ms;
             }
             let idle_ms = if self.unread.contains(&(data_set, version)) { 0 } else { idle_ms };

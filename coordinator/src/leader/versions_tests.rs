@@ -199,10 +199,21 @@ fn a_kept_version_goes_when_nobody_has_asked_for_it_during_the_idle_time() {
     world.load("v2");
     let idle_s = world.set().idle_ms / 1_000;
     world.reads_since = Some(world.state.catalog_cas() - 1);
-    assert!(!world.drops(3 * idle_s, 1), "something at the router began before the switch");
+    assert!(!world.drops(idle_s, 1), "something at the router began before the switch");
     world.reads_since = Some(u64::MAX);
     assert!(!world.drops(idle_s - 1, 1));
     assert!(world.drops(2, 1));
+}
+
+#[test]
+fn what_began_before_the_switch_holds_a_version_for_a_bounded_time() {
+    let mut world = World::new();
+    world.load("v1");
+    world.read();
+    world.load("v2");
+    let idle_s = world.set().idle_ms / 1_000;
+    world.reads_since = Some(world.state.catalog_cas() - 1);
+    assert!(world.drops((LEASE_AGE_MS_MAX + LEASE_MS) / 1_000 + idle_s + 10, 1));
 }
 
 #[test]
