@@ -2,10 +2,11 @@
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::NodeId;
+use proto::model::node::Role;
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 
-/// Waits until no slice is left on a draining node. An error if the node has slices and is not drained, or not any more.
+/// Waits until no slice is left on a draining node. An error if the node is an indexer that is not drained, or not any more.
 pub(super) async fn wait_drained(router: &Router, node: NodeId) -> Result<()> {
     let is_decided = |catalog: &Catalog| decided(catalog, node).is_some();
     let catalog = router.wait_catalog(is_decided).await;
@@ -14,14 +15,13 @@ pub(super) async fn wait_drained(router: &Router, node: NodeId) -> Result<()> {
 
 /// The end of the wait at a catalog; `None` while slices are left.
 fn decided(catalog: &Catalog, node: NodeId) -> Option<Result<()>> {
-    if catalog.slices_on(node) == 0 {
-        return Some(Ok(()));
-    }
-    (!catalog.draining.contains(&node)).then(|| {
-        let what = format!("node {node} has slices, and is not being drained");
+    let is_indexer = catalog.nodes.get(&node).is_some_and(|info| info.role == Role::Indexer);
+    if is_indexer && !catalog.draining.contains(&node) {
+        let what = format!("node {node} is not being drained");
         let hint = format!("DRAIN NODE '{node}' moves its slices away");
-        Err(Error::new(ErrorCode::WrongState, what).with_hint(hint))
-    })
+        return Some(Err(Error::new(ErrorCode::WrongState, what).with_hint(hint)));
+    }
+    (catalog.slices_on(node) == 0).then_some(Ok(()))
 }
 
 #[cfg(test)]
@@ -30,6 +30,7 @@ mod tests {
 
     use proto::model::ids::{BucketId, IndexId};
     use proto::model::index::{IndexInfo, IndexSpec};
+    use proto::model::node::NodeInfo;
 
     use super::*;
 
@@ -37,12 +38,22 @@ mod tests {
     fn the_wait_ends_with_the_last_slice_or_with_the_draining() {
         let (id, node, spec) = (IndexId(3), NodeId(9), IndexSpec::new("i", "b"));
         let mut catalog = Catalog::default();
-        assert_eq!(decided(&catalog, node), Some(Ok(())), "it has nothing");
+        assert_eq!(decided(&catalog, node), Some(Ok(())), "no indexer");
+        let (address, zone) = ("a:1".to_owned(), String::new());
+        let info = NodeInfo { id: node, role: Role::Indexer, address, zone };
+        catalog.nodes.insert(node, Arc::new(info));
         let info = IndexInfo::new(id, BucketId(1), spec, vec![vec![node], vec![NodeId(8)]]);
         catalog.indexes.insert(id, Arc::new(info));
         let refused = decided(&catalog, node).expect("decided").expect_err("refused");
         assert_eq!(refused.code.sqlstate(), "55000");
         catalog.draining.insert(node);
         assert_eq!((decided(&catalog, node), catalog.slices_on(node)), (None, 1));
+        catalog.indexes.clear();
+        assert_eq!(decided(&catalog, node), Some(Ok(())));
+        catalog.draining.clear();
+        assert!(
+            decided(&catalog, node).is_some_and(|decided| decided.is_err()),
+            "nor is an empty one"
+        );
     }
 }

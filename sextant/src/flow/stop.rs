@@ -4,7 +4,7 @@
 //! Serving ── stop signal ──▶ Draining ── all sessions and calls have ended, or 5 s ──▶ Cut ── they have told their clients ──▶ end
 //! ```
 //!
-//! While a process drains, its ports stay open: `/readyz` says `draining`, so that a load balancer sends nobody else; a new session is refused
+//! While a process drains, its ports stay open, but for gRPC's, which takes no new calls: `/readyz` says `draining`, so that a load balancer sends nobody else; a new session is refused
 //! with 57P03, and an idle one ends with 57P01. Statements, transactions and calls go on. A cut ends what is left with 57P01.
 
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The row of a result with aggregates, made from their partial states.
 
+use bigdecimal::BigDecimal;
 use proto::expr::aggregate::{AggregateFunction, Partial};
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
@@ -7,7 +8,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::rows::value::Datum;
 use crate::sql::plan::Cell;
 
-/// Decimal places of an average; PostgreSQL returns at least 16.
+/// Decimal places of an average, and more if it is small: at least as many digits count.
 const AVERAGE_SCALE: i64 = 16;
 
 /// Makes the row of the cells of a plan.
@@ -38,11 +39,18 @@ fn aggregate(function: AggregateFunction, partial: &Partial) -> Result<Datum> {
         (_, Partial::Count(count)) => Datum::int(i64::try_from(*count).unwrap_or(i64::MAX)),
         (_, Partial::Extreme { value, .. }) => Datum::Value(value.clone()),
         (AggregateFunction::Avg, Partial::Sum { count, .. }) => match partial.sum() {
-            Some(sum) => Datum::Decimal((sum / *count).round(AVERAGE_SCALE)),
+            Some(sum) => Datum::Decimal(average(&sum, *count)),
             None => Datum::Value(Value::Null),
         },
         (_, Partial::Sum { .. }) => partial.sum().map_or(Datum::NULL, Datum::Decimal),
     })
+}
+
+/// The quotient with at least [`AVERAGE_SCALE`] digits from its first one on, as PostgreSQL's averages have.
+fn average(sum: &BigDecimal, count: u64) -> BigDecimal {
+    let first_digit = sum.digits() as i64 - 1 - sum.fractional_digit_count();
+    let zeros = i64::from(count.max(1).ilog10()) + 1 - first_digit;
+    (sum.clone() / count).round(AVERAGE_SCALE + zeros.max(1) - 1)
 }
 
 /// The error for a batch of the other kind.
@@ -66,6 +74,8 @@ mod tests {
         let mut out = Vec::new();
         assert_eq!(avg.write(ColumnType::Numeric, Default::default(), &mut out), Ok(true));
         assert_eq!(out, b"1.6666666666666667");
+        let small = average(&"1.5e-20".parse().unwrap(), 2);
+        assert_eq!(small.to_plain_string(), "0.0000000000000000000075000000000000000");
         let whole = aggregate(AggregateFunction::Sum, &sum).unwrap().cast(ColumnType::Int8);
         assert_eq!(whole, Ok(Datum::int(5)));
         let none = Partial::new(AggregateFunction::Sum);
