@@ -344,6 +344,15 @@ mod tests {
     }
 
     #[test]
+    fn batches_after_the_first_leave_half_of_what_is_saved() {
+        let hedging = Hedging::default();
+        (0..100_000).for_each(|_| hedging.earn());
+        let half = (SAVED_MAX / 2 / COST) as usize;
+        assert_eq!((0..1_000).filter(|_| hedging.spend_for_rest()).count(), half);
+        assert_eq!((0..1_000).filter(|_| hedging.spend()).count(), half);
+    }
+
+    #[test]
     fn a_node_is_avoided_after_three_missed_stages_until_it_answers_a_probe() {
         let (hedging, now) = (Hedging::default(), Instant::now());
         let miss = || hedging.note_missed(NODE, Instant::now());

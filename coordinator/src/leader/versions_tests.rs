@@ -206,6 +206,21 @@ fn a_kept_version_goes_when_nobody_has_asked_for_it_during_the_idle_time() {
 }
 
 #[test]
+fn a_lease_holds_a_kept_version() {
+    let mut world = World::new();
+    world.load("v1");
+    world.read();
+    let bucket = world.set().current().unwrap().1.bucket;
+    world.load("v2");
+    let idle_s = world.set().idle_ms / 1_000;
+    world.leased = Some(bucket);
+    assert!(!world.drops(idle_s + 100, 1));
+    world.leased = None;
+    assert!(!world.drops(idle_s - 10, 1), "its idle time begins at the end of the lease");
+    assert!(world.drops(20, 1));
+}
+
+#[test]
 fn what_began_before_the_switch_holds_a_version_for_a_bounded_time() {
     let mut world = World::new();
     world.load("v1");
@@ -268,6 +283,9 @@ fn the_partitions_of_a_silent_projector_are_given_to_other_holders() {
     assert!(matches!(commands[..], [Command::OwnPartitions { .. }, ..]), "{commands:?}");
     world.run(commands);
     assert_eq!(owned(&world, 10), 0);
+    world.silent = Vec::new();
+    let is_back: Vec<_> = (0..10).flat_map(|_| world.pass()).collect();
+    assert!(is_back.is_empty(), "owners that are alive keep their partitions: {is_back:?}");
     world.silent = vec![10, 11, 12];
     let all_silent: Vec<_> = (0..10).flat_map(|_| world.pass()).collect();
     assert!(all_silent.is_empty(), "{all_silent:?}");

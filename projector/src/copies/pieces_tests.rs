@@ -67,6 +67,19 @@ fn pieces_of_any_size_make_the_group_again() {
 }
 
 #[test]
+fn a_group_beyond_the_limit_is_refused_whatever_it_is_made_of() {
+    let prepared = Batch { commits: vec![prepare(1, 20)], ..Batch::default() };
+    let written =
+        Batch { mutations: (1..=20).map(|n| mutation(n, 50)).collect(), ..Batch::default() };
+    for batch in [prepared, written] {
+        let piece = || piece_of(&batch, 0, usize::MAX).expect("a piece");
+        let error = Assembly::new(4).add(4, piece(), 300).expect_err("too large");
+        assert_eq!(error.code, ErrorCode::OverLimit);
+        assert_eq!(Assembly::new(4).add(4, piece(), 1 << 20), Ok(true));
+    }
+}
+
+#[test]
 fn a_piece_that_does_not_follow_is_refused() {
     let batch = batch();
     let first = piece_of(&batch, 0, 300).expect("a piece");

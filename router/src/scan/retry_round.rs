@@ -124,6 +124,24 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
+    async fn a_round_fails_with_the_error_that_tells_most_whichever_came_last() {
+        use ErrorCode::{SnapshotTooOld, TooBusy, Unavailable};
+        for (codes, expected) in [
+            ([Unavailable, TooBusy, Unavailable], TooBusy),
+            ([TooBusy, SnapshotTooOld, TooBusy], SnapshotTooOld),
+            ([SnapshotTooOld, Unavailable, Unavailable], SnapshotTooOld),
+        ] {
+            let mut round = RetryRound::first(Vec::new());
+            for (node, code) in (1..).zip(codes) {
+                round.fail(NodeId(node), Error::new(code, "refused"));
+            }
+            let none = || Error::unavailable("no node has the slice");
+            let ended = round.next_round(Instant::now(), Duration::ZERO, none).await;
+            assert_eq!(ended.expect_err("it gives up").code, expected, "{codes:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_error_of_a_round_names_each_node_and_its_cause() {
         let mut round = RetryRound::first(Vec::new());
         for node in [3, 1] {

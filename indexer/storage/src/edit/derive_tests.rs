@@ -126,6 +126,18 @@ fn files(store: &StorageEngine) -> usize {
 }
 
 #[tokio::test]
+async fn a_slice_that_is_taken_over_as_it_is_has_no_better_count_than_before() {
+    let (env, ..) = sim::world(1);
+    let store = served(&env).await;
+    let estimated = split(&store, 3).await.unwrap();
+    assert_eq!(estimated.len(), 2);
+    let third = Arc::new(IndexInfo { generation: Generation(2), ..(*second()).clone() });
+    let cuts = HALVES.map(|slice| SliceCut { slice, from: slice, range: None });
+    let again = store.derive(SECOND, third, cuts.into(), &mark(3, 3)).await.unwrap();
+    assert_eq!(again, estimated, "they were not counted yet");
+}
+
+#[tokio::test]
 async fn the_halves_show_what_the_whole_shows_and_follow_the_same_epochs() {
     let (env, ..) = sim::world(1);
     let store = served(&env).await;

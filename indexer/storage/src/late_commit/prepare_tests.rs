@@ -221,3 +221,19 @@ async fn an_index_whose_columns_were_regrouped_meanwhile_is_written_anew() {
     ahead.world.store.regroup(BY_ID, Grouping::Apart).await.unwrap();
     assert!(!ahead.commit(Documents::new()).await);
 }
+
+#[tokio::test]
+async fn a_commit_after_skipped_epochs_answers_for_none_of_them() {
+    let Ahead { world, marker, .. } = Ahead::new(1).await;
+    world.late().keep_committed(BUCKET, &marker).unwrap();
+    let before = world.epochs.len() as u64;
+    let is_readable = |index, epoch| world.store.snapshot(index, Epoch(epoch)).is_ok();
+    assert!([BY_ID, BY_EXPR].iter().all(|index| is_readable(*index, before)));
+    let nothing = body(std::iter::empty());
+    let commits = vec![marker.clone()];
+    world.store.apply(EpochBatch { commits, ..epoch(before + 2, nothing) }).await.unwrap();
+    for index in [BY_ID, BY_EXPR] {
+        let readable = [before, before + 1, before + 2].map(|epoch| is_readable(index, epoch));
+        assert_eq!(readable, [false, false, true]);
+    }
+}

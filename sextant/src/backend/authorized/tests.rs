@@ -180,6 +180,18 @@ fn a_check_of_a_prepared_statement_takes_less_than_a_microsecond() {
     }
 }
 
+#[test]
+fn a_password_is_valid_until_its_time_and_not_after_it() {
+    let mut users = Users::default();
+    let until = User { until_unix_ms: Some(1_000), ..User::clone(&user(Grants::default())) };
+    let Principal::User(who) = Principal::user(&until, Proof::Password(0), None) else {
+        panic!("a user is one")
+    };
+    users.by_name.insert(until.name.clone(), Arc::new(until));
+    assert!(still_valid(&users, &who, 999).is_some());
+    assert!(still_valid(&users, &who, 1_000).is_none());
+}
+
 /// The time that something true takes, in the best of some rounds.
 fn best_of(check: &dyn Fn() -> bool) -> Duration {
     const CHECKS: u32 = 20_000;
