@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(avg.write(ColumnType::Numeric, Default::default(), &mut out), Ok(true));
         assert_eq!(out, b"1.6666666666666667");
         let small = average(&"1.5e-20".parse().unwrap(), 2);
-        assert_eq!(small.to_plain_string(), "0.0000000000000000000075000000000000000");
+        assert_eq!(small.to_plain_string(), "0.000000000000000000007500000000000000");
         let whole = aggregate(AggregateFunction::Sum, &sum).unwrap().cast(ColumnType::Int8);
         assert_eq!(whole, Ok(Datum::int(5)));
         let none = Partial::new(AggregateFunction::Sum);

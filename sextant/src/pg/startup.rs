@@ -243,6 +243,7 @@ mod tests {
         assert_eq!(settings.show("consistency").unwrap(), "request_plus");
         assert_eq!(settings.show("session_authorization").unwrap(), "me");
         let both = read(b"options\0-c timezone=Europe/Berlin\0TimeZone\0UTC\0\0").unwrap();
+        let mut settings = Settings::default();
         both.apply(&mut settings).unwrap();
         assert_eq!(settings.show("timezone").unwrap(), "UTC");
         for (encoding, warnings) in [("SQL_ASCII", 0), ("LATIN1", 1), ("utf8", 0)] {
