@@ -97,21 +97,23 @@ fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&
 
 /// The error of a build whose index is gone.
 fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error {
-    let Some(info) = before else {
-        let message = format!("the build of index {index} was cancelled: the index was removed");
-        return Error::new(ErrorCode::BuildCancelled, message);
-    };
-    let (name, bucket) = (&info.spec.name, &info.spec.bucket);
-    if !catalog.buckets.contains_key(&info.bucket) {
+    if let Some(info) = before.filter(|info| !catalog.buckets.contains_key(&info.bucket)) {
+        let (name, bucket) = (&info.spec.name, &info.spec.bucket);
         let message = format!("bucket \"{bucket}\" was dropped while index \"{name}\" was built");
         return Error::new(ErrorCode::Unknown, message);
     }
+    // A build may have ended before any catalog has shown it here.
     if let Some(serving) = catalog.indexes.get(&index) {
         let name = &serving.spec.name;
         let message = format!("the build for index \"{name}\" was cancelled");
         return Error::new(ErrorCode::BuildCancelled, message)
             .with_hint("another session has used CANCEL BUILD; the index serves as it did before");
     }
+    let Some(info) = before else {
+        let message = format!("the build of index {index} was cancelled: the index was removed");
+        return Error::new(ErrorCode::BuildCancelled, message);
+    };
+    let name = &info.spec.name;
     let message = format!("the build of index \"{name}\" was cancelled, and the index was removed");
     Error::new(ErrorCode::BuildCancelled, message).with_hint(
         "another session has used CANCEL BUILD or DROP INDEX; nothing of the index is left",
@@ -141,6 +143,12 @@ mod tests {
             assert_eq!(error.code.sqlstate(), "57014");
             assert!(error.message.contains("was cancelled"), "{error}");
             assert!(error.message.contains(name), "{error}");
+        }
+        catalog.indexes.insert(id, Arc::new(info.clone()));
+        // A router may have heard of nothing before the end of the build.
+        for before in [Some(&info), None] {
+            let hint = ended(&catalog, id, before).hint.expect("what serves");
+            assert!(hint.contains("the index serves as it did before"), "{hint}");
         }
     }
 
