@@ -91,7 +91,7 @@ async fn a_small_commit_and_a_refused_one_have_no_marker() {
     let written = refused.write(inserts.chain(upserts(&ids, 3)).collect()).await.expect("written");
     follower.reach_in(refused.transaction, written).await;
     world.write(upserts(&ids[29..], 4)).await.expect("written");
-    assert_eq!(code(refused.commit().await), Err(ErrorCode::Conflict));
+    assert_eq!(code(refused.commit().await), Err(ErrorCode::DuplicateId));
     follower.reach_ends(2).await;
     let found = contents(&world, &mut follower, &ids).await;
     let mut wanted = expected(&ids[..LARGE as usize - 1], 1);

@@ -55,7 +55,7 @@ async fn a_transaction_that_has_only_written_replaces_what_is_there_but_inserts_
     world.write(others).await.expect("written");
     assert_eq!(blind.commit().await.map(|reply| reply.affected), Ok(1), "b is gone already");
     assert_eq!(present(&world, "a").await, text("2"));
-    assert_eq!(code(inserting.commit().await), Err(ErrorCode::Conflict));
+    assert_eq!(code(inserting.commit().await), Err(ErrorCode::DuplicateId));
     publish(&world, 1).await;
     read_later.snapshot = Some(Epoch(1));
     let refused = read_later.commit().await;
