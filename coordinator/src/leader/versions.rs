@@ -237,7 +237,7 @@ impl Versions {
             let fresh =
                 Kept { catalog_cas: state.catalog_cas(), since_ms: now_ms, asked_ms: now_ms };
             let seen = self.kept.entry((data_set, version)).or_insert(fresh);
-            // What began before the switch holds a version as long as a retired generation.
+            // A scan or a transaction from before the switch holds a version for as long as it would hold a retired generation.
             let is_held = now_ms.saturating_sub(seen.since_ms) < LEASE_AGE_MS_MAX + LEASE_MS;
             if is_held && is_asked(state, heartbeats, (bucket, seen.catalog_cas), now_ms) {
                 seen.asked_ms = now_ms;

@@ -72,7 +72,7 @@ async fn beside(other: Write, own: Vec<Write>, snapshot: bool) -> (Option<u64>, 
     let affected = match committed {
         Ok(reply) => Some(reply.affected),
         Err(error) => {
-            // Who has read nothing is told of the duplicate.
+            // A transaction that has read nothing is told of the duplicate.
             let expected = if snapshot { ErrorCode::Conflict } else { ErrorCode::DuplicateId };
             assert_eq!(error.code, expected, "{error}");
             None

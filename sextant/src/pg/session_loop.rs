@@ -100,7 +100,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn answer(&mut self, message: Message) -> WireResult<()> {
         match message {
             Message::Query(query) => self.simple_query(&query.query).await?,
-            // What cannot be prepared is not run one by one, as settings and definitions are: the settings before it are undone too.
+            // Only Execute runs settings and definitions one by one. An error before it undoes the settings since the last Sync.
             Message::Parse(parse) => {
                 self.parse(parse).await.inspect_err(|_| self.state.block.is_mixed = true)?;
             }

@@ -42,6 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.interrupt.guard(tokio::task::yield_now()).await?;
             }
             if parsed.parameters > 0 {
+                // The settings before it are undone too.
                 self.state.block.is_mixed = true;
                 return Err(Error::new(
                     ErrorCode::Syntax,

@@ -99,7 +99,7 @@ fn writes(number: usize, documents: std::ops::Range<usize>) -> impl Iterator<Ite
     })
 }
 
-/// The numbers that a read shows, of a message of which each row has an id and a number.
+/// The rows of an answer, each of which has an id and a number.
 fn rows(messages: &[SimpleQueryMessage]) -> Rows {
     let row = |message: &SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => Some((row.get(0)?.to_owned(), row.get(1)?.parse().ok()?)),
@@ -230,7 +230,7 @@ impl SqlClient {
         let one = |statement: &str| std::iter::once(statement.to_owned());
         let refused = || one("INSERT INTO told (id, doc) VALUES ('there', '{\"there\":true}')");
         let (statements, if_done, if_duplicate): (Vec<String>, _, _) = match self.random.u8(..8) {
-            // Something else than a transaction that is undone as a whole.
+            // An id that is there already fails the text in its midst.
             0 | 1 => (before().chain(refused()).chain(after()).collect(), CarriedOut, Undone),
             2 => (all().chain(one("ROLLBACK")).collect(), Undone, Undone),
             3 => (one("BEGIN").chain(all()).chain(one("COMMIT")).collect(), CarriedOut, Undone),

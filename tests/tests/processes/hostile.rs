@@ -4,7 +4,7 @@
 //! `SEXTANT_HOSTILE_SECONDS` is the time of each attack, and of the quiet time before it (60 for the campaign). In the campaign the hostile
 //! clients are more, and have the last processor for themselves (with `taskset`): the scans are to share the others with what the node
 //! does for the attackers, and not with the attackers, which would be elsewhere. The test fails if 99 of 100 scans take twice the quiet
-//! time, and longer than a floor ([`Scale::quick`]).
+//! time, and longer than a floor ([`Scale::quick`]); in `./test`, if they do so in each of some rounds.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
