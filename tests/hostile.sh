@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tools of others against a running node: testssl.sh, h2load and sqlsmith. The floods are a test: `processes/hostile.rs`, docs/testing.md.
+# Tools of others against a running node: testssl.sh, h2load and sqlsmith. The floods are a test: `timing/hostile.rs`, docs/testing.md.
 #
 #   tests/hostile.sh [BINARY]      default: target/release/sextant
 #

@@ -124,6 +124,8 @@ pub enum ErrorCode {
     ReservedName,
     /// Caller: a name that may mean two columns (42702).
     AmbiguousColumn,
+    /// Caller: an expression of another type than its place needs (42804).
+    WrongType,
 }
 
 /// The remedy for an error.
@@ -203,6 +205,7 @@ impl ErrorCode {
             DivisionByZero => "22012",
             ReservedName => "42939",
             AmbiguousColumn => "42702",
+            WrongType => "42804",
         }
     }
 }

@@ -60,7 +60,11 @@ macro_rules! reflection {
                 .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         };
         let generated = "this build has generated the descriptors";
-        (described().build_v1().expect(generated), described().build_v1alpha().expect(generated))
+        let (v1, v1alpha) = (described().build_v1(), described().build_v1alpha());
+        (
+            v1.expect(generated).accept_compressed(CompressionEncoding::Gzip),
+            v1alpha.expect(generated).accept_compressed(CompressionEncoding::Gzip),
+        )
     }};
 }
 
@@ -88,7 +92,8 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Ro
     });
     let query = QueryServer::new(query::QueryService { callers, transactions });
     let names = [name_of(&admin), name_of(&ingest), name_of(&query)];
-    let health = HealthService::server(&names, doors.flow());
+    let health =
+        HealthService::server(&names, doors.flow()).accept_compressed(CompressionEncoding::Gzip);
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
         .add_service(AtTheDoor::open(health))

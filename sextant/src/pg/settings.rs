@@ -193,11 +193,13 @@ impl Values {
         Ok(())
     }
 
-    /// Restores all settings but the name of the user.
+    /// Restores all settings but the name of the user and the modes of an open transaction.
     fn reset_all(&mut self, started: &Self) {
-        let user = self.others.remove_entry(SESSION_AUTHORIZATION);
+        let is_kept = |name: &str| name == SESSION_AUTHORIZATION || is_of_transaction(name);
+        let mut kept = std::mem::take(&mut self.others);
+        kept.retain(|name, _| is_kept(name));
         *self = started.clone();
-        self.others.extend(user);
+        self.others.extend(kept);
     }
 
     fn change(&mut self, name: &str, value: Option<&str>, started: &Self) -> Result<()> {
@@ -543,5 +545,60 @@ mod tests {
         settings.reset();
         settings.end(false);
         assert_eq!(settings.show("application_name").unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_reset_restores_the_values_of_the_start_up_packet() {
+        let given = [
+            ("application_name", "pool", "psql"),
+            ("default_transaction_read_only", "on", "off"),
+            ("statement_timeout", "5000", "7"),
+            ("hedge_after", "30", "off"),
+            ("consistency", "request_plus", "any"),
+            ("at_plus", "1:3/a/7", ""),
+            ("my.own", "x", "y"),
+        ];
+        let shown = |settings: &Settings| given.map(|(name, ..)| settings.show(name).unwrap());
+        let mut settings = Settings::default();
+        for (name, value, _) in given {
+            settings.set(name, Some(value), false).unwrap();
+        }
+        settings.start();
+        let begin = shown(&settings);
+        let change = |settings: &mut Settings| {
+            for (name, _, other) in given {
+                settings.set(name, Some(other), false).unwrap();
+            }
+            settings.set("work_mem", Some("64MB"), false).unwrap();
+            shown(settings)
+        };
+        let changed = change(&mut settings);
+        assert!(begin.iter().zip(&changed).all(|(one, other)| one != other), "{changed:?}");
+        for (name, ..) in given {
+            settings.set(name, None, false).unwrap();
+        }
+        assert_eq!(shown(&settings), begin, "RESET name");
+        change(&mut settings);
+        settings.reset();
+        assert_eq!(shown(&settings), begin, "RESET ALL");
+        assert_eq!(settings.show("work_mem").unwrap(), "4MB", "a default");
+        for commit in [false, true] {
+            change(&mut settings);
+            settings.begin();
+            settings.reset();
+            settings.end(commit);
+            assert_eq!(&shown(&settings), if commit { &begin } else { &changed });
+        }
+    }
+
+    #[test]
+    fn a_transaction_keeps_its_modes_over_reset_all() {
+        let mut settings = Settings::default();
+        settings.begin();
+        settings.set("transaction_read_only", Some("on"), false).unwrap();
+        settings.reset();
+        assert!(settings.is_read_only());
+        settings.end(true);
+        assert!(!settings.is_read_only());
     }
 }

@@ -9,11 +9,11 @@ use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::{CreateIndex, Partition, TextExpr};
-use super::plan::{coerce, document_type};
+use super::plan::{check_condition, coerce, document_type};
 use super::split_points::range_partition;
 
 /// Returns the definition that a statement declares. `InvalidText` if a literal does not have the type of the expression
-/// that it is compared with.
+/// that it is compared with; `WrongType` if the WHERE is no condition.
 pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     let mut create = create.clone();
     let keys = create.keys.iter_mut().map(|item| &mut item.key.expr);
@@ -25,6 +25,9 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     };
     let others = create.predicate.iter_mut().chain(partition);
     keys.chain(include).chain(others).try_for_each(|expr| coerce(expr, &document_type))?;
+    if let Some(predicate) = &mut create.predicate {
+        check_condition(predicate, "WHERE", &document_type)?;
+    }
     let mut names = Names { taken: vec!["id".to_owned()] };
     let keys = create.keys.iter().map(|item| KeyPart {
         expr: item.key.expr.clone(),

@@ -26,10 +26,10 @@ pub(super) async fn tell_what_stays(backend: &dyn Backend, node: NodeId, remarks
     }
 }
 
-/// The indexes with slices that have no move away from a node.
+/// The indexes with slices that have no move away from a node: those that serve or are built first, then the other generations.
 fn staying(catalog: &Catalog, node: NodeId) -> impl Iterator<Item = &IndexInfo> {
     let stays = move |index: &&IndexInfo| !index.moves_all_from(node);
-    catalog.indexes.values().map(|index| &**index).filter(stays)
+    catalog.local_indexes().map(|index| &**index).filter(stays)
 }
 
 fn what_stays(
@@ -39,10 +39,11 @@ fn what_stays(
 ) -> Option<(String, &'static str)> {
     let indexes: Vec<&IndexInfo> = staying(catalog, node).collect();
     let first = indexes.first()?;
+    let all: BTreeSet<&str> = indexes.iter().map(|index| &*index.spec.name).collect();
     let mut names: Vec<String> =
-        indexes.iter().take(NAMED_MAX).map(|index| format!("\"{}\"", index.spec.name)).collect();
-    if indexes.len() > NAMED_MAX {
-        names.push(format!("{} more", indexes.len() - NAMED_MAX));
+        all.iter().take(NAMED_MAX).map(|name| format!("\"{name}\"")).collect();
+    if all.len() > NAMED_MAX {
+        names.push(format!("{} more", all.len() - NAMED_MAX));
     }
     let (why, hint) = reason(catalog, status, node, first, &indexes);
     let names = names.join(", ");
@@ -57,15 +58,19 @@ fn reason(
     indexes: &[&IndexInfo],
 ) -> (String, &'static str) {
     const BY_ITSELF: &str =
-        "they are moved by themselves then; SHOW NODES counts the slices that are left";
+        "they move or end by themselves then; SHOW NODES counts the slices that are left";
     const ADD: &str = "start another indexer, or CANCEL DRAIN NODE; the slices are moved by themselves once a node can take them";
     let is_built = |index: &&IndexInfo| index.state != IndexState::Maintenance;
     if indexes.iter().all(is_built) {
-        let what = format!(
-            "index \"{}\" is {}, and slices move while it is online",
-            first.spec.name,
-            first.state.name()
-        );
+        let name = &first.spec.name;
+        let what = match first.state {
+            IndexState::Retired => {
+                format!("an older generation of index \"{name}\" is kept for its readers")
+            }
+            state => {
+                format!("index \"{name}\" is {}, and slices move while it is online", state.name())
+            }
+        };
         return (what, BY_ITSELF);
     }
     let nodes = catalog.nodes.values().filter(|info| info.role == Role::Indexer);
@@ -140,6 +145,10 @@ mod tests {
         };
         says(&catalog(&[1], online), "no other indexer");
         says(&catalog(&[1, 2], IndexState::Backfill), "is backfill");
+        let mut older = catalog(&[1, 2], IndexState::Retired);
+        let retired = older.indexes.remove(&IndexId(3)).expect("the index");
+        older.generations.insert(retired.local_id(), retired);
+        says(&older, "an older generation of index \"i\"");
         let mut both = catalog(&[1, 2], online);
         says(&both, "has not heard of all indexers");
         both.draining.insert(NodeId(2));

@@ -32,22 +32,23 @@ fn first_field(path: &str) -> Option<String> {
     })
 }
 
-/// The number of the character, from 1, at which a name begins in a text.
+/// The number of the character, from 1, at which a column of a name begins in a text.
 fn place_of(name: &str, sql: &str) -> Option<u32> {
     let tokens = Tokenizer::new(&SextantDialect, sql).tokenize_with_location().ok()?;
-    let mut before = &Token::EOF;
-    for token in &tokens {
-        let is_name = matches!(&token.token, Token::Word(word) if word.value == name);
-        // After a period stands a field of another path.
-        if is_name && *before != Token::Period {
-            let start = token.span.start;
-            let lines = sql.split_inclusive('\n').take(start.line.saturating_sub(1) as usize);
-            let lines_before: usize = lines.map(|line| line.chars().count()).sum();
-            return u32::try_from(lines_before as u64 + start.column).ok();
-        }
-        before = &token.token;
+    let is_qualified = |at: usize| at > 0 && tokens[at - 1].token == Token::Period;
+    let is_name =
+        |at: &usize| matches!(&tokens[*at].token, Token::Word(word) if word.value == name);
+    let mut found = (0..tokens.len()).filter(is_name);
+    // After a period stands the field of another path, or a column after its qualifiers.
+    let first = found.clone().next()?;
+    let mut at = found.find(|at| !is_qualified(*at)).unwrap_or(first);
+    while at >= 2 && is_qualified(at) {
+        at -= 2;
     }
-    None
+    let start = tokens[at].span.start;
+    let lines = sql.split_inclusive('\n').take(start.line.saturating_sub(1) as usize);
+    let lines_before: usize = lines.map(|line| line.chars().count()).sum();
+    u32::try_from(lines_before as u64 + start.column).ok()
 }
 
 #[cfg(test)]
@@ -67,6 +68,7 @@ mod tests {
         let two = "SELECT 'ä', x; SELECT x FROM i";
         assert_eq!(place("x", two, two.rfind("SELECT").unwrap()), Some(23));
         assert_eq!(place("nowhere", two, 0), None);
+        assert_eq!(place("colour", "SELECT t.id, \"public\".t.colour FROM t", 0), Some(14));
         let other = Error::new(ErrorCode::Unknown, format!("{NO_COLUMN}x"));
         assert_eq!(with_place(other, two, 0).position, None);
     }

@@ -24,13 +24,13 @@ use tokio_postgres::Client;
 use crate::held_epochs::catalog;
 
 /// Documents of a commit in a bucket with copies: more than 40 MB.
-const DOCUMENTS: u64 = 80_000;
+const DOCUMENTS: u64 = 30_000;
 /// Documents of a commit in each of two buckets: more than 20 MB.
-const IN_EACH: u64 = 40_000;
+const IN_EACH: u64 = 15_000;
 /// Documents of one call.
-const OF_CALL: u64 = 5_000;
+const OF_CALL: u64 = 1_500;
 /// The text that makes a document large.
-const PAD: usize = 500;
+const PAD: usize = 1_400;
 
 fn document(n: u64) -> String {
     format!("{{\"n\":{n},\"pad\":\"{}\"}}", "x".repeat(PAD))
@@ -71,7 +71,7 @@ async fn a_large_commit_is_whole_on_both_copies_or_on_none_whenever_its_leader_d
     for round in 0.. {
         let Some(after) = rounds.pop() else { break };
         let text = lines(round * documents..(round + 1) * documents);
-        assert!(text.len() as u64 > 500 * documents);
+        assert!(text.len() > PAD * documents as usize);
         let (leader, follower) = in_sync(&client).await;
         let session = connect(cluster.sql_address()).await;
         sql::run(&session, "BEGIN").await;

@@ -11,7 +11,6 @@ mod generations;
 mod golden_directory;
 mod hand_over;
 mod held_epochs;
-mod hostile;
 mod identity;
 mod kill;
 mod large_commits;

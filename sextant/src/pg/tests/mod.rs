@@ -58,8 +58,13 @@ impl Cluster {
     }
 
     async fn client(&self) -> (Client, Task) {
+        self.client_with("").await
+    }
+
+    /// A client whose start-up packet has options.
+    async fn client_with(&self, options: &str) -> (Client, Task) {
         let mut config = tokio_postgres::Config::new();
-        config.user("me").dbname("db");
+        config.user("me").dbname("db").options(options);
         let (client, connection) = config.connect_raw(self.dial(), NoTls).await.unwrap();
         let task = self.env.spawn_request("client", async move {
             let _ended = connection.await;

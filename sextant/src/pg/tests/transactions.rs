@@ -32,6 +32,21 @@ async fn a_setting_ends_with_the_transaction_that_changed_it() {
 }
 
 #[tokio::test]
+async fn discard_all_leaves_a_session_as_it_has_begun() {
+    let cluster = Cluster::new();
+    let (_cities, _other_task) = cities(&cluster).await;
+    let (client, _task) = cluster.client_with("-c default_transaction_read_only=on").await;
+    let delete = "DELETE FROM b WHERE id = '1'";
+    for discard in ["DISCARD ALL", "RESET ALL", "SET default_transaction_read_only TO DEFAULT"] {
+        client.batch_execute("SET default_transaction_read_only = off").await.unwrap();
+        client.batch_execute(delete).await.unwrap();
+        client.batch_execute(discard).await.unwrap();
+        let refused = client.batch_execute(delete).await.unwrap_err();
+        assert_eq!(state(&refused), "25006", "after {discard}");
+    }
+}
+
+#[tokio::test]
 async fn a_read_only_session_refuses_writes_until_it_is_told_otherwise() {
     let cluster = Cluster::new();
     let (client, _task) = cities(&cluster).await;

@@ -2,7 +2,7 @@
 //!
 //! A string in quotes is a literal of unknown type. Beside an expression with another type than text (`population::int8 >
 //! '1000'`, in a comparison, `IN`, `BETWEEN` or arithmetic) it is read as a value of that type; a text that is none is an
-//! error (22P02). A column without a cast has no type but that of each document's value: there a string stays a string.
+//! error (22P02). The arguments of `coalesce` have one type too. A column without a cast has no type but that of each document's value: there a string stays a string.
 //!
 //! Ids are strings. A number beside the id is compared by its text, because `INSERT` stores a number as that text.
 //!
@@ -14,6 +14,7 @@ use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
 use proto::value::{Value, text};
 use proto::{Error, Result};
 
+use super::truth::check_arguments;
 use crate::sql::walk::children_mut;
 
 /// Gives the constants of an expression the types of the other operands, and its operators their meaning; `type_of` is the type of an
@@ -25,6 +26,7 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
         Expr::In { expr, list, .. } => {
             std::iter::once(&mut **expr).chain(list.items_mut()).collect()
         }
+        Expr::Call(Function::Coalesce, list) => list.iter_mut().collect(),
         _ => Vec::new(),
     };
     let is_untyped = |expr: &Expr| {
@@ -46,6 +48,7 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
             _ => {}
         }
     }
+    check_arguments(expr, type_of)?;
     give_meaning(expr, type_of);
     children_mut(expr).into_iter().try_for_each(|child| coerce(child, type_of))
 }
@@ -77,12 +80,12 @@ fn give_meaning(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) {
     }
 }
 
-/// Reads a literal as a value of a type.
-fn read(text: &str, column_type: ColumnType) -> Result<Value> {
+/// Reads a literal of unknown type as a value of a type.
+pub(super) fn read(text: &str, column_type: ColumnType) -> Result<Value> {
     let literal = Value::from(text);
     cast(&literal, column_type).map_err(|unfit| -> Error {
         unfit
             .error(&literal, column_type)
-            .with_hint("the other side of the comparison has this type")
+            .with_hint("the expression beside it or its place has this type")
     })
 }

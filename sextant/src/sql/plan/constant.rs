@@ -7,11 +7,12 @@ use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use super::columns::type_of;
+use super::columns::{document_type, type_of};
 use super::limit_offset::LimitOffset;
 use super::names::default_name;
 use super::parameters::{ParameterTypes, bind, constant};
 use super::relation::ColumnInfo;
+use super::truth::check_condition;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 use crate::sql::places::NO_COLUMN;
@@ -54,11 +55,11 @@ impl ConstantSelect {
         if let Some(filter) = &select.filter {
             refuse_names(filter)?;
         }
-        Ok(Self {
-            items,
-            filter: select.filter.clone(),
-            limit_offset: LimitOffset::from_select(select),
-        })
+        let mut filter = select.filter.clone();
+        if let Some(filter) = &mut filter {
+            check_condition(filter, "WHERE", &document_type)?;
+        }
+        Ok(Self { items, filter, limit_offset: LimitOffset::from_select(select) })
     }
 
     pub(super) fn columns(&self) -> Arc<[ColumnInfo]> {
@@ -75,20 +76,24 @@ impl ConstantSelect {
                 SelectExpr::Aggregate { .. } => {}
             }
         }
-        self.filter.iter().for_each(|filter| types.learn(filter, None));
+        self.filter.iter().for_each(|filter| types.learn_condition(filter, None));
         self.limit_offset.learn(types);
     }
 
     pub(super) fn plan(&self, values: &[Value]) -> Result<ConstantPlan> {
         let cost = CostMeter::for_evaluation();
-        let value = |expr: &Expr| {
+        let bound = |expr: &Expr| {
             let mut expr = expr.clone();
-            bind(&mut expr, values, None, &cost)?;
-            constant(&expr, &cost)
+            bind(&mut expr, values, None, &cost).map(|()| expr)
         };
+        let value = |expr: &Expr| constant(&bound(expr)?, &cost);
         let columns = self.columns();
         let holds = match &self.filter {
-            Some(filter) => value(filter)? == Value::Bool(true),
+            Some(filter) => {
+                let mut filter = bound(filter)?;
+                check_condition(&mut filter, "WHERE", &document_type)?;
+                constant(&filter, &cost)? == Value::Bool(true)
+            }
             None => true,
         };
         let (limit, offset) = self.limit_offset.rows(values, &cost)?;

@@ -20,6 +20,7 @@ use super::parameters::{ParameterTypes, bind};
 use super::ranges::{Access, access};
 use super::relation::ColumnInfo;
 use super::text_comparison::{TextComparison, text_comparisons};
+use super::truth::check_condition;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 use crate::sql::qualifier::Qualifier;
@@ -109,6 +110,7 @@ impl IndexSelect {
         let mut filter = select.filter.clone();
         if let Some(filter) = &mut filter {
             columns.resolve(filter)?;
+            check_condition(filter, "WHERE", &|expr| columns.type_of(expr))?;
         }
         let order_by = match aggregates {
             0 => resolve_order(columns, &select.order_by, &select.items, &items)?,
@@ -137,8 +139,11 @@ impl IndexSelect {
             ItemValue::Scalar(expr) => Some(expr),
             ItemValue::Aggregate { call, .. } => call.argument.as_ref(),
         });
-        for expr in items.chain(&self.filter) {
+        for expr in items {
             types.learn(expr, Some(columns));
+        }
+        if let Some(filter) = &self.filter {
+            types.learn_condition(filter, Some(columns));
         }
         self.limit_offset.learn(types);
     }
@@ -169,7 +174,9 @@ impl IndexSelect {
     fn conjuncts(&self, values: &[Value], cost: &CostMeter) -> Result<Vec<Expr>> {
         let mut conjuncts = Vec::new();
         if let Some(mut filter) = self.filter.clone() {
-            bind(&mut filter, values, Some(Columns::from_index(&self.index)), cost)?;
+            let columns = Columns::from_index(&self.index);
+            bind(&mut filter, values, Some(columns), cost)?;
+            check_condition(&mut filter, "WHERE", &|expr| columns.type_of(expr))?;
             flatten(filter, &mut conjuncts);
         }
         Ok(conjuncts)

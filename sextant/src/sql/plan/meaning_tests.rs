@@ -8,7 +8,8 @@ use proto::model::ids::{BucketId, NodeId};
 use proto::value::Value;
 
 use super::tests::{index, plan_of, scan};
-use super::{ConstantValue, IndexPlan, Plan, Relation};
+use super::{ConstantValue, IndexPlan, Plan, Relation, resolve};
+use crate::sql::ast::Statement;
 
 /// The value of a SELECT without FROM, as text.
 fn value_of(sql: &str) -> proto::Result<String> {
@@ -42,6 +43,7 @@ fn casts_and_division_are_those_of_postgresql() {
         ("length('seven77')/2", "3"),
         ("abs(-7)/2", "3"),
         ("coalesce(NULL, 7)/2", "3"),
+        ("coalesce(NULL::int8, '7')/2", "3"),
         ("7 % 4", "3"),
         ("-7 % 4", "-3"),
         ("7.5 % 2", "1.5"),
@@ -72,6 +74,10 @@ fn what_has_no_value_is_an_error_that_names_it() {
         ("1.5 % 0", "22012", "division by zero"),
         ("'NaN'::float8", "0A000", "NaN"),
         ("1e308 * 10", "22003", "out of range"),
+        ("coalesce(1, 'x')", "22P02", "\"x\" is not a valid integer"),
+        ("1 AND true", "42804", "argument of AND must be type boolean, not type integer"),
+        ("true OR '2020'", "22P02", "boolean"),
+        ("NOT 1.5", "42804", "argument of NOT must be type boolean, not type numeric"),
     ] {
         let error = value_of(&format!("SELECT {expr}")).expect_err(expr);
         assert_eq!(error.code.sqlstate(), sqlstate, "{expr}");
@@ -361,5 +367,63 @@ fn a_text_that_is_written_with_a_type_is_a_value_of_it_wherever_it_stands() {
 fn a_constant_that_decides_a_condition_keeps_the_others_from_failing() {
     for (condition, value) in [("1 / 0 = 1 OR 2 > 1", "true"), ("1 / 0 = 1 AND 2 < 1", "false")] {
         assert_eq!(value_of(&format!("SELECT {condition}")).as_deref(), Ok(value), "{condition}");
+    }
+}
+
+#[test]
+fn a_condition_is_boolean() {
+    let i = Relation::Index(index("CREATE INDEX i ON b (a, n::int8, a::bool)"));
+    for (condition, sqlstate) in [
+        ("1", "42804"),
+        ("n", "42804"),
+        ("id", "42804"),
+        ("n + 1", "42804"),
+        ("a = 1 AND n", "42804"),
+        ("length(a)", "42804"),
+        ("'maybe'", "22P02"),
+        ("NOT 'maybe'", "22P02"),
+    ] {
+        for sql in
+            [format!("SELECT id FROM i WHERE {condition}"), format!("SELECT 1 WHERE {condition}")]
+        {
+            let relation = sql.contains("FROM").then_some(&i);
+            let Err(error) = plan_of(relation, &sql, &[]) else { panic!("{sql}") };
+            // Without FROM there are no columns.
+            let expected = match (relation, error.code.sqlstate()) {
+                (None, "42703") => "42703",
+                _ => sqlstate,
+            };
+            assert_eq!(error.code.sqlstate(), expected, "{sql}: {}", error.message);
+        }
+    }
+    for condition in
+        ["'true'", "NOT 'no'", "true", "a", "a::bool", "a::bool AND 'on'", "coalesce(a, 'f')"]
+    {
+        scan(&i, &format!("SELECT id FROM i WHERE {condition}"), &[]);
+    }
+    let none = scan(&i, "SELECT id FROM i WHERE 'off'", &[]);
+    assert!(none.request.ranges.is_empty(), "{:?}", none.request.ranges);
+    let given = plan_of(Some(&i), "SELECT id FROM i WHERE $1", &[Value::from("perhaps")]);
+    assert_eq!(given.expect_err("no boolean").code.sqlstate(), "22P02");
+}
+
+#[test]
+fn parameters_have_the_types_of_their_places() {
+    use ColumnType::{Bool, Int8, Text};
+    let i = Relation::Index(index("CREATE INDEX i ON b (a, n::int8)"));
+    for (condition, types) in [
+        ("$1", vec![Bool]),
+        ("n = 1 AND NOT $1", vec![Bool]),
+        ("$1 = '' OR n = $1::int8", vec![Text]),
+        ("n = $1 OR $1 = $2", vec![Int8, Int8]),
+        ("$1 = $2", vec![Text, Text]),
+        ("n = coalesce($1, 0::int8)", vec![Int8]),
+        ("a = coalesce($1, $2)", vec![Text, Text]),
+    ] {
+        let sql = format!("SELECT id FROM i WHERE {condition}");
+        let parsed = crate::sql::parse(&sql).expect("a statement").remove(0);
+        let Statement::Select(select) = &parsed.statement else { panic!("a select") };
+        let resolved = resolve(select, Some(&i)).expect("its plan");
+        assert_eq!(resolved.parameter_types(parsed.parameters), types, "{sql}");
     }
 }

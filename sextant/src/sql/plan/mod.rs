@@ -26,6 +26,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 mod text_comparison;
+mod truth;
 mod value_set;
 
 pub use constant::{ConstantPlan, ConstantValue};
@@ -42,3 +43,4 @@ pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use columns::document_type;
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant, declare};
+pub(crate) use truth::check_condition;

@@ -1,7 +1,7 @@
 //! The types and values of parameters.
 //!
 //! The type of a parameter is the declared one, else that of a cast `$1::type`, else that of the expression it is compared
-//! with, else text. The first occurrence in a statement that determines a type decides.
+//! with or that its place has, else text. The first occurrence in a statement that determines a type decides.
 
 use proto::expr::cast::cast;
 use proto::expr::cost::CostMeter;
@@ -38,6 +38,13 @@ impl ParameterTypes {
         }
     }
 
+    fn known(&self, expr: &Expr) -> Option<ColumnType> {
+        match expr {
+            Expr::Parameter(n) => self.0.get(usize::from(*n)).copied().flatten(),
+            _ => None,
+        }
+    }
+
     /// Notes that expressions (ids, documents) are text.
     pub(crate) fn expect_text<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) {
         for expr in exprs {
@@ -46,7 +53,19 @@ impl ParameterTypes {
         }
     }
 
-    /// Infers types from a resolved expression: both sides of a comparison have the same type.
+    /// Infers types from a resolved condition.
+    pub(crate) fn learn_condition(&mut self, condition: &Expr, columns: Option<Columns<'_>>) {
+        self.expect(condition, ColumnType::Bool);
+        match condition {
+            Expr::And(list) | Expr::Or(list) => {
+                list.iter().for_each(|term| self.learn_condition(term, columns));
+            }
+            Expr::Not(inner) => self.learn_condition(inner, columns),
+            _ => self.learn(condition, columns),
+        }
+    }
+
+    /// Infers types from a resolved expression: both sides of a comparison have the same type. It is text if they are all untyped.
     pub(crate) fn learn(&mut self, expr: &Expr, columns: Option<Columns<'_>>) {
         let peers: Vec<&Expr> = match expr {
             Expr::Cast(inner, to) => {
@@ -56,17 +75,19 @@ impl ParameterTypes {
             Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
             Expr::Between { expr, low, high, .. } => vec![expr, low, high],
             Expr::In { expr, list, .. } => std::iter::once(&**expr).chain(&**list).collect(),
+            Expr::Call(Function::Coalesce, list) => list.iter().collect(),
             _ => Vec::new(),
         };
         let is_untyped = |peer: &Expr| {
             matches!(peer, Expr::Parameter(_) | Expr::Literal(Value::String(_) | Value::Null))
         };
-        let known = peers.iter().find(|peer| !is_untyped(peer));
-        if let Some(known) = known {
-            let column_type = match columns {
-                Some(columns) => columns.type_of(known),
-                None => super::columns::type_of(known, &|_| ColumnType::Text),
-            };
+        let typed = peers.iter().find(|peer| !is_untyped(peer)).map(|peer| match columns {
+            Some(columns) => columns.type_of(peer),
+            None => document_type(peer),
+        });
+        let typed = typed.or_else(|| peers.iter().find_map(|peer| self.known(peer)));
+        let is_number = matches!(expr, Expr::Arithmetic(..));
+        if let Some(column_type) = typed.or((!is_number).then_some(ColumnType::Text)) {
             peers.iter().for_each(|peer| self.expect(peer, column_type));
         }
         expr.children().into_iter().for_each(|child| self.learn(child, columns));
