@@ -5,6 +5,7 @@ use proto::model::users::{Grants, User, Users};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::oneshot;
 
+use super::raw::{Raw, bind, execute, flush, parse, sync};
 use super::*;
 use crate::auth::known::KnownUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
@@ -42,6 +43,7 @@ impl Closed {
         let doors = Doors::for_users(Arc::clone(&known), None, 10, &cluster.env);
         let backends = MemoryBackends::default();
         cluster.principals = Arc::clone(&backends.principals);
+        cluster.memory = Arc::clone(&backends.memory);
         cluster.server =
             PgServer::new(Arc::new(backends), doors, cluster.env.clone(), PgConfig::default());
         Self { cluster, known }
@@ -71,6 +73,20 @@ impl Closed {
             let _nobody_waits = ended.send(connection.await);
         });
         (ada, ends, task)
+    }
+
+    /// A session of "ada" that sends raw messages: a driver logs it in.
+    async fn raw(&self) -> Raw {
+        let mut server = self.cluster.dial();
+        let (mut near, far) = tokio::io::duplex(8 << 10);
+        let mut config = tokio_postgres::Config::new();
+        config.user("ada").password("pencil").dbname("db");
+        let driver = config.connect_raw(far, NoTls);
+        tokio::select! {
+            relayed = tokio::io::copy_bidirectional(&mut near, &mut server) => panic!("{relayed:?}"),
+            logged_in = driver => drop(logged_in.expect("a session")),
+        }
+        Raw::over(server)
     }
 
     fn drop_ada(&self) {
@@ -162,6 +178,26 @@ async fn an_idle_session_ends_with_its_user_and_its_transaction_with_it() {
     let ended = ended.expect("the server ends the session by itself").expect("an end");
     assert_eq!(state(&ended.expect_err("the reason")), "57P05");
     assert_eq!(simple(&others.0, "SELECT 1").await, ["1"], "another user goes on");
+}
+
+#[tokio::test]
+async fn what_a_user_has_not_ended_with_sync_is_undone_with_the_user() {
+    let closed = Closed::new();
+    let (bob, _task) = closed.log_in("bob", "caf\u{e9}").await.unwrap();
+    bob.batch_execute("CREATE BUCKET b WITH (vbuckets = 4)").await.unwrap();
+    let insert = |id: &str| parse(&format!("INSERT INTO b (id, doc) VALUES ('{id}', '{{}}')"));
+    let found = "SELECT id FROM b WHERE id IN ('a', 'b')";
+    let mut ada = closed.raw().await;
+    ada.send(&[insert("a"), bind(), execute(0), sync()]).await;
+    assert_eq!(ada.until_ready().await, "12CZI");
+    ada.send(&[insert("b"), bind(), execute(0), flush()]).await;
+    assert_eq!(ada.until(b'C').await, "12C");
+    closed.drop_ada();
+    ada.send(&[sync()]).await;
+    let told = ada.until_ready().await;
+    assert!(told.contains("E(57P05)") && !told.contains('Z'), "{told}");
+    assert_eq!(closed.cluster.memory.uncommitted(), 0);
+    assert_eq!(simple(&bob, found).await, ["a"]);
 }
 
 #[tokio::test(start_paused = true)]

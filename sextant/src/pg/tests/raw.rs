@@ -29,6 +29,11 @@ impl Raw {
         raw
     }
 
+    /// A session that has begun, over its connection.
+    pub(super) fn over(connection: DuplexStream) -> Self {
+        Self(connection)
+    }
+
     pub(super) async fn send(&mut self, messages: &[Vec<u8>]) {
         self.0.write_all(&messages.concat()).await.unwrap();
     }
