@@ -1,7 +1,7 @@
 //! A client of PostgreSQL's wire. Its query texts have several statements, which are one transaction, and its sessions read what they wrote.
 //!
-//! Each text writes one number into all documents of a small bucket; or it fails after some of them, or takes its changes back. The judge
-//! compares the numbers that reads show, and knows nothing of epochs:
+//! Each text writes one number into all documents of a small bucket; or it fails after some of them, or takes its changes back. So does each
+//! COPY, which is one commit. The judge compares the numbers that reads show, and knows nothing of epochs:
 //!
 //! - A read shows all documents with the same number, or none.
 //! - Nobody sees the number of a text that was undone.
@@ -13,6 +13,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::SinkExt;
 use proto::env::Env;
 use sextant::auth::doors::Doors;
 use sextant::backend::ClusterBackend;
@@ -39,6 +41,8 @@ pub const INDEX: SimIndex = SimIndex {
 };
 /// The number of documents, all of which each text writes.
 const DOCUMENTS: usize = 4;
+/// Each such write is a COPY.
+const COPY_EVERY: usize = 4;
 /// Room of the connection for bytes on their way.
 const PIPE_BYTES: usize = 8 << 10;
 
@@ -190,16 +194,10 @@ impl SqlClient {
     /// Sends a text. `None` if the connection is of no use any more.
     async fn write(&mut self, client: &Client, floor: &mut usize) -> Option<()> {
         let number = self.fates.len();
-        let text = self.text(number);
         self.fates.push(Fate::Unknown);
-        let answer = timeout(STATEMENT, client.simple_query(&text.sql)).await.ok()?;
-        let fate = match &answer {
-            Ok(_) => text.if_done,
-            Err(error) => match *error.code()? {
-                SqlState::UNIQUE_VIOLATION => text.if_duplicate,
-                SqlState::T_R_SERIALIZATION_FAILURE => text.if_conflict,
-                _ => Fate::Unknown,
-            },
+        let (fate, read) = match number % COPY_EVERY {
+            0 => (self.copy(client, number).await?, None),
+            _ => self.send(client, number).await?,
         };
         self.fates[number] = fate;
         let mut summary = self.summary.lock().expect("not poisoned");
@@ -210,15 +208,56 @@ impl SqlClient {
             Fate::Unknown => {}
         }
         drop(summary);
-        if let Ok(messages) = answer
-            && text.written_at_read > 0
-        {
-            self.judge_own(&rows(&messages), (number, text.written_at_read), *floor);
+        if let Some((rows, written)) = read {
+            self.judge_own(&rows, (number, written), *floor);
         }
         if fate == Fate::CarriedOut {
             *floor = number;
         }
         Some(())
+    }
+
+    /// Sends a query text. Returns its fate, and the rows that it has read after writing some documents. `None` as for a write.
+    async fn send(
+        &mut self,
+        client: &Client,
+        number: usize,
+    ) -> Option<(Fate, Option<(Rows, usize)>)> {
+        let text = self.text(number);
+        let answer = timeout(STATEMENT, client.simple_query(&text.sql)).await.ok()?;
+        Some(match answer {
+            Ok(messages) => {
+                let written = text.written_at_read;
+                (text.if_done, (written > 0).then(|| (rows(&messages), written)))
+            }
+            Err(error) => match *error.code()? {
+                SqlState::UNIQUE_VIOLATION => (text.if_duplicate, None),
+                SqlState::T_R_SERIALIZATION_FAILURE => (text.if_conflict, None),
+                _ => (Fate::Unknown, None),
+            },
+        })
+    }
+
+    /// Writes by COPY, in half of the cases with a line at its end that is no document. `None` as for a write.
+    async fn copy(&mut self, client: &Client, number: usize) -> Option<Fate> {
+        let line = |n| format!("{{\"id\":\"t{n}\",\"n\":{number}}}\n");
+        let mut lines: String = (0..DOCUMENTS).map(line).collect();
+        if self.random.bool() {
+            lines.push_str("{\"id\":\n");
+        }
+        let copied = timeout(STATEMENT, async {
+            let copy = client.copy_in("COPY told FROM STDIN (FORMAT jsonl)").await?;
+            let mut copy = std::pin::pin!(copy);
+            copy.send(Bytes::from(lines)).await?;
+            copy.finish().await
+        });
+        Some(match copied.await.ok()? {
+            Ok(_) => Fate::CarriedOut,
+            Err(error) => match *error.code()? {
+                SqlState::INVALID_TEXT_REPRESENTATION => Fate::Undone,
+                _ => Fate::Unknown,
+            },
+        })
     }
 
     /// A text of any kind.
