@@ -17,9 +17,10 @@ use proto::{Error, Result};
 use super::truth::check_arguments;
 use crate::sql::walk::children_mut;
 
-/// Gives the constants of an expression the types of the other operands, and its operators their meaning; `type_of` is the type of an
-/// operand.
+/// Gives the constants of an expression the types of the other operands, and its operators their meaning, from the inside out; `type_of` is
+/// the type of an operand.
 pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) -> Result<()> {
+    children_mut(expr).into_iter().try_for_each(|child| coerce(child, type_of))?;
     let mut peers: Vec<&mut Expr> = match expr {
         Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
         Expr::Between { expr, low, high, .. } => vec![expr, low, high],
@@ -50,7 +51,7 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
     }
     check_arguments(expr, type_of)?;
     give_meaning(expr, type_of);
-    children_mut(expr).into_iter().try_for_each(|child| coerce(child, type_of))
+    Ok(())
 }
 
 /// Replaces a literal number by its text, as it was written: an id is a text.

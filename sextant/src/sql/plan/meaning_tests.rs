@@ -44,6 +44,7 @@ fn casts_and_division_are_those_of_postgresql() {
         ("abs(-7)/2", "3"),
         ("coalesce(NULL, 7)/2", "3"),
         ("coalesce(NULL::int8, '7')/2", "3"),
+        ("('7' + 0)/2", "3"),
         ("7 % 4", "3"),
         ("-7 % 4", "-3"),
         ("7.5 % 2", "1.5"),
