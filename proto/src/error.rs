@@ -124,6 +124,8 @@ pub enum ErrorCode {
     ReservedName,
     /// Caller: a name that may mean two columns (42702).
     AmbiguousColumn,
+    /// Caller: the statement comes too late in its transaction (25001).
+    TooLate,
     /// Caller: an expression of another type than its place needs (42804).
     WrongType,
 }
@@ -205,6 +207,7 @@ impl ErrorCode {
             DivisionByZero => "22012",
             ReservedName => "42939",
             AmbiguousColumn => "42702",
+            TooLate => "25001",
             WrongType => "42804",
         }
     }

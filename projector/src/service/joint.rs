@@ -1,11 +1,13 @@
 //! The calls of joint commits ([`proto::model::joint`]).
 
+use std::sync::Arc;
+
 use proto::Result;
 use proto::model::commits::Committed;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::api::{Decision, TransactionCommit, TransactionFate, WriteReply};
 
-use super::transactions::{answer_again, reply_of};
+use super::transactions::{BegunCommit, answer_again, reply_of};
 use crate::projector::Projector;
 use crate::source::bucket::Bucket;
 use crate::source::kind::WriteCall;
@@ -21,7 +23,7 @@ impl Projector {
         let (transaction, behind) = (request.transaction, request.behind);
         let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
         bucket.joint_pause().await;
-        let committing = match self.committing(&bucket, request).await {
+        let begun = match self.begin_commit(&bucket, request).await {
             // Another call may have prepared it. A transaction ends when it is prepared.
             Err(_) if !bucket.transactions.is_open(transaction) => {
                 let prepared = bucket.find_prepared(joint);
@@ -30,14 +32,24 @@ impl Projector {
                     prepared.map_or_else(again, |prepared| Ok(prepared.changes.len() as u64));
                 return bucket.check_open().and(count);
             }
-            committing => committing?,
+            begun => begun?,
         };
-        let Some(committing) = committing else { return Ok(0) };
-        let bytes = committing.bytes();
-        let work = |reply| Work::Prepare(joint, Box::new(committing), reply);
-        let prepared = self.queue_held(bucket, bytes, work).await;
+        let Some(begun) = begun else { return Ok(0) };
+        let prepared = self.prepare_begun(bucket, joint, begun).await;
         self.transaction_counts.prepare_ended(&prepared);
         prepared
+    }
+
+    async fn prepare_begun(
+        &self,
+        bucket: Arc<Bucket>,
+        joint: TransactionId,
+        begun: BegunCommit,
+    ) -> Result<u64> {
+        let committing = self.before_turn(&bucket, begun).await?;
+        let bytes = committing.bytes();
+        let work = |reply| Work::Prepare(joint, Box::new(committing), reply);
+        self.queue_held(bucket, bytes, work).await
     }
 
     /// See [`proto::rpc::api::ProjectorApi::decide`].

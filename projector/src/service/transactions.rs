@@ -99,33 +99,38 @@ impl Projector {
     ) -> Result<WriteReply> {
         let TransactionCommit { bucket, transaction, behind, .. } = request;
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
-        let committing = match self.committing(&bucket, request).await {
-            // A transaction ends behind its commit, so one that is not open has its fate.
+        let begun = match self.begin_commit(&bucket, request).await {
+            // A transaction ends with its commit, so one that is not open has its fate.
             Err(_) if !bucket.transactions.is_open(transaction) => {
                 return answer_again(&bucket, (transaction, behind));
             }
-            committing => committing?,
+            begun => begun?,
         };
-        let Some(committing) = committing else {
+        let Some(begun) = begun else {
             let position = WritePosition { bucket: bucket.info.id, positions: Vec::new() };
             return Ok(WriteReply { affected: 0, position });
         };
+        let committed = self.commit_begun(bucket, begun).await;
+        self.transaction_counts.commit_ended(&committed);
+        committed
+    }
+
+    async fn commit_begun(&self, bucket: Arc<Bucket>, begun: BegunCommit) -> Result<WriteReply> {
+        let committing = self.before_turn(&bucket, begun).await?;
         // A prepared transaction that holds one of its documents ends soon. If not, the check of the commit refuses it.
         bucket.unheld(committing.changes.iter().map(|changed| &*changed.mutation.id)).await.ok();
         let bytes = committing.bytes();
         // Its bytes are in memory already.
         let work = |reply| Work::Commit(Box::new(committing), reply);
-        let committed = self.queue_held(bucket, bytes, work).await;
-        self.transaction_counts.commit_ended(&committed);
-        committed
+        self.queue_held(bucket, bytes, work).await
     }
 
-    /// Begins the commit of a transaction, up to its turn. `None` if it has changed nothing.
-    pub(super) async fn committing(
+    /// Begins the commit of a transaction. `None` if it has changed nothing. After an error the commit was not begun by this call.
+    pub(super) async fn begin_commit(
         &self,
         bucket: &Arc<Bucket>,
         request: TransactionCommit,
-    ) -> Result<Option<Committing>> {
+    ) -> Result<Option<BegunCommit>> {
         let TransactionCommit { transaction, place, snapshot, participants, .. } = request;
         if place.0 > 0 && !bucket.transactions.is_open(transaction) {
             return Err(not_open(transaction, place));
@@ -143,14 +148,25 @@ impl Projector {
             true => self.env.bulk(Bulk::Queued, begin).await,
             false => begin(),
         };
-        let committing = committing?;
+        let begun = |committing: Committing| BegunCommit {
+            committing: committing.over(participants),
+            failed,
+        };
+        Ok(committing?.map(begun))
+    }
+
+    /// Does what a commit does before its turn. An error ends the transaction.
+    pub(super) async fn before_turn(
+        &self,
+        bucket: &Arc<Bucket>,
+        BegunCommit { committing, failed }: BegunCommit,
+    ) -> Result<Committing> {
         if let Some(error) = failed {
             return Err(error);
         }
-        let Some(committing) = committing else { return Ok(None) };
-        let committing = self.looked_up(bucket, committing.over(participants)).await?;
+        let committing = self.looked_up(bucket, committing).await?;
         self.wait_published(bucket, || false).await?;
-        Ok(Some(committing))
+        Ok(committing)
     }
 
     /// Looks the documents of a large commit up before its turn, and makes its mutations.
@@ -279,6 +295,13 @@ pub(super) fn answer_again(
 pub(super) fn reply_of(bucket: &Bucket, committed: Committed) -> WriteReply {
     let Committed { affected, positions, .. } = committed;
     WriteReply { affected, position: WritePosition { bucket: bucket.info.id, positions } }
+}
+
+/// A commit whose transaction ends with it.
+pub(super) struct BegunCommit {
+    committing: Committing,
+    /// The error of its snapshot.
+    failed: Option<Error>,
 }
 
 /// A write in a transaction.

@@ -50,6 +50,20 @@ async fn the_first_committer_wins() {
     assert_eq!(present(&world, &id(701)).await, text("2"));
 }
 
+#[tokio::test]
+async fn the_refusal_of_a_commit_names_the_document_also_after_a_look_up() {
+    let world = world().await;
+    let mut session = Session::new(&world, 1);
+    session.write(upserts(&[insert(&id(701), "2")])).await.expect("written");
+    world.write(vec![insert(&id(701), "3")]).await.expect("written");
+    publish(&world, 2).await;
+    let refused = session.commit().await.expect_err("inserted twice");
+    assert_eq!(refused.code, ErrorCode::DuplicateId, "{refused}");
+    assert!(refused.message.contains(&id(701)), "{refused}");
+    assert_eq!(code(session.commit().await), Err(ErrorCode::Conflict), "it was rolled back");
+    assert_eq!(present(&world, &id(2)).await, text("1"), "nothing of it is there");
+}
+
 /// Somebody else's write has its turn, and is not seen yet, while a commit looks its documents up.
 async fn beside(other: Write, own: Vec<Write>, snapshot: bool) -> (Option<u64>, World) {
     let world = world().await;

@@ -8,14 +8,17 @@ use proto::model::ids::BucketId;
 use proto::model::moves::RebalanceRequest;
 use proto::rpc::scan::Consistency;
 use proto::value::Value;
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 
 use super::error::Notice;
 use super::kept::Kept;
+use super::known_settings::check;
+use super::settings::TRANSACTION_READ_ONLY;
 use super::show;
 use super::state::{SERVE_TIMEOUT_MS, SessionState};
 use super::stream::Rows;
 use super::transact::relation_of;
+use super::transaction::Transaction;
 use crate::audit::Door;
 use crate::rows::merged::merged;
 use crate::rows::value::Datum;
@@ -181,7 +184,7 @@ impl SessionState {
                 if *local {
                     self.warn_without_transaction("SET LOCAL can only be used in a transaction");
                 }
-                self.settings.set(name, value.as_deref(), *local)?;
+                self.set(name, value.as_deref(), *local)?;
                 if value.is_some() { "SET" } else { "RESET" }
             }
             Statement::SetTransaction(modes) => {
@@ -215,14 +218,29 @@ impl SessionState {
         Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
     }
 
+    /// Changes a setting. A read-only transaction has read the moment of one that never writes, so it stays one.
+    fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        let was_read_only = self.settings.is_read_only();
+        let has_read =
+            matches!(&self.transaction, Transaction::Open(open) if open.buckets.has_moment());
+        if name == TRANSACTION_READ_ONLY && was_read_only && has_read {
+            let value = check(name, value.unwrap_or_default())?;
+            if value == "off" {
+                let what = "transaction read-write mode must be set before any query";
+                return Err(Error::new(ErrorCode::TooLate, what));
+            }
+        }
+        self.settings.set(name, value, local)
+    }
+
     /// Sets modes of this transaction, or the defaults for later ones.
     pub(super) fn set_modes(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
         if let Some(read_only) = modes.read_only {
             let value = if read_only { "on" } else { "off" };
-            self.settings.set(&format!("{prefix}_read_only"), Some(value), false)?;
+            self.set(&format!("{prefix}_read_only"), Some(value), false)?;
         }
         match modes.isolation {
-            Some(level) => self.settings.set(&format!("{prefix}_isolation"), Some(level), false),
+            Some(level) => self.set(&format!("{prefix}_isolation"), Some(level), false),
             None => Ok(()),
         }
     }
@@ -318,7 +336,7 @@ impl SessionState {
             ("pg_advisory_unlock_all", []) => Datum::NULL,
             ("set_config", [Value::String(setting), Value::String(value), Value::Bool(local)]) => {
                 let setting = setting.to_lowercase();
-                self.settings.set(&setting, Some(value), *local)?;
+                self.set(&setting, Some(value), *local)?;
                 Datum::text(self.settings.show(&setting)?)
             }
             ("version", []) => {

@@ -217,7 +217,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn execute(&mut self, execute: Execute) -> WireResult<()> {
         let name = execute.name.unwrap_or_default();
         // The portal is taken out while it runs.
-        let mut portal = self.portals.remove(&name).ok_or_else(|| WireError::no_portal(&name))?;
+        let Some(mut portal) = self.portals.remove(&name) else {
+            self.state.block.is_mixed = true;
+            return Err(WireError::no_portal(&name));
+        };
         let prepared = Arc::clone(&portal.prepared);
         let Some(parsed) = &prepared.statement else {
             self.portals.insert(name, portal);
@@ -229,6 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 self.begin(&prepared, parsed, (&portal.values, &portal.format_codes)).await?
             }
             PortalProgress::Finished => {
+                self.state.block.is_mixed = true;
                 let message = format!("portal \"{name}\" was executed before and cannot run again");
                 return Err(Error::new(ErrorCode::WrongState, message).into());
             }

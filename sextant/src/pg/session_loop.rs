@@ -100,14 +100,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn answer(&mut self, message: Message) -> WireResult<()> {
         match message {
             Message::Query(query) => self.simple_query(&query.query).await?,
-            // Only Execute runs settings and definitions one by one. An error before it undoes the settings since the last Sync.
+            // Only statements that run are settings and definitions one by one: any other error undoes the settings since the last Sync.
             Message::Parse(parse) => {
                 self.parse(parse).await.inspect_err(|_| self.state.block.is_mixed = true)?;
             }
             Message::Bind(bind) => {
                 self.bind(bind).inspect_err(|_| self.state.block.is_mixed = true)?;
             }
-            Message::Describe(describe) => self.describe(describe).await?,
+            Message::Describe(describe) => {
+                let described = self.describe(describe).await;
+                described.inspect_err(|_| self.state.block.is_mixed = true)?;
+            }
             Message::Execute(execute) => self.execute(execute).await?,
             Message::Close(close) => self.close(close)?,
             Message::CopyData(_) | Message::CopyDone(_) | Message::CopyFail(_) => {}
@@ -193,14 +196,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     /// Answers a message whose body was discarded.
     async fn discarded(&mut self, kind: u8, error: Error) -> WireResult<GoesOn> {
+        if self.skipping || matches!(kind, b'd' | b'c' | b'f') {
+            return Ok(true);
+        }
+        self.state.block.is_mixed = true;
         match kind {
-            _ if self.skipping => Ok(true),
             b'Q' => {
                 self.tell(error.into())?;
                 self.ready().await?;
                 Ok(true)
             }
-            b'd' | b'c' | b'f' => Ok(true),
             _ => Err(error.into()),
         }
     }

@@ -219,9 +219,12 @@ const IDLE_SESSION: &str = "idle_session_timeout";
 /// The setting that has the name of the user.
 const SESSION_AUTHORIZATION: &str = "session_authorization";
 
+/// The setting that forbids writes to a transaction.
+pub(super) const TRANSACTION_READ_ONLY: &str = "transaction_read_only";
+
 /// A mode of a transaction ends with it.
 fn is_of_transaction(name: &str) -> bool {
-    matches!(name, "transaction_read_only" | "transaction_isolation")
+    matches!(name, TRANSACTION_READ_ONLY | "transaction_isolation")
 }
 
 impl Settings {
@@ -233,18 +236,25 @@ impl Settings {
     /// Changes a setting; `None` restores the value at the session's begin. Inside a transaction the change ends with ROLLBACK, a local one with
     /// COMMIT too.
     pub(super) fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> Result<()> {
+        if value.is_none() && is_of_transaction(name) {
+            let what = format!("parameter \"{name}\" cannot be reset");
+            return Err(Error::new(ErrorCode::Unsupported, what));
+        }
         let local = local || is_of_transaction(name);
         self.changes += 1;
         let started = &self.started;
+        let mut now = Values::clone(&self.now);
+        now.change(name, value, started)?;
         match &mut self.after {
             Some(after) if !local => {
                 Arc::make_mut(&mut after.commit).change(name, value, started)?;
             }
             // Without a transaction, a local change ends at once.
-            None if local => return Values::clone(&self.now).change(name, value, started),
+            None if local => return Ok(()),
             _ => {}
         }
-        Arc::make_mut(&mut self.now).change(name, value, started)
+        self.now = Arc::new(now);
+        Ok(())
     }
 
     /// Restores the values at the session's begin, but keeps the positions of the session's writes.
@@ -261,7 +271,7 @@ impl Settings {
         let [commit, rollback] = [(); 2].map(|()| Arc::clone(&self.now));
         self.after = Some(After { commit, rollback });
         for (mode, default) in [
-            ("transaction_read_only", "default_transaction_read_only"),
+            (TRANSACTION_READ_ONLY, "default_transaction_read_only"),
             ("transaction_isolation", "default_transaction_isolation"),
         ] {
             if let Some(value) = self.now.others.get(default).cloned() {
@@ -322,7 +332,7 @@ impl Settings {
     /// True if statements must not write: by the transaction's mode, or by the default for transactions.
     pub(super) fn is_read_only(&self) -> bool {
         let name = match self.after {
-            Some(_) => "transaction_read_only",
+            Some(_) => TRANSACTION_READ_ONLY,
             None => "default_transaction_read_only",
         };
         self.now.others.get(name).is_some_and(|value| value == "on")
@@ -589,6 +599,16 @@ mod tests {
             settings.end(commit);
             assert_eq!(&shown(&settings), if commit { &begin } else { &changed });
         }
+    }
+
+    #[test]
+    fn a_value_that_is_refused_does_not_come_with_the_end_of_the_transaction() {
+        let (mut settings, long) = (Settings::default(), "x".repeat(SETTINGS_BYTES_MAX * 2 / 3));
+        settings.begin();
+        settings.set("my.own", Some(&long), true).unwrap();
+        assert!(settings.set("my.other", Some(&long), false).is_err());
+        settings.end(true);
+        assert_eq!(settings.show("my.other").ok(), Settings::default().show("my.other").ok());
     }
 
     #[test]

@@ -29,7 +29,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn simple_statements(&mut self, sql: &str) -> WireResult<()> {
         // As in PostgreSQL, the text takes the place of the unnamed statement, and its statements that of the unnamed portal.
         self.prepared.remove("");
-        let statements = self.parse_text(sql).await?;
+        let parsed = self.parse_text(sql).await;
+        let statements = parsed.inspect_err(|_| self.state.block.is_mixed = true)?;
         if statements.is_empty() {
             self.end_block().await?;
             return self.conn.send(EmptyQueryResponse::new());

@@ -48,8 +48,8 @@ pub async fn merged(
     Ok(Box::new(Merged::new(scans, epoch, plan, merge)))
 }
 
-/// Waits for a scan. If that takes more than a moment, it may need a permit of the router that the other scans hold, or that other such
-/// statements hold and wait as well: so the other scans give theirs back.
+/// Waits for a scan that needs a permit of the router. If that takes more than a moment, the other scans may hold it, or other such
+/// statements that wait as well: so the other scans give theirs back.
 async fn or_park<'s, T>(
     wait: impl Future<Output = Result<T>>,
     others: impl Iterator<Item = &'s mut Scan>,
@@ -58,7 +58,7 @@ async fn or_park<'s, T>(
     match tokio::time::timeout(HOLD_MAX, wait.as_mut()).await {
         Ok(done) => done,
         Err(_) => {
-            others.for_each(|other| other.batches.park());
+            others.for_each(Scan::park);
             wait.await
         }
     }
@@ -67,6 +67,8 @@ async fn or_park<'s, T>(
 /// A scan, and a place in its last block.
 struct Scan {
     batches: Box<dyn BatchSource>,
+    /// True if it has given its permit back.
+    is_parked: bool,
     block: RowBlock,
     /// The place of the row after the current one.
     next: usize,
@@ -83,7 +85,19 @@ struct Row {
 
 impl Scan {
     fn new(batches: Box<dyn BatchSource>) -> Self {
-        Self { batches, block: RowBlock::default(), next: 0, current: None, is_ended: false }
+        Self {
+            batches,
+            is_parked: false,
+            block: RowBlock::default(),
+            next: 0,
+            current: None,
+            is_ended: false,
+        }
+    }
+
+    fn park(&mut self) {
+        self.batches.park();
+        self.is_parked = true;
     }
 }
 
@@ -146,8 +160,13 @@ impl Merged {
             if !needs || row_at(&scan.block.data, scan.next).is_some() {
                 continue;
             }
-            let others = before.iter_mut().chain(after);
-            match or_park(scan.batches.next(), others).await? {
+            let next = match scan.is_parked {
+                true => or_park(scan.batches.next(), before.iter_mut().chain(after)).await?,
+                // A scan with a permit is only slow.
+                false => scan.batches.next().await?,
+            };
+            scan.is_parked = false;
+            match next {
                 Some(ScanBatch::Rows(block)) => (scan.block, scan.next) = (block, 0),
                 Some(ScanBatch::Aggregates(_)) => {
                     return Err(Error::internal("a scan of rows received aggregates"));
@@ -228,7 +247,7 @@ impl BatchSource for Merged {
     }
 
     fn park(&mut self) {
-        self.scans.iter_mut().for_each(|scan| scan.batches.park());
+        self.scans.iter_mut().for_each(Scan::park);
     }
 
     fn end_page_after(&mut self, rows: u64) {

@@ -1,6 +1,6 @@
 //! Several statements up to one Sync, or in one query text, are one transaction. The answers are those of PostgreSQL 15.
 
-use super::raw::{Raw, bind, bind_as, execute, flush, message, parse, query, sync};
+use super::raw::{Raw, bind, bind_as, execute, execute_as, flush, message, parse, query, sync};
 use super::*;
 
 fn insert(id: &str) -> String {
@@ -309,6 +309,26 @@ async fn settings_end_with_the_statements_around_them() {
         ),
         (
             vec![query("SET hedge_after = '7ms'; SELECT x FROM b WHERE id = $1")],
+            "SET, 42601, I",
+            "auto",
+        ),
+        (
+            [run(&["SET hedge_after = '7ms'"]), vec![execute_as("none", 0), sync()]].concat(),
+            "SET, 34000, I",
+            "auto",
+        ),
+        (
+            [run(&["SET hedge_after = '7ms'"]), vec![execute(0), sync()]].concat(),
+            "SET, 55000, I",
+            "auto",
+        ),
+        (
+            [run(&["SET hedge_after = '7ms'"]), vec![message(b'D', b"Snone\0"), sync()]].concat(),
+            "SET, 26000, I",
+            "auto",
+        ),
+        (
+            [run(&["SET hedge_after = '7ms'"]), vec![query("SELEC 1")]].concat(),
             "SET, 42601, I",
             "auto",
         ),

@@ -32,6 +32,30 @@ async fn a_setting_ends_with_the_transaction_that_changed_it() {
 }
 
 #[tokio::test]
+async fn a_read_only_transaction_that_has_read_stays_one() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let refused = async |sql: &str| state(&client.batch_execute(sql).await.unwrap_err());
+    for reset in ["RESET transaction_read_only", "SET transaction_read_only TO DEFAULT"] {
+        client.batch_execute("BEGIN READ ONLY").await.unwrap();
+        assert_eq!(refused(reset).await, "0A000", "{reset}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+    let delete = "DELETE FROM b WHERE id = '1'";
+    for write in
+        ["SET TRANSACTION READ WRITE", "SET transaction_read_only = off", "BEGIN READ WRITE"]
+    {
+        client
+            .batch_execute(&format!("BEGIN READ ONLY; {write}; {delete}; ROLLBACK"))
+            .await
+            .unwrap();
+        client.batch_execute("BEGIN READ ONLY; SELECT count(*) FROM cities").await.unwrap();
+        assert_eq!(refused(write).await, "25001", "{write}");
+        client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn discard_all_leaves_a_session_as_it_has_begun() {
     let cluster = Cluster::new();
     let (_cities, _other_task) = cities(&cluster).await;

@@ -14,7 +14,7 @@ use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
 use proto::value::{Value, text};
 use proto::{Error, Result};
 
-use super::truth::check_arguments;
+use super::columns::operand_type;
 use crate::sql::walk::children_mut;
 
 /// Gives the constants of an expression the types of the other operands, and its operators their meaning, from the inside out; `type_of` is
@@ -36,7 +36,9 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
     let is_id = peers.iter().any(|peer| matches!(peer, Expr::DocumentId));
     let target = match is_id {
         true => Some(ColumnType::Text),
-        false => peers.iter().find(|peer| !is_untyped(peer)).map(|peer| type_of(peer)),
+        false => {
+            operand_type(peers.iter().filter(|peer| !is_untyped(peer)).map(|peer| type_of(peer)))
+        }
     };
     for peer in &mut peers {
         if is_id {
@@ -49,7 +51,6 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
             _ => {}
         }
     }
-    check_arguments(expr, type_of)?;
     give_meaning(expr, type_of);
     Ok(())
 }

@@ -64,6 +64,16 @@ impl<'a> Columns<'a> {
         column.is_some_and(|(_, expr, _)| matches!(expr, Expr::Path(_) | Expr::Unnest(_)))
     }
 
+    /// True if a column may have booleans.
+    pub(super) fn may_be_boolean(self, n: u16) -> bool {
+        let column = self.iter().nth(usize::from(n));
+        column.is_none_or(|(_, expr, column_type)| match expr {
+            Expr::Path(_) | Expr::Unnest(_) => true,
+            Expr::Call(Function::Coalesce, _) if column_type == ColumnType::Text => true,
+            _ => column_type == ColumnType::Bool,
+        })
+    }
+
     /// Replaces paths and indexed expressions by their columns.
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
         let mut unqualified = self.qualifier.and_then(|qualifier| qualifier.without(expr));
@@ -179,16 +189,28 @@ pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> Colum
 
 /// The type of several alternatives: theirs if it is the same, a number if all are numbers, else text. NULL has any type.
 fn common_type(alternatives: &[Expr], column: &impl Fn(u16) -> ColumnType) -> ColumnType {
-    use ColumnType::{Float8, Int4, Int8, Numeric, Text};
     let typed = alternatives.iter().filter(|expr| !matches!(expr, Expr::Literal(Value::Null)));
-    let merge = |a: ColumnType, b: ColumnType| match (a, b) {
+    typed.map(|expr| type_of(expr, column)).reduce(merged).unwrap_or(ColumnType::Text)
+}
+
+fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
+    use ColumnType::{Float8, Int4, Int8, Numeric, Text};
+    match (a, b) {
         (a, b) if a == b => a,
         (Int4 | Int8, Int4 | Int8) => Int8,
         (Float8, Int4 | Int8 | Numeric) | (Int4 | Int8 | Numeric, Float8) => Float8,
         (Int4 | Int8 | Numeric, Int4 | Int8 | Numeric) => Numeric,
         _ => Text,
-    };
-    typed.map(|expr| type_of(expr, column)).reduce(merge).unwrap_or(Text)
+    }
+}
+
+/// The type of the untyped operands beside operands of these types: that of the first one, and one for all numbers if it is a number.
+pub(super) fn operand_type(mut types: impl Iterator<Item = ColumnType>) -> Option<ColumnType> {
+    let first = types.next()?;
+    Some(types.fold(first, |known, other| match merged(known, other) {
+        ColumnType::Text => known,
+        number => number,
+    }))
 }
 
 /// The type of an expression over documents, in which only casts, literals and operators have a type.

@@ -7,12 +7,12 @@ use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use super::columns::{document_type, type_of};
+use super::columns::type_of;
 use super::limit_offset::LimitOffset;
 use super::names::default_name;
 use super::parameters::{ParameterTypes, bind, constant};
 use super::relation::ColumnInfo;
-use super::truth::check_condition;
+use super::truth::{OfDocument, check_condition};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 use crate::sql::places::NO_COLUMN;
@@ -57,7 +57,7 @@ impl ConstantSelect {
         }
         let mut filter = select.filter.clone();
         if let Some(filter) = &mut filter {
-            check_condition(filter, "WHERE", &document_type)?;
+            check_condition(filter, "WHERE", &OfDocument)?;
         }
         Ok(Self { items, filter, limit_offset: LimitOffset::from_select(select) })
     }
@@ -91,7 +91,7 @@ impl ConstantSelect {
         let holds = match &self.filter {
             Some(filter) => {
                 let mut filter = bound(filter)?;
-                check_condition(&mut filter, "WHERE", &document_type)?;
+                check_condition(&mut filter, "WHERE", &OfDocument)?;
                 constant(&filter, &cost)? == Value::Bool(true)
             }
             None => true,

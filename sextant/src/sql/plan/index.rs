@@ -110,7 +110,7 @@ impl IndexSelect {
         let mut filter = select.filter.clone();
         if let Some(filter) = &mut filter {
             columns.resolve(filter)?;
-            check_condition(filter, "WHERE", &|expr| columns.type_of(expr))?;
+            check_condition(filter, "WHERE", &columns)?;
         }
         let order_by = match aggregates {
             0 => resolve_order(columns, &select.order_by, &select.items, &items)?,
@@ -176,7 +176,7 @@ impl IndexSelect {
         if let Some(mut filter) = self.filter.clone() {
             let columns = Columns::from_index(&self.index);
             bind(&mut filter, values, Some(columns), cost)?;
-            check_condition(&mut filter, "WHERE", &|expr| columns.type_of(expr))?;
+            check_condition(&mut filter, "WHERE", &columns)?;
             flatten(filter, &mut conjuncts);
         }
         Ok(conjuncts)

@@ -45,6 +45,8 @@ fn casts_and_division_are_those_of_postgresql() {
         ("coalesce(NULL, 7)/2", "3"),
         ("coalesce(NULL::int8, '7')/2", "3"),
         ("('7' + 0)/2", "3"),
+        ("coalesce(1, '1.5', 2.5)", "1"),
+        ("coalesce(NULL::int4, '3000000000', 5000000000)", "3000000000"),
         ("7 % 4", "3"),
         ("-7 % 4", "-3"),
         ("7.5 % 2", "1.5"),
@@ -75,6 +77,7 @@ fn what_has_no_value_is_an_error_that_names_it() {
         ("1.5 % 0", "22012", "division by zero"),
         ("'NaN'::float8", "0A000", "NaN"),
         ("1e308 * 10", "22003", "out of range"),
+        ("coalesce(1::int4, '3000000000')", "22003", "integer"),
         ("coalesce(1, 'x')", "22P02", "\"x\" is not a valid integer"),
         ("1 AND true", "42804", "argument of AND must be type boolean, not type integer"),
         ("true OR '2020'", "22P02", "boolean"),
@@ -373,10 +376,14 @@ fn a_constant_that_decides_a_condition_keeps_the_others_from_failing() {
 
 #[test]
 fn a_condition_is_boolean() {
-    let i = Relation::Index(index("CREATE INDEX i ON b (a, n::int8, a::bool)"));
+    let i = Relation::Index(index(
+        "CREATE INDEX i ON b (a, n::int8, a::bool, a::text, lower(a), coalesce(c, 'f'))",
+    ));
     for (condition, sqlstate) in [
         ("1", "42804"),
         ("n", "42804"),
+        ("lower(a)", "42804"),
+        ("a::text", "42804"),
         ("id", "42804"),
         ("n + 1", "42804"),
         ("a = 1 AND n", "42804"),
@@ -397,9 +404,18 @@ fn a_condition_is_boolean() {
             assert_eq!(error.code.sqlstate(), expected, "{sql}: {}", error.message);
         }
     }
-    for condition in
-        ["'true'", "NOT 'no'", "true", "a", "a::bool", "a::bool AND 'on'", "coalesce(a, 'f')"]
-    {
+    for condition in [
+        "'true'",
+        "NOT 'no'",
+        "true",
+        "a",
+        "a::bool",
+        "a::bool AND 'on'",
+        "coalesce(a, 'f')",
+        "coalesce(c, 'f')",
+        "coalesce(c, 'f') AND id > 'a'",
+        "NOT coalesce(c, 'f')",
+    ] {
         scan(&i, &format!("SELECT id FROM i WHERE {condition}"), &[]);
     }
     let none = scan(&i, "SELECT id FROM i WHERE 'off'", &[]);
@@ -410,7 +426,7 @@ fn a_condition_is_boolean() {
 
 #[test]
 fn parameters_have_the_types_of_their_places() {
-    use ColumnType::{Bool, Int8, Text};
+    use ColumnType::{Bool, Int8, Numeric, Text};
     let i = Relation::Index(index("CREATE INDEX i ON b (a, n::int8)"));
     for (condition, types) in [
         ("$1", vec![Bool]),
@@ -418,6 +434,8 @@ fn parameters_have_the_types_of_their_places() {
         ("$1 = '' OR n = $1::int8", vec![Text]),
         ("n = $1 OR $1 = $2", vec![Int8, Int8]),
         ("$1 = $2", vec![Text, Text]),
+        ("n = 1 OR coalesce($1 AND a = 1, false)", vec![Bool]),
+        ("n = coalesce($1, 1, 2.5)", vec![Numeric]),
         ("n = coalesce($1, 0::int8)", vec![Int8]),
         ("a = coalesce($1, $2)", vec![Text, Text]),
     ] {

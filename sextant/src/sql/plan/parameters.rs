@@ -11,7 +11,8 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
-use super::columns::{Columns, document_type};
+use super::columns::{Columns, document_type, operand_type};
+use super::truth::{OfDocument, check_arguments};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::walk::{children_mut, rewrite};
 
@@ -56,13 +57,7 @@ impl ParameterTypes {
     /// Infers types from a resolved condition.
     pub(crate) fn learn_condition(&mut self, condition: &Expr, columns: Option<Columns<'_>>) {
         self.expect(condition, ColumnType::Bool);
-        match condition {
-            Expr::And(list) | Expr::Or(list) => {
-                list.iter().for_each(|term| self.learn_condition(term, columns));
-            }
-            Expr::Not(inner) => self.learn_condition(inner, columns),
-            _ => self.learn(condition, columns),
-        }
+        self.learn(condition, columns);
     }
 
     /// Infers types from a resolved expression: both sides of a comparison have the same type. It is text if they are all untyped.
@@ -70,6 +65,14 @@ impl ParameterTypes {
         let peers: Vec<&Expr> = match expr {
             Expr::Cast(inner, to) => {
                 self.expect(inner, *to);
+                Vec::new()
+            }
+            Expr::And(list) | Expr::Or(list) => {
+                list.iter().for_each(|term| self.expect(term, ColumnType::Bool));
+                Vec::new()
+            }
+            Expr::Not(inner) => {
+                self.expect(inner, ColumnType::Bool);
                 Vec::new()
             }
             Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
@@ -81,10 +84,11 @@ impl ParameterTypes {
         let is_untyped = |peer: &Expr| {
             matches!(peer, Expr::Parameter(_) | Expr::Literal(Value::String(_) | Value::Null))
         };
-        let typed = peers.iter().find(|peer| !is_untyped(peer)).map(|peer| match columns {
-            Some(columns) => columns.type_of(peer),
-            None => document_type(peer),
-        });
+        let typed =
+            operand_type(peers.iter().filter(|peer| !is_untyped(peer)).map(|peer| match columns {
+                Some(columns) => columns.type_of(peer),
+                None => document_type(peer),
+            }));
         let typed = typed.or_else(|| peers.iter().find_map(|peer| self.known(peer)));
         let is_number = matches!(expr, Expr::Arithmetic(..));
         if let Some(column_type) = typed.or((!is_number).then_some(ColumnType::Text)) {
@@ -146,8 +150,14 @@ pub(crate) fn bind(
         _ => Ok(false),
     })?;
     match columns {
-        Some(columns) => coerce(expr, &|peer| columns.type_of(peer))?,
-        None => coerce(expr, &document_type)?,
+        Some(columns) => {
+            coerce(expr, &|peer| columns.type_of(peer))?;
+            check_arguments(expr, &columns)?;
+        }
+        None => {
+            coerce(expr, &document_type)?;
+            check_arguments(expr, &OfDocument)?;
+        }
     }
     fold(expr, false, cost)?;
     Ok(())

@@ -29,7 +29,7 @@ use chunks::{Chunks, Reader};
 use columns::FlatParts;
 use errors::{caught, damaged};
 use fields::Fields;
-use footer::check_schema;
+use footer::check_footer;
 use nested::NestedRows;
 
 /// Opens a file.
@@ -37,7 +37,7 @@ pub fn open(fs: &dyn FileSystem, path: &Path, rules: &RowRules) -> Result<Box<dy
     let file = fs.open(path, OpenMode::Read)?;
     let len = file.len()?;
     let file = Chunks { file, len };
-    check_schema(&file)?;
+    check_footer(&file)?;
     let reader = caught(|| Reader::new(file.clone()).map_err(|error| damaged(&error)))?;
     let schema = reader.metadata().file_metadata().schema();
     let fields = Fields::new(schema, rules)?;
