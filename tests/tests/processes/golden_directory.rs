@@ -77,7 +77,14 @@ async fn fill(client: &Client) {
 async fn check(client: &Client, documents: &BTreeMap<String, (u64, String, String)>) {
     sql::run(client, "SET consistency = 'request_plus'").await;
     let rows = |select: String| async move {
-        let rows = sql::simple(client, &select).await.unwrap_or_else(|e| panic!("{select}: {e:?}"));
+        // Slices may be rebuilt for a while.
+        let rows = eventually(&select, || async {
+            match sql::simple(client, &select).await {
+                Err(error) if sql::state_of(&error) == "57P03" => None,
+                rows => Some(rows.unwrap_or_else(|error| panic!("{select}: {error:?}"))),
+            }
+        });
+        let rows = rows.await;
         let texts = |row: Vec<Option<String>>| row.into_iter().flatten().collect::<Vec<_>>();
         rows.into_iter().map(texts).collect::<Vec<_>>()
     };

@@ -43,4 +43,4 @@ pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use columns::document_type;
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant, declare};
-pub(crate) use truth::{OfDocument, check_arguments, check_condition};
+pub(crate) use truth::{OfDocument, check_condition};
