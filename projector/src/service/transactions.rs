@@ -155,8 +155,28 @@ impl Projector {
         Ok(committing?.map(begun))
     }
 
-    /// Does what a commit does before its turn. An error ends the transaction.
+    /// Does what a commit does before its turn. An error ends the transaction: it refuses the commit, also if it came of something else.
     pub(super) async fn before_turn(
+        &self,
+        bucket: &Arc<Bucket>,
+        begun: BegunCommit,
+    ) -> Result<Committing> {
+        let transaction = begun.committing.transaction;
+        let ready = self.make_ready(bucket, begun).await;
+        if ready.is_err() {
+            // A leader whose lease has ended meanwhile refuses nothing.
+            bucket.check_open()?;
+        }
+        ready.map_err(|error| match error.code.refuses_commit() {
+            true => error,
+            false => {
+                let what = format!("transaction {transaction} was rolled back: {}", error.message);
+                Error::new(ErrorCode::Conflict, what).with_hint("begin the transaction again")
+            }
+        })
+    }
+
+    async fn make_ready(
         &self,
         bucket: &Arc<Bucket>,
         BegunCommit { committing, failed }: BegunCommit,

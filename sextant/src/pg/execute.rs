@@ -223,18 +223,26 @@ impl SessionState {
         let was_read_only = self.settings.is_read_only();
         let has_read =
             matches!(&self.transaction, Transaction::Open(open) if open.buckets.has_moment());
-        if name == TRANSACTION_READ_ONLY && was_read_only && has_read {
-            let value = check(name, value.unwrap_or_default())?;
-            if value == "off" {
-                let what = "transaction read-write mode must be set before any query";
-                return Err(Error::new(ErrorCode::TooLate, what));
-            }
+        if let Some(value) = value
+            && name == TRANSACTION_READ_ONLY
+            && was_read_only
+            && has_read
+            && check(name, value)? == "off"
+        {
+            let what = "transaction read-write mode must be set before any query";
+            return Err(Error::new(ErrorCode::TooLate, what));
         }
         self.settings.set(name, value, local)
     }
 
-    /// Sets modes of this transaction, or the defaults for later ones.
+    /// Sets modes of this transaction, or the defaults for later ones: all of them or none.
     pub(super) fn set_modes(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
+        let before = self.settings.savepoint();
+        let set = self.set_each_mode(modes, prefix);
+        set.inspect_err(|_| self.settings.back_to(&before))
+    }
+
+    fn set_each_mode(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
         if let Some(read_only) = modes.read_only {
             let value = if read_only { "on" } else { "off" };
             self.set(&format!("{prefix}_read_only"), Some(value), false)?;

@@ -363,6 +363,8 @@ impl SessionState {
         if let Transaction::Open(open) = &mut self.transaction
             && !open.buckets.has_moment()
             && self.settings.is_read_only()
+            // A savepoint may lead back to where it was none.
+            && open.savepoints.depth() == 0
             && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
             let index = plan.index.local_id();

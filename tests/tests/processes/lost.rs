@@ -53,7 +53,8 @@ impl Traffic {
         let accounts = self.writer.await.expect("the writer");
         let mut errors = BTreeSet::new();
         for scanner in self.scanners {
-            let (scans, met) = scanner.await.expect("a scanner");
+            let ended = tokio::time::timeout(Duration::from_secs(120), scanner).await;
+            let (scans, met) = ended.expect("scans find all rows again").expect("a scanner");
             assert!(scans >= SCANS_MIN);
             errors.extend(met);
         }

@@ -37,9 +37,11 @@ async fn a_read_only_transaction_that_has_read_stays_one() {
     let (client, _task) = cities(&cluster).await;
     let refused = async |sql: &str| state(&client.batch_execute(sql).await.unwrap_err());
     for reset in ["RESET transaction_read_only", "SET transaction_read_only TO DEFAULT"] {
-        client.batch_execute("BEGIN READ ONLY").await.unwrap();
-        assert_eq!(refused(reset).await, "0A000", "{reset}");
-        client.batch_execute("ROLLBACK").await.unwrap();
+        for read in ["", "; SELECT count(*) FROM cities"] {
+            client.batch_execute(&format!("BEGIN READ ONLY{read}")).await.unwrap();
+            assert_eq!(refused(reset).await, "0A000", "{reset}{read}");
+            client.batch_execute("ROLLBACK").await.unwrap();
+        }
     }
     let delete = "DELETE FROM b WHERE id = '1'";
     for write in
@@ -52,6 +54,19 @@ async fn a_read_only_transaction_that_has_read_stays_one() {
         client.batch_execute("BEGIN READ ONLY; SELECT count(*) FROM cities").await.unwrap();
         assert_eq!(refused(write).await, "25001", "{write}");
         client.batch_execute("ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn modes_are_set_together_or_not_at_all() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    for modes in [
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY, ISOLATION LEVEL SERIALIZABLE",
+        "BEGIN TRANSACTION READ ONLY, ISOLATION LEVEL SERIALIZABLE",
+    ] {
+        assert_eq!(state(&client.batch_execute(modes).await.unwrap_err()), "0A000", "{modes}");
+        client.batch_execute("DELETE FROM b WHERE id = '1'").await.expect(modes);
     }
 }
 

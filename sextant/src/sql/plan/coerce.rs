@@ -14,13 +14,14 @@ use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
 use proto::value::{Value, text};
 use proto::{Error, Result};
 
-use super::columns::operand_type;
+use super::columns::OperandRule;
 use crate::sql::walk::children_mut;
 
 /// Gives the constants of an expression the types of the other operands, and its operators their meaning, from the inside out; `type_of` is
 /// the type of an operand.
 pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) -> Result<()> {
     children_mut(expr).into_iter().try_for_each(|child| coerce(child, type_of))?;
+    let rule = OperandRule::of(expr);
     let mut peers: Vec<&mut Expr> = match expr {
         Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
         Expr::Between { expr, low, high, .. } => vec![expr, low, high],
@@ -36,9 +37,8 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
     let is_id = peers.iter().any(|peer| matches!(peer, Expr::DocumentId));
     let target = match is_id {
         true => Some(ColumnType::Text),
-        false => {
-            operand_type(peers.iter().filter(|peer| !is_untyped(peer)).map(|peer| type_of(peer)))
-        }
+        false => rule
+            .type_beside(peers.iter().filter(|peer| !is_untyped(peer)).map(|peer| type_of(peer))),
     };
     for peer in &mut peers {
         if is_id {

@@ -204,13 +204,40 @@ fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
     }
 }
 
-/// The type of the untyped operands beside operands of these types: that of the first one, and one for all numbers if it is a number.
-pub(super) fn operand_type(mut types: impl Iterator<Item = ColumnType>) -> Option<ColumnType> {
-    let first = types.next()?;
-    Some(types.fold(first, |known, other| match merged(known, other) {
-        ColumnType::Text => known,
-        number => number,
-    }))
+/// How the untyped operands of an operator get a type.
+#[derive(Clone, Copy)]
+pub(super) enum OperandRule {
+    /// That of the first operand with a type.
+    First,
+    /// The same, but all numbers have one type.
+    OneNumber,
+    /// The one that all operands have. Beside a path, which has none, nothing is known.
+    Common,
+}
+
+impl OperandRule {
+    pub(super) fn of(operator: &Expr) -> Self {
+        match operator {
+            Expr::Call(..) => Self::Common,
+            Expr::In { .. } => Self::OneNumber,
+            _ => Self::First,
+        }
+    }
+
+    /// The type of the untyped operands beside operands of these types.
+    pub(super) fn type_beside(
+        self,
+        mut types: impl Iterator<Item = ColumnType>,
+    ) -> Option<ColumnType> {
+        match self {
+            Self::First => types.next(),
+            Self::OneNumber => types.reduce(|known, other| match merged(known, other) {
+                ColumnType::Text => known,
+                number => number,
+            }),
+            Self::Common => types.reduce(merged),
+        }
+    }
 }
 
 /// The type of an expression over documents, in which only casts, literals and operators have a type.

@@ -45,6 +45,9 @@ fn casts_and_division_are_those_of_postgresql() {
         ("coalesce(NULL, 7)/2", "3"),
         ("coalesce(NULL::int8, '7')/2", "3"),
         ("('7' + 0)/2", "3"),
+        ("9007199254740993::int8 BETWEEN '9007199254740993' AND 1e17::float8", "true"),
+        ("9007199254740992::int8 BETWEEN '9007199254740993' AND 1e17::float8", "false"),
+        ("2 IN ('2.0', 3.5)", "true"),
         ("coalesce(1, '1.5', 2.5)", "1"),
         ("coalesce(NULL::int4, '3000000000', 5000000000)", "3000000000"),
         ("7 % 4", "3"),
@@ -79,6 +82,7 @@ fn what_has_no_value_is_an_error_that_names_it() {
         ("1e308 * 10", "22003", "out of range"),
         ("coalesce(1::int4, '3000000000')", "22003", "integer"),
         ("coalesce(1, 'x')", "22P02", "\"x\" is not a valid integer"),
+        ("1::int8 BETWEEN '1.5' AND 2.5", "22P02", "bigint"),
         ("1 AND true", "42804", "argument of AND must be type boolean, not type integer"),
         ("true OR '2020'", "22P02", "boolean"),
         ("NOT 1.5", "42804", "argument of NOT must be type boolean, not type numeric"),
@@ -415,6 +419,7 @@ fn a_condition_is_boolean() {
         "coalesce(c, 'f')",
         "coalesce(c, 'f') AND id > 'a'",
         "NOT coalesce(c, 'f')",
+        "a = coalesce(n, c, 'none')",
     ] {
         scan(&i, &format!("SELECT id FROM i WHERE {condition}"), &[]);
     }
@@ -436,6 +441,9 @@ fn parameters_have_the_types_of_their_places() {
         ("$1 = $2", vec![Text, Text]),
         ("n = 1 OR coalesce($1 AND a = 1, false)", vec![Bool]),
         ("n = coalesce($1, 1, 2.5)", vec![Numeric]),
+        ("n BETWEEN $1 AND 10.5", vec![Int8]),
+        ("n IN ($1, 10.5)", vec![Numeric]),
+        ("a = coalesce(n, a, $1)", vec![Text]),
         ("n = coalesce($1, 0::int8)", vec![Int8]),
         ("a = coalesce($1, $2)", vec![Text, Text]),
     ] {

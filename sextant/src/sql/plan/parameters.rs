@@ -11,7 +11,7 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
-use super::columns::{Columns, document_type, operand_type};
+use super::columns::{Columns, OperandRule, document_type};
 use super::truth::{OfDocument, check_arguments};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::walk::{children_mut, rewrite};
@@ -84,11 +84,11 @@ impl ParameterTypes {
         let is_untyped = |peer: &Expr| {
             matches!(peer, Expr::Parameter(_) | Expr::Literal(Value::String(_) | Value::Null))
         };
-        let typed =
-            operand_type(peers.iter().filter(|peer| !is_untyped(peer)).map(|peer| match columns {
-                Some(columns) => columns.type_of(peer),
-                None => document_type(peer),
-            }));
+        let typed = peers.iter().filter(|peer| !is_untyped(peer)).map(|peer| match columns {
+            Some(columns) => columns.type_of(peer),
+            None => document_type(peer),
+        });
+        let typed = OperandRule::of(expr).type_beside(typed);
         let typed = typed.or_else(|| peers.iter().find_map(|peer| self.known(peer)));
         let is_number = matches!(expr, Expr::Arithmetic(..));
         if let Some(column_type) = typed.or((!is_number).then_some(ColumnType::Text)) {

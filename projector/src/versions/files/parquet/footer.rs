@@ -1,21 +1,30 @@
-//! The lists of a footer, checked before the library reads it. The library recurses into groups without a bound, takes memory for as many
-//! children as a group says it has, and for as many row groups as the footer says: each ends the process.
+//! A footer, checked before the library reads it. The library recurses into groups without a bound, takes memory for as many children and row
+//! groups as the footer names, and copies the names of all groups for each column within them: each can end the process.
 //!
-//! A footer is a struct of Thrift's compact protocol. Its second field is the list of the schema's elements, depth first, each with the number
-//! of its children; its fourth is the list of row groups (<https://github.com/apache/parquet-format>). The library goes by the ids of fields and
-//! overlooks their kinds, so everything up to the row groups has the kinds of the format here, and ids that only grow: both read the same.
+//! A footer is a struct of Thrift's compact protocol (<https://github.com/apache/parquet-format>): its second field is the list of the
+//! schema's elements, depth first, each with the number of its children, and its fourth is the list of row groups. The library goes by the ids of
+//! fields and overlooks their kinds and order. So the fields that the format knows have its kinds here, ids only grow, and a list has no more
+//! elements than there are bytes: what passes is read in the same way by both.
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
-use proto::Result;
+use proto::{Error, ErrorCode, Result};
 
 use super::chunks::Chunks;
 use super::errors::damaged;
 
+/// Bytes of a footer; the library needs some 30 times as much memory.
+const FOOTER_BYTES_MAX: u32 = 32 << 20;
 /// Groups within each other: more than documents nest, also where a list is two groups.
 const GROUPS_MAX: usize = 256;
+/// Bytes of the names of all columns, each with the groups that it is in.
+const PATH_BYTES_MAX: usize = 64 << 20;
+/// About the memory of a name in the path of a column, beside its bytes.
+const NAME_BYTES: usize = 24;
 /// Row groups of a file, which the library numbers with 16 bits.
-const ROW_GROUPS_MAX: u64 = i16::MAX as u64;
+const ROW_GROUPS_MAX: usize = i16::MAX as usize;
+/// Structs and lists within each other.
+const LEVELS_MAX: usize = 32;
 /// The end of a file: the length of its footer, and a mark.
 const TAIL_BYTES: u64 = 8;
 const MARK: &[u8] = b"PAR1";
@@ -27,6 +36,12 @@ pub fn check_footer(file: &Chunks) -> Result<()> {
     let (length, mark) = tail.split_at(4);
     let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
     match at.checked_sub(u64::from(length)) {
+        Some(_) if mark == MARK && length > FOOTER_BYTES_MAX => {
+            let what =
+                format!("its footer has {length} bytes; the limit is {FOOTER_BYTES_MAX} bytes");
+            Err(Error::new(ErrorCode::OverLimit, what)
+                .with_hint("write files with fewer row groups or columns"))
+        }
         Some(from) if mark == MARK => {
             let footer = file.get_bytes(from, length as usize).map_err(|error| damaged(&error))?;
             check(&footer).map_err(|what| damaged(&ParquetError::General(what.to_owned())))
@@ -40,110 +55,219 @@ fn check(footer: &[u8]) -> std::result::Result<(), &'static str> {
     footer.check().unwrap_or(Err("its footer cannot be read"))
 }
 
-/// The kinds of values in the compact protocol.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    /// The field's head has the value.
+/// The shape of a value in the format.
+#[derive(Debug)]
+enum Shape {
     Bool,
     Byte,
+    I16,
     I32,
     I64,
+    Double,
     Binary,
-    List,
-    Struct,
+    List(&'static Shape),
+    Struct(Fields),
 }
 
-impl Kind {
-    fn of(head: u8) -> Option<Self> {
-        Some(match head & 15 {
-            1 | 2 => Self::Bool,
-            3 => Self::Byte,
-            5 => Self::I32,
-            6 => Self::I64,
-            8 => Self::Binary,
-            9 => Self::List,
-            12 => Self::Struct,
-            _ => return None,
-        })
+/// The fields of a struct that the format knows: their ids and shapes. A union is a struct of one field.
+type Fields = &'static [(u8, Shape)];
+
+impl Shape {
+    /// True if the head of a field or of a list has its kind.
+    fn has_kind(&self, kind: u8) -> bool {
+        match self {
+            Self::Bool => matches!(kind, kind::TRUE | kind::FALSE),
+            Self::Byte => kind == kind::BYTE,
+            Self::I16 => kind == kind::I16,
+            Self::I32 => kind == kind::I32,
+            Self::I64 => kind == kind::I64,
+            Self::Double => kind == kind::DOUBLE,
+            Self::Binary => kind == kind::BINARY,
+            Self::List(_) => kind == kind::LIST,
+            Self::Struct(_) => kind == kind::STRUCT,
+        }
     }
 }
 
-/// The fields of a struct: their ids and kinds.
-type Fields = &'static [(u8, Kind)];
-
-/// The fields of an element before the last one, its logical type.
-const ELEMENT: Fields = &[
-    (1, Kind::I32),
-    (2, Kind::I32),
-    (3, Kind::I32),
-    (4, Kind::Binary),
-    (CHILDREN, Kind::I32),
-    (6, Kind::I32),
-    (7, Kind::I32),
-    (8, Kind::I32),
-    (9, Kind::I32),
-];
-const CHILDREN: u8 = 5;
-const LOGICAL: u8 = 10;
-
-/// The fields of a logical type; a unit of time is a struct.
-fn logical(id: u8) -> Option<Fields> {
-    Some(match id {
-        // Strings, maps, lists, enums, dates, nothing, JSON, BSON, UUIDs, halves.
-        1..=4 | 6 | 11..=15 => &[],
-        // Decimals.
-        5 => &[(1, Kind::I32), (2, Kind::I32)],
-        // Times.
-        7 | 8 => &[(1, Kind::Bool), (2, Kind::Struct)],
-        // Integers.
-        10 => &[(1, Kind::Byte), (2, Kind::Bool)],
-        // Variants, shapes.
-        16 => &[(1, Kind::Byte)],
-        17 => &[(1, Kind::Binary)],
-        18 => &[(1, Kind::Binary), (2, Kind::I32)],
-        _ => return None,
-    })
+/// The kinds of values in the compact protocol.
+mod kind {
+    pub const TRUE: u8 = 1;
+    pub const FALSE: u8 = 2;
+    pub const BYTE: u8 = 3;
+    pub const I16: u8 = 4;
+    pub const I32: u8 = 5;
+    pub const I64: u8 = 6;
+    pub const DOUBLE: u8 = 7;
+    pub const BINARY: u8 = 8;
+    pub const LIST: u8 = 9;
+    pub const SET: u8 = 10;
+    pub const MAP: u8 = 11;
+    pub const STRUCT: u8 = 12;
 }
+
+use Shape::{Binary, Bool, Byte, Double, I16, I32, I64, List, Struct};
+
+const EMPTY: Shape = Struct(&[]);
+const KEY_VALUE: Shape = Struct(&[(1, Binary), (2, Binary)]);
+
+/// Fields of a footer.
+const SCHEMA: u8 = 2;
+const ROW_GROUPS: u8 = 4;
+const FILE: Fields = &[
+    (1, I32),
+    (3, I64),
+    (5, List(&KEY_VALUE)),
+    (6, Binary),
+    (7, List(&Struct(&[(1, EMPTY), (2, EMPTY)]))),
+    (8, Struct(&[])),
+    (9, Binary),
+];
+
+/// Fields of an element of the schema.
+const NAME: u8 = 4;
+const CHILDREN: u8 = 5;
+const ELEMENT: Fields = &[
+    (1, I32),
+    (2, I32),
+    (3, I32),
+    (NAME, Binary),
+    (CHILDREN, I32),
+    (6, I32),
+    (7, I32),
+    (8, I32),
+    (9, I32),
+    (10, Struct(LOGICAL)),
+];
+
+const TIME: Shape = Struct(&[(1, Bool), (2, Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))]);
+/// A logical type: decimals, times, timestamps, integers, variants and shapes have fields.
+const LOGICAL: Fields = &[
+    (1, EMPTY),
+    (2, EMPTY),
+    (3, EMPTY),
+    (4, EMPTY),
+    (5, Struct(&[(1, I32), (2, I32)])),
+    (6, EMPTY),
+    (7, TIME),
+    (8, TIME),
+    (10, Struct(&[(1, Byte), (2, Bool)])),
+    (11, EMPTY),
+    (12, EMPTY),
+    (13, EMPTY),
+    (14, EMPTY),
+    (15, EMPTY),
+    (16, Struct(&[(1, Byte)])),
+    (17, Struct(&[(1, Binary)])),
+    (18, Struct(&[(1, Binary), (2, I32)])),
+];
+
+const ROW_GROUP: Shape = Struct(&[
+    (1, List(&COLUMN)),
+    (2, I64),
+    (3, I64),
+    (4, List(&Struct(&[(1, I32), (2, Bool), (3, Bool)]))),
+    (5, I64),
+    (6, I64),
+    (7, I16),
+]);
+const COLUMN: Shape = Struct(&[
+    (1, Binary),
+    (2, I64),
+    (3, Struct(COLUMN_DATA)),
+    (4, I64),
+    (5, I32),
+    (6, I64),
+    (7, I32),
+    (8, Struct(&[])),
+    (9, Binary),
+]);
+const COLUMN_DATA: Fields = &[
+    (1, I32),
+    (2, List(&I32)),
+    (3, List(&Binary)),
+    (4, I32),
+    (5, I64),
+    (6, I64),
+    (7, I64),
+    (8, List(&KEY_VALUE)),
+    (9, I64),
+    (10, I64),
+    (11, I64),
+    (12, Struct(STATISTICS)),
+    (13, List(&Struct(&[(1, I32), (2, I32), (3, I32)]))),
+    (14, I64),
+    (15, I32),
+    (16, Struct(&[(1, I64), (2, List(&I64)), (3, List(&I64))])),
+    (17, Struct(&[(1, Struct(BOX)), (2, List(&I32))])),
+];
+const STATISTICS: Fields = &[
+    (1, Binary),
+    (2, Binary),
+    (3, I64),
+    (4, I64),
+    (5, Binary),
+    (6, Binary),
+    (7, Bool),
+    (8, Bool),
+    (9, I64),
+];
+const BOX: Fields = &[
+    (1, Double),
+    (2, Double),
+    (3, Double),
+    (4, Double),
+    (5, Double),
+    (6, Double),
+    (7, Double),
+    (8, Double),
+];
 
 /// The rest of some bytes. Its methods return `None` for bytes that are no footer.
 struct Compact<'b>(&'b [u8]);
 
 impl Compact<'_> {
-    /// Checks up to the head of the row groups.
     fn check(&mut self) -> Option<std::result::Result<(), &'static str>> {
         let mut id = 0;
         while let Some(kind) = self.field(&mut id)? {
             match (id, kind) {
-                (1, Kind::I32) | (3, Kind::I64) => drop(self.number()?),
-                (2, Kind::List) => {
+                (SCHEMA, kind::LIST) => {
                     if let Err(what) = self.schema()? {
                         return Some(Err(what));
                     }
                 }
-                (4, Kind::List) => {
-                    let count = self.structs()?;
-                    let is_possible = count <= ROW_GROUPS_MAX && count <= self.0.len() as u64;
-                    return Some(is_possible.then_some(()).ok_or("it has too many row groups"));
+                (ROW_GROUPS, kind::LIST) => {
+                    let count = self.list(|kind| ROW_GROUP.has_kind(kind))?.0;
+                    if count > ROW_GROUPS_MAX {
+                        return Some(Err("it has too many row groups"));
+                    }
+                    (0..count).try_for_each(|_| self.value(&ROW_GROUP, LEVELS_MAX))?;
                 }
-                _ => return None,
+                (SCHEMA | ROW_GROUPS, _) => return None,
+                _ => self.known_or_not(FILE, (id, kind), LEVELS_MAX)?,
             }
         }
         Some(Ok(()))
     }
 
     fn schema(&mut self) -> Option<std::result::Result<(), &'static str>> {
-        let count = self.structs()?;
-        // The groups that the next element is in, with the number of their children that are still to come.
-        let mut groups: Vec<u64> = Vec::new();
+        let (count, _) = self.list(|kind| kind == kind::STRUCT)?;
+        // The groups that the next element is in: the children of each that are still to come, and the bytes of the path.
+        let mut groups: Vec<(u64, usize)> = Vec::new();
         // Each element but the first one is a child.
-        let mut children_left = count.saturating_sub(1);
+        let mut children_left = (count as u64).saturating_sub(1);
+        let mut path_bytes = 0;
         for _ in 0..count {
-            let children = self.element()?;
-            while groups.last() == Some(&0) {
+            let (children, name) = self.element()?;
+            while groups.last().is_some_and(|(left, _)| *left == 0) {
                 groups.pop();
             }
-            if let Some(left) = groups.last_mut() {
+            let path = groups.last().map_or(0, |(_, path)| *path) + name + NAME_BYTES;
+            if let Some((left, _)) = groups.last_mut() {
                 *left -= 1;
+            }
+            path_bytes += if children == 0 { path } else { 0 };
+            if path_bytes > PATH_BYTES_MAX {
+                return Some(Err("the names of its columns are too long"));
             }
             match children_left.checked_sub(children) {
                 Some(left) => children_left = left,
@@ -151,7 +275,7 @@ impl Compact<'_> {
                     return Some(Err("the groups of its schema have more columns than there are"));
                 }
             }
-            groups.push(children);
+            groups.push((children, path));
             if groups.len() > GROUPS_MAX {
                 return Some(Err("its columns nest too deep"));
             }
@@ -159,84 +283,119 @@ impl Compact<'_> {
         Some(Ok(()))
     }
 
-    /// The number of children of an element.
-    fn element(&mut self) -> Option<u64> {
-        let (mut id, mut children) = (0, 0);
+    /// The number of children of an element, and the length of its name.
+    fn element(&mut self) -> Option<(u64, usize)> {
+        let (mut id, mut children, mut name) = (0, 0, 0);
         while let Some(kind) = self.field(&mut id)? {
             match (id, kind) {
                 // Signed numbers have their sign in the last bit; a negative one is more than there are elements.
-                (CHILDREN, Kind::I32) => {
+                (CHILDREN, kind::I32) => {
                     let number = self.number()?;
                     children = if number & 1 == 0 { number >> 1 } else { u64::MAX };
                 }
-                (LOGICAL, Kind::Struct) => self.union(logical)?,
-                field if ELEMENT.contains(&field) => self.pass(kind)?,
-                _ => return None,
+                (NAME, kind::BINARY) => {
+                    let before = self.0.len();
+                    self.value(&Binary, LEVELS_MAX)?;
+                    name = before - self.0.len();
+                }
+                _ => self.known_or_not(ELEMENT, (id, kind), LEVELS_MAX)?,
             }
         }
-        Some(children)
-    }
-
-    /// Passes over a union: a struct with one field, which is a struct too.
-    fn union(&mut self, fields_of: fn(u8) -> Option<Fields>) -> Option<()> {
-        let mut id = 0;
-        if self.field(&mut id)? != Some(Kind::Struct) {
-            return None;
-        }
-        let (fields, mut inner) = (fields_of(id)?, 0);
-        while let Some(kind) = self.field(&mut inner)? {
-            match fields.contains(&(inner, kind)) {
-                true if kind == Kind::Struct => self.union(|_| Some(&[]))?,
-                true => self.pass(kind)?,
-                false => return None,
-            }
-        }
-        self.field(&mut id)?.is_none().then_some(())
+        Some((children, name))
     }
 
     /// The kind of the next field, whose id it sets; `Some(None)` at the end of the struct. Ids grow.
-    fn field(&mut self, id: &mut u8) -> Option<Option<Kind>> {
+    fn field(&mut self, id: &mut u8) -> Option<Option<u8>> {
         let head = self.byte()?;
-        if head == 0 {
+        if head & 15 == 0 {
             return Some(None);
         }
         let next = match head >> 4 {
             // A signed number, with its sign in the last bit.
-            0 => Some(self.number()?)
-                .filter(|id| id & 1 == 0)
-                .and_then(|id| u8::try_from(id >> 1).ok())?,
+            0 => {
+                self.number().filter(|id| id & 1 == 0).and_then(|id| u8::try_from(id >> 1).ok())?
+            }
             step => id.checked_add(step)?,
         };
         if next <= *id {
             return None;
         }
         *id = next;
-        Kind::of(head).map(Some)
+        Some(Some(head & 15))
     }
 
-    /// The length of a list of structs. Some writers give an empty one no kind.
-    fn structs(&mut self) -> Option<u64> {
-        let head = self.byte()?;
-        match (head >> 4, head & 15) {
-            (0, 0) => Some(0),
-            (15, 12) => self.number(),
-            (count, 12) => Some(u64::from(count)),
+    /// Passes over the value of a field. One that the format knows has its kind.
+    fn known_or_not(&mut self, fields: Fields, (id, kind): (u8, u8), levels: usize) -> Option<()> {
+        match fields.iter().find(|(known, _)| *known == id) {
+            Some((_, shape)) if shape.has_kind(kind) => self.value(shape, levels),
+            Some(_) => None,
+            None => self.unknown(kind, levels),
+        }
+    }
+
+    /// Passes over a value of a shape.
+    fn value(&mut self, shape: &Shape, levels: usize) -> Option<()> {
+        let levels = levels.checked_sub(1)?;
+        match shape {
+            Bool => Some(()),
+            Byte => self.take(1),
+            I16 | I32 | I64 => self.number().map(drop),
+            Double => self.take(8),
+            Binary => {
+                let length = self.number()?;
+                self.take(length)
+            }
+            List(of) => {
+                let (count, _) = self.list(|kind| of.has_kind(kind))?;
+                (0..count).try_for_each(|_| self.value(of, levels))
+            }
+            Struct(fields) => {
+                let mut id = 0;
+                while let Some(kind) = self.field(&mut id)? {
+                    self.known_or_not(fields, (id, kind), levels)?;
+                }
+                Some(())
+            }
+        }
+    }
+
+    /// Passes over a value of a kind. A boolean in a list has no byte for the library and one for others, so there is none.
+    fn unknown(&mut self, kind: u8, levels: usize) -> Option<()> {
+        let levels = levels.checked_sub(1)?;
+        match kind {
+            kind::TRUE | kind::FALSE => Some(()),
+            kind::BYTE => self.value(&Byte, levels + 1),
+            kind::I16 | kind::I32 | kind::I64 => self.number().map(drop),
+            kind::DOUBLE => self.value(&Double, levels + 1),
+            kind::BINARY => self.value(&Binary, levels + 1),
+            kind::LIST | kind::SET => {
+                let (count, kind) = self.list(|kind| !Bool.has_kind(kind))?;
+                (0..count).try_for_each(|_| self.unknown(kind, levels))
+            }
+            kind::MAP => {
+                let count = self.number().filter(|count| *count <= self.0.len() as u64)?;
+                let kinds = if count > 0 { self.byte()? } else { 0 };
+                let (key, value) = (kinds >> 4, kinds & 15);
+                if Bool.has_kind(key) || Bool.has_kind(value) {
+                    return None;
+                }
+                (0..count).try_for_each(|_| {
+                    self.unknown(key, levels)?;
+                    self.unknown(value, levels)
+                })
+            }
+            kind::STRUCT => self.value(&EMPTY, levels + 1),
             _ => None,
         }
     }
 
-    /// Passes over a value.
-    fn pass(&mut self, kind: Kind) -> Option<()> {
-        match kind {
-            Kind::Bool => Some(()),
-            Kind::Byte => self.take(1),
-            Kind::I32 | Kind::I64 => self.number().map(drop),
-            Kind::Binary => {
-                let length = self.number()?;
-                self.take(length)
-            }
-            Kind::List | Kind::Struct => None,
-        }
+    /// The length of a list, and the kind of its elements, each of which has a byte at least. Some writers give an empty one no kind.
+    fn list(&mut self, is_right: impl Fn(u8) -> bool) -> Option<(usize, u8)> {
+        let head = self.byte()?;
+        let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };
+        let count = usize::try_from(count).ok().filter(|count| *count <= self.0.len())?;
+        let kind = head & 15;
+        (count == 0 || is_right(kind)).then_some((count, kind))
     }
 
     fn byte(&mut self) -> Option<u8> {
@@ -267,6 +426,8 @@ impl Compact<'_> {
 mod tests {
     use super::*;
 
+    const CANNOT: std::result::Result<(), &str> = Err("its footer cannot be read");
+
     fn number(mut number: u64, out: &mut Vec<u8>) {
         while number > 127 {
             out.push(number as u8 | 128);
@@ -275,25 +436,32 @@ mod tests {
         out.push(number as u8);
     }
 
-    /// A footer with elements of so many children each, and more fields of each.
-    fn footer_with(children: &[u64], more: &[u8]) -> Vec<u8> {
+    /// A footer with elements of so many children each, and more fields of each; without its row groups and its end.
+    fn beginning(children: &[u64], name: &[u8], more: &[u8]) -> Vec<u8> {
         // The version, and the head of a list of structs.
         let mut out = vec![0x15, 2, 0x19, 0xfc];
         number(children.len() as u64, &mut out);
         for children in children {
-            // A name, and the number of children.
-            out.extend([0x48, 1, b'x', 0x15]);
+            out.push(0x48);
+            number(name.len() as u64, &mut out);
+            out.extend(name);
+            out.push(0x15);
             number(children << 1, &mut out);
             out.extend(more);
             out.push(0);
         }
-        // The number of rows, and no row groups.
-        out.extend([0x16, 0, 0x19, 0x0c, 0]);
+        // The number of rows.
+        out.extend([0x16, 0]);
         out
     }
 
     fn footer(children: &[u64]) -> Vec<u8> {
         footer_with(children, &[])
+    }
+
+    fn footer_with(children: &[u64], more: &[u8]) -> Vec<u8> {
+        // No row groups.
+        [&beginning(children, b"x", more)[..], &[0x19, 0x0c, 0]].concat()
     }
 
     #[test]
@@ -312,21 +480,31 @@ mod tests {
     }
 
     #[test]
+    fn the_names_of_a_group_are_copied_for_each_of_its_columns() {
+        let columns = |count: usize, name: usize| {
+            let children = [vec![1, count as u64], vec![0; count]].concat();
+            let mut footer = beginning(&children, &vec![b'x'; name], &[]);
+            footer.extend([0x19, 0x0c, 0]);
+            check(&footer)
+        };
+        assert_eq!(columns(10, 1 << 20), Ok(()));
+        assert_eq!(columns(10_000, 100), Ok(()));
+        assert_eq!(columns(25, 1 << 20), Err("the names of its columns are too long"));
+    }
+
+    #[test]
     fn logical_types_have_the_kinds_of_the_format() {
-        let cannot = Err("its footer cannot be read");
         for (type_, expected) in [
-            // After the number of children: a string; a decimal of 9 digits; a time in micros; an integer; a shape.
+            // After the number of children: a string; a decimal of 9 digits; a time in micros; an integer; a shape; an unknown one.
             (vec![0x5c, 0x1c, 0, 0], Ok(())),
             (vec![0x5c, 0x5c, 0x15, 4, 0x15, 18, 0, 0], Ok(())),
-            (vec![0x5c, 0x7c, 0x11, 0x1c, 0x2c, 0, 0, 0, 0], Ok(())),
+            (vec![0x5c, 0x7c, 0x11, 0x1c, 0x2c, 0, 0, 0], Ok(())),
             (vec![0x5c, 0xac, 0x13, 8, 0x11, 0, 0], Ok(())),
             (vec![0x5c, 0x0c, 34, 0x18, 1, b'c', 0, 0], Ok(())),
-            // A scale that is a double or a boolean, a string with fields, two types at once, an unknown one.
-            (vec![0x5c, 0x5c, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], cannot),
-            (vec![0x5c, 0x5c, 0x11, 0x15, 18, 0, 0], cannot),
-            (vec![0x5c, 0x1c, 0x15, 2, 0, 0], cannot),
-            (vec![0x5c, 0x1c, 0, 0x1c, 0, 0], cannot),
-            (vec![0x5c, 0x9c, 0, 0], cannot),
+            (vec![0x5c, 0x0c, 60, 0x15, 2, 0, 0], Ok(())),
+            // A scale that is a double or a boolean.
+            (vec![0x5c, 0x5c, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], CANNOT),
+            (vec![0x5c, 0x5c, 0x11, 0x15, 18, 0, 0], CANNOT),
         ] {
             assert_eq!(check(&footer_with(&[1, 0], &type_)), expected, "{type_:02x?}");
         }
@@ -334,49 +512,67 @@ mod tests {
 
     #[test]
     fn what_the_library_would_read_otherwise_is_refused() {
-        let cannot = Err("its footer cannot be read");
         let whole = footer(&[1, 0]);
         let replaced = |at: usize, with: &[u8]| [&whole[..at], with, &whole[at + 1..]].concat();
         assert_eq!(whole[2], 0x19);
-        assert_eq!(check(&replaced(2, &[0x1a])), cannot, "the schema as a set");
+        assert_eq!(check(&replaced(2, &[0x1a])), CANNOT, "the schema as a set");
         assert_eq!(check(&replaced(2, &[0x09, 4])), Ok(()), "an id by itself");
-        assert_eq!(check(&replaced(2, &[0x09, 0x84, 0x80, 8])), cannot, "an id of more bits");
-        assert_eq!(check(&replaced(2, &[0x09, 5, 0x0c, 0x19])), cannot, "an id below zero");
+        assert_eq!(check(&replaced(2, &[0x09, 0x84, 0x80, 8])), CANNOT, "an id of more bits");
+        assert_eq!(check(&replaced(2, &[0x09, 5, 0x0c, 0x19])), CANNOT, "an id below zero");
         assert_eq!(whole[8], 0x15);
         for kind in [0x14, 0x16, 0x17] {
-            assert_eq!(check(&replaced(8, &[kind])), cannot, "children of the kind {kind:02x}");
+            assert_eq!(check(&replaced(8, &[kind])), CANNOT, "children of the kind {kind:02x}");
         }
-        assert_eq!(check(&replaced(0, &[0x19, 0x12, 0x15])), cannot, "a list of booleans");
+        let end = whole.len() - 1;
+        let with = |more: &[u8]| check(&[&whole[..end], more, &[0]].concat());
+        assert_eq!(with(&[0x69, 0x13, 1]), Ok(()), "an unknown list");
+        assert_eq!(with(&[0x69, 0xf1, 0xff, 0xff, 0xff, 0xff, 7]), CANNOT, "booleans");
+        assert_eq!(with(&[0x6b, 0x81, 0x80, 0x80, 4, 0x33]), CANNOT, "a long map");
+        let again = [0x09, 8, 0xfc, 0xff, 0xff, 0xff, 0xff, 7];
+        assert_eq!(with(&again), CANNOT, "row groups once more");
     }
 
     #[test]
     fn row_groups_are_no_more_than_their_bytes() {
-        let mut many = footer(&[1, 0]);
-        many.truncate(many.len() - 2);
-        let too_many = Err("it has too many row groups");
-        for (count, expected) in [
-            (0, Ok(())),
-            (5, Ok(())),
-            (6, too_many),
-            (ROW_GROUPS_MAX + 1, too_many),
-            ((1 << 31) - 1, too_many),
-        ] {
-            let mut footer = many.clone();
-            footer.push(0xfc);
+        let check_with = |count: u64, bytes: usize| {
+            let mut footer = beginning(&[1, 0], b"x", &[]);
+            footer.extend([0x19, 0xfc]);
             number(count, &mut footer);
-            footer.extend([0; 5]);
-            assert_eq!(check(&footer), expected, "{count}");
-        }
+            footer.extend(vec![0; bytes]);
+            check(&footer)
+        };
+        assert_eq!(check_with(0, 1), Ok(()));
+        // Each of them is empty.
+        assert_eq!(check_with(5, 6), Ok(()));
+        assert_eq!(check_with(7, 6), CANNOT);
+        assert_eq!(check_with((1 << 31) - 1, 6), CANNOT);
+        assert_eq!(check_with(40_000, 50_000), Err("it has too many row groups"));
+    }
+
+    #[test]
+    fn columns_have_the_kinds_of_the_format() {
+        let check_with = |column: &[u8]| {
+            let mut footer = beginning(&[1, 0], b"x", &[]);
+            // A row group with a column.
+            footer.extend([0x19, 0x1c, 0x19, 0x1c]);
+            footer.extend(column);
+            // The ends of the column, of the row group and of the footer.
+            footer.extend([0, 0, 0]);
+            check(&footer)
+        };
+        // Its data: the type, encodings, and statistics with a number of NULLs.
+        assert_eq!(check_with(&[0x3c, 0x15, 2, 0x19, 0x15, 0, 0xac, 0x36, 4, 0, 0]), Ok(()));
+        assert_eq!(check_with(&[0x3c, 0x16, 2, 0]), CANNOT, "another kind");
+        assert_eq!(check_with(&[0x3c, 0x15, 2, 0x19, 0xf5, 0xff, 0xff, 0xff, 7, 0]), CANNOT);
     }
 
     #[test]
     fn bytes_that_are_no_footer_are_refused() {
         let whole = footer(&[3, 0, 2, 0, 0, 0]);
-        let cannot = Err("its footer cannot be read");
         for end in 0..whole.len() - 1 {
-            assert_eq!(check(&whole[..end]), cannot, "cut at {end}");
+            assert_eq!(check(&whole[..end]), CANNOT, "cut at {end}");
         }
-        assert_eq!(check(&[0x1c; 1000]), cannot, "structs in structs");
-        assert_eq!(check(&[0x29, 0xfc, 0xff, 0xff, 0xff, 0xff, 15]), cannot, "a long list");
+        assert_eq!(check(&[0xac; 1000]), CANNOT, "structs in structs");
+        assert_eq!(check(&[0x29, 0xfc, 0xff, 0xff, 0xff, 0xff, 15]), CANNOT, "a long list");
     }
 }
