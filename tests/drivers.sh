@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Drivers of PostgreSQL, unchanged, against users with passwords and a port with TLS: psql, psycopg, asyncpg, node-postgres, JDBC.
 #
-#   tests/drivers.sh [BINARY]      default: target/release/sextant
+#   tests/drivers.sh [BINARY]      default: target/dist/sextant
 #
 # psycopg and asyncpg come from PyPI, and node-postgres from the npm registry. JDBC needs `java` and the driver's file in JDBC_JAR (Debian
 # package libpostgresql-jdbc-java, the default). A driver that cannot be had is left out, and said so; DRIVERS="psql psycopg" names those
 # that must pass.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-BINARY=$(realpath "${1:-target/release/sextant}")
+BINARY=$(realpath "${1:-target/dist/sextant}")
 FROM=$(realpath tests/drivers)
 WORK=$(mktemp -d)
 NODE=

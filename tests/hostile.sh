@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Tools of others against a running node: testssl.sh, h2load and sqlsmith. The floods are a test: `timing/hostile.rs`, docs/testing.md.
 #
-#   tests/hostile.sh [BINARY]      default: target/release/sextant
+#   tests/hostile.sh [BINARY]      default: target/dist/sextant
 #
 # The tools are Debian packages: apt-get install testssl.sh nghttp2-client sqlsmith. One that is not installed is left out, and said so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-BINARY=$(realpath "${1:-target/release/sextant}")
+BINARY=$(realpath "${1:-target/dist/sextant}")
 WORK=$(mktemp -d)
 trap 'kill "$NODE" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$WORK"' EXIT
 NODE=

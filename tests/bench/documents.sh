@@ -4,12 +4,12 @@
 #   tests/bench/documents.sh one    [ROWS]   `sextant dev` beside PostgreSQL: COPY, upserts, documents by id, restart
 #   tests/bench/documents.sh copies [ROWS]   a cluster of processes: a bucket with one copy beside one with two
 #
-# The release binary must be built: cargo build --release --bin sextant. PostgreSQL (with pgbench) runs as the user postgres, with
+# The published binary must be built: cargo build --profile dist --bin sextant. PostgreSQL (with pgbench) runs as the user postgres, with
 # its default durability. Environment: SEXTANT (binary), SECS (of each pgbench run, 8), ROUNDS (3), WORK (directory for all data).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 MODE=${1:-one} ROWS=${2:-1000000} SECS=${SECS:-8} ROUNDS=${ROUNDS:-3}
-SEXTANT=${SEXTANT:-target/release/sextant}
+SEXTANT=${SEXTANT:-target/dist/sextant}
 WORK=$(mktemp -d "${WORK:-/tmp}/documents.XXXXXX")
 PIDS=()
 PGBIN=/usr/lib/postgresql/$(ls /usr/lib/postgresql 2>/dev/null | sort -n | tail -1)/bin

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # The cost of TLS: prepared scans of 100 rows as a user with a password, without and with TLS, by Sextant and by PostgreSQL in turns.
 #
-#   tests/bench/tls.sh [BINARY] [SECONDS]      default: target/release/sextant, 5 s for each figure
+#   tests/bench/tls.sh [BINARY] [SECONDS]      default: target/dist/sextant, 5 s for each figure
 #
 # The servers have one processor and the client another one, as on two machines: on the same one, the client's own encryption takes time
 # and caches from the server. CPU is the server's processor time of one scan in microseconds, from /proc. It needs two processors,
 # psql, pgbench, openssl and the programs of a PostgreSQL server.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-BINARY=$(realpath "${1:-target/release/sextant}")
+BINARY=$(realpath "${1:-target/dist/sextant}")
 SECONDS_EACH=${2:-5}
 PG=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1)
 WORK=$(mktemp -d)

@@ -54,7 +54,7 @@ pub fn sextant_binary(named: Option<&Path>) -> Outcome<PathBuf> {
     };
     if !path.is_file() {
         let path = path.display();
-        let what = "build it with `cargo build --release --bin sextant`, or name it with --binary";
+        let what = "build it with `cargo build --profile dist --bin sextant`, or name it with --binary";
         return Err(format!("no file {path}: {what}").into());
     }
     Ok(std::path::absolute(path)?)
@@ -83,7 +83,7 @@ impl Settings {
 
     /// The commands that repeat the run. They contain no paths of this machine.
     pub fn commands(&self) -> Vec<String> {
-        let mut run = "cargo run --release -p tests --bin bench -- end-to-end".to_owned();
+        let mut run = "cargo run --profile dist -p tests --bin bench -- end-to-end".to_owned();
         if self.peers.contains(&Other::Postgres) {
             run += " --peers postgres";
         }
@@ -98,9 +98,9 @@ impl Settings {
         let Self { rows, seconds, rounds, .. } = self;
         run += &format!(" --rows {rows} --seconds {seconds} --rounds {rounds} --json figures.json");
         vec![
-            "cargo build --release --bin sextant".into(),
+            "cargo build --profile dist --bin sextant".into(),
             run,
-            "cargo run --release -p tests --bin bench -- report --json figures.json --out docs/performance.md"
+            "cargo run --profile dist -p tests --bin bench -- report --json figures.json --out docs/performance.md"
                 .into(),
         ]
     }
