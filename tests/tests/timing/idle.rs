@@ -1,4 +1,4 @@
-//! A process that nobody but the test asks. What its client waits is due to the machine.
+//! A process without other clients. What its client waits is due to the machine.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tests::harness::process::{Dev, dev};
 
 /// A client of the tested process may wait this many times as long as one of the idle process.
 const TIMES: u32 = 4;
-/// But no longer than this many times the limit of a machine that has time for both: who takes all processors slows the idle process too.
+/// The most, as a multiple of the limit: a process that takes all processors slows the idle one too.
 const LIMITS_MAX: u32 = 5;
 
 /// The process, with its directory.

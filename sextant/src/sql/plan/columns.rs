@@ -209,7 +209,7 @@ fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
 pub(super) enum OperandRule {
     /// That of the first operand with a type.
     First,
-    /// The same, but all numbers have one type.
+    /// That of the first operand with a type; all numbers have one type.
     OneNumber,
     /// The one that all operands have. Beside a path, which has none, nothing is known.
     Common,
