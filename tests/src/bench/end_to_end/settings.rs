@@ -54,7 +54,8 @@ pub fn sextant_binary(named: Option<&Path>) -> Outcome<PathBuf> {
     };
     if !path.is_file() {
         let path = path.display();
-        let what = "build it with `cargo build --profile dist --bin sextant`, or name it with --binary";
+        let what =
+            "build it with `cargo build --profile dist --bin sextant`, or name it with --binary";
         return Err(format!("no file {path}: {what}").into());
     }
     Ok(std::path::absolute(path)?)
