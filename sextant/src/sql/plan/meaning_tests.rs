@@ -419,7 +419,7 @@ fn a_condition_is_boolean() {
         "coalesce(c, 'f')",
         "coalesce(c, 'f') AND id > 'a'",
         "NOT coalesce(c, 'f')",
-        "a = coalesce(n, c, 'none')",
+        "a = coalesce(n, a, 'none')",
     ] {
         scan(&i, &format!("SELECT id FROM i WHERE {condition}"), &[]);
     }
