@@ -14,7 +14,7 @@ use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
 use proto::value::{Value, text};
 use proto::{Error, Result};
 
-use super::columns::OperandRule;
+use super::types::OperandRule;
 use crate::sql::walk::children_mut;
 
 /// Gives the constants of an expression the types of the other operands, and its operators their meaning, from the inside out; `type_of` is

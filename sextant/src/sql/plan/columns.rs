@@ -7,10 +7,10 @@
 use proto::expr::{ColumnType, Expr, Function};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::value::path::Step;
-use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
+use super::types::{document_type, type_of};
 use crate::sql::places::NO_COLUMN;
 use crate::sql::qualifier::Qualifier;
 use crate::sql::walk::{children_mut, rewrite};
@@ -165,109 +165,4 @@ impl<'a> Columns<'a> {
 /// The error for a column that is not there; [`crate::sql::places`] finds its name in the message.
 pub(super) fn no_column(expr: &Expr, of: &str) -> Error {
     Error::new(ErrorCode::UnknownColumn, format!("{NO_COLUMN}{expr} {of}"))
-}
-
-/// The type of an expression: the type of a cast, a column or a literal, or the result type of an operator.
-pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> ColumnType {
-    match expr {
-        Expr::Cast(_, to) => *to,
-        Expr::Column(n) => column(*n),
-        Expr::Literal(value) => literal_type(value),
-        Expr::DocumentId | Expr::Path(_) | Expr::Parameter(_) | Expr::Unnest(_) => ColumnType::Text,
-        Expr::Negate(inner) => numeric(type_of(inner, column)),
-        Expr::Arithmetic(_, l, r) => arithmetic_type(type_of(l, column), type_of(r, column)),
-        Expr::Call(Function::Lower | Function::Upper, _) => ColumnType::Text,
-        Expr::Call(Function::Length, _) => ColumnType::Int4,
-        Expr::Call(Function::RoundToEven, _) => ColumnType::Numeric,
-        Expr::Call(Function::Coalesce, list) => common_type(list, column),
-        Expr::Call(Function::Abs, list) => {
-            list.first().map_or(ColumnType::Numeric, |first| numeric(type_of(first, column)))
-        }
-        _ => ColumnType::Bool,
-    }
-}
-
-/// The type of several alternatives: theirs if it is the same, a number if all are numbers, else text. NULL has any type.
-fn common_type(alternatives: &[Expr], column: &impl Fn(u16) -> ColumnType) -> ColumnType {
-    let typed = alternatives.iter().filter(|expr| !matches!(expr, Expr::Literal(Value::Null)));
-    typed.map(|expr| type_of(expr, column)).reduce(merged).unwrap_or(ColumnType::Text)
-}
-
-fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
-    use ColumnType::{Float8, Int4, Int8, Numeric, Text};
-    match (a, b) {
-        (a, b) if a == b => a,
-        (Int4 | Int8, Int4 | Int8) => Int8,
-        (Float8, Int4 | Int8 | Numeric) | (Int4 | Int8 | Numeric, Float8) => Float8,
-        (Int4 | Int8 | Numeric, Int4 | Int8 | Numeric) => Numeric,
-        _ => Text,
-    }
-}
-
-/// How the untyped operands of an operator get a type.
-#[derive(Clone, Copy)]
-pub(super) enum OperandRule {
-    /// That of the first operand with a type.
-    First,
-    /// That of the first operand with a type; all numbers have one type.
-    OneNumber,
-    /// The one that all operands have. Beside a path, which has none, nothing is known.
-    Common,
-}
-
-impl OperandRule {
-    pub(super) fn of(operator: &Expr) -> Self {
-        match operator {
-            Expr::Call(..) => Self::Common,
-            Expr::In { .. } => Self::OneNumber,
-            _ => Self::First,
-        }
-    }
-
-    /// The type of the untyped operands beside operands of these types.
-    pub(super) fn type_beside(
-        self,
-        mut types: impl Iterator<Item = ColumnType>,
-    ) -> Option<ColumnType> {
-        match self {
-            Self::First => types.next(),
-            Self::OneNumber => types.reduce(|known, other| match merged(known, other) {
-                ColumnType::Text => known,
-                number => number,
-            }),
-            Self::Common => types.reduce(merged),
-        }
-    }
-}
-
-/// The type of an expression over documents, in which only casts, literals and operators have a type.
-pub(crate) fn document_type(expr: &Expr) -> ColumnType {
-    type_of(expr, &|_| ColumnType::Text)
-}
-
-fn literal_type(value: &Value) -> ColumnType {
-    match value {
-        Value::Bool(_) => ColumnType::Bool,
-        Value::Number(Number::Int(n)) if i32::try_from(*n).is_ok() => ColumnType::Int4,
-        Value::Number(Number::Int(_)) => ColumnType::Int8,
-        Value::Number(_) => ColumnType::Numeric,
-        _ => ColumnType::Text,
-    }
-}
-
-fn numeric(column_type: ColumnType) -> ColumnType {
-    match column_type {
-        ColumnType::Text | ColumnType::Bool => ColumnType::Numeric,
-        number => number,
-    }
-}
-
-/// The result type of an operator: double if an operand is a double, integer for integers.
-fn arithmetic_type(left: ColumnType, right: ColumnType) -> ColumnType {
-    use ColumnType::{Float8, Int4, Int8, Numeric};
-    match (left, right) {
-        (Float8, _) | (_, Float8) => Float8,
-        (Int4 | Int8, Int4 | Int8) => Int8,
-        _ => Numeric,
-    }
 }

@@ -7,12 +7,12 @@ use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use super::columns::type_of;
 use super::limit_offset::LimitOffset;
 use super::names::default_name;
 use super::parameters::{ParameterTypes, bind, constant};
 use super::relation::ColumnInfo;
 use super::truth::{OfDocument, check_condition};
+use super::types::type_of;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 use crate::sql::places::NO_COLUMN;

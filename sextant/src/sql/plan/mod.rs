@@ -27,6 +27,7 @@ mod select;
 mod tests;
 mod text_comparison;
 mod truth;
+mod types;
 mod value_set;
 
 pub use constant::{ConstantPlan, ConstantValue};
@@ -40,7 +41,7 @@ pub use select::{Plan, Resolved, resolve};
 pub use text_comparison::TextComparison;
 
 pub(crate) use coerce::{coerce, number_as_text};
-pub(crate) use columns::document_type;
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant, declare};
 pub(crate) use truth::{OfDocument, check_condition};
+pub(crate) use types::document_type;

@@ -11,8 +11,9 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
-use super::columns::{Columns, OperandRule, document_type};
+use super::columns::Columns;
 use super::truth::{OfDocument, check_arguments};
+use super::types::{OperandRule, document_type};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::walk::{children_mut, rewrite};
 

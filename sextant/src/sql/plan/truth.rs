@@ -7,7 +7,8 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::coerce::read;
-use super::columns::{Columns, document_type};
+use super::columns::Columns;
+use super::types::document_type;
 use crate::sql::walk::children_mut;
 
 /// What is known of the columns of an expression.
