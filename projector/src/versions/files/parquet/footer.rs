@@ -498,7 +498,7 @@ mod tests {
             // After the number of children: a string; a decimal of 9 digits; a time in micros; an integer; a shape; an unknown one.
             (vec![0x5c, 0x1c, 0, 0], Ok(())),
             (vec![0x5c, 0x5c, 0x15, 4, 0x15, 18, 0, 0], Ok(())),
-            (vec![0x5c, 0x7c, 0x11, 0x1c, 0x2c, 0, 0, 0], Ok(())),
+            (vec![0x5c, 0x7c, 0x11, 0x1c, 0x2c, 0, 0, 0, 0], Ok(())),
             (vec![0x5c, 0xac, 0x13, 8, 0x11, 0, 0], Ok(())),
             (vec![0x5c, 0x0c, 34, 0x18, 1, b'c', 0, 0], Ok(())),
             (vec![0x5c, 0x0c, 60, 0x15, 2, 0, 0], Ok(())),
