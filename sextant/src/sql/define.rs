@@ -9,7 +9,7 @@ use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::{CreateIndex, Partition, TextExpr};
-use super::plan::{OfDocument, check_condition, coerce, document_type};
+use super::plan::{OfDocument, Unresolved, check_condition, coerce, document_type};
 use super::split_points::range_partition;
 
 /// Returns the definition that a statement declares. `InvalidText` if a literal does not have the type of the expression
@@ -23,9 +23,9 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         Some(Partition::Range { expr, .. }) => std::slice::from_mut(expr),
         None => &mut [],
     };
-    let others = create.predicate.iter_mut().chain(partition);
-    keys.chain(include).chain(others).try_for_each(|expr| coerce(expr, &document_type))?;
+    keys.chain(include).chain(partition).try_for_each(|expr| coerce(expr, &Unresolved))?;
     if let Some(predicate) = &mut create.predicate {
+        coerce(predicate, &OfDocument)?;
         check_condition(predicate, "WHERE", &OfDocument)?;
     }
     let mut names = Names { taken: vec!["id".to_owned()] };

@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::ast::{CreateIndex, Partition};
 use super::backend::Backend;
-use super::plan::{coerce, document_type};
+use super::plan::{Unresolved, coerce};
 use super::remarks::Remarks;
 use super::written;
 
@@ -36,7 +36,7 @@ pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangeParti
 fn typed(expr: &Expr, point: &Expr) -> Result<Expr> {
     let (left, right) = (Box::new(expr.clone()), Box::new(point.clone()));
     let mut comparison = Expr::Compare(CompareOp::Less, left, right);
-    coerce(&mut comparison, &document_type)?;
+    coerce(&mut comparison, &Unresolved)?;
     match comparison {
         Expr::Compare(_, _, point) => Ok(*point),
         other => Ok(other),

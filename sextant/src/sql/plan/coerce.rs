@@ -9,18 +9,18 @@
 //! Values have no types, so what depends on the types of operands is decided here: `/` of two integers is a division of integers, and
 //! the cast of a double to an integer rounds half to even. This comes before constants are computed, which forget their types.
 
-use proto::expr::cast::cast;
+use proto::Result;
 use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
 use proto::value::{Value, text};
-use proto::{Error, Result};
 
-use super::types::OperandRule;
+use super::truth::check_arguments;
+use super::types::{OperandRule, Operands, literal_of};
 use crate::sql::walk::children_mut;
 
-/// Gives the constants of an expression the types of the other operands, and its operators their meaning, from the inside out; `type_of` is
-/// the type of an operand.
-pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) -> Result<()> {
-    children_mut(expr).into_iter().try_for_each(|child| coerce(child, type_of))?;
+/// Gives the constants of an expression the types of the other operands, and its operators their meaning, from the inside out. An error
+/// if a literal has not the type of its place, or an argument of AND, OR and NOT is no condition.
+pub(crate) fn coerce(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
+    children_mut(expr).into_iter().try_for_each(|child| coerce(child, operands))?;
     let rule = OperandRule::of(expr);
     let mut peers: Vec<&mut Expr> = match expr {
         Expr::Compare(_, l, r) | Expr::Arithmetic(_, l, r) => vec![l, r],
@@ -37,8 +37,10 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
     let is_id = peers.iter().any(|peer| matches!(peer, Expr::DocumentId));
     let target = match is_id {
         true => Some(ColumnType::Text),
-        false => rule
-            .type_beside(peers.iter().filter(|peer| !is_untyped(peer)).map(|peer| type_of(peer))),
+        false => {
+            let typed = peers.iter().filter(|peer| !is_untyped(peer));
+            rule.type_beside(typed.map(|peer| operands.type_of(peer)))
+        }
     };
     for peer in &mut peers {
         if is_id {
@@ -47,12 +49,12 @@ pub(crate) fn coerce(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) ->
         let Expr::Literal(value) = &mut **peer else { continue };
         match (target, &*value) {
             (Some(ColumnType::Text) | None, _) => {}
-            (Some(target), Value::String(text)) => *value = read(text, target)?,
+            (Some(target), Value::String(text)) => *value = literal_of(text, target)?,
             _ => {}
         }
     }
-    give_meaning(expr, type_of);
-    Ok(())
+    give_meaning(expr, operands);
+    check_arguments(expr, operands)
 }
 
 /// Replaces a literal number by its text, as it was written: an id is a text.
@@ -66,28 +68,19 @@ pub(crate) fn number_as_text(expr: &mut Expr) {
     }
 }
 
-fn give_meaning(expr: &mut Expr, type_of: &impl Fn(&Expr) -> ColumnType) {
-    let is_integer = |expr: &Expr| matches!(type_of(expr), ColumnType::Int4 | ColumnType::Int8);
+fn give_meaning(expr: &mut Expr, operands: &impl Operands) {
+    let is_integer =
+        |expr: &Expr| matches!(operands.type_of(expr), ColumnType::Int4 | ColumnType::Int8);
     match expr {
         Expr::Arithmetic(op @ ArithmeticOp::Divide, l, r) if is_integer(l) && is_integer(r) => {
             *op = ArithmeticOp::DivideIntegers;
         }
         Expr::Cast(inner, ColumnType::Int4 | ColumnType::Int8)
-            if type_of(inner) == ColumnType::Float8 =>
+            if operands.type_of(inner) == ColumnType::Float8 =>
         {
             let double = std::mem::replace(&mut **inner, Expr::Literal(Value::Null));
             **inner = Expr::Call(Function::RoundToEven, vec![double]);
         }
         _ => {}
     }
-}
-
-/// Reads a literal of unknown type as a value of a type.
-pub(super) fn read(text: &str, column_type: ColumnType) -> Result<Value> {
-    let literal = Value::from(text);
-    cast(&literal, column_type).map_err(|unfit| -> Error {
-        unfit
-            .error(&literal, column_type)
-            .with_hint("the expression beside it or its place has this type")
-    })
 }

@@ -10,7 +10,7 @@ use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
-use super::types::{document_type, type_of};
+use super::types::{Operands, Unresolved, type_of};
 use crate::sql::places::NO_COLUMN;
 use crate::sql::qualifier::Qualifier;
 use crate::sql::walk::{children_mut, rewrite};
@@ -64,23 +64,13 @@ impl<'a> Columns<'a> {
         column.is_some_and(|(_, expr, _)| matches!(expr, Expr::Path(_) | Expr::Unnest(_)))
     }
 
-    /// True if a column may have booleans.
-    pub(super) fn may_be_boolean(self, n: u16) -> bool {
-        let column = self.iter().nth(usize::from(n));
-        column.is_none_or(|(_, expr, column_type)| match expr {
-            Expr::Path(_) | Expr::Unnest(_) => true,
-            Expr::Call(Function::Coalesce, _) if column_type == ColumnType::Text => true,
-            _ => column_type == ColumnType::Bool,
-        })
-    }
-
     /// Replaces paths and indexed expressions by their columns.
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
         let mut unqualified = self.qualifier.and_then(|qualifier| qualifier.without(expr));
         // As in the definition of the index, with whose expressions it is compared.
-        coerce(expr, &document_type)?;
+        coerce(expr, &Unresolved)?;
         if let Some(unqualified) = &mut unqualified {
-            coerce(unqualified, &document_type)?;
+            coerce(unqualified, &Unresolved)?;
             return self.resolve_either(expr, unqualified);
         }
         rewrite(expr, &mut |expr| match self.find(expr) {
@@ -159,6 +149,25 @@ impl<'a> Columns<'a> {
     /// The type of a resolved expression.
     pub(crate) fn type_of(self, expr: &Expr) -> ColumnType {
         type_of(expr, &|n| self.column_type(n))
+    }
+}
+
+impl Operands for Columns<'_> {
+    fn type_of(&self, expr: &Expr) -> ColumnType {
+        Columns::type_of(*self, expr)
+    }
+
+    fn may_be_boolean(&self, column: u16) -> bool {
+        let column = self.iter().nth(usize::from(column));
+        column.is_none_or(|(_, expr, column_type)| match expr {
+            Expr::Path(_) | Expr::Unnest(_) => true,
+            Expr::Call(Function::Coalesce, _) if column_type == ColumnType::Text => true,
+            _ => column_type == ColumnType::Bool,
+        })
+    }
+
+    fn are_resolved(&self) -> bool {
+        true
     }
 }
 

@@ -43,5 +43,5 @@ pub use text_comparison::TextComparison;
 pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant, declare};
-pub(crate) use truth::{OfDocument, check_condition};
-pub(crate) use types::document_type;
+pub(crate) use truth::check_condition;
+pub(crate) use types::{OfDocument, Unresolved, document_type};

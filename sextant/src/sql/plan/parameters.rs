@@ -12,8 +12,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
 use super::columns::Columns;
-use super::truth::{OfDocument, check_arguments};
-use super::types::{OperandRule, document_type};
+use super::types::{OfDocument, OperandRule, document_type};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::walk::{children_mut, rewrite};
 
@@ -151,14 +150,8 @@ pub(crate) fn bind(
         _ => Ok(false),
     })?;
     match columns {
-        Some(columns) => {
-            coerce(expr, &|peer| columns.type_of(peer))?;
-            check_arguments(expr, &columns)?;
-        }
-        None => {
-            coerce(expr, &document_type)?;
-            check_arguments(expr, &OfDocument)?;
-        }
+        Some(columns) => coerce(expr, &columns)?,
+        None => coerce(expr, &OfDocument)?,
     }
     fold(expr, false, cost)?;
     Ok(())

@@ -11,6 +11,7 @@ use proto::value::Value;
 use super::coerce::coerce;
 use super::columns::Columns;
 use super::kinds::{Kind, Kinds};
+use super::types::Operands;
 
 /// Comparisons of a statement that are looked at; a client that has written more of them mends the first ones first.
 const COMPARISONS_MAX: usize = 16;
@@ -70,6 +71,23 @@ fn may_be_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(Value::String(_)) | Expr::Parameter(_))
 }
 
+/// Operands that all have one type.
+struct AllOf(ColumnType);
+
+impl Operands for AllOf {
+    fn type_of(&self, _expr: &Expr) -> ColumnType {
+        self.0
+    }
+
+    fn may_be_boolean(&self, _column: u16) -> bool {
+        self.0 == ColumnType::Bool
+    }
+
+    fn are_resolved(&self) -> bool {
+        true
+    }
+}
+
 impl TextComparison {
     /// The text, if the operand is one with these values of parameters.
     pub fn text<'v>(&'v self, values: &'v [Value]) -> Option<&'v str> {
@@ -124,7 +142,7 @@ impl TextComparison {
         };
         let mut typed = Self { operand: Expr::Literal(Value::from(text)), ..self.clone() }
             .with_column(Expr::Column(self.column));
-        coerce(&mut typed, &|_| target).ok()?;
+        coerce(&mut typed, &AllOf(target)).ok()?;
         if let Expr::Parameter(_) = self.operand {
             let declared = match target {
                 ColumnType::Numeric if text.trim().parse::<i64>().is_ok() => ColumnType::Int8,

@@ -6,70 +6,18 @@ use proto::expr::{ColumnType, Expr, Function};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use super::coerce::read;
-use super::columns::Columns;
-use super::types::document_type;
-use crate::sql::walk::children_mut;
+use super::types::{Operands, literal_of};
 
-/// What is known of the columns of an expression.
-pub(crate) trait Operands {
-    fn type_of(&self, expr: &Expr) -> ColumnType;
-    /// True if a column may have booleans.
-    fn may_be_boolean(&self, column: u16) -> bool;
-}
-
-/// An expression over documents has no columns.
-pub(crate) struct OfDocument;
-
-impl Operands for OfDocument {
-    fn type_of(&self, expr: &Expr) -> ColumnType {
-        document_type(expr)
-    }
-
-    fn may_be_boolean(&self, _column: u16) -> bool {
-        true
-    }
-}
-
-impl Operands for Columns<'_> {
-    fn type_of(&self, expr: &Expr) -> ColumnType {
-        Columns::type_of(*self, expr)
-    }
-
-    fn may_be_boolean(&self, column: u16) -> bool {
-        Columns::may_be_boolean(*self, column)
-    }
-}
-
-/// Checks the arguments of all AND, OR and NOT in an expression.
-pub(crate) fn check_arguments(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
-    let (arguments, of) = match expr {
-        Expr::And(list) => (&mut list[..], "AND"),
-        Expr::Or(list) => (&mut list[..], "OR"),
-        Expr::Not(inner) => (std::slice::from_mut(&mut **inner), "NOT"),
-        _ => (&mut [][..], ""),
-    };
-    arguments.iter_mut().try_for_each(|argument| check_argument(argument, of, operands))?;
-    children_mut(expr).into_iter().try_for_each(|child| check_arguments(child, operands))
-}
-
-/// Checks the condition of a clause, with all that is in it.
-pub(crate) fn check_condition(
-    expr: &mut Expr,
-    clause: &str,
-    operands: &impl Operands,
-) -> Result<()> {
-    check_argument(expr, clause, operands)?;
-    check_arguments(expr, operands)
-}
-
-fn check_argument(expr: &mut Expr, of: &str, operands: &impl Operands) -> Result<()> {
+/// Checks the argument of a clause or an operator that takes conditions.
+pub(crate) fn check_condition(expr: &mut Expr, of: &str, operands: &impl Operands) -> Result<()> {
     match expr {
+        // Its literals make it another expression than that of a column.
+        Expr::Call(Function::Coalesce, _) if !operands.are_resolved() => Ok(()),
         Expr::Call(Function::Coalesce, list) => {
-            list.iter_mut().try_for_each(|one| check_argument(one, of, operands))
+            list.iter_mut().try_for_each(|one| check_condition(one, of, operands))
         }
         Expr::Literal(Value::String(text)) => {
-            *expr = Expr::Literal(read(text, ColumnType::Bool)?);
+            *expr = Expr::Literal(literal_of(text, ColumnType::Bool)?);
             Ok(())
         }
         Expr::Literal(Value::Null | Value::Missing)
@@ -82,6 +30,17 @@ fn check_argument(expr: &mut Expr, of: &str, operands: &impl Operands) -> Result
             other => Err(not_boolean(of, other)),
         },
     }
+}
+
+/// Checks the arguments of AND, OR and NOT.
+pub(super) fn check_arguments(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
+    let (arguments, of) = match expr {
+        Expr::And(list) => (&mut list[..], "AND"),
+        Expr::Or(list) => (&mut list[..], "OR"),
+        Expr::Not(inner) => (std::slice::from_mut(&mut **inner), "NOT"),
+        _ => return Ok(()),
+    };
+    arguments.iter_mut().try_for_each(|argument| check_condition(argument, of, operands))
 }
 
 fn not_boolean(of: &str, other: ColumnType) -> Error {

@@ -1,8 +1,63 @@
 //! The types of expressions: those of casts, literals and operators. A column has the type of its expression in the index; a path has none but
 //! that of each document's value, and counts as text.
 
+use proto::expr::cast::cast;
 use proto::expr::{ColumnType, Expr, Function};
 use proto::value::{Number, Value};
+use proto::{Error, Result};
+
+/// What is known of the operands of an expression.
+pub(crate) trait Operands {
+    fn type_of(&self, expr: &Expr) -> ColumnType;
+    /// True if a column may have booleans.
+    fn may_be_boolean(&self, column: u16) -> bool;
+    /// True if no part of the expression is compared with the expressions of an index any more.
+    fn are_resolved(&self) -> bool;
+}
+
+/// An expression over documents.
+pub(crate) struct OfDocument;
+
+/// An expression whose parts may be columns of an index.
+pub(crate) struct Unresolved;
+
+impl Operands for OfDocument {
+    fn type_of(&self, expr: &Expr) -> ColumnType {
+        document_type(expr)
+    }
+
+    fn may_be_boolean(&self, _column: u16) -> bool {
+        true
+    }
+
+    fn are_resolved(&self) -> bool {
+        true
+    }
+}
+
+impl Operands for Unresolved {
+    fn type_of(&self, expr: &Expr) -> ColumnType {
+        document_type(expr)
+    }
+
+    fn may_be_boolean(&self, _column: u16) -> bool {
+        true
+    }
+
+    fn are_resolved(&self) -> bool {
+        false
+    }
+}
+
+/// Reads a literal of unknown type as a value of a type.
+pub(super) fn literal_of(text: &str, column_type: ColumnType) -> Result<Value> {
+    let literal = Value::from(text);
+    cast(&literal, column_type).map_err(|unfit| -> Error {
+        unfit
+            .error(&literal, column_type)
+            .with_hint("the expression beside it or its place has this type")
+    })
+}
 
 /// The type of an expression: the type of a cast, a column or a literal, or the result type of an operator.
 pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> ColumnType {
