@@ -34,6 +34,8 @@ const TWICE: u64 = 16;
 /// judge knew of the damaged file of a copy that is kept for the operator, but not of what its directory lacks for that. 1795770190: the
 /// judge took a commit that a new leader calls rolled back for one that no log has; the leader before had logged it, and had shown it to nobody.
 /// 1795947416: the judge did not know that an epoch may have a plain mutation in place of a part until the leader has heard of the commit.
+/// 1795973904: the directory of a dropped bucket was back after a crash, and the manifest had forgotten it: its removal was tried again after an
+/// error, found nothing to remove, and was told as durable.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -54,6 +56,7 @@ const FOUND: &[(u64, &str)] = &[
     (1795696171, "6"),
     (1795770190, "8"),
     (1795947416, "6"),
+    (1795973904, "8"),
 ];
 
 /// The same for the layer of all decisions without I/O. 1795749783: the model of an indexer did not build a further slice that the leader

@@ -168,12 +168,15 @@ pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Res
     left_directories(fs, dir, manifest)?.iter().try_for_each(|path| remove(fs, dir, path))
 }
 
-/// Removes a bucket's directory with its contents. A missing directory is no error.
+/// Removes a bucket's directory with its contents. A missing directory is no error; an earlier removal may not be durable yet, and
+/// the manifest forgets the directory after this.
 pub fn remove(fs: &dyn FileSystem, dir: &Path, path: &Path) -> Result<()> {
-    if !fs.exists(path) {
+    let above = dir.join("buckets");
+    if !fs.exists(&above) {
         return Ok(());
     }
-    let removed = fs.remove_dir_all(path).and_then(|()| fs.sync_dir(&dir.join("buckets")));
+    let gone = if fs.exists(path) { fs.remove_dir_all(path) } else { Ok(()) };
+    let removed = gone.and_then(|()| fs.sync_dir(&above));
     removed.map_err(|error| Error::from(error).context(format!("removing {}", path.display())))
 }
 
@@ -228,6 +231,20 @@ mod tests {
         settle(&fs, Path::new(DIR), &manifest()).expect("settled");
         let left = [1, 2, 3, 4].map(|n| fs.exists(&directory_path(Path::new(DIR), n)));
         assert_eq!(left, [true, false, false, true]);
+    }
+
+    #[test]
+    fn a_removal_is_durable_when_it_is_told() {
+        for failed in 1..=4 {
+            let (fs, path) = (world(), directory_path(Path::new(DIR), 2));
+            fs.fail_at(fs.operations() + failed);
+            // A failed removal is tried again.
+            let removed = (0..3).find(|_| remove(&fs, Path::new(DIR), &path).is_ok());
+            removed.expect("it is removed");
+            fs.crash();
+            fs.restart();
+            assert!(!fs.exists(&path), "it is back, which no manifest names any more");
+        }
     }
 
     #[test]
