@@ -6,7 +6,7 @@ use proto::expr::{ColumnType, Expr, Function};
 use proto::value::{Number, Value};
 use proto::{Error, Result};
 
-/// What is known of the operands of an expression.
+/// The types of operands, as far as they are known.
 pub(crate) trait Operands {
     fn type_of(&self, expr: &Expr) -> ColumnType;
     /// True if a column may have booleans.
@@ -99,9 +99,9 @@ fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
 /// How the untyped operands of an operator get a type.
 #[derive(Clone, Copy)]
 pub(super) enum OperandRule {
-    /// That of the first operand with a type.
+    /// The type of the first operand that has one.
     First,
-    /// That of the first operand with a type; all numbers have one type.
+    /// The type of the first operand that has one. Numbers of several types have the widest of these.
     OneNumber,
     /// The one that all operands have. Beside a path, which has none, nothing is known.
     Common,
