@@ -95,13 +95,13 @@ async fn the_places_of_all_buckets_do_not_wait_for_one_with_a_late_prepared_tran
     sleep(Duration::from_millis(1_100)).await;
     let known = [OTHER, THIRD].map(|bucket| KnownPlace { bucket, fingerprint: 0 });
     let began = Instant::now();
-    for _ in 0..5 {
+    for _ in 0..20 {
         let places = world.projector().places(known.to_vec()).await.expect("an answer");
         assert_eq!(places.unanswered, [OTHER]);
         assert!(places.changed.iter().any(|(_, report)| report.bucket == THIRD));
     }
     // Each answer that waits for the prepared transaction takes a quarter of a second.
-    assert!(began.elapsed() < Duration::from_millis(900), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ async fn timers_go_on_while_a_thread_is_lent_for_long() {
     let begun = Instant::now();
     let lent = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        is_lent(&env, || std::thread::sleep(Duration::from_millis(600))).await
+        is_lent(&env, || std::thread::sleep(Duration::from_secs(3))).await
     });
     let timer = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -67,7 +67,7 @@ async fn timers_go_on_while_a_thread_is_lent_for_long() {
     });
     let fired = timer.await.expect("no panic");
     assert!(lent.await.expect("no panic"), "the thread was lent");
-    assert!(fired < Duration::from_millis(500), "fired after {fired:?}");
+    assert!(fired < Duration::from_secs(2), "fired after {fired:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

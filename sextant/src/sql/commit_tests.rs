@@ -12,14 +12,15 @@ use proto::rpc::scan::OwnView;
 
 use super::*;
 
-const NUMBER: TransactionId = TransactionId(5);
 /// The first one decides.
 const BUCKETS: [BucketId; 3] = [BucketId(2), BucketId(4), BucketId(6)];
+/// The number of a commit: that of the changes in the first bucket.
+const DECIDED: TransactionId = TransactionId(2);
 
 /// All calls in their order: the step and the bucket.
 type Calls = Arc<Mutex<Vec<(&'static str, u64)>>>;
 
-/// The changes in a bucket whose steps end as a test wants.
+/// The changes in a bucket whose steps end as a test wants. Their number is that of the bucket.
 struct Scripted {
     bucket: BucketInfo,
     calls: Calls,
@@ -41,7 +42,7 @@ impl Scripted {
 #[async_trait]
 impl BucketTransaction for Scripted {
     fn id(&self) -> TransactionId {
-        NUMBER
+        TransactionId(self.bucket.id.0)
     }
 
     fn bucket(&self) -> &BucketInfo {
@@ -49,7 +50,7 @@ impl BucketTransaction for Scripted {
     }
 
     fn own(&self) -> Option<OwnView> {
-        Some(OwnView { transaction: NUMBER, place: TransactionPlace(1) })
+        Some(OwnView { transaction: self.id(), place: TransactionPlace(1) })
     }
 
     async fn write(&self, _: Option<Epoch>, _: CheckedWrites) -> Result<u64> {
@@ -66,8 +67,13 @@ impl BucketTransaction for Scripted {
         self.commits.clone().map(|()| self.reply())
     }
 
-    async fn prepare(&self, _: Option<Epoch>, _: TransactionId, of: &[BucketId]) -> Result<u64> {
-        assert_eq!(of, BUCKETS);
+    async fn prepare(
+        &self,
+        _: Option<Epoch>,
+        joint: TransactionId,
+        of: &[BucketId],
+    ) -> Result<u64> {
+        assert_eq!((joint, of), (DECIDED, &BUCKETS[..]));
         self.note("prepare");
         self.prepares.clone()
     }
@@ -85,20 +91,24 @@ fn error(code: ErrorCode) -> Error {
     Error::new(code, "as the test wants")
 }
 
+/// Changes in the three buckets, which come in any order.
+fn parts(calls: &Calls, last_prepares: &Result<u64>, commits: &Result<()>) -> Vec<Part> {
+    let part = |id: BucketId| {
+        let bucket = BucketInfo::new(id, "b", 4, SourceKind::Embedded, NodeId(1));
+        let prepares = if id == BUCKETS[2] { last_prepares.clone() } else { Ok(1) };
+        let (calls, commits) = (Arc::clone(calls), commits.clone());
+        Part { changes: Arc::new(Scripted { bucket, calls, prepares, commits }), snapshot: None }
+    };
+    BUCKETS.into_iter().rev().map(part).collect()
+}
+
 /// Commits over three buckets. Returns the code of the error, and all calls.
 async fn committed(
     last_prepares: Result<u64>,
     commits: Result<()>,
 ) -> (Option<ErrorCode>, Vec<(&'static str, u64)>) {
     let calls = Calls::default();
-    // They come in any order.
-    let parts = BUCKETS.into_iter().rev().map(|id| {
-        let bucket = BucketInfo::new(id, "b", 4, SourceKind::Embedded, NodeId(1));
-        let prepares = if id == BUCKETS[2] { last_prepares.clone() } else { Ok(1) };
-        let (calls, commits) = (Arc::clone(&calls), commits.clone());
-        Part { changes: Arc::new(Scripted { bucket, calls, prepares, commits }), snapshot: None }
-    });
-    let outcome = commit_all(parts.collect()).await;
+    let outcome = commit_all(parts(&calls, &last_prepares, &commits)).await;
     if let Ok(replies) = &outcome {
         let buckets: Vec<_> = replies.iter().map(|reply| reply.position.bucket).collect();
         assert_eq!(buckets, BUCKETS);
@@ -113,6 +123,13 @@ async fn all_others_prepare_before_the_lowest_bucket_decides_and_finish_behind_i
     assert_eq!(failed, None);
     let expected = [("prepare", 4), ("prepare", 6), ("commit", 2), ("finish", 4), ("finish", 6)];
     assert_eq!(calls, expected);
+}
+
+/// The log and the session name the number by which the fate of a commit is found later.
+#[test]
+fn a_commit_is_logged_under_its_number_in_the_bucket_that_decides() {
+    let parts = parts(&Calls::default(), &Ok(1), &Ok(()));
+    assert_eq!(number_of(&parts), Some(DECIDED));
 }
 
 #[tokio::test]

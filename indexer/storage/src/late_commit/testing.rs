@@ -146,6 +146,11 @@ pub async fn built(env: &Env, options: StoreOptions, grouping: Grouping) -> Stor
     built_in(env, Path::new("/node"), options, grouping).await
 }
 
+/// The store of the node as its files have it.
+pub fn opened(env: &Env, options: StoreOptions) -> StorageEngine {
+    StorageEngine::open(env, NODE, Path::new("/node"), options).unwrap()
+}
+
 /// The same in a directory.
 pub async fn built_in(
     env: &Env,

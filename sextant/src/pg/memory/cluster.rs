@@ -2,6 +2,7 @@
 //! a copy of the documents. Two indexes serve the tests of streams: `endless` never ends, `stuck` never answers. Tests and fuzzers run
 //! sessions over it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,6 +66,8 @@ pub(in crate::pg) struct Memory {
     pub(in crate::pg) is_lost: AtomicBool,
     /// Number of transactions that were begun.
     transactions: AtomicU64,
+    /// The numbers that transactions have had in each bucket.
+    numbers: Mutex<BTreeSet<(BucketId, TransactionId)>>,
     users: Mutex<Users>,
 }
 
@@ -314,9 +317,14 @@ impl Backend for Memory {
         &self,
         bucket: &Arc<BucketInfo>,
         _: &str,
-        _: Option<TransactionId>,
+        joined: Option<TransactionId>,
     ) -> Result<Arc<dyn BucketTransaction>> {
         let id = TransactionId(self.transactions.fetch_add(1, Ordering::Relaxed));
+        let mut numbers = self.numbers.lock().unwrap();
+        if joined.is_some_and(|joined| numbers.contains(&(bucket.id, joined))) {
+            return Err(Error::internal("changes that were taken back could come late"));
+        }
+        numbers.insert((bucket.id, id));
         Ok(Arc::new(MemoryTransaction::new(Arc::clone(&self.inner), Arc::clone(bucket), id)))
     }
 

@@ -174,3 +174,34 @@ async fn a_copy_is_a_part_of_the_transaction_of_its_text_or_of_its_messages() {
         client.batch_execute("DELETE FROM b WHERE id IN ('k0', 'k1')").await.unwrap();
     }
 }
+
+/// What its transaction has taken is the first part, and what came next is not in it.
+#[tokio::test]
+async fn a_copy_whose_transaction_has_no_more_room_says_how_many_documents_are_stored() {
+    const PIECE: usize = 500;
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    let pad = "x".repeat(4_000);
+    let line = |n| format!("{{\"id\":\"k{n}\",\"country\":\"FR\",\"pad\":\"{pad}\"}}\n");
+    let piece = |n: usize| data(&(n * PIECE..(n + 1) * PIECE).map(line).collect::<String>());
+    let mut raw = Raw::open(&cluster).await;
+    raw.send(&[query("COPY b FROM STDIN")]).await;
+    // More than a session holds by itself.
+    raw.send(&(0..6).map(piece).collect::<Vec<_>>()).await;
+    let taken = async {
+        while cluster.memory.uncommitted() < 5 * PIECE {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), taken).await.expect("a transaction has it");
+    cluster.memory.fill(true);
+    let first = cluster.memory.uncommitted();
+    raw.send(&(6..9).map(piece).collect::<Vec<_>>()).await;
+    raw.send(&[data("bad\n"), message(b'c', b"")]).await;
+    let told = raw.told().await;
+    assert!(told.starts_with(&format!("NOTICE: COPY b: its first {first} documents")), "{told}");
+    assert!(told.ends_with(", 22P02, I"), "{told}");
+    let count = simple(&client, "SELECT count(*) FROM cities WHERE country = 'FR'").await;
+    let count: usize = count[0].parse().expect("a number");
+    assert!((first..9 * PIECE).contains(&count), "{first}: {count}");
+}

@@ -210,6 +210,21 @@ async fn a_savepoint_brings_back_changes_settings_and_a_failed_transaction() {
     }
 }
 
+/// The cluster in memory refuses changes under the number of changes that were taken back in the same bucket.
+#[tokio::test]
+async fn changes_after_a_rollback_to_their_begin_have_a_new_number() {
+    let cluster = Cluster::new();
+    let (client, _task) = cities(&cluster).await;
+    client.batch_execute("CREATE BUCKET c WITH (vbuckets = 4)").await.unwrap();
+    for before in ["", "INSERT INTO c (id, doc) VALUES ('0', '{}');"] {
+        client.batch_execute(&format!("BEGIN; {before} SAVEPOINT a")).await.unwrap();
+        client.batch_execute("DELETE FROM b WHERE id = '1'; ROLLBACK TO a").await.unwrap();
+        client.batch_execute("DELETE FROM b WHERE id = '2'; ROLLBACK TO a").await.unwrap();
+        client.batch_execute("DELETE FROM b WHERE id = '3'; ROLLBACK").await.unwrap();
+        assert_eq!(simple(&client, "SELECT count(*) FROM cities").await, ["5"]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_transaction_that_waits_too_long_for_its_client_is_rolled_back() {
     let cluster = Cluster::new();
