@@ -144,13 +144,17 @@ impl Copied {
         all
     }
 
-    /// The logs that a read may show which begins now: those that have the newest acknowledged write, from there on.
+    /// The logs that a read may show which begins now: those that have the newest acknowledged write, from there on. `None` if the leader
+    /// lacks that write after a loss, which its operator may have accepted: another copy may have it still, and is not read.
     pub fn readable(&self, bucket: BucketId, vbucket: VbucketId) -> Option<Readable> {
         let lost = self.losses();
         let least = self.acknowledged(bucket, vbucket);
         let has = |mirror: &&Mirror| {
             least.is_none_or(|position| mirror.present_log(bucket, vbucket, position).is_some())
         };
+        if lost > 0 && !self.leader(bucket).as_ref().is_some_and(has) {
+            return None;
+        }
         let logs = self.leader_first(bucket).filter(has);
         let logs = logs.filter_map(|mirror| Some(mirror.readable(bucket, vbucket)?.logs));
         let logs: Vec<_> = logs.flatten().collect();

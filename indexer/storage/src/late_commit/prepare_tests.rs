@@ -243,6 +243,7 @@ async fn a_commit_after_skipped_epochs_answers_for_none_of_them() {
     for index in [BY_ID, BY_EXPR] {
         assert_eq!(readable(&world.store, index), [false, false, true]);
     }
+    world.store.wait_durable(BUCKET, Epoch(before + 2)).await.unwrap();
     drop(world);
     let store = opened(&env, options(1 << 20, 64 << 20));
     store.load_all();
