@@ -5,7 +5,8 @@
 //! epoch may have a part and lack another one. A loss of history may halve a commit, so nothing is judged behind the first one.
 //!
 //! The owner of a plain mutation does not know that it is a part. So an epoch may have it until the leader has heard of the commit. A
-//! commit of which a part was pushed as plain mutations before that is not judged.
+//! commit of which a part was pushed as plain mutations before that is not judged. Other tasks of the client push too, also while a commit is
+//! on its way.
 //!
 //! The draws have a generator of their own, so that all other draws stay the same.
 
@@ -21,6 +22,8 @@ pub(super) struct Commits {
     /// `None` in seeds without transactions.
     random: Option<fastrand::Rng>,
     last: u64,
+    /// The commit that is on its way, unless it is known already that it is not judged.
+    begun: Option<PushedCommit>,
     /// The commits of which some part was accepted; `None` once history was lost.
     judged: Option<Vec<Accepted>>,
     first_split: Option<String>,
@@ -45,6 +48,7 @@ impl Commits {
         Self {
             random: has_any.then_some(random),
             last: 0,
+            begun: None,
             judged,
             first_split: None,
             pauses: true,
@@ -83,10 +87,17 @@ impl Commits {
         Some((commit, sent))
     }
 
-    /// Notes that the parts of a commit in some vbuckets were accepted.
-    pub fn accepted(&mut self, commit: &PushedCommit, sent: &[VbucketId]) {
-        let accepted = || Accepted { commit: commit.clone(), sent: sent.to_vec() };
-        self.judged.iter_mut().for_each(|judged| judged.push(accepted()));
+    /// Notes that a commit is sent from now on.
+    pub fn begin(&mut self, commit: &PushedCommit) {
+        self.begun = Some(commit.clone());
+    }
+
+    /// Notes that the parts of the commit on its way were accepted in some vbuckets.
+    pub fn accepted(&mut self, sent: &[VbucketId]) {
+        let Some(commit) = self.begun.take() else { return };
+        if let Some(judged) = &mut self.judged {
+            judged.push(Accepted { commit, sent: sent.to_vec() });
+        }
     }
 
     /// Notes that plain mutations of a vbucket up to a seqno are pushed from now on.
@@ -96,11 +107,14 @@ impl Commits {
         end: Seqno,
         is_heard_of: impl Fn(ProducerTransactionId) -> bool,
     ) {
-        let is_whole = |Accepted { commit, sent }: &Accepted| {
+        let has_none = |commit: &PushedCommit| {
             let part = commit.part_of(vbucket).filter(|part| part.after < end);
-            part.is_none() || sent.contains(&vbucket) || is_heard_of(commit.transaction)
+            part.is_none() || is_heard_of(commit.transaction)
         };
+        let is_whole =
+            |Accepted { commit, sent }: &Accepted| sent.contains(&vbucket) || has_none(commit);
         self.judged.iter_mut().for_each(|judged| judged.retain(is_whole));
+        self.begun = self.begun.take().filter(has_none);
     }
 
     /// Begins a pause of the producer behind a commit that was sent to these vbuckets only. Meanwhile its owners may restart, or give

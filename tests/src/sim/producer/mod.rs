@@ -137,9 +137,10 @@ impl Producer {
             let request = PushedCommitRequest { bucket: bucket.id, commit, wanted, step };
             backend.source(bucket)?.commit_pushed(request).await
         };
+        self.commits().begin(&commit);
         let is_accepted = matches!(timeout(PUSH, committed).await, Ok(Ok(_)));
         if is_accepted && self.losses() == losses {
-            self.commits().accepted(&commit, &sent);
+            self.commits().accepted(&sent);
             self.commits().pause(&commit, &sent);
         }
         for part in &commit.parts {
