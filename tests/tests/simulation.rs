@@ -38,7 +38,8 @@ const TWICE: u64 = 16;
 /// error, found nothing to remove, and was told as durable.
 /// 1795981744: a projector had lost its disk, and its operator had accepted the loss; the judge expected what a copy that was down still had.
 /// 1795981994: the judge did not know that another task of the producer had pushed a part of a commit as a plain mutation while the commit was on
-/// its way.
+/// its way. 1795982257: a projector told the clients of its bucket that the log of a coordinator could not be written.
+/// 1795982373: a coordinator whose disk had failed looked for a change of its role for ever, without a pause, since its log had ended.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -62,6 +63,8 @@ const FOUND: &[(u64, &str)] = &[
     (1795973904, "8"),
     (1795981744, "30"),
     (1795981994, "30"),
+    (1795982257, "30"),
+    (1795982373, "30"),
 ];
 
 /// The same for the layer of all decisions without I/O. 1795749783: the model of an indexer did not build a further slice that the leader

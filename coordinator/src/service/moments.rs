@@ -175,11 +175,15 @@ impl<'a> Asked<'a> {
                 held.extend(self.wanted.iter().map(|(wanted, _)| wanted.bucket));
                 return Ok(held);
             }
-            tokio::select! {
+            let has_stopped = tokio::select! {
                 biased;
-                _ = changes.changed() => {}
-                _ = role.changed() => {}
-                () = sleep(LOOK_EVERY) => {}
+                changed = changes.changed() => changed.is_err(),
+                changed = role.changed() => changed.is_err(),
+                () = sleep(LOOK_EVERY) => false,
+            };
+            // What is over changes at once, again and again.
+            if has_stopped {
+                return Err(not_leader(None));
             }
         }
     }

@@ -10,7 +10,7 @@
 //! | opened | begins its branches, and is served |
 //! | it lacks something | stays closed, and tells callers what it lacks. The loss is noted in the data directory with its epoch |
 //! | it lacks something, and an operator has accepted this loss (`sextant source recover --accept-loss`) | asks again with that; the bucket is rolled back and served |
-//! | an error that an operator must mend | stays closed, and tells callers the error; asked again |
+//! | a refusal that an operator must mend | stays closed, and tells callers the error; asked again |
 //! | anything else | stays closed for now; asked again |
 
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use proto::model::copies::Copies;
 use proto::model::history::{Branches, FailoverLogs};
 use proto::model::ids::{BucketId, Epoch};
 use proto::rpc::command::{Command, CommandRequest, Outcome};
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use super::retry::{new_retry, report};
@@ -187,6 +187,18 @@ async fn open(projector: &Projector, bucket: &Bucket) -> Result<Answer> {
     Ok(answer)
 }
 
+/// The error of a member of the coordinators that could not answer. A member whose disk fails stops, and another one answers the next question:
+/// that is nothing for the callers of the bucket to know.
+fn of_member(error: Error) -> Error {
+    match error.code {
+        ErrorCode::Io | ErrorCode::Corrupt => {
+            let what = format!("a coordinator could not answer: {}", error.message);
+            Error::unavailable(what)
+        }
+        _ => error,
+    }
+}
+
 /// Notes a loss in the data directory, unless it is known there.
 async fn note(
     projector: &Projector,
@@ -214,7 +226,8 @@ async fn ask(projector: &Projector, bucket: &Bucket, accepted: Option<Epoch>) ->
         accepted,
     };
     let request = CommandRequest { request: None, command };
-    match projector.directory.coordinator().propose(request).await? {
+    let answer = projector.directory.coordinator().propose(request).await;
+    match answer.map_err(of_member)? {
         Outcome::Refused(error) => Err(error),
         Outcome::Lacks { epoch, error } => {
             Ok(Answer::Lacks(KnownLoss { epoch, is_accepted: false }, error))

@@ -36,6 +36,8 @@ pub struct Script {
     pub(super) projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
     /// The last epoch of the embedded bucket, of which a projector that asks lacks a part.
     pub lacks: Arc<Mutex<Option<Epoch>>>,
+    /// The error of the member of the coordinators that a projector asks for its bucket.
+    pub fails: Arc<Mutex<Option<Error>>>,
     /// The answer to what projectors say of versions, if it is a refusal.
     pub refuses_versions: Arc<Mutex<Option<Error>>>,
     /// The timestamps that the coordinators retain.
@@ -78,13 +80,14 @@ impl Script {
         let (messages, _) = watch::channel(Vec::new());
         let (synced, proposed, projectors, lacks) = Default::default();
         let (retained, copies, cuts, hung) = Default::default();
-        let (halved, left_out, pieces, refuses_versions) = Default::default();
+        let (halved, left_out, pieces, refuses_versions, fails) = Default::default();
         Self {
             messages,
             synced,
             proposed,
             projectors,
             lacks,
+            fails,
             refuses_versions,
             retained,
             copies,
@@ -200,6 +203,9 @@ impl CoordinatorApi for Script {
             return Ok(outcome);
         }
         if let Command::OpenSource { accepted, .. } = request.command {
+            if let Some(failed) = self.fails.lock().unwrap().clone() {
+                return Err(failed);
+            }
             let lacks = *self.lacks.lock().unwrap();
             let refused = lacks.filter(|epoch| accepted != Some(*epoch));
             let error = || Error::new(ErrorCode::Corrupt, "bucket \"b\" lacks a part");

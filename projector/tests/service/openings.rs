@@ -1,11 +1,11 @@
 //! Buckets of which the projector has the only copy: they are served once the coordinators have compared them.
 
 use projector::testing::{DocumentStore, KnownLoss};
-use proto::ErrorCode;
 use proto::model::cut::Cut;
 use proto::model::ids::{Epoch, NodeId};
 use proto::rpc::api::*;
 use proto::rpc::mutation::SubscribeRequest;
+use proto::{Error, ErrorCode};
 
 use crate::common::*;
 
@@ -71,6 +71,25 @@ async fn a_loss_that_an_operator_has_accepted_is_the_one_that_was_told() {
     world.start().await;
     assert_eq!(code_of(&world).await, None, "it is served");
     assert_eq!(world.store.losses().expect("losses"), [].into(), "the acceptance is used up");
+}
+
+/// The member stops, and the next one that is asked opens the bucket.
+#[tokio::test]
+async fn a_coordinator_whose_disk_fails_is_no_error_of_the_bucket() {
+    let mut world = world_with(&[]).await;
+    world.stop();
+    let failed = Error::new(ErrorCode::Io, "write the raft log: no space left");
+    *world.script.fails.lock().unwrap() = Some(failed);
+    world.start().await;
+    let until_asked = tokio::time::timeout(std::time::Duration::from_secs(1), async {
+        while code_of(&world).await != Some(ErrorCode::Io) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+    until_asked.await.expect_err("callers try again");
+    assert_eq!(code_of(&world).await, Some(ErrorCode::Unavailable));
+    *world.script.fails.lock().unwrap() = None;
+    until("it is served", async || code_of(&world).await.is_none().then_some(())).await;
 }
 
 /// A bucket that stays closed holds up no other one.
