@@ -74,6 +74,11 @@ impl Bank {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
+    /// The numbers of commits and of conflicts so far.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.committed.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+    }
+
     /// Runs some clients until the workload is stopped.
     pub async fn run(&self, clients: u64) {
         futures::future::join_all((0..clients).map(|number| self.client(number))).await;

@@ -70,6 +70,11 @@ impl Lists {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
+    /// The numbers of ended transactions so far.
+    pub fn counts(&self) -> Ended {
+        counts(&self.history.lock().expect("no test has panicked"))
+    }
+
     /// Runs some clients until the workload is stopped.
     pub async fn run(&self, clients: u64) {
         futures::future::join_all((0..clients).map(|number| self.client(number))).await;
@@ -262,11 +267,15 @@ impl Lists {
             let count = anomalies.len();
             panic!("seed {seed}: {count} anomalies; the first one: {first:#?}\n{involved:#?}");
         }
-        let count = |outcome| history.iter().filter(|one| one.outcome == outcome).count();
-        Ended {
-            committed: count(Outcome::Committed),
-            aborted: count(Outcome::Aborted),
-            unknown: count(Outcome::Unknown),
-        }
+        counts(&history)
+    }
+}
+
+fn counts(history: &[Transaction]) -> Ended {
+    let count = |outcome| history.iter().filter(|one| one.outcome == outcome).count();
+    Ended {
+        committed: count(Outcome::Committed),
+        aborted: count(Outcome::Aborted),
+        unknown: count(Outcome::Unknown),
     }
 }

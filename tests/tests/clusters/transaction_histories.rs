@@ -7,7 +7,7 @@
     reason = "a test is a client of the product: real clocks, sockets and tasks"
 )]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto::model::ids::NodeId;
 use tests::harness::{TestCluster, number_from_env};
@@ -18,6 +18,8 @@ use tests::workloads::lists::Lists;
 
 /// Clients at once.
 const CLIENTS: u64 = 8;
+/// The time in which enough must have happened on the slowest machine.
+const SLOWEST: Duration = Duration::from_secs(60);
 /// The first indexer.
 const INDEXER: NodeId = NodeId(200);
 
@@ -30,12 +32,21 @@ fn run_time(seconds: u64) -> Duration {
     Duration::from_secs(number_from_env("SEXTANT_HISTORY_SECONDS", seconds))
 }
 
+/// Waits for the time of a run, and then until enough has happened: a slow machine takes longer.
+async fn long_enough(run_time: Duration, has_enough: impl Fn() -> bool) {
+    let began = Instant::now();
+    while began.elapsed() < run_time || (!has_enough() && began.elapsed() < SLOWEST) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transactions_on_lists_have_snapshot_isolation() {
     let cluster = TestCluster::start(1, 3).await;
     let lists = Lists::create(cluster.sql_address(), (2, 0), Faults::None, seed()).await;
     let stop = async {
-        tokio::time::sleep(run_time(3)).await;
+        let has_enough = || lists.counts().committed > 50 && lists.counts().aborted > 10;
+        long_enough(run_time(3), has_enough).await;
         lists.stop();
     };
     futures::join!(lists.run(CLIENTS), stop);
@@ -65,7 +76,8 @@ async fn transfers_keep_the_sums_that_each_index_shows() {
     let cluster = TestCluster::start(1, 3).await;
     let bank = Bank::create(cluster.sql_address(), 0, Faults::None, seed()).await;
     let stop = async {
-        tokio::time::sleep(run_time(2)).await;
+        let has_enough = || bank.counts().0 > 30 && bank.counts().1 > 0;
+        long_enough(run_time(2), has_enough).await;
         bank.stop();
     };
     futures::join!(bank.run(CLIENTS), stop);
@@ -89,6 +101,8 @@ async fn transactions_keep_snapshot_isolation_while_an_indexer_dies_and_returns(
             let restarted = cluster.cluster_mut().restart_indexer(INDEXER).await;
             restarted.expect("it starts from its data");
         }
+        let has_enough = || lists.counts().committed > 20 && bank.counts().0 > 10;
+        long_enough(Duration::ZERO, has_enough).await;
         lists.stop();
         bank.stop();
     };
