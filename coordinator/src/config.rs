@@ -10,18 +10,19 @@ use crate::raft::RaftConfig;
 /// The settings of a member.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// This member.
+    /// The node id of this member.
     pub node: NodeId,
-    /// The ids and addresses of members to begin with. Without a log these are the members of a new cluster, unless this one is not among
-    /// them: then it waits until it is added to theirs. A log has its own members.
+    /// The ids and addresses of members to begin with. Without a log these are the members of a new cluster, unless this member is not
+    /// among them: then it waits until their cluster adds it. An existing log names its own members.
     pub members: Vec<(NodeId, String)>,
     /// The directory of this member's log. No other process may use it.
     pub dir: PathBuf,
     /// The shortest time between two stability timestamps, unless a caller waits for one.
     pub tick_ms: u64,
-    /// True if an operator wants a new cluster though the directory belongs to one and its log is lost.
+    /// True if the operator asked for a new cluster, although the directory belongs to a cluster whose log is lost.
     pub force_new_cluster: bool,
-    /// True if an operator wants all numbers to go on above the known ones, because the directory is an older copy.
+    /// True if the operator asked to continue all numbers above the known ones, because the directory was restored from
+    /// an older copy.
     pub skip_epochs: bool,
     /// The settings of moves.
     pub moves: MoveSettings,

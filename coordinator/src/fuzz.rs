@@ -5,7 +5,7 @@ use crate::raft::wire::{ChangeContext, RaftMessage, sender_of_message};
 use crate::replica::{Machine, Replica};
 use crate::state::StateContext;
 
-/// The index of the first record that is applied: behind all that the state to begin with has.
+/// The index of the first record that is applied: after all that the state to begin with has.
 const FIRST_INDEX: u64 = 1_000;
 
 /// Decodes a message between members, with its entries and its snapshot.

@@ -50,4 +50,5 @@ pub mod testing {
     pub use crate::raft::state_machine::StateMachine;
     pub use crate::raft::wire::{EntryKind, LogEntry, LogSnapshot, MessageKind, RaftMessage};
     pub use crate::replica::{Machine, Replica, encode_record};
+    pub use crate::state::Decided;
 }

@@ -1,37 +1,26 @@
 //! A member's copy of the StateContext: the Raft log changes it, and the services read it.
 //!
 //! The log's task applies commands. Readers hold the lock only while they copy what they need. A counter announces
-//! each change, so that no reader polls. A log record holds a command and the time at which the leader proposed it,
-//! because the state machine has no clock.
+//! each change, so that no reader polls. A log record has a proposal and what the leader has decided about it:
+//! the state machine has no clock and draws nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
-use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::command::{Applied, Proposal};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::raft::wire::MESSAGE_BYTES_MAX;
 use crate::raft::{MemberChange, StateMachine};
-use crate::state::limits::STATE_BYTES_MAX;
-use crate::state::{Effect, StateContext};
+use crate::state::capacity::limits::STATE_BYTES_MAX;
+use crate::state::{Decided, Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 10;
-/// The version before: its build checks no buckets of commands.
-#[cfg(test)]
-const BEFORE_NAMED: u8 = 9;
-/// The version before that: its build knows no users.
-const BEFORE_USERS: u8 = 8;
-/// The version before that: its build knows no moments.
-const BEFORE_MOMENTS: u8 = 7;
-/// The version before that: it lacks the commands about copies of buckets.
-const BEFORE_COPIES: u8 = 6;
-/// The version before that: it lacks further commands.
-const BEFORE_SKIPS: u8 = 5;
+const RECORD_VERSION: u8 = 1;
 
 /// A message of a snapshot has some numbers besides it.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
@@ -41,25 +30,25 @@ const _: () = assert!(STATE_BYTES_MAX + ENVELOPE_BYTES_MAX <= MESSAGE_BYTES_MAX)
 
 #[derive(Serialize, Deserialize)]
 struct Record {
-    unix_ms: u64,
-    request: CommandRequest,
+    decided: Decided,
+    proposal: Proposal,
 }
 
-/// Encodes a command as a log record.
-pub fn encode_record(unix_ms: u64, request: CommandRequest) -> Result<Bytes> {
-    postcard::to_extend(&Record { unix_ms, request }, vec![RECORD_VERSION])
+/// Encodes a proposal as a log record, with what the leader has decided about it.
+pub fn encode_record(decided: Decided, proposal: Proposal) -> Result<Bytes> {
+    postcard::to_extend(&Record { decided, proposal }, vec![RECORD_VERSION])
         .map(Bytes::from)
         .map_err(|error| Error::internal(format!("encode a command: {error}")))
 }
 
 fn decode_record(bytes: &[u8]) -> Result<Record> {
     match bytes.split_first() {
-        Some((&(BEFORE_SKIPS..=RECORD_VERSION), body)) => postcard::from_bytes(body)
+        Some((&RECORD_VERSION, body)) => postcard::from_bytes(body)
             .map_err(|error| Error::new(ErrorCode::Corrupt, format!("decode a command: {error}"))),
         version => Err(Error::new(
             ErrorCode::Version,
             format!(
-                "a command of version {:?}, this build reads {BEFORE_SKIPS} to {RECORD_VERSION}",
+                "a command of version {:?}, this build reads version {RECORD_VERSION}",
                 version.map(|v| v.0)
             ),
         )
@@ -77,7 +66,7 @@ pub struct Replica {
 
 /// The state, and the catalog that is built from it.
 pub struct ReplicaView {
-    /// The state.
+    /// The replicated state that this member has applied.
     pub state: StateContext,
     /// The catalog of this state; the same `Arc` until the catalog changes.
     pub catalog: Arc<Catalog>,
@@ -131,37 +120,22 @@ impl Replica {
 pub struct Machine(pub Arc<Replica>);
 
 impl StateMachine for Machine {
-    type Outcome = Outcome;
+    type Outcome = Applied;
 
-    fn apply(&mut self, index: u64, data: &[u8]) -> Result<Outcome> {
+    fn apply(&mut self, index: u64, data: &[u8]) -> Result<Applied> {
         let record = decode_record(data)?;
         let mut view = self.0.view();
-        let (outcome, effects) = view.state.apply(index, record.unix_ms, &record.request);
-        if data.first() == Some(&BEFORE_SKIPS) {
-            // The build of the record remembers no drops. A member that continues from a snapshot of that build has none either.
-            view.state.forget_drops();
-        }
-        if matches!(data.first(), Some(&(BEFORE_SKIPS | BEFORE_COPIES))) {
-            // The build of the record knows no copies, and a snapshot of that build has none.
-            view.state.reset_copies();
-        }
-        if data.first().is_some_and(|version| *version <= BEFORE_MOMENTS) {
-            // The same: a member that continues from a snapshot of that build knows no moment before it.
-            view.state.begin_moments();
-        }
-        if data.first().is_some_and(|version| *version <= BEFORE_USERS) {
-            // The same: a snapshot of that build has no numbers of users.
-            view.state.forget_numbers_of_users();
-        }
+        let (outcome, effects) = view.state.apply(index, &record.decided, &record.proposal);
         let of_catalog = effects.contains(&Effect::CatalogChanged);
         if of_catalog {
             view.catalog = Arc::new(view.state.catalog());
         }
+        let catalog_cas = view.state.catalog_cas();
         drop(view);
         if !effects.is_empty() {
             self.0.changed(of_catalog, effects.contains(&Effect::UsersChanged));
         }
-        Ok(outcome)
+        Ok(Applied { outcome, catalog_cas })
     }
 
     fn change_members(&mut self, index: u64, change: &MemberChange) -> Result<()> {
@@ -198,83 +172,30 @@ impl StateMachine for Machine {
 
 #[cfg(test)]
 mod tests {
-    use proto::model::bucket::SourceKind;
-    use proto::rpc::command::Command;
+    use proto::rpc::command::{Command, DropBucket, Outcome};
 
     use super::*;
 
     fn record() -> Bytes {
-        let command = Command::DropBucket { name: "b".into(), if_exists: true, restrict: false };
-        encode_record(5, CommandRequest { request: None, command }).unwrap()
+        let command =
+            Command::DropBucket(DropBucket { name: "b".into(), if_exists: true, restrict: false });
+        encode_record(Decided::at(5), command.into()).unwrap()
     }
 
     #[test]
     fn a_record_that_this_build_cannot_read_stops_the_member() {
         let mut machine = Machine(Replica::new());
-        assert_eq!(machine.apply(1, &record()).unwrap(), Outcome::Done);
-        for version in [BEFORE_NAMED, BEFORE_USERS, BEFORE_MOMENTS, BEFORE_COPIES, BEFORE_SKIPS] {
-            let mut older = record().to_vec();
-            older[0] = version;
-            assert_eq!(machine.apply(2, &older).unwrap(), Outcome::Done);
-        }
+        assert_eq!(machine.apply(1, &record()).unwrap().outcome, Outcome::Done);
         let mut newer = record().to_vec();
         newer[0] = RECORD_VERSION + 1;
         assert_eq!(machine.apply(2, &newer).unwrap_err().code, ErrorCode::Version);
         assert_eq!(machine.apply(2, &record()[..3]).unwrap_err().code, ErrorCode::Corrupt);
     }
 
-    /// Members that restart with this build have their last snapshots at different positions.
-    #[test]
-    fn a_record_of_the_version_before_leaves_the_same_state_as_a_snapshot_behind_it() {
-        let state = crate::state::unique_tests::of_an_earlier_build();
-        let mut replays = Machine(Replica::new());
-        replays.restore(&state.to_bytes_before_skips()).unwrap();
-        let mut record = record().to_vec();
-        record[0] = BEFORE_SKIPS;
-        replays.apply(50, &record).unwrap();
-        let replayed = replays.0.view();
-        assert_eq!(replayed.state.buckets().count(), 0);
-        let mut continues = Machine(Replica::new());
-        continues.restore(&replayed.state.to_bytes_before_skips()).unwrap();
-        let continued = continues.0.view();
-        assert_eq!(continued.state, replayed.state);
-        assert_eq!(continued.catalog, replayed.catalog);
-    }
-
-    /// The build of the record has no copies, so its snapshot has no terms that `--skip-epochs` could raise.
-    #[test]
-    fn a_record_before_copies_leaves_the_same_copies_as_a_snapshot_behind_it() {
-        let state = crate::state::tests::with_bucket_of(SourceKind::Embedded);
-        let mut replays = Machine(Replica::new());
-        replays.restore(&state.to_bytes_before_copies()).unwrap();
-        let command = Command::SkipEpochs(Default::default());
-        let skip = encode_record(5, CommandRequest { request: None, command }).unwrap();
-        replays.apply(50, &[&[BEFORE_COPIES], &skip[1..]].concat()).unwrap();
-        let replayed = replays.0.view();
-        let mut continues = Machine(Replica::new());
-        continues.restore(&replayed.state.to_bytes_before_copies()).unwrap();
-        assert_eq!(continues.0.view().state, replayed.state);
-    }
-
-    /// The same for the numbers of users, which `--skip-epochs` raises.
-    #[test]
-    fn a_record_before_users_leaves_the_same_users_as_a_snapshot_behind_it() {
-        let state = crate::state::tests::with_bucket_of(SourceKind::Embedded);
-        let mut replays = Machine(Replica::new());
-        replays.restore(&state.to_bytes_before_users()).unwrap();
-        let command = Command::SkipEpochs(Default::default());
-        let skip = encode_record(5, CommandRequest { request: None, command }).unwrap();
-        replays.apply(50, &[&[BEFORE_USERS], &skip[1..]].concat()).unwrap();
-        let replayed = replays.0.view();
-        let mut continues = Machine(Replica::new());
-        continues.restore(&replayed.state.to_bytes_before_users()).unwrap();
-        assert_eq!(continues.0.view().state, replayed.state);
-    }
-
     #[test]
     fn a_restored_copy_equals_the_original() {
         let mut state = crate::state::tests::with_bucket();
-        state.apply(50, 9, &decode_record(&record()).unwrap().request);
+        state.apply(50, &Decided::at(9), &decode_record(&record()).unwrap().proposal);
         let mut machine = Machine(Replica::new());
         let changes = machine.0.changes();
         machine.restore(&state.to_bytes().unwrap()).unwrap();

@@ -1,11 +1,14 @@
-//! How far a build from the source is, and how long it takes from there on.
+//! The progress of a build from the source, and an estimate of the remaining time.
+//!
+//! The node measures the documents that a build has read, and its heartbeat reports the percentage and the remaining
+//! seconds at that pace. The status of the cluster combines the nodes (`CoordinatorStatus::build_of`).
 
 use tokio::time::Instant;
 
-/// A build tells its end only after this time: the first documents say little about the pace.
+/// The time after which a build reports an estimate: the first documents are no measure of the pace.
 const KNOWN_AFTER_MS: u128 = 1_000;
 
-/// The documents that a build has read so far.
+/// The number of documents that a build has read so far, and since when.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildPace {
     began: Instant,
@@ -19,18 +22,18 @@ impl BuildPace {
         Self { began, read: 0, of: 0 }
     }
 
-    /// Notes the number of documents read, and of all documents. The latter is not exact.
+    /// Records the number of documents read, and of all documents. The latter is not exact.
     pub fn note(&mut self, read: u64, of: u64) {
         (self.read, self.of) = (read, of.max(read));
     }
 
-    /// The percentage of the documents that was read; below 100, since the end comes after the last document.
+    /// The percentage of the documents read so far; below 100, since work remains after the last document.
     pub fn percent(&self) -> u8 {
         (self.read * 100).checked_div(self.of).unwrap_or(0).min(99) as u8
     }
 
-    /// The seconds until all documents are read, at the average pace so far: a build that stands still has ever more to go.
-    /// `None` while the pace is not known.
+    /// The seconds until all documents are read, at the average pace so far: a build without progress reports a growing number. `None`
+    /// while the pace is not known.
     pub fn seconds_left(&self, now: Instant) -> Option<u64> {
         let passed_ms = now.saturating_duration_since(self.began).as_millis();
         let left = u128::from(self.of.saturating_sub(self.read));

@@ -36,7 +36,7 @@ pub struct Config {
     pub scans_max: usize,
     /// Memory limit of all shard scans, in bytes; `None`: an eighth of the engine's memory.
     pub scan_memory_total_bytes: Option<usize>,
-    /// Memory limit of one shard scan, in bytes; `None`: the limit of all.
+    /// Memory limit of one shard scan, in bytes; `None` uses the limit of all scans together.
     pub scan_memory_each_bytes: Option<usize>,
     /// Bytes of rows in a full batch of a shard scan; a batch has at least one row.
     pub scan_batch_bytes: usize,

@@ -31,7 +31,7 @@ pub struct NodeContext {
     pub directory: Arc<dyn Directory>,
     /// The storage engine, for epochs, builds and scans.
     pub store: Arc<dyn SliceStore>,
-    /// The same engine, for moves, rebuilds and comparisons.
+    /// The storage engine as its own type, for moves, rebuilds and comparisons.
     pub fragments: Arc<StorageEngine>,
     /// Counts the catalogs received.
     pub catalog_taken: watch::Sender<u64>,
@@ -43,9 +43,9 @@ pub struct NodeContext {
     pub slices: watch::Sender<u64>,
     /// The number of generations whose slices were made in place so far.
     pub slices_split: Arc<AtomicU64>,
-    /// The number of snapshots that builds have begun to read so far.
+    /// The number of backfill snapshots that builds have begun to read.
     pub backfills: Arc<AtomicU64>,
-    /// How far each build from the source is.
+    /// The progress of each build from the source.
     pub builds: Arc<Mutex<BTreeMap<LocalIndexId, BuildPace>>>,
 }
 

@@ -1,13 +1,15 @@
 //! The mutation queue of one bucket: gathers frames until the cut of an epoch is known and covered, and then yields the
 //! mutations of that epoch (I1, I2). Pure: no clock, no I/O.
 //!
-//! A frame is accepted only at the vbucket's watermark. An older one is ignored; a newer one means a hole, and the caller opens
-//! a new stream from the watermarks. Epochs are applied in order, each when the watermarks cover its cut, so that vbuckets
-//! and slices without changes advance with the others.
+//! A frame is accepted only at the vbucket's watermark. An older frame is ignored; a newer frame means that mutations are missing, and the
+//! caller opens a new stream from the watermarks. Epochs are applied in order, each when the watermarks cover its cut, so that vbuckets and
+//! slices without changes advance with the others.
 //!
 //! The mutations of a large commit are not in the frames that cover them: a marker stands for them, and the late-commit store has
-//! them. A marker goes with the first epoch that reaches its seqnos, as a whole. Frames that a marker has emptied are worth nothing
-//! without it, so a queue that has markers does not outlive its stream.
+//! them. A marker belongs as a whole to the first epoch that reaches its seqnos. Frames whose mutations a marker stands for are incomplete
+//! without it, so a queue with markers is dropped with its stream.
+//!
+//! Frames that wait for an epoch are in memory, and are not spilled.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,10 +34,10 @@ pub struct MutationQueue {
     commits: VecDeque<CommitMarker>,
 }
 
-/// A hole: a frame begins behind the watermark.
+/// A hole: a frame begins after the watermark.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// The vbucket.
+    /// The vbucket that the frames belong to.
     pub vbucket: VbucketId,
     /// The expected beginning of the frame.
     pub expected: Seqno,
@@ -106,7 +108,7 @@ impl MutationQueue {
         Ok(())
     }
 
-    /// Adds the marker of a commit, whose frames come behind it.
+    /// Adds the marker of a commit, whose frames come after it.
     pub fn commit(&mut self, marker: CommitMarker) {
         self.commits.push_back(marker);
     }
@@ -126,7 +128,7 @@ impl MutationQueue {
         reached
     }
 
-    /// Adds a stability timestamp; one that is not newer than the last is ignored. Waiting timestamps that the new one does not
+    /// Adds a stability timestamp; a timestamp that is not newer than the last one is ignored. Waiting timestamps that the new one does not
     /// follow are removed: a rollback undid them before they were applied, and a mutation that they wait for may be lost.
     pub fn epoch(&mut self, mark: EpochMark) {
         if mark.epoch <= self.newest_epoch() {
@@ -294,7 +296,7 @@ mod tests {
         queue.epoch(mark(2, [9, 0]));
         queue.epoch(mark(3, [9, 1]));
         assert_eq!(queue.waiting().collect::<Vec<_>>(), [1, 2, 3].map(Epoch));
-        // The source has lost the mutations behind 5, on the branch that it continues.
+        // The source has lost the mutations after 5, on the branch that it continues.
         queue.epoch(EpochMark { parent: Epoch(1), ..mark(4, [5, 0]) });
         assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(1)));
         assert_eq!(queue.next_ready().map(|batch| batch.mark.epoch), Some(Epoch(4)));

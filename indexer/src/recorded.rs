@@ -24,7 +24,7 @@ pub fn env() -> (Env, Recorded) {
 }
 
 impl Recorded {
-    /// The lines so far.
+    /// The recorded lines so far.
     pub fn lines(&self) -> Vec<String> {
         lock(&self.0).iter().map(|(line, _)| line.clone()).collect()
     }

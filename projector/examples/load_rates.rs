@@ -15,7 +15,7 @@ use proto::model::bucket::*;
 use proto::model::data_set::*;
 use proto::model::ids::*;
 use proto::rpc::api::*;
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, PartitionsLoaded, VersionFailed};
 use tokio::time::Instant;
 
 #[path = "../tests/common/mod.rs"]
@@ -103,7 +103,7 @@ fn write_parquet(path: &Path, rows: u64) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Loads one version, and waits until it is told.
+/// Loads one version, and waits until the load is reported.
 async fn load(script: &Script, cas: u64, pattern: &str, rows: u64) {
     let begun = Instant::now();
     script.proposed.lock().expect("not poisoned").clear();
@@ -129,13 +129,13 @@ async fn load(script: &Script, cas: u64, pattern: &str, rows: u64) {
         let proposed = script.proposed.lock().expect("not poisoned").clone();
         for command in proposed {
             match command {
-                Command::PartitionsLoaded { partitions, .. } => {
+                Command::PartitionsLoaded(PartitionsLoaded { partitions, .. }) => {
                     let documents: u64 = partitions.iter().map(|(_, of)| of.documents).sum();
                     assert_eq!(documents, rows, "all documents are there");
                     print(pattern, rows, begun.elapsed());
                     return;
                 }
-                Command::VersionFailed { error, .. } => panic!("{error}"),
+                Command::VersionFailed(VersionFailed { error, .. }) => panic!("{error}"),
                 _ => {}
             }
         }

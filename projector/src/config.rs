@@ -21,7 +21,7 @@ const COPY_STEP_BYTES: usize = 256 << 20;
 /// A smaller commit is cheaper as one table in memory: each index flushes for a large one, and writes a few files.
 const LARGE_COMMIT_CHANGES: u64 = 100_001;
 
-/// The part of the memory of all transactions that one may take: a quarter is left to the others.
+/// The part of the memory of all transactions that one transaction may use: a quarter is left to the others.
 fn share_of_one(bytes: usize) -> usize {
     (bytes / 4 * 3).min(TRANSACTION_BYTES_MAX)
 }
@@ -47,14 +47,14 @@ pub struct Config {
     pub large_commit_changes: u64,
     /// The limit of open transactions of a bucket.
     pub transactions_max: usize,
-    /// The time after which a transaction for which nobody asks is rolled back.
+    /// The time after which a transaction without any call of its session is rolled back.
     pub transaction_kept: Duration,
-    /// The same for a producer's transaction, after its last mutation.
+    /// The time after its last mutation when an open transaction of a producer is rolled back.
     pub producer_kept: Duration,
     /// The size of a bucket's head: the newest mutations, kept in memory for its streams.
     pub head_bytes_max: usize,
-    /// The limit of what a copy takes in one step, in bytes: it is in memory meanwhile. For a copy in sync that is what waits for it,
-    /// of which each group may be one long request, or the commit of a transaction.
+    /// The limit of the data that a copy stores in one step, in bytes: it is in memory meanwhile. For a copy in sync these are the groups
+    /// that wait for it, each of which may be one long request, or the commit of a transaction.
     pub copy_step_bytes_max: usize,
     /// The directory below which the files of versions are; `None` if this projector loads none.
     pub files_dir: Option<PathBuf>,

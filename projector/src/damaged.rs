@@ -1,5 +1,5 @@
-//! The damaged buckets of a projector. Such a bucket is stored, and refused by name: no call, no report and no copy of it has a part
-//! in anything. All other buckets are served. A bucket with another copy is made anew from that (`crate::copies`).
+//! The damaged buckets of a projector. Such a bucket stays on disk, and is excluded by name from all calls, reports and copies. All other
+//! buckets are served. A bucket with another copy is recreated from that copy (`crate::copies`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -11,15 +11,15 @@ use proto::model::copies::Copies;
 use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode};
 
-/// The damaged buckets, and those that were made anew.
+/// The damaged buckets, and the recreated ones.
 #[derive(Default)]
 pub(crate) struct DamagedBuckets {
     damaged: Mutex<BTreeMap<BucketId, DamagedBucket>>,
-    /// The buckets that were made anew and whose damaged files are still there.
+    /// The recreated buckets whose damaged files still exist.
     replaced: Mutex<BTreeSet<BucketId>>,
-    /// The damaged buckets that nobody needs, and that have something which their leaders lack.
+    /// The damaged buckets that are no longer needed, and that have data which their leaders lack.
     kept: Mutex<BTreeSet<BucketId>>,
-    /// True if a bucket was made anew that has timestamps.
+    /// True if a recreated bucket has timestamps.
     lacks_epochs: AtomicBool,
 }
 
@@ -46,12 +46,12 @@ impl DamagedBuckets {
         lock(&self.damaged).get(&bucket).cloned()
     }
 
-    /// The buckets that were made anew and are not complete yet.
+    /// The recreated buckets that are not complete yet.
     pub(crate) fn replaced(&self) -> BTreeSet<BucketId> {
         lock(&self.replaced).clone()
     }
 
-    /// Notes that a bucket was made anew.
+    /// Records that a bucket was recreated, and when its damaged files are removed.
     pub(crate) fn made_anew(&self, bucket: BucketId, files: DamagedFiles) {
         lock(&self.damaged).remove(&bucket);
         if files == DamagedFiles::UntilComplete {
@@ -60,17 +60,17 @@ impl DamagedBuckets {
         self.lacks_epochs.store(true, Ordering::Relaxed);
     }
 
-    /// True if a bucket was made anew since the last call: its timestamps came before it was here.
+    /// True if a bucket was recreated since the last call: its timestamps arrived before it existed here.
     pub(crate) fn take_lacks_epochs(&self) -> bool {
         self.lacks_epochs.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes that the damaged files of a bucket are kept though nobody needs them. True if that was not known.
+    /// Records that the damaged files of an unneeded bucket are kept for the operator. True if that was not known.
     pub(crate) fn keeps(&self, bucket: BucketId) -> bool {
         lock(&self.kept).insert(bucket)
     }
 
-    /// Notes that the damaged files of a bucket are gone.
+    /// Records that the damaged files of a bucket were removed.
     pub(crate) fn forget(&self, bucket: BucketId) {
         lock(&self.damaged).remove(&bucket);
         lock(&self.replaced).remove(&bucket);

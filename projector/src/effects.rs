@@ -7,7 +7,7 @@ use proto::{Error, ErrorCode, Result};
 
 /// Validates a request as a whole before any of it is executed. Returns for each write whether it changes anything; `None`
 /// if all of them do. `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
-/// `exists` tells if there was a document before the request.
+/// `exists` returns whether a document existed before the request.
 pub fn effects(
     bucket: &str,
     writes: &[CheckedWrite],
@@ -22,7 +22,7 @@ pub fn effects(
     for write in writes {
         let exists = match (here.get(&**write.id()), write.kind()) {
             (Some(exists), _) => *exists,
-            // Nobody asks what it replaces.
+            // An upsert does not depend on the document that it replaces.
             (None, WriteKind::Upsert(_)) => false,
             (None, _) => exists(write.id())?,
         };

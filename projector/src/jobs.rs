@@ -1,4 +1,4 @@
-//! Jobs on their way to the writers of buckets, and back.
+//! Passes jobs to the writers of buckets, and returns their answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::oneshot;
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Job, Room, Work, Writer};
 
-/// How long a call waits for the other copies of a bucket: longer than a take-over.
+/// The time limit of a call's wait for the other copies of a bucket: longer than a take-over.
 const COPIES_WAIT: Duration = Duration::from_secs(10);
 
 impl Projector {
@@ -24,14 +24,14 @@ impl Projector {
     ) -> Result<T> {
         self.queue_held(bucket, 0, |reply| {
             Work::Exclusive(Box::new(move |writer, bucket| {
-                // The caller may be gone; the work stands all the same.
+                // The caller may have stopped waiting; the work is done anyway.
                 let _gone = reply.send(work(writer, bucket));
             }))
         })
         .await
     }
 
-    /// Queues a job, behind room for its bytes.
+    /// Queues a job, after room for its bytes.
     pub(crate) async fn queue<T>(
         &self,
         bucket: Arc<Bucket>,
@@ -70,8 +70,8 @@ impl Projector {
         let sent = jobs.send(Job { bytes, work: work(reply), room });
         let sent = with_patience(&bucket, sent.map(|sent| sent.map_err(|_| ending()))).await;
         sent.ok_or_else(|| bucket.crowded())??;
-        // A job of a bucket that is gone was never begun, as those that were begun are answered. One of a projector that stops may be
-        // in the log.
+        // A dropped job of a removed bucket was never begun, because begun jobs are answered. A job of a stopping projector may be in the
+        // log.
         let dropped = || if bucket.is_removed() { bucket.removed_error() } else { stopped() };
         let answer = answer.map(|answer| answer.map_err(|_| dropped())?);
         let late = || Err(bucket.unconfirmed());
@@ -87,8 +87,8 @@ fn ending(bucket: &Bucket) -> Error {
     }
 }
 
-/// Waits for something that the other copies of a bucket may hold up: not for long, as long as the bucket has any. `None` if it did not
-/// come in time.
+/// Waits for an event that the other copies of a bucket may delay; with a time limit if the bucket has other copies. `None` if the time
+/// limit has passed.
 async fn with_patience<T>(bucket: &Bucket, wanted: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(wanted);
     loop {

@@ -50,7 +50,8 @@ mod versions;
 pub use config::Config;
 pub use documents::store::{
     DiskStore, DiskStoreOptions, LostCommit, Recovered, RecoveredBucket,
-    is_data_dir as is_source_dir, recover as recover_source, verify as verify_source,
+    check_format as check_source_format, is_data_dir as is_source_dir, recover as recover_source,
+    verify as verify_source,
 };
 pub use projector::{Projector, Status};
 pub use service::Service;

@@ -1,4 +1,4 @@
-//! How this projector gets on with versions of data sets, as its heartbeats tell.
+//! The progress of this projector's loads of data set versions, for its heartbeats.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -14,12 +14,12 @@ use proto::rpc::api::{LOAD_TROUBLE_BYTES_MAX, LoadReport};
 pub(crate) struct LoadReports(Mutex<BTreeMap<BucketId, LoadReport>>);
 
 impl LoadReports {
-    /// Notes that a load has got on.
+    /// Records progress of a load.
     pub(crate) fn step(&self, bucket: BucketId, steps: u64) {
         self.change(bucket, |report| report.steps += steps);
     }
 
-    /// Notes what has gone wrong. It stays until the load is done, so that nobody waits for one that fails again and again.
+    /// Records an error of a load. It stays until the load is done, so that the switch does not wait for a load that fails repeatedly.
     pub(crate) fn trouble(&self, bucket: BucketId, error: &Error) {
         let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
         let text = format!("{}{hint}", error.message);
@@ -28,12 +28,12 @@ impl LoadReports {
         self.change(bucket, |report| report.trouble = Some(text[..end].to_owned()));
     }
 
-    /// Forgets a version that is loaded, or gone.
+    /// Forgets a version that is loaded or was dropped.
     pub(crate) fn remove(&self, bucket: BucketId) {
         lock(&self.0).remove(&bucket);
     }
 
-    /// Forgets the versions that are gone.
+    /// Forgets the versions that are not in the catalog.
     pub(crate) fn keep(&self, catalog: &Catalog) {
         lock(&self.0).retain(|bucket, _| catalog.buckets.contains_key(bucket));
     }

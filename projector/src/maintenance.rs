@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Maintains the store until it is cancelled, and tells if it has failed. Each piece of work is complete, or may be repeated.
+/// Maintains the store until it is cancelled, and notifies when the store has failed. Each piece of work is complete, or may be repeated.
 pub(crate) async fn maintain(projector: Arc<Projector>, failed: Arc<Notify>) -> Infallible {
     loop {
         let store = projector.store();

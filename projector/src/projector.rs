@@ -24,23 +24,24 @@ use crate::damaged::DamagedBuckets;
 use crate::feed::{Readings, StreamContext};
 use crate::load_reports::LoadReports;
 use crate::roles::Roles;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Job, Writer};
 use crate::source::{DocumentStore, StoredId};
 use crate::transactions::counts::{Counts, TransactionFigures};
 use crate::transactions::limits::Limits;
 
-/// How long a call waits for a bucket or an index that was created a moment ago.
+/// The time limit of a call's wait for a bucket or an index that was just created.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
 
-/// How long a call waits for a bucket that the coordinators have not compared yet: an election, and the time for which a lone
+/// The time limit of a call's wait for a bucket that the coordinators have not compared yet: an election, and the time for which a lone
 /// coordinator waits for the reports of all nodes.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
 
-/// Jobs in the queue of a bucket's writer: the limit of small ones. That of large ones is their bytes.
+/// Jobs in the queue of a bucket's writer: this limits small ones. Large ones are limited by their bytes.
 const WRITE_JOBS: usize = 4096;
 
-/// One bucket's waiting writes have at most this part of the room of all. Still some groups, which keep its log busy.
+/// The waiting writes of one bucket may use at most one part in this many of the total limit. That is still several
+/// groups, which keep its log busy.
 const BUCKET_SHARE: usize = 4;
 
 /// A bucket and its writer.
@@ -60,9 +61,9 @@ pub struct Projector {
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) streams: Arc<StreamContext>,
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
-    /// `Catalog::cas` of the newest catalog that came, also before the last start.
+    /// `Catalog::cas` of the newest catalog that was received, also before the last start.
     pub(crate) catalog_cas: AtomicU64,
-    /// The stored buckets, served or not, with their random ids; `None` before the id of an earlier build's bucket was compared.
+    /// The stored buckets, served or not, with their random ids; `None` for one without a stored id.
     pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, Written>>,
@@ -82,9 +83,9 @@ pub struct Projector {
 /// The status of a projector.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Status {
-    /// The node.
+    /// The node id of the projector.
     pub node: NodeId,
-    /// Its transactions.
+    /// The figures of its transactions.
     pub transactions: TransactionFigures,
 }
 
@@ -116,7 +117,7 @@ impl Projector {
         self.config.identity.as_ref()?.cluster()
     }
 
-    /// Its status now.
+    /// The present status of the projector.
     pub fn status(&self) -> Status {
         let now = Instant::now();
         let open = self.buckets();
@@ -129,7 +130,7 @@ impl Projector {
         Status { node: self.config.node.id, transactions }
     }
 
-    /// `Catalog::cas` of the newest catalog that has come to this projector.
+    /// `Catalog::cas` of the newest catalog that this projector has received.
     pub(crate) fn newest_catalog(&self) -> u64 {
         self.catalog_cas.load(Ordering::Relaxed)
     }
@@ -184,7 +185,7 @@ impl Projector {
         self.roles.look_again();
     }
 
-    /// This projector's number.
+    /// The node id of this projector.
     pub(crate) fn me(&self) -> NodeId {
         self.config.node.id
     }
@@ -194,7 +195,8 @@ impl Projector {
         self.roles.newest(bucket)
     }
 
-    /// Learns a configuration, unless a newer one is known. A leader that has lost its place takes no more from now on.
+    /// Stores a configuration, unless a newer one is known. A leader that has lost its role accepts no more writes from
+    /// now on.
     pub(crate) fn learn_copies(&self, bucket: BucketId, copies: &Copies) {
         if !self.roles.learn(bucket, copies) {
             return;
@@ -209,18 +211,17 @@ impl Projector {
         self.roles.look_again();
     }
 
-    /// True if this projector leads the bucket as far as it knows, and the bucket here was made for that.
+    /// True if this projector leads the bucket as far as it knows, and the bucket object was opened for that role.
     pub(crate) fn leads(&self, bucket: &Bucket) -> bool {
         let leader = self.copies_of(bucket.info.id).map(|copies| copies.leader);
         bucket.is_leader() && leader.is_none_or(|leader| leader == self.me())
     }
 
-    /// Puts a bucket in the place of an earlier state of it, whose readers end. Timestamps that come meanwhile are in one of
-    /// them.
+    /// Replaces the object of a bucket by a new one; readers of the old one end. Timestamps that arrive meanwhile are in one of the two.
     pub(crate) fn replace(&self, old: &Bucket, why: Error, new: Bucket) {
         let mut buckets = self.buckets();
         old.retire(why);
-        // It may have been dropped meanwhile.
+        // The bucket may have been dropped meanwhile.
         if buckets.get(&new.info.id).is_none_or(|found| !std::ptr::eq(&*found.bucket, old)) {
             return;
         }
@@ -231,11 +232,11 @@ impl Projector {
         self.add_to(&mut buckets, new);
     }
 
-    /// Ends a bucket's readers, and its writer after the group that is on its way.
+    /// Ends a bucket's readers, and its writer after the group in progress.
     pub(crate) fn remove(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
         let written = self.buckets().remove(&bucket)?;
         self.roles.not_compared(bucket);
-        // Callers whose jobs go with the writer are told why, so the mark comes before its end.
+        // Callers whose jobs end with the writer get the reason, so the mark is set before the writer ends.
         written.bucket.remove();
         Some(written.bucket)
     }
@@ -265,7 +266,7 @@ impl Projector {
         tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
     }
 
-    /// Waits a little for the first catalog of this process. Before it, a number may mean another bucket than the stored one.
+    /// Waits for a limited time for the first catalog of this process. Before it, a number may mean another bucket than the stored one.
     async fn wait_for_catalog(&self) -> Result<()> {
         if self.catalog.borrow().is_some() {
             return Ok(());
@@ -284,7 +285,7 @@ impl Projector {
             return Ok(found);
         }
         let mut changes = found.watch();
-        // Another projector may lead already, so its callers go there at once.
+        // Another projector may lead already, so callers should go there at once.
         let may_open = |why: Error| why.is_retry() && why.code != ErrorCode::NotOwner;
         let is_open = async {
             while found.check_open().is_err_and(may_open) && !found.is_removed() {
@@ -293,7 +294,7 @@ impl Projector {
                 }
             }
         };
-        // The bucket itself tells its state, however the wait ended.
+        // The state is read from the bucket, however the wait ended.
         let _in_time = tokio::time::timeout(OPEN_WAIT, is_open).await;
         match found.is_removed() {
             true => Err(found.removed_error()),
@@ -324,7 +325,7 @@ impl Projector {
             && (copies.role(self.me()) == CopyRole::None
                 || refusal.is_some() && copies.leader != self.me())
         {
-            // It was here until it moved: callers whose catalog is older go on at the leader.
+            // The bucket was here until it moved: callers with an older catalog continue at the leader.
             let bucket = self.bucket_text(bucket);
             let what = format!("{bucket}: projector {} leads it", copies.leader);
             return Err(Error::new(ErrorCode::NotOwner, what).with_hint("try again"));

@@ -1,18 +1,17 @@
-//! Bounds the change logs. A log serves copies that were away for a while; copies that were away for longer are
-//! resynced from a snapshot.
+//! Bounds the change logs. A log serves copies that were down for a while; copies that were down for longer are resynced from a snapshot.
 //!
 //! Each bucket's log is measured regularly. A log above its limit is purged down to a low mark, so that the next
-//! purge is some time away. The oldest entries go: everything before the cut of a stability timestamp, because a copy
-//! stands at a timestamp and needs all vbuckets from there. After a restart, no known timestamp may be old enough.
-//! Then each vbucket gives up the same share of its bytes.
+//! purge is some time away. The oldest entries are removed: everything before the cut of a stability timestamp, because a copy is at a
+//! timestamp and needs all vbuckets from there. After a restart, no known timestamp may be old enough. Then each vbucket gives up the same
+//! share of its bytes.
 //!
 //! A log is on disk in segments, and the mutations of a vbucket that seldom changes hold segments in which all others are
-//! purged. A log that takes twice its limit on disk gives up all that its oldest segments have.
+//! purged. A log that uses twice its limit on disk gives up all mutations of its oldest segments.
 //!
-//! The same task rolls back the open transactions for which nobody asks any more.
+//! The task also rolls back the open transactions without calls of their sessions.
 //!
 //! A purge is one group of the log, or a few if the bucket has many vbuckets. It is done off the async threads, and the
-//! bucket's writer commits its own groups between. A stream that still reads purged entries notices by itself (`crate::feed`).
+//! bucket's writer commits its own groups between. A stream that still reads purged entries detects the purge itself (`crate::feed`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId};
 use tokio::time::Instant;
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{DocumentStore, LogExtent};
 
@@ -54,7 +53,7 @@ pub(crate) async fn purge_logs(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// Rolls back the transactions of sessions that are gone. They hold memory, and no log.
+/// Rolls back the transactions of sessions that have ended. These use memory, but no log.
 fn roll_back_forgotten(projector: &Projector) {
     let (now, kept) = (Instant::now(), projector.config.transaction_kept);
     let buckets = projector.bucket_ids().into_iter().filter_map(|id| projector.find(id));
@@ -114,7 +113,7 @@ fn choose(
         });
         kept.sum()
     };
-    // Find the oldest timestamp behind which at most `keep` bytes remain.
+    // Find the oldest timestamp after which at most `keep` bytes remain.
     let (mut low, mut high) = (0, cuts.len());
     while low < high {
         let middle = low.midpoint(high);

@@ -1,7 +1,7 @@
-//! Asks the owners of other vbuckets how far open commits of producers have come ([`crate::source`] has the states of parts).
+//! Queries the owners of other vbuckets for the state of open commits of producers ([`crate::source`] has the states of parts).
 //!
-//! Only commits that are late are asked about: usually the next epochs tell. An answer is never needed for the safety of anything, and the
-//! question is repeated as long as the commit is open.
+//! Only late commits are queried: usually the next epochs show their state. No answer is needed for correctness, and the query is repeated
+//! as long as the commit is open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use proto::rpc::api::PushedLook;
 use tokio::time::timeout;
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// The pause between two turns.
 const ASK_EVERY: Duration = Duration::from_millis(250);
@@ -26,7 +26,7 @@ const ASK_EVERY: Duration = Duration::from_millis(250);
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// Questions at once.
 const ASKED_MAX: usize = 16;
-/// Commits of a bucket that are asked about in one turn; the others come with the next ones.
+/// The number of commits of a bucket that are queried in one turn; the others follow in the next turns.
 const COMMITS_MAX: usize = 64;
 
 /// Asks about the late commits of all buckets until it is cancelled; safe to cancel at any await. A slow owner holds up nothing else here.
@@ -80,7 +80,7 @@ async fn ask_owner(
     let asked = projector.directory.projector(&node);
     match timeout(ANSWER_WAIT, asked.look_at_pushed(look)).await {
         Ok(Ok(told)) => bucket.note_told(commit, &told),
-        // Nobody waits for it again in this turn.
+        // The owner is not queried again in this turn.
         Ok(Err(_)) | Err(_) => drop(lock(silent).insert(owner)),
     }
 }

@@ -1,11 +1,14 @@
-//! Ends joint commits whose session is gone ([`proto::model::joint`] explains them).
+//! Ends joint commits whose session has ended ([`proto::model::joint`] explains them).
 //!
-//! - A transaction that has been prepared for a while asks the bucket that decides. If that bucket was dropped, the others decide together: it
-//!   is committed if all of them have prepared or committed it, since its session may have learned that it was.
-//! - A joint commit that has been open for a while looks after its other buckets: one that has only prepared it is told the outcome, and one
-//!   that has lost its part is waited for no longer.
+//! - A transaction that has been prepared for a while asks the bucket that decides. If that bucket was dropped, the others decide together:
+//!   it is committed if all of them have prepared or committed it, since its session may have learned that it was.
+//! - For a joint commit that has been open for a while, its other buckets are checked: a bucket that has only prepared it gets the outcome,
+//!   and a bucket that has lost its part is no longer waited for.
 //!
-//! Everything here can be repeated, and asks again as long as a bucket does not answer.
+//! All steps can be repeated, and are repeated while a bucket does not answer.
+//!
+//! A deciding bucket that does not know the transaction answers that it never commits (presumed abort). It remembers the number, so that a
+//! late call does not begin the transaction.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -24,28 +27,28 @@ use proto::{Error, Result};
 use tokio::time::timeout;
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// The pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// A session ends what it has prepared sooner than this.
 const PREPARED_AFTER: Duration = Duration::from_secs(1);
-/// The epoch of a joint commit comes sooner than this.
+/// The age from which an open joint commit is checked; its epoch is usually published sooner.
 const OPEN_AFTER: Duration = Duration::from_secs(2);
 /// The time limit of a question.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 /// Questions at once.
 const ASKED_MAX: usize = 16;
-/// Open joint commits of a bucket that are looked after at once; the others come later.
+/// Open joint commits of a bucket that are checked at once; the others follow later.
 const OPEN_MAX: usize = 64;
 
 /// The answer of another bucket about a transaction.
 enum Told {
-    /// Its fate there.
+    /// The fate of the transaction in the bucket.
     Fate(TransactionFate),
     /// The bucket was dropped.
     Dropped,
-    /// It does not answer.
+    /// The bucket does not answer.
     Silent,
 }
 
@@ -77,10 +80,10 @@ pub(crate) async fn end_joint_commits(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// One look at everything.
+/// One pass over all late transactions.
 struct Pass {
     projector: Arc<Projector>,
-    /// Buckets that have not answered: nobody waits for them again.
+    /// The buckets that have not answered, and are not queried again in this pass.
     silent: Mutex<BTreeSet<BucketId>>,
 }
 
@@ -113,7 +116,7 @@ impl Pass {
         let (mut left, mut is_open, mut is_unknown) = (vec![bucket], false, false);
         for other in prepared.participants.iter().filter(|other| **other != bucket) {
             match self.fate_in(*other, prepared.transaction).await {
-                // This counts whatever the others say.
+                // This answer counts, whatever the other buckets answer.
                 Told::Fate(TransactionFate::Committed { participants, .. }) => {
                     return Some(Decision::Commit { participants });
                 }
@@ -147,7 +150,7 @@ impl Pass {
                     let told = self.tell(*other, transaction, Decision::Commit { participants });
                     note(bucket, transaction, told.await);
                 }
-                // A bucket may forget an old commit, so this says nothing of one without changes here.
+                // A bucket may forget an old commit, so this answer proves nothing about a commit without changes here.
                 Told::Fate(TransactionFate::Unknown) if joint.at().is_some() => {
                     bucket.leave_out(transaction, *other, true);
                 }

@@ -18,7 +18,7 @@ pub(crate) struct Roles {
     changed: watch::Sender<u64>,
     /// The buckets that were compared with their leader by this process, with the last term of that.
     compared: Mutex<BTreeMap<BucketId, u64>>,
-    /// The last moment at which a leader's answer came, by bucket.
+    /// The time of the last answer of each bucket's leader.
     heard: Mutex<BTreeMap<BucketId, Instant>>,
     /// The start of this process.
     pub(crate) began: Instant,
@@ -44,12 +44,12 @@ impl Roles {
         lock(&self.compared).insert(bucket, term);
     }
 
-    /// The bucket here is made anew, or changes piece by piece.
+    /// Records that the bucket must be compared with its leader again: it was recreated, or changes piece by piece.
     pub(crate) fn not_compared(&self, bucket: BucketId) {
         lock(&self.compared).remove(&bucket);
     }
 
-    /// The last moment at which this process, or perhaps one before it, has granted a lease to a leader.
+    /// The last time at which this process, or possibly a previous one, has granted a lease to a leader.
     pub(crate) fn heard_at(&self, bucket: BucketId) -> Instant {
         lock(&self.heard).get(&bucket).copied().unwrap_or(self.began)
     }
@@ -63,7 +63,8 @@ impl Roles {
         lock(&self.copies).get(&bucket).cloned()
     }
 
-    /// Learns a configuration. Returns false if one that is at least as new was known. [`Self::look_again`] follows.
+    /// Stores a configuration. Returns false if one that is at least as new was known. The caller then calls
+    /// [`Self::look_again`].
     pub(crate) fn learn(&self, bucket: BucketId, copies: &Copies) -> bool {
         let mut known = lock(&self.copies);
         if known.get(&bucket).is_some_and(|known| known.revision >= copies.revision) {
@@ -73,7 +74,7 @@ impl Roles {
         true
     }
 
-    /// Forgets the buckets that are gone.
+    /// Forgets the buckets that no longer exist.
     pub(crate) fn keep(&self, is_kept: impl Fn(BucketId) -> bool) {
         lock(&self.copies).retain(|bucket, _| is_kept(*bucket));
         lock(&self.compared).retain(|bucket, _| is_kept(*bucket));

@@ -1,11 +1,11 @@
-//! The envelope of a small file that is written whole: what it is and of which version, its length, and a checksum.
+//! The envelope of a small file that is written whole: its kind and version, its length, and a checksum.
 //!
 //! ```text
 //! file := head length:u64 check:u32 body       (little endian)
 //! ```
 //!
-//! `head` is a line of text that ends with the version, such as `sextant users 1`, and `check` the CRC-32C of everything else. So a file
-//! of another version is told from a damaged one.
+//! `head` is a line of text that ends with the version, such as `sextant users 1`, and `check` the CRC-32C of everything else. So a file of
+//! another version is distinguished from a damaged one.
 
 use crate::{Error, ErrorCode, Result};
 

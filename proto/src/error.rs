@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// which a byte may take three, has 16 KiB in usual clients.
 const TEXT_BYTES_MAX: usize = 2 << 10;
 
-/// The bytes at the end of a text that stay when it is shortened: they tell what to do.
+/// The number of bytes at the end of a text that stay when it is shortened, since they contain the remedy.
 const TAIL_BYTES: usize = 512;
 
 /// The kind of an error, for programs.
@@ -22,9 +22,9 @@ pub enum ErrorCode {
     Unavailable,
     /// Retry: a peer did not answer in time or was cancelled (57014).
     Cancelled,
-    /// Retry: the epoch of the scan is gone (72000); begin the scan anew.
+    /// Retry: the epoch of the scan is no longer retained (72000); restart the scan.
     SnapshotTooOld,
-    /// Retry: the slice is no longer here; the scan goes where the topology says.
+    /// Retry: the slice is no longer on this node; the scan continues at the node in the topology.
     SliceMoved,
     /// Retry: the reader is out of step with a stream, and opens a new one from its watermarks.
     DropData,
@@ -46,7 +46,7 @@ pub enum ErrorCode {
     Unsupported,
     /// Caller: a parameter outside its range, or a token from elsewhere (22023).
     InvalidParameter,
-    /// Caller: a producer named a position that does not follow the last one (22023).
+    /// Caller: a producer sent a position that does not follow the last one (22023).
     OutOfOrder,
     /// Caller: the statement does not fit the transaction's state (25000).
     TransactionState,
@@ -82,7 +82,7 @@ pub enum ErrorCode {
     ReadOnly,
     /// Caller: a character that no text may contain (22P05).
     UntranslatableCharacter,
-    /// Retry: the connection to another process was lost in the midst of a call, which may have been carried out (57P03).
+    /// Retry: the connection to another process was lost during a call, which may have been carried out (57P03).
     Interrupted,
     /// Retry: the called process belongs to another cluster (57P03).
     OtherCluster,
@@ -90,13 +90,13 @@ pub enum ErrorCode {
     OlderCopy,
     /// Retry: a read that must not wait needs a block that is not in memory; the reader reads again on a thread that may wait.
     NotInMemory,
-    /// Caller: another transaction has changed what this one would change, or the transaction is lost (40001); begin it anew.
+    /// Caller: another transaction has changed the same documents, or the transaction is lost (40001); restart the transaction.
     Conflict,
     /// Caller: no such savepoint (3B001).
     NoSavepoint,
     /// Caller: the statement needs a transaction (25P01).
     NoTransaction,
-    /// Caller: nobody knows if a transaction was committed (08007); the data tells.
+    /// Caller: it is unknown whether a transaction was committed (08007); check the data.
     InDoubt,
     /// Retry: a prepared transaction holds a document, and its outcome is not known yet (55P03).
     Held,
@@ -133,11 +133,11 @@ pub enum ErrorCode {
 /// The remedy for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The same request may succeed later or elsewhere.
+    /// The request may succeed later or elsewhere.
     Retry,
     /// The request must change.
     Caller,
-    /// A person must look at the machine.
+    /// An operator must repair the machine.
     Operator,
 }
 
@@ -220,7 +220,7 @@ pub struct Error {
     pub code: ErrorCode,
     /// The failure and its place, for people.
     pub message: String,
-    /// The remedy, if one is known.
+    /// The remedy, if one is known, as a sentence for the user.
     pub hint: Option<String>,
 }
 
@@ -230,13 +230,13 @@ impl Error {
         Self { code, message: bounded(message.into()), hint: None }
     }
 
-    /// The same error with a hint.
+    /// Adds a hint to the error.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(bounded(hint.into()));
         self
     }
 
-    /// The same error with the failed action before its message.
+    /// Puts the failed action before the error's message.
     pub fn context(mut self, doing: impl fmt::Display) -> Self {
         self.message = bounded(format!("{doing}: {}", self.message));
         self

@@ -1,4 +1,4 @@
-//! Locks that outlive a panic.
+//! Locks that stay usable after a panic.
 //!
 //! A panic under a lock poisons it, and every later holder would panic too. Data that a panic may
 //! leave half changed is changed only by tasks whose panic ends the process (`env::TaskPolicy`), so that the data behind a

@@ -6,56 +6,38 @@
 //! traits, and so pass the count.
 
 use std::cell::Cell;
-use std::thread::LocalKey;
 
 /// Maximum nesting of a decoded tree: more than the longest statement needs (500 operators in 200 parentheses), and few
 /// enough for a thread's stack in a debug build.
 pub const LEVELS_MAX: usize = 768;
 
-/// Maximum nesting of commands: twice as many as a leader puts around one. They have a count of their own, since a command takes far more of
-/// the stack than an expression.
-pub const COMMANDS_MAX: usize = 8;
-
 thread_local! {
     static LEVELS: Cell<usize> = const { Cell::new(0) };
-    static COMMANDS: Cell<usize> = const { Cell::new(0) };
 }
 
 /// One level of nesting while it is decoded.
-pub(crate) struct Level(&'static LocalKey<Cell<usize>>);
+pub(crate) struct Level;
 
 impl Level {
-    /// Enters a level of values and expressions; `None` if that is too deep.
+    /// Enters a level; `None` if that is too deep.
     pub fn enter() -> Option<Self> {
-        Self::deeper(&LEVELS, LEVELS_MAX)
-    }
-
-    /// Enters a command; `None` if that is too deep.
-    pub fn enter_command() -> Option<Self> {
-        Self::deeper(&COMMANDS, COMMANDS_MAX)
-    }
-
-    fn deeper(count: &'static LocalKey<Cell<usize>>, max: usize) -> Option<Self> {
-        let deeper = count.get() + 1;
-        (deeper <= max).then(|| {
-            count.set(deeper);
-            Self(count)
+        let deeper = LEVELS.get() + 1;
+        (deeper <= LEVELS_MAX).then(|| {
+            LEVELS.set(deeper);
+            Self
         })
     }
 }
 
 impl Drop for Level {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        LEVELS.set(LEVELS.get() - 1);
     }
 }
 
-/// Implements `Serialize` and `Deserialize` for a type whose code is derived with `remote = "Self"`. The second argument enters a level.
+/// Implements `Serialize` and `Deserialize` for a type whose code is derived with `remote = "Self"`.
 macro_rules! recursive {
     ($type:ty) => {
-        recursive!($type, enter);
-    };
-    ($type:ty, $enter:ident) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(
                 &self,
@@ -69,7 +51,7 @@ macro_rules! recursive {
             fn deserialize<D: serde::Deserializer<'de>>(
                 from: D,
             ) -> std::result::Result<Self, D::Error> {
-                let _level = crate::nesting::Level::$enter()
+                let _level = crate::nesting::Level::enter()
                     .ok_or_else(|| serde::de::Error::custom("it is nested too deep"))?;
                 Self::deserialize(from)
             }
@@ -82,7 +64,6 @@ pub(crate) use recursive;
 mod tests {
     use super::*;
     use crate::expr::Expr;
-    use crate::rpc::command::Command;
     use crate::value::Value;
 
     /// So many negations of a constant.
@@ -91,25 +72,6 @@ mod tests {
         let mut bytes = vec![not; levels];
         bytes.extend(postcard::to_stdvec(&Expr::DocumentId).unwrap());
         bytes
-    }
-
-    #[test]
-    fn commands_around_commands_are_bounded() {
-        let around = |levels: usize| {
-            let innermost = Command::CancelMoves { index: None };
-            (0..levels).fold(innermost, |command, _| Command::Avoiding {
-                silent: Vec::new(),
-                command: Box::new(command),
-            })
-        };
-        let read = |bytes: &[u8]| postcard::from_bytes::<Command>(bytes);
-        let deepest = around(COMMANDS_MAX - 1);
-        let bytes = postcard::to_stdvec(&deepest).unwrap();
-        assert_eq!(read(&bytes), Ok(deepest.clone()));
-        let layer = bytes.len() / COMMANDS_MAX;
-        assert!(read(&postcard::to_stdvec(&around(COMMANDS_MAX)).unwrap()).is_err());
-        assert!(read(&bytes[..layer].repeat(1_000_000)).is_err(), "and no stack overflow");
-        assert_eq!(read(&bytes), Ok(deepest), "an error leaves no level behind");
     }
 
     #[test]

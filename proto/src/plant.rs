@@ -1,6 +1,6 @@
 //! Known bugs that can be switched on, to prove that the simulation finds them (`simulate --plant`).
 //!
-//! A simulation that finds nothing may be blind; a known bug shows whether it is. Each promise that the simulation
+//! A simulation that finds nothing may be unable to; a known bug shows whether it is. Each property that the simulation
 //! checks therefore has a *plant*: one line, at the place where the bug would be, that calls [`is`]. Without the cargo
 //! feature `plants` the call is a constant and compiles to nothing; with the feature, a plant is switched on for a
 //! whole process.
@@ -31,7 +31,7 @@ pub enum Plant {
     DurableEarly,
     /// Merges drop versions without raising the floor.
     FloorNotRaised,
-    /// A merge that leaves out older rows drops tombstones.
+    /// A merge that does not include the oldest rows drops tombstones.
     TombstonesDroppedAbove,
     /// The filter of a back index denies an existing document.
     FilterMisses,
@@ -95,7 +95,7 @@ pub enum Plant {
     RewindKeepsDocuments,
     /// A leading copy acknowledges a write before the other copies have it.
     CopiesNotAwaited,
-    /// A leading copy whose followers are silent goes on without them before the coordinators know.
+    /// A leading copy whose followers are silent continues without them before the coordinators know.
     SilentCopyIgnored,
     /// A joining copy grows into the set while it lacks groups that were acknowledged before.
     CopyGrowsEarly,
@@ -107,9 +107,9 @@ pub enum Plant {
     CopyPurgeUnnoticed,
     /// An own view does not hide what its transaction has replaced or deleted.
     ReplacedShown,
-    /// A commit overlooks that one of its documents was deleted behind its snapshot.
+    /// A commit overlooks that one of its documents was deleted after its snapshot.
     ConflictMissed,
-    /// A rollback to a savepoint moves a node's place in a transaction, and keeps the rows behind it.
+    /// A rollback to a savepoint moves a node's place in a transaction, and keeps the rows after it.
     SavepointKept,
     /// An own view shows the place before its own.
     OwnViewBehind,
@@ -123,7 +123,7 @@ pub enum Plant {
     PreparedNotHeld,
     /// A finished bucket does not note that it has finished a commit over several buckets.
     FinishedTwice,
-    /// A prepared transaction whose session is gone is rolled back although it was decided.
+    /// A prepared transaction whose session has ended is rolled back although its commit was decided.
     RolledBackDecided,
     /// A replay of the change log leaves out what was prepared.
     PreparedForgotten,
@@ -131,7 +131,7 @@ pub enum Plant {
     HalfSpilledShown,
     /// An index that joins a stream gets only the later changes of open transactions.
     BodyLostAtJoin,
-    /// A transaction stays open behind its commit, so that a commit that is asked for again is applied again.
+    /// A transaction stays open after its commit, so that a repeated commit is applied again.
     CommitAppliedTwice,
     /// A cut passes a part of a producer's commit before the others are there.
     PushedPartLeftOut,
@@ -139,17 +139,17 @@ pub enum Plant {
     PushedSettledEarly,
     /// A projector that starts again has forgotten the open commits of producers.
     PushedForgotten,
-    /// A vbucket comes to its new owner without the open commits of producers.
+    /// A vbucket is handed over without the open commits of producers.
     PushedNotHandedOver,
     /// A scan of a session reads an older epoch than an earlier one.
     FloorIgnored,
-    /// A retired generation goes while a scan still reads it.
+    /// A retired generation is dropped while a scan still reads it.
     RetiredDropped,
-    /// A scan that goes on in a retired generation asks nodes for the slices of the one that serves.
+    /// A scan that continues in a retired generation reads slices of the serving one.
     GenerationsMixed,
     /// The slices of a build are readable before an epoch covers the snapshot.
     BuildUncovered,
-    /// The first batch of a node that was asked beside a slow one is taken twice.
+    /// The first batch of a parallel request to another node is counted twice.
     HedgeCountedTwice,
     /// A rebuilt slice answers epochs from before its snapshot.
     RebuiltBelowFloor,
@@ -157,9 +157,9 @@ pub enum Plant {
     VersionInPart,
     /// A projector that joins gets partitions of versions that others have.
     PartitionsMoved,
-    /// A cancelled build goes on, and serves.
+    /// A cancelled build continues, and then serves.
     CancelledServes,
-    /// A change of the coordinators is proposed while another one is not applied everywhere.
+    /// A change of the coordinators is proposed while an earlier one is not applied everywhere.
     TwoMemberChanges,
     /// A removal is answered before the coordinators that stay have it on their disks.
     RemovalNotSettled,

@@ -1,6 +1,6 @@
-//! The seam by which a simulation decides which thread runs. Tests only: without the feature `testing`, locks do not know it.
+//! The seam by which a simulation decides which thread runs. Tests only: without the feature `testing`, locks do not use it.
 //!
-//! A simulation that runs blocking work on threads of its own lets only one of them run at a time. Each lock is then a
+//! A simulation that runs blocking work on separate threads lets only one of them run at a time. Each lock is then a
 //! place at which another thread may get the turn ([`crate::env::sim::Turns`],
 //! [`crate::env::sim::Interleaving`]).
 
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 /// A thread's side of the simulation that it runs in.
 pub trait Turn {
-    /// Called before a lock: perhaps others run for a while first.
+    /// Called before a lock; other threads may run first.
     fn may_switch(&self);
     /// Called when a lock is taken: others run for a while. False if the thread may wait for the lock as usual.
     fn blocked(&self) -> bool;
-    /// Called in a pause of blocking work: perhaps others run for this simulated time.
+    /// Called in a pause of blocking work; other threads may run for this simulated time.
     fn pause(&self, _time: Duration) {
         self.may_switch();
     }
@@ -26,7 +26,7 @@ thread_local! {
 
 /// Makes this thread a part of a simulation, or of none.
 pub fn set(turn: Option<Arc<dyn Turn>>) {
-    // A thread that ends has no such variable any more, and takes part in nothing.
+    // A thread that ends no longer has this variable, and takes no turn.
     let _ended = TURN.try_with(|mine| mine.replace(turn));
 }
 

@@ -11,7 +11,7 @@ use proto::value::key::{
 use proto::value::{Value, compare, text};
 use serde_json::Value as Json;
 
-/// A part of a key as the test sees it; None is MISSING.
+/// A part of a key in the test's model; None is MISSING.
 type Part = Option<Json>;
 
 fn number() -> impl Strategy<Value = Json> {
@@ -97,7 +97,7 @@ fn rank(part: &Part) -> u8 {
     }
 }
 
-/// A number as a sign, and its exact magnitude as binary digits before and behind the point.
+/// A number as a sign, and its exact magnitude as binary digits before and after the point.
 fn digits(number: &serde_json::Number) -> (bool, [Vec<u8>; 2]) {
     if let Some(n) = number.as_i64().map(i128::from).or(number.as_u64().map(i128::from)) {
         let whole = format!("{:0>1100b}", n.unsigned_abs());
@@ -196,7 +196,7 @@ proptest! {
         prop_assert_eq!(encode(&a, &descending).cmp(&encode(&b, &descending)), expected);
     }
 
-    /// A part stands anywhere in an entry, before any bytes.
+    /// A part can be anywhere in an entry, before any bytes.
     #[test]
     fn a_part_compares_with_a_constant_as_the_values_do((a, b, descending) in keys()) {
         let bytes = encode(&a, &descending);

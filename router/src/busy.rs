@@ -1,8 +1,8 @@
-//! The requests of a router to each indexer that are under way, and the copy of a slice that is asked among several.
+//! Counts a router's requests in flight to each indexer, and chooses which copy of a slice to query.
 //!
-//! At rest the first copy of the topology serves a slice, so its blocks are in one node's cache. A node with many requests gives way: of
-//! the first two copies that are ready the less busy one is asked ("the power of two choices", Mitzenmacher 2001). A router knows only
-//! its own requests, which is enough: each router evens out its own.
+//! Without load the first copy in the topology serves a slice, so its blocks are in one node's cache. If its node has many requests, the
+//! less busy of the first two ready copies is queried ("the power of two choices", Mitzenmacher 2001). A router knows only its own
+//! requests, which is enough, since each router balances its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use dashmap::DashMap;
 use proto::model::ids::NodeId;
 
-/// Requests under way at which a node counts as busy. Below, a second copy would be no faster, and more nodes would be asked for one scan.
+/// The number of requests in flight from which a node counts as busy. Below it, a second copy would be no faster, and one scan would need
+/// more nodes.
 const BUSY: u32 = 8;
 
 /// The requests under way, by node.
@@ -27,7 +28,7 @@ impl Drop for UnderWay {
 }
 
 impl Busy {
-    /// Notes a request to a node.
+    /// Records a request to a node.
     pub fn begin(&self, node: NodeId) -> UnderWay {
         let known = self.0.get(&node).map(|count| Arc::clone(&count));
         let count = known.unwrap_or_else(|| Arc::clone(&self.0.entry(node).or_default()));
@@ -45,7 +46,8 @@ impl Busy {
         self.requests(node) >= BUSY
     }
 
-    /// True if a node gives way to another one: it is busy, and the other one has less than half of its requests.
+    /// True if another copy should be queried instead of a node: the node is busy, and the other one has less than half
+    /// of its requests.
     pub fn gives_way(&self, node: NodeId, other: NodeId) -> bool {
         let requests = self.requests(node);
         requests >= BUSY && 2 * self.requests(other) < requests

@@ -27,7 +27,7 @@ impl CatalogWatch {
         Self { context, indexers: BTreeMap::new(), take_over: TakeOver::default() }
     }
 
-    /// Begins with the catalog that an earlier process has kept, if there is one.
+    /// Starts from the catalog that an earlier process has written to disk, if there is one.
     pub fn begin_with(&mut self, data: &RouterData) {
         if let Some(catalog) = TakeOver::begin(&self.context, data) {
             self.install(catalog);

@@ -27,11 +27,11 @@ pub struct Config {
     pub scans_max: usize,
     /// Memory limit of all scans together for rows in flight.
     pub scan_memory_total_bytes: usize,
-    /// Memory limit of one scan.
+    /// Memory limit of each scan, in bytes.
     pub scan_memory_each_bytes: usize,
     /// Maximum of bytes that a shard scan may be ahead of its reader.
     pub scan_ahead_bytes: usize,
-    /// When another copy is asked beside a slow node. The setting of a session counts instead.
+    /// When to query another copy in addition to a slow node. The setting of a session overrides it.
     pub hedge_after: HedgeAfter,
     /// A random number of this process, or of its data directory: the coordinators refuse another process under its node number. `None`
     /// leaves it unprotected.

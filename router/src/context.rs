@@ -32,26 +32,26 @@ pub(crate) struct RouterContext {
     pub catalog: Arc<ArcSwap<Catalog>>,
     pub catalog_changed: watch::Sender<u64>,
     pub applied: AppliedEpochs,
-    /// The nodes that the coordinator's leader does not hear of.
+    /// The nodes whose heartbeats the coordinator's leader does not receive.
     pub silent: watch::Sender<BTreeSet<NodeId>>,
     pub leases: Leases,
     /// The moment of the coordinator's last answer to a heartbeat; zero before the first.
     pub moment: Arc<AtomicU64>,
-    /// When the coordinators were heard last, and whether the catalog comes from them.
+    /// The time of the coordinators' last answer, and whether the catalog comes from them.
     pub heard: Heard,
-    /// The refusal of this process, because another one has its number.
+    /// The refusal of this process, because another process has its node id.
     pub taken: watch::Sender<Option<Error>>,
     pub topologies: Topologies,
     pub views: ReadViews,
     pub admission: Admission,
-    /// The number of shard scans that went on with another attempt after at least one row.
+    /// The number of shard scans that were resumed by another attempt after at least one row.
     pub resumed: Arc<AtomicU64>,
     pub hedging: Arc<Hedging>,
     pub busy: Arc<Busy>,
 }
 
 impl RouterContext {
-    /// The context of a router that knows nothing yet.
+    /// The context of a router without a catalog and without reports.
     pub fn new(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
         let admission = Admission::new(AdmissionLimits {
             what: format!("scans on router {}", config.node.id),
@@ -92,7 +92,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The context of a router that knows indexers 1 up to a number.
+    /// The context of a router whose catalog has indexers 1 to `indexers`.
     pub(crate) fn context_of(indexers: u64, directory: Arc<dyn Directory>) -> RouterContext {
         let node = |id, role| {
             let address = String::new();

@@ -1,17 +1,21 @@
 //! Parallel requests to another copy when a node is slow (seed 002, "when responding to a request").
 //!
-//! A shard scan asks one node for its first batch. If that does not come within a *stage*, the next copy is asked beside it, and the first good
-//! answer wins. The same happens, once for each node, to a batch behind the first: the other copy begins behind the last row (`scan/rest.rs`).
-//! A stage is three times the recent 95th percentile of such batches, and at least 10 ms, so at rest hardly any scan comes to its end.
+//! A shard scan requests its first batch from one node. If no answer arrives within a *stage*, the next copy is queried in parallel, and
+//! the first good answer wins. The same happens, once for each node, to a batch after the first: the other copy begins after the last row
+//! (`scan/rest.rs`). A stage is three times the recent 95th percentile of such batches, and at least 10 ms, so without load hardly any scan
+//! exceeds it.
 //!
-//! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and at most some are saved up. So at most
-//!   5 % of such scans are asked for twice, also if all nodes are slow: then more requests would make them slower. Half of what is saved up is
-//!   for first batches alone.
-//! - *Avoidance.* A node that has missed three stages one after another is asked last: slices are placed at other copies that are ready. That
-//!   needs no budget. Now and then a scan is placed there all the same, as a *probe*; after a stage another copy is asked beside it, without
+//! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and the savings are limited. So at most 5 %
+//!   of such scans send a second request, also if all nodes are slow: then more requests would make them slower. Half of the savings is
+//!   reserved for first batches.
+//! - *Avoidance.* A node that has missed three stages in a row is queried last: its slices are read from other ready copies, which needs no
+//!   budget. From time to time a scan is sent to the node anyway, as a *probe*; after a stage another copy is queried in parallel, without
 //!   budget. An answer within a stage ends the avoidance, also one to a scan for which there is no other copy.
-//! - *What counts.* Only a node that has applied the scan's epoch is slow: another one waits for it, as its copies may do too. Every
-//!   time counts for the percentile, also one beyond the stage, so that the stage learns. A reader that did not look meanwhile says nothing.
+//! - *What counts.* Only a node that has applied the scan's epoch is slow: a node that has not applied it waits, as its copies may do too.
+//!   Every duration counts for the percentile, also one beyond the stage, so that the stage adapts. A duration during which the reader was
+//!   not polled does not count.
+//!
+//! An unordered scan reads the slices of an avoided node by streams if no other node has all of them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -26,7 +30,7 @@ use tokio::time::Instant;
 pub(crate) const STAGE_MIN: Duration = Duration::from_millis(10);
 /// A stage in percentiles.
 const STAGE_FACTOR: u64 = 3;
-/// Answers after which the percentile is computed anew.
+/// The number of answers after which the percentile is recomputed.
 const WINDOW: u32 = 256;
 /// The part of a parallel request that a scan earns, in hundredths.
 const EARNED: i64 = 5;
@@ -50,7 +54,7 @@ pub(crate) enum Batches {
     Rows,
     /// First batches of aggregates.
     Aggregates,
-    /// Batches behind the first.
+    /// Batches after the first.
     Rest,
 }
 
@@ -60,36 +64,36 @@ pub(crate) struct Hedging {
     rows: Times,
     /// First batches of aggregates have all of a shard, so they take longer.
     aggregates: Times,
-    /// Batches behind the first, which a node may have ready or not.
+    /// Batches after the first, which a node may have ready or not.
     rest: Times,
     saved: AtomicI64,
     missed: DashMap<NodeId, Missed>,
-    /// The number of nodes in `missed`: mostly none, which every scan asks for.
+    /// The number of nodes in `missed`. Every scan reads it, and it is mostly zero.
     slow: AtomicUsize,
     /// Parallel requests that were begun.
     begun: AtomicU64,
-    /// Those that answered first.
+    /// The parallel requests that were answered first.
     won: AtomicU64,
-    /// Those for which there was no budget.
+    /// The parallel requests that were not sent for lack of budget.
     refused: AtomicU64,
 }
 
 /// The numbers of parallel requests since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HedgingStatus {
-    /// Begun.
+    /// The parallel requests that were sent.
     pub begun: u64,
-    /// Those that answered first.
+    /// The parallel requests that were answered first.
     pub won: u64,
-    /// Not begun: there was no budget.
+    /// The parallel requests that were not sent for lack of budget.
     pub refused: u64,
 }
 
-/// The stages that a node has missed, one after another.
+/// The number of stages in a row that a node has missed.
 #[derive(Default)]
 struct Missed {
     count: u32,
-    /// The time of the last one that counted.
+    /// The time of the last missed stage that counted.
     last: Option<Instant>,
     probed: Option<Instant>,
 }
@@ -109,12 +113,12 @@ impl Hedging {
         }
     }
 
-    /// How long a node is waited for before another one is asked beside it.
+    /// The time to wait for a node before another one is queried in parallel.
     pub fn stage(&self, of: Batches) -> Duration {
         STAGE_MIN.max(Duration::from_micros(self.times(of).stage_us()))
     }
 
-    /// Notes a scan of slices with several copies, which earns a part of a parallel request.
+    /// Records a scan of slices with several copies, which earns a part of a parallel request.
     pub fn earn(&self) {
         if self.saved.load(Ordering::Relaxed) < SAVED_MAX {
             self.saved.fetch_add(EARNED, Ordering::Relaxed);
@@ -130,7 +134,8 @@ impl Hedging {
         spent
     }
 
-    /// Takes one for a batch behind the first, as long as half of what can be saved up is left for first batches.
+    /// Spends one parallel request on a batch after the first, unless less than half of the maximum savings would be
+    /// left for first batches.
     pub fn spend_for_rest(&self) -> bool {
         let less = |saved: i64| (saved >= COST + SAVED_MAX / 2).then_some(saved - COST);
         let spent = self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
@@ -138,17 +143,17 @@ impl Hedging {
         spent
     }
 
-    /// Notes that a parallel request has answered first.
+    /// Records that a parallel request has answered first.
     pub fn note_won(&self) {
         self.won.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes the time of a batch.
+    /// Records the time of a batch.
     pub fn note_batch(&self, of: Batches, took: Duration) {
         self.times(of).note(took);
     }
 
-    /// Notes the time of a node's first batch, or what was waited for it in vain. An answer within a stage ends its avoidance.
+    /// Records the time of a node's first batch, or the time of a wait without an answer. An answer within a stage ends its avoidance.
     pub fn note_time(&self, node: NodeId, of: Batches, took: Duration) {
         self.times(of).note(took);
         let is_any_slow = self.slow.load(Ordering::Relaxed) > 0;
@@ -157,7 +162,7 @@ impl Hedging {
         }
     }
 
-    /// Notes that a node has not answered a call of this time within a stage. Of calls that are under way together one counts.
+    /// Notes that a node has not answered a call of this time within a stage. Of several concurrent calls only one counts.
     pub fn note_missed(&self, node: NodeId, began: Instant) {
         let mut missed = self.missed.entry(node).or_insert_with(|| {
             self.slow.fetch_add(1, Ordering::Relaxed);
@@ -178,13 +183,13 @@ impl Hedging {
         }
     }
 
-    /// True if a node is asked last.
+    /// True if a node is queried last, because it is slow.
     pub fn avoids(&self, node: NodeId) -> bool {
         self.slow.load(Ordering::Relaxed) > 0
             && self.missed.get(&node).is_some_and(|missed| missed.count >= MISSED_MAX)
     }
 
-    /// The nodes that are asked last.
+    /// The nodes that are queried last, because they are slow.
     pub fn avoided(&self) -> Vec<NodeId> {
         if self.slow.load(Ordering::Relaxed) == 0 {
             return Vec::new();
@@ -200,7 +205,7 @@ impl Hedging {
         self.missed.get(&node).is_some_and(|missed| missed.is_probe_due(now))
     }
 
-    /// Begins a probe, if it is time for one. Of several scans that come to a node one probes it.
+    /// Claims the probe of a node if one is due. Of several concurrent scans only one probes it.
     pub fn claim_probe(&self, node: NodeId, now: Instant) -> bool {
         let Some(mut missed) = self.missed.get_mut(&node) else { return false };
         let is_due = missed.is_probe_due(now);
@@ -230,12 +235,12 @@ impl Hedging {
     }
 }
 
-/// Recent times, in logarithmic buckets. Each window counts half as much as the one behind it.
+/// Recent times, in logarithmic buckets. Each window counts half as much as the one after it.
 struct Times {
     counts: [AtomicU32; BUCKETS],
     noted: AtomicU32,
     stage_us: AtomicU64,
-    /// Held while the percentile is computed anew.
+    /// Held while the percentile is recomputed.
     window: Mutex<()>,
 }
 

@@ -17,12 +17,13 @@ pub struct Knowledge {
     pub is_from_disk: bool,
 }
 
-/// When the coordinators were heard last.
+/// The times of the coordinators' answers.
 #[derive(Clone, Default)]
 pub(crate) struct Heard {
-    /// When the leader answered this process last.
+    /// The time of the leader's last answer to this process.
     answered: watch::Sender<Option<Instant>>,
-    /// While the catalog comes from the disk: the time of day at which its coordinators were heard last.
+    /// While the catalog comes from the disk: the wall-clock time of the coordinators' last answer to the earlier
+    /// process.
     kept_unix_ms: Arc<Mutex<Option<u64>>>,
 }
 
@@ -32,12 +33,12 @@ impl Heard {
         self.answered.clone()
     }
 
-    /// Notes that the catalog comes from the disk.
+    /// Records that the catalog comes from the disk, and the wall-clock time of the coordinators' last answer.
     pub fn begin_from_disk(&self, heard_unix_ms: u64) {
         *lock(&self.kept_unix_ms) = Some(heard_unix_ms);
     }
 
-    /// Notes that a coordinator has sent a catalog.
+    /// Records that a coordinator has sent a catalog.
     pub fn catalog_came(&self) {
         self.answered.send_replace(Some(Instant::now()));
         *lock(&self.kept_unix_ms) = None;
@@ -48,12 +49,12 @@ impl Heard {
         lock(&self.kept_unix_ms).is_some()
     }
 
-    /// When the coordinators were heard last; `None` if this process has not heard them.
+    /// The time of the coordinators' last answer; `None` if this process has received none.
     pub fn last_answer(&self) -> Option<Instant> {
         *self.answered.borrow()
     }
 
-    /// The time of day at which the coordinators were heard last; `None` if this process has not heard them.
+    /// The wall-clock time of the coordinators' last answer; `None` if this process has received none.
     pub fn heard_unix_ms(&self, clock: &dyn Clock) -> Option<u64> {
         let since = self.last_answer().map(|answered| answered.elapsed());
         since.map(|since| clock.unix_ms().saturating_sub(whole_ms(since)))

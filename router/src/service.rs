@@ -40,7 +40,7 @@ impl Router {
         Self::start_with(config, env, directory, None)
     }
 
-    /// Starts a router. With a data directory it begins with the catalog in it, and keeps the newest one there.
+    /// Starts a router. With a data directory it starts from the stored catalog, and stores the newest one there.
     pub fn start_with(
         config: Config,
         env: Env,
@@ -73,8 +73,8 @@ impl Router {
         self.context.heard.knowledge(&*self.context.env.clock)
     }
 
-    /// Waits until the coordinators have refused this process for a while, because another one has its number, and returns the
-    /// refusal. A process that they have heard before is not the second one: it never ends so.
+    /// Waits until the coordinators have refused this process for a while, because another process has its node id, and returns the
+    /// refusal. A process that was accepted before is never refused this way.
     pub async fn taken(&self, for_at_least: Duration) -> Error {
         let mut taken = self.context.taken.subscribe();
         loop {
@@ -91,7 +91,7 @@ impl Router {
         }
     }
 
-    /// Removes what the data directory keeps, because the cluster is gone: the next start knows nothing of it.
+    /// Removes the router's files, because the cluster no longer exists, so that the next start does not use them.
     pub async fn forget_cluster(&self) {
         let Some(data) = self.data.clone() else { return };
         if let Err(error) = self.context.env.blocking(move || data.forget()).await {
@@ -114,12 +114,12 @@ impl Router {
         self.context.admission.status()
     }
 
-    /// The number of shard scans that failed after at least one row, and went on behind it.
+    /// The number of shard scans that failed after at least one row, and were resumed after it.
     pub fn shard_scans_resumed(&self) -> u64 {
         self.context.resumed.load(Ordering::Relaxed)
     }
 
-    /// The newest epoch of a bucket that an indexer has told this router: it is published.
+    /// The newest epoch of a bucket that an indexer has reported to this router. An applied epoch is always published.
     pub fn newest_published(&self, bucket: BucketId) -> Epoch {
         self.context.applied.newest_published().get(&bucket).copied().unwrap_or_default()
     }
@@ -161,7 +161,8 @@ impl Router {
         Ok(PinnedEpoch::of_lease(&self.context, lease, catalog))
     }
 
-    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one at it.
+    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one bucket at
+    /// that moment.
     pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<PinnedEpoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         PinnedEpoch::of_now(&self.context, bucket, deadline).await
@@ -198,7 +199,7 @@ fn index_of(catalog: &Catalog, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
     }
 }
 
-/// The error of a scan or a transaction that goes on in a generation that is gone.
+/// The error of a scan or a transaction whose generation was dropped.
 fn too_old(index: &IndexInfo) -> Error {
     let what = format!(
         "index \"{}\" has a newer generation, and the one in which this began is gone",

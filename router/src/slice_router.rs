@@ -8,9 +8,9 @@ use proto::rpc::routing::{MutationRouter, Route};
 /// Routes mutations to slices.
 ///
 /// If an index is partitioned by document id, a mutation concerns one slice. If it is partitioned by expressions, the
-/// document may have been in any slice before. So every node with a slice is told: the owner gets the entries, all
-/// others an empty state that removes old ones. Here a node has a slice from the catch-up of a move's target until the
-/// move's source is no longer read.
+/// document may have been in any slice before. So every node with a slice gets the mutation: the owner gets the
+/// entries, all others an empty state that removes old entries. A node counts as having a slice from a move's catch-up
+/// at the target until the source is no longer read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SliceRouter;
 

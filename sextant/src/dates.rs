@@ -41,7 +41,7 @@ pub fn text(unix_ms: u64) -> String {
     }
 }
 
-/// The same as RFC 3339 has it, with milliseconds: `2027-01-31T12:00:00.000Z`.
+/// Formats a time as in RFC 3339, with milliseconds: `2027-01-31T12:00:00.000Z`.
 pub fn text_ms(unix_ms: u64) -> String {
     match parts(unix_ms) {
         Some((day, time)) => format!("{day}T{time}.{:03}Z", unix_ms % 1_000),
@@ -49,14 +49,14 @@ pub fn text_ms(unix_ms: u64) -> String {
     }
 }
 
-/// The day and the time of a moment; `None` behind the last year that is read.
+/// The day and the time of a moment; `None` after the last year that is read.
 fn parts(unix_ms: u64) -> Option<(String, String)> {
     let (mut days, ms) = (unix_ms / DAY_MS, unix_ms % DAY_MS);
     if days >= days_before_year(YEAR_MAX + 1) - days_before_year(1970) {
         return None;
     }
     days += days_before_year(1970);
-    // A year has 365.2425 days, so this is the year or the one before it or behind it.
+    // A year has 365.2425 days, so this is the year, the previous one or the next one.
     let guess = days * 10_000 / 3_652_425 + 1;
     let starts = |year: &u64| days_before_year(*year) <= days;
     let year = (guess.saturating_sub(1).max(1)..=guess + 1).rev().find(starts).unwrap_or(1);

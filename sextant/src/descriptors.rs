@@ -3,19 +3,19 @@
 //! Without shares, idle sessions would take all descriptors, and then no file can be opened: a failed write of
 //! documents ends the projector. Sessions get three eighths, and connections that are logging in a sixteenth. Fragments and
 //! the files of documents (fragments and logs) get an eighth each, connections of gRPC and of other processes a sixteenth each, and
-//! those of HTTP half of that. The rest is for other logs, calls to other processes, and what is open for a moment.
+//! those of HTTP half of that. The rest is for other logs, calls to other processes, and files that are open for a short time.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The number of files that is taken for a limit of "unlimited".
 const UNLIMITED: u64 = 1 << 20;
-/// The most connections of gRPC clients unless a setting says otherwise: one of them carries many calls.
+/// The default limit of connections of gRPC clients: each of them carries many calls.
 const GRPC_CONNECTIONS_MAX: usize = 512;
-/// The same of HTTP clients, which read figures.
+/// The default limit of connections of HTTP clients, which read figures.
 const HTTP_CONNECTIONS_MAX: usize = 128;
-/// The same of other processes: each has one or a few.
+/// The default limit of connections of other processes: each has one or a few.
 const PEER_CONNECTIONS_MAX: usize = 4096;
-/// The most files that one use needs.
+/// The maximum number of files that one use needs.
 const SHARE_MAX: u64 = 4096;
 
 /// Raises the soft limit of open files to the hard limit. Failure leaves the limit as it is, which is only smaller.

@@ -1,5 +1,5 @@
-//! Bounded numbers of connections. A connection holds a place of its port until it ends; one beyond the limit is told so in the words
-//! of its protocol, and closed. SQL has limits of its own, which tell its clients more.
+//! Bounded numbers of connections. A connection holds a place of its port until it ends; a connection beyond the limit gets an error in its
+//! protocol, and is closed. SQL has separate limits, with more detailed errors.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,9 +22,9 @@ use crate::flow::{AddressPlace, Calls, Flow, OpenCall, Quiet, ReadPace, Stall};
 use crate::listen::connections;
 use crate::tls::{Clients, Identity, Protocol, TlsSettings, accept};
 
-/// How long a refused client may take to read the reason.
+/// The time limit of a refused client for reading the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
-/// The number of clients that are told the reason at once; further ones are closed without a word.
+/// The number of clients that get the reason at once; further connections are closed without a message.
 const REFUSALS_MAX: usize = 16;
 
 /// The settings of the numbers of connections; `None` for the defaults. The open files of the process limit them too.
@@ -43,7 +43,7 @@ pub struct ConnectionsMax {
 pub struct PortLimit {
     /// The number of connections.
     pub count_max: usize,
-    /// The setting.
+    /// The name of the setting.
     pub setting: &'static str,
     /// The limits of clients, at a port for users.
     pub flow: Option<Arc<Flow>>,
@@ -54,7 +54,7 @@ impl PortLimit {
         Self { count_max, setting, flow: None }
     }
 
-    /// The limit of a port for users, who have limits together with other ports.
+    /// The limit of a port for users, whose limits cover all such ports together.
     pub fn of_users(self, flow: &Arc<Flow>) -> Self {
         Self { flow: Some(Arc::clone(flow)), ..self }
     }
@@ -98,7 +98,7 @@ impl ConnectionsMax {
 pub enum Speech {
     /// HTTP/2.
     Grpc,
-    /// HTTP/1.1.
+    /// HTTP/1.1, with readable errors.
     Http,
 }
 
@@ -166,7 +166,7 @@ impl Opening {
     const BYTES: usize = 24 + 9;
     const WITHIN: Duration = Duration::from_secs(10);
 
-    /// The start in a protocol; HTTP/1 has time limits of its own.
+    /// The start in a protocol; HTTP/1 has separate time limits.
     fn of(speech: Speech) -> Option<Self> {
         let deadline = || Box::pin(sleep(Self::WITHIN));
         (speech == Speech::Grpc).then(|| Self { deadline: deadline(), bytes_left: Self::BYTES })
@@ -181,7 +181,7 @@ enum Transport {
 /// The other end of a connection: an extension of each gRPC request.
 #[derive(Clone, Debug, Default)]
 pub struct PeerInfo {
-    /// Its address.
+    /// The address of the client.
     pub address: Option<SocketAddr>,
     /// The address of this end.
     pub local: Option<SocketAddr>,
@@ -206,24 +206,24 @@ impl PeerInfo {
         Self { calls: Some(Arc::clone(calls)), ..Self::loopback() }
     }
 
-    /// Notes that a call of a user was let in.
+    /// Records that a call of a user was let in.
     pub fn call(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin)
     }
 
-    /// Notes a call of a service for anybody.
+    /// Records a call of a public service.
     pub fn call_of_anybody(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin_of_anybody)
     }
 
-    /// Notes that a call of nobody known was refused.
+    /// Records that a call of an unknown client was refused.
     pub fn refused(&self) {
         if let Some(calls) = &self.calls {
             calls.refuse();
         }
     }
 
-    /// Notes that a call of a user was refused.
+    /// Records that a call of a user was refused.
     pub fn refused_user(&self) {
         if let Some(calls) = &self.calls {
             calls.refuse_user();
@@ -237,7 +237,7 @@ impl PeerInfo {
     }
 }
 
-/// The address from which a gRPC request comes.
+/// The address of the client of a gRPC request.
 pub fn remote_address<T>(request: &tonic::Request<T>) -> Option<SocketAddr> {
     let ours = request.extensions().get::<PeerInfo>().and_then(|peer| peer.address);
     ours.or_else(|| request.remote_addr())
@@ -249,7 +249,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// The connections that a bounded listener accepts.
 pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<Limited>> + Send>>;
 
-/// Accepts at most as many connections at a time as the limit says.
+/// Accepts connections up to the limit.
 pub fn limited(
     listener: TcpListener,
     speech: Speech,
@@ -266,8 +266,8 @@ pub fn limited(
     Box::pin(plain)
 }
 
-/// The same with TLS. A connection holds its place from before its handshake, and one whose handshake fails is never seen. One
-/// beyond the limit is closed without a word, which it could not read.
+/// Accepts TLS connections up to the limit. A connection holds its place from before its handshake, and is not returned if the handshake
+/// fails. A connection beyond the limit is closed without a message, which it could not decrypt yet.
 pub fn limited_tls(
     listener: TcpListener,
     speech: Speech,
@@ -316,7 +316,7 @@ pub fn limited_tls(
     Box::pin(made)
 }
 
-/// The connections that have a place. Others are told so in the words of a protocol, if there is one.
+/// The connections that have a place. Others get an error in the protocol, if there is one.
 fn placed(
     listener: TcpListener,
     speech: Option<Speech>,
@@ -366,7 +366,7 @@ async fn refuse(mut stream: TcpStream, refusal: Vec<u8>, _turn: OwnedSemaphorePe
         while stream.read(&mut rest).await? > 0 {}
         Ok::<_, io::Error>(())
     };
-    // The client may be gone.
+    // The client may have disconnected.
     let _ = timeout(REFUSAL_WAIT, told).await;
 }
 
@@ -377,13 +377,13 @@ pub struct LimitedListener {
 }
 
 impl LimitedListener {
-    /// Accepts at most as many connections at a time as the limit says.
+    /// Accepts connections up to the limit.
     pub fn new(listener: TcpListener, limit: PortLimit, env: &Env) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { address, connections: limited(listener, Speech::Http, limit, env) })
     }
 
-    /// The same with TLS.
+    /// Accepts TLS connections up to the limit.
     pub fn with_tls(
         listener: TcpListener,
         limit: PortLimit,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::flow::ClientLimits;
 
-/// All that a client of a full port hears.
+/// All bytes that a client of a full port receives.
 async fn heard_beyond(speech: Speech) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -29,7 +29,7 @@ async fn heard_beyond(speech: Speech) -> String {
     heard
 }
 
-/// All that the second client of an address hears, which may have one connection at all ports.
+/// All bytes that the second client of an address receives, which may have one connection at all ports.
 async fn heard_from_full_address(speech: Speech) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -90,7 +90,7 @@ async fn a_connection_without_calls_ends() {
     let idle = Some(Duration::from_millis(100));
     let limits = ClientLimits { grpc_idle: idle, ..ClientLimits::default() };
     let (mut served, mut client) = connection(limits).await;
-    // It is behind the preface.
+    // The frame follows the preface.
     client.write_all(&[1; Opening::BYTES]).await.unwrap();
     let mut bytes = [0; Opening::BYTES];
     served.read_exact(&mut bytes).await.unwrap();

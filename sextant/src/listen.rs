@@ -26,12 +26,12 @@ pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
     })
 }
 
-/// True for an address that only processes of this machine reach. An IPv4 address may come in the form of IPv6.
+/// True for an address that only processes of this machine reach. An IPv4 address may be in the form of IPv6.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// The address that limits count: of IPv6, the /64, which one household or machine has in any case.
+/// The address to which limits apply: for IPv6 the /64, which one household or machine has in any case.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -68,7 +68,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Failed accepts are logged at most this often.
 const ACCEPT_REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// The time of a connection: a port takes 1,000 of them in a second, one after another.
+/// The interval between two accepted connections: a port accepts 1,000 per second, one after another.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
 /// Connections that a port takes at once after a quiet time, as the pool of a client opens them.
 const AT_ONCE_MAX: u32 = 200;
@@ -88,7 +88,7 @@ pub fn connections(listener: TcpListener) -> Connections {
 }
 
 /// Leaves out errors, and pauses after each one. The usual error is that the process has too many open files, which lasts
-/// until a connection ends; without the pause the loop would take all of a processor meanwhile.
+/// until a connection ends; without the pause the loop would use a whole processor meanwhile.
 fn with_pauses<T: Send + Sync>(
     incoming: impl Stream<Item = io::Result<T>> + Send,
 ) -> impl Stream<Item = io::Result<T>> + Send {
@@ -112,11 +112,12 @@ fn with_pauses<T: Send + Sync>(
         .filter(|accepted| std::future::ready(accepted.is_ok()))
 }
 
-/// Takes a bounded number of connections in a time. More of them wait in the system's queue, and beyond its length their clients try again:
-/// a flood of connections leaves the processors to those that are served. It takes them one by one and not in heaps, which others would have to wait for.
+/// Limits the rate of accepted connections. More of them wait in the system's queue, and beyond its length their clients retry: so a flood
+/// of connections does not take the processors from served ones. Connections are accepted one by one and not in bursts, which would delay
+/// others.
 ///
-/// The algorithm is the generic cell rate algorithm (ITU-T I.371): `due` is the time at which the port would have taken all connections
-/// so far if each had come in its own time, and a connection waits if that is ahead of now.
+/// The algorithm is the generic cell rate algorithm (ITU-T I.371): `due` is the time at which all connections so far would have been
+/// accepted at the limit's rate, and a connection waits until that time.
 fn paced<T: Send>(incoming: impl Stream<Item = T> + Send) -> impl Stream<Item = T> + Send {
     let mut due: Option<Instant> = None;
     incoming.then(move |accepted| {

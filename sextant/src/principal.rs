@@ -13,25 +13,25 @@ use proto::model::ids::{TokenId, UserId};
 /// ([`crate::sql::backend::Backends`]), which decides what it may do. There is no principal by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// Anyone who reaches a port of a process that trusts its machine: `dev` on loopback, or `--insecure`. It may do everything.
+    /// Any client of a process that trusts its machine: `dev` on loopback, or `--insecure`. It may do everything.
     Trusted,
-    /// A user who has proved to be one.
+    /// An authenticated user.
     User(Arc<Identified>),
 }
 
 /// A user as it has logged in.
 #[derive(Debug)]
 pub struct Identified {
-    /// The number: a user that is made anew under the name is another one.
+    /// The number of the user: a dropped and recreated user with the same name has another number.
     pub id: UserId,
-    /// The name.
+    /// The name of the user.
     pub name: String,
     /// The proof.
     pub by: Proof,
     /// The address of the client's socket.
     pub from: Option<SocketAddr>,
-    /// The password that the user has set in this very session, as [`Proof::Password`] numbers it: the session goes on with it. 0 if it
-    /// has set none.
+    /// The number (see [`Proof::Password`]) of the password that the user has set in this session, which therefore continues. 0 if it has
+    /// set none.
     pub own_change: AtomicU64,
 }
 
@@ -41,7 +41,7 @@ impl Identified {
         Self { id, name, by, from, own_change: AtomicU64::new(0) }
     }
 
-    /// True if the session knows the password with a number.
+    /// True if the session has proved or set the password with a number.
     pub fn knows(&self, secret_no: u64) -> bool {
         self.by == Proof::Password(secret_no)
             || secret_no > 0 && self.own_change.load(Ordering::Relaxed) == secret_no
@@ -61,13 +61,21 @@ impl Eq for Identified {}
 pub enum Proof {
     /// A password: [`User::secret_no`](proto::model::users::User::secret_no) at that time.
     Password(u64),
-    /// A token.
+    /// A token, by its number.
     Token(TokenId),
-    /// A certificate.
+    /// A certificate of the user.
     Certificate,
 }
 
 impl Principal {
+    /// The number of the user; `None` for a client that is trusted.
+    pub fn user_id(&self) -> Option<UserId> {
+        match self {
+            Self::Trusted => None,
+            Self::User(who) => Some(who.id),
+        }
+    }
+
     /// True if both are the same user, whatever each has proved it with.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

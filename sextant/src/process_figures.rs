@@ -8,7 +8,7 @@ use serde::Serialize;
 /// The clock ticks of a second in `/proc`, part of the interface of Linux.
 const TICKS_PER_S: u64 = 100;
 
-/// Figures of this process; a figure that the system does not tell is missing.
+/// Figures of this process; a figure that the system does not report is absent.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ProcessFigures {
     /// Memory in use.

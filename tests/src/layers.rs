@@ -3,7 +3,7 @@
 //! | layer | what runs |
 //! |---|---|
 //! | `full` | the whole cluster with its real transport ([`crate::sim`]) |
-//! | `cores` | everything that decides, without I/O, thousands of times faster than real time ([`crate::cores`]) |
+//! | `cores` | all decisions, without I/O, thousands of times faster than real time ([`crate::cores`]) |
 //! | `vscan` | a case of virtual scans ([`crate::vscan`]) |
 //! | `store` | the slice store: histories, crashes at their file operations, moves and rollbacks ([`crate::slice_store`]) |
 //! | `raft` | the coordinators' Raft core ([`crate::raft`]) |
@@ -20,7 +20,7 @@ use crate::{cores, raft, sim, vscan};
 
 /// The number of places in a history of the storage engine at which the machine crashes.
 const CRASHES: u64 = 30;
-/// The same, in a history whose blocking work is interrupted.
+/// The number of crashes in a history whose blocking work is interrupted.
 const INTERLEAVED_CRASHES: u64 = 10;
 /// The number of steps of the Raft core with faults.
 const RAFT_STEPS: usize = 4_000;

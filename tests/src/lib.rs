@@ -12,7 +12,7 @@
 //! | `bench` | benchmarks |
 //! | `history` | a judge of recorded histories of transactions, that shares no code with the product |
 //! | `hostile` | clients that attack a running node |
-//! | `workloads` | transactions of many clients, with what their clients saw |
+//! | `workloads` | transactions of many clients, with the reads of their clients |
 //! | `harness` | clusters and clients for tests |
 
 pub mod bench;

@@ -1,4 +1,4 @@
-//! Each decoder reads its corpus and fresh random changes of it. `fuzz` runs more ([`tests::fuzz`] says how).
+//! Each decoder reads its corpus and fresh random changes of it. `fuzz` runs more (see [`tests::fuzz`]).
 //!
 //! `SEXTANT_FUZZ_INPUTS` sets the inputs of each target, and `SEXTANT_FUZZ_SEED` their seed. Allocations are counted, so the
 //! targets run one after another in one thread.
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use coordinator::testing::{Machine, Replica, StateMachine};
-use proto::rpc::command::Outcome;
+use proto::rpc::command::{Applied, Outcome};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tests::fuzz::run::{Finding, Origin, Reader};
 use tests::fuzz::{corpus, targets, world};
@@ -94,7 +94,9 @@ fn the_samples_are_good() {
     let mut machine = Machine(Replica::new());
     for ((record, command), n) in world::records().iter().zip(world::commands()).zip(1..) {
         match machine.apply(n, record) {
-            Ok(Outcome::Refused(error)) => bad.push(format!("{command:?}: {error}")),
+            Ok(Applied { outcome: Outcome::Refused(error), .. }) => {
+                bad.push(format!("{command:?}: {error}"))
+            }
             Ok(_) => {}
             Err(error) => panic!("{command:?}: {error}"),
         }

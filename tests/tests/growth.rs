@@ -12,7 +12,7 @@ const IDLE_MESSAGES: f64 = 250.0;
 const IDLE_MESSAGES_EACH: f64 = 2.5;
 /// A tick, the promotion before, and a round to the followers, each way 2 ms at most.
 const PUBLISHED_MS_MAX: u64 = 50;
-/// From the leader to a projector, and from there to an indexer.
+/// The maximum time from the leader to a projector, and on to an indexer.
 const EVERYWHERE_MS_MAX: u64 = 6;
 
 fn figures(indexers: u64) -> Figures {

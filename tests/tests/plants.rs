@@ -15,9 +15,9 @@ use std::sync::Mutex;
 use proto::plant::PLANTS;
 use tests::harness::on_all_processors;
 
-/// A known bug is found by one of so many seeds, each of which takes some seconds.
+/// A known bug must be found by one of this many seeds, each of which takes some seconds.
 const SEEDS: u64 = 40;
-/// The same for the coordinators' log alone, where a seed takes some milliseconds.
+/// The number of seeds for the coordinators' log alone, where a seed takes some milliseconds.
 const RAFT_SEEDS: u64 = 400;
 
 /// Plant, layer, seed, step to the next seed, simulated seconds of faults.

@@ -127,7 +127,7 @@ fn invalid_messages_of_a_peer_are_dropped() {
     });
 }
 
-/// Three members, and those that wait; returns the leader's place.
+/// Three members, and members that wait to be added; returns the leader's index.
 fn with_joining(seed: u64) -> (World, usize) {
     let mut world = World::with_joining(seed);
     world.run_ticks(40);
@@ -177,7 +177,7 @@ fn a_member_that_joins_a_short_log_begins_with_a_snapshot() {
     assert_eq!(world.members(3).voters, [1, 2, 3, 4], "also after a restart");
 }
 
-/// Its votes would be missing until it has the log.
+/// The learner's vote would be missing until it has the log.
 #[test]
 fn a_learner_that_answers_but_has_nothing_does_not_vote() {
     let (mut world, leader) = with_joining(6);
@@ -297,7 +297,7 @@ fn a_member_that_finds_its_removal_in_its_own_log_still_helps_those_that_stay() 
     let (mut world, first) = with_joining(10);
     let [second, third] = [(first + 1) % 3, (first + 2) % 3];
     let node = |at: usize| NodeId(at as u64 + 1);
-    // The second one has the entry of its own removal, and leads before it is committed.
+    // The second member has the entry of its own removal, and leads before it is committed.
     assert!(world.propose_change(first, MemberChange::Remove { node: node(third) }));
     world.run_ticks(5);
     assert!(world.propose_change(first, MemberChange::Remove { node: node(second) }));

@@ -28,18 +28,18 @@ const TWICE: u64 = 16;
 /// place in a crash, and continued at the present. 9073 and 9094: a copy that had joined and then led did not know the
 /// timestamps of its bucket. 30079: a follower used a store that had failed. 30283: a copy with an empty disk took the lead
 /// from the only complete one. 120187: the operator accepted the loss of a leader, though another copy in sync had everything.
-/// 1795528376: the judge did not know that a projector with an older copy of its disk had lost a rewind. 1795516873: a
-/// damaged copy that nobody needed was asked about for ever, since it had a write that was never acknowledged. 10294 and 10812: after a
-/// restart an epoch had a commit over two buckets in the deciding one only, because the answer of a source names no such commits. 1795696171: the
-/// judge knew of the damaged file of a copy that is kept for the operator, but not of what its directory lacks for that. 1795770190: the
-/// judge took a commit that a new leader calls rolled back for one that no log has; the leader before had logged it, and had shown it to nobody.
+/// 1795528376: the judge did not know that a projector with an older copy of its disk had lost a rewind. 1795516873: a damaged copy that
+/// was not needed was queried for ever, since it had a write that was never acknowledged. 10294 and 10812: after a restart an epoch had a
+/// commit over two buckets in the deciding one only, because the answer of a source names no such commits. 1795696171: the judge knew of
+/// the damaged file of a copy that is kept for the operator, but not of what its directory lacks for that. 1795770190: the judge took a
+/// commit that a new leader calls rolled back for one that no log has; the leader before had logged it, and had not shown it to a client.
 /// 1795947416: the judge did not know that an epoch may have a plain mutation in place of a part until the leader has heard of the commit.
-/// 1795973904: the directory of a dropped bucket was back after a crash, and the manifest had forgotten it: its removal was tried again after an
-/// error, found nothing to remove, and was told as durable.
-/// 1795981744: a projector had lost its disk, and its operator had accepted the loss; the judge expected what a copy that was down still had.
-/// 1795981994: the judge did not know that another task of the producer had pushed a part of a commit as a plain mutation while the commit was on
-/// its way. 1795982257: a projector told the clients of its bucket that the log of a coordinator could not be written.
-/// 1795982373: a coordinator whose disk had failed looked for a change of its role for ever, without a pause, since its log had ended.
+/// 1795973904: the directory of a dropped bucket was back after a crash, and the manifest had forgotten it: its removal was tried again
+/// after an error, found nothing to remove, and was told as durable. 1795981744: a projector had lost its disk, and its operator had
+/// accepted the loss; the judge expected what a copy that was down still had. 1795981994: the judge did not know that another task of the
+/// producer had pushed a part of a commit as a plain mutation while the commit was on its way. 1795982257: a projector told the clients of
+/// its bucket that the log of a coordinator could not be written. 1795982373: a coordinator whose disk had failed looked for a change of
+/// its role for ever, without a pause, since its log had ended.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -67,8 +67,8 @@ const FOUND: &[(u64, &str)] = &[
     (1795982373, "30"),
 ];
 
-/// The same for the layer of all decisions without I/O. 1795749783: the model of an indexer did not build a further slice that the leader
-/// gave it during a build, because another node had been silent for long.
+/// Seeds of the layer of all decisions without I/O that once found a bug. 1795749783: the model of an indexer did not build a further slice
+/// that the leader gave it during a build, because another node had been silent for long.
 const FOUND_IN_CORES: &[(u64, &str)] = &[(1795749783, "30")];
 
 /// One test at a time, each on all processors.

@@ -1,5 +1,5 @@
 //! Single faults in the files of a stopped cluster: a flipped bit, a zeroed range, a cut, a removed file, an old copy, in each
-//! kind of file of each role. After each fault the cluster either refuses by name, or answers with exactly the right rows.
+//! kind of file of each role. After each fault the cluster either refuses and names the file, or answers with exactly the right rows.
 //!
 //! A second cluster has a copy of each slice on another indexer. A fault strikes one indexer there, and the questions wait
 //! until `SHOW SLICES` says that all slices are ready: a damaged slice was healed from its copy by then. Then the damaged
@@ -41,7 +41,7 @@ type Rows = Vec<Vec<Option<String>>>;
 enum Outcome {
     /// The process ended, or a statement failed, with this text.
     Refused(String),
-    /// The answers.
+    /// The answers to the queries.
     Answered(Vec<Rows>),
 }
 
@@ -133,7 +133,7 @@ fn filled(runtime: &Runtime, shape: Shape) -> (Files, Files, Vec<Rows>) {
     (old, read_files(data.path()), right)
 }
 
-/// Starts the cluster on damaged files and asks it.
+/// Starts the cluster on damaged files and queries it.
 fn outcome(runtime: &Runtime, data: &Path, shape: Shape) -> Outcome {
     let mut child = dev(data)
         .args(["--nodes", shape.indexers])
@@ -166,7 +166,7 @@ fn outcome(runtime: &Runtime, data: &Path, shape: Shape) -> Outcome {
                 loop {
                     let asked = ask(&connect(address).await, shape).await;
                     match &asked {
-                        // The projector tells its clients to try again until it has heard of the coordinator.
+                        // The projector answers its clients with a retryable error until it has received the catalog.
                         Err(error) if format!("{error:?}").contains(FIRST_CATALOG) => {}
                         _ => return asked,
                     }
@@ -255,7 +255,7 @@ fn judge(shape: Shape, below: &str, nth: usize, tried_min: usize) {
     let paths = paths.filter(is_below);
     let cases = paths.flat_map(|path| FAULTS.map(|fault| (path, fault)));
     for (n, (path, fault)) in cases.enumerate() {
-        // Each fault meets every n-th file.
+        // Each fault is applied to every n-th file.
         if !all && !(n + n / FAULTS.len()).is_multiple_of(nth) {
             continue;
         }

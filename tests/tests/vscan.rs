@@ -32,8 +32,8 @@ fn each_row_comes_once_while_slices_move() {
 }
 
 /// Two partitions had come to places that their cases did not know, because an event took place before one that it
-/// needed; the leader had removed a surplus copy between a look at the catalog and the move; and it removed a new copy
-/// before the case saw it in a catalog.
+/// needed; the leader had removed a surplus copy between a read of the catalog and the move; and it removed a new copy
+/// before the case received it in a catalog.
 #[test]
 fn regression_seeds_pass() {
     let seeds = [1_795_379_002, 1_795_387_361, 1_795_394_946, 1_795_395_221, 1_795_420_055];

@@ -16,9 +16,12 @@ use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
-use proto::rpc::command::{Command, CommandRequest, Promotion};
+use proto::rpc::command::{
+    CancelMoves, Command, DrainNode, PromoteEpochs, Promotion, Proposal, SetReplicas, StartMoves,
+};
 
 use super::*;
+use crate::state::Decided;
 use crate::state::StateContext;
 use crate::state::tests::{apply, promotion, serving};
 
@@ -84,24 +87,24 @@ impl World {
             0 | 1 => self.leader = leader(self.now_ms),
             2 | 3 => drop(self.dead.insert(node)),
             4..=8 => drop(self.dead.pop_first()),
-            9 => self.command(Command::CancelMoves { index: None }),
-            10 => self.command(Command::DrainNode { node, drain: true }),
-            11..=13 => self.command(Command::DrainNode { node, drain: false }),
+            9 => self.command(Command::CancelMoves(CancelMoves { index: None })),
+            10 => self.command(Command::DrainNode(DrainNode { node, drain: true })),
+            11..=13 => self.command(Command::DrainNode(DrainNode { node, drain: false })),
             14 => {
                 let replicas = self.random.u8(..2);
-                self.command(Command::SetReplicas { index: "i".into(), replicas });
+                self.command(Command::SetReplicas(SetReplicas { index: "i".into(), replicas }));
             }
             15..=17 => {
                 let request = RebalanceRequest { index: None, of_bucket: None, dry_run: false };
                 if let Ok(plan) = self.leader.rebalance(&self.state, &request, self.now_ms) {
-                    self.command(Command::StartMoves(plan.moves));
+                    self.command(Command::StartMoves(StartMoves { moves: plan.moves }));
                 }
             }
             _ => {}
         }
     }
 
-    /// Advances a target by one phase, if its move allows it.
+    /// Advances the target of the move by one phase, if the stage of the move allows it.
     fn work(&mut self) {
         let info = self.info();
         let reads: BTreeSet<_> = self
@@ -198,7 +201,10 @@ impl World {
             self.seqno += 1;
             let horizon = Epoch(self.seqno.saturating_sub(5).max(1));
             let promotion = Promotion { horizon, ..promotion(0, 7, self.seqno) };
-            self.command(Command::PromoteEpochs(vec![promotion]));
+            self.command(Command::PromoteEpochs(PromoteEpochs {
+                promotions: vec![promotion],
+                joined: Vec::new(),
+            }));
         }
         self.work();
         for node in NODES.map(NodeId).filter(|node| !self.dead.contains(node)) {
@@ -213,8 +219,8 @@ impl World {
         for command in plan.commands {
             // The last proposals of a leader may be lost.
             if !self.one_in(20) {
-                let request = CommandRequest { request: None, command };
-                self.state.apply(self.now_ms, self.now_ms, &request);
+                let request = Proposal::from(command);
+                self.state.apply(self.now_ms, &Decided::at(self.now_ms), &request);
             }
         }
         self.check();

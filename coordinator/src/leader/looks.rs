@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 
-/// The looks of one part of the leader, so many milliseconds apart.
+/// A check that one part of the leader makes at most every `EVERY_MS` milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct Looks<const EVERY_MS: u64> {
     last_ms: Option<u64>,
@@ -18,7 +18,7 @@ impl<const EVERY_MS: u64> Looks<EVERY_MS> {
         true
     }
 
-    /// The same; in either case the leader plans again when the next look is due.
+    /// Like `is_due`, and makes the leader plan again when the next check is due, whatever the result.
     pub(super) fn is_due_in(&mut self, plan: &mut Plan, now_ms: u64) -> bool {
         plan.look_at(now_ms + EVERY_MS);
         self.is_due(now_ms)

@@ -15,24 +15,24 @@ use proto::rpc::api::{BucketReport, EpochHold, Heartbeat, NodeStatus};
 use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
 
-use super::bootstrap;
-use super::builds::ready_indexes;
-use super::check::{Checksum, CopyCheck};
 use super::copies::CopyPlans;
-use super::durability::durable_epoch;
-use super::growth::Growth;
-use super::heartbeats::{Heartbeats, SILENT_MS_MAX};
-use super::holds::holds;
-use super::lost::{self, LostSlices};
-use super::move_settings::MoveSettings;
+use super::copies::check::{Checksum, CopyCheck};
+use super::copies::holds::holds;
+use super::epochs::Promotions;
+use super::epochs::durability::durable_epoch;
+use super::epochs::sources::{HistoryQuery, Sources};
+use super::epochs::stability::Stability;
+use super::generations::growth::Growth;
+use super::generations::ready_indexes;
+use super::generations::retired::Retired;
 use super::moves::Moves;
-use super::old_copy::{self, OldCopy};
+use super::moves::repair::{self, Repairs};
+use super::moves::settings::MoveSettings;
+use super::nodes::bootstrap;
+use super::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use super::nodes::lost::{self, LostSlices};
+use super::nodes::old_copy::{self, OldCopy};
 use super::plan::Plan;
-use super::promotions::Promotions;
-use super::repair::{self, Repairs};
-use super::retired::Retired;
-use super::sources::{HistoryQuery, Sources};
-use super::stability::Stability;
 use super::versions::Versions;
 use crate::state::StateContext;
 use crate::state::nodes::taken;
@@ -63,7 +63,7 @@ pub struct Leader {
     halved: BTreeMap<NodeId, Vec<HalvedCommit>>,
 }
 
-/// The error of a second process under the number of one without a data directory.
+/// The error for a second process with the node id of a running process that has no data directory.
 fn marked(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
     let at = known.map_or_else(String::new, |known| format!(" at {}", known.address));
     let what = format!("node {node} is another process{at}, which the coordinators hear");
@@ -101,7 +101,7 @@ impl Leader {
         self
     }
 
-    /// Records what a process knows that is not registered: it may have joined after the older copy was made.
+    /// Records the heartbeat of a process that is not registered: it may have joined after the restored copy was made.
     pub fn record_stranger(&mut self, heartbeat: &Heartbeat) {
         self.heartbeats.add_stranger(heartbeat);
     }
@@ -114,8 +114,8 @@ impl Leader {
         news
     }
 
-    /// Judges whether a process may join under a number that another one holds. Returns the proof whose place it takes,
-    /// if there is one: only a silent holder is replaced.
+    /// Checks whether a process may join with a node id that another process holds. Returns the proof of the process
+    /// that it replaces, if any: only a silent process is replaced.
     pub fn judge_join(
         &self,
         state: &StateContext,
@@ -134,8 +134,8 @@ impl Leader {
         Ok(Some(holder))
     }
 
-    /// Judges whether a process without a data directory may register under a number: it changes nothing of another one that is
-    /// heard and has a mark.
+    /// Checks whether a process without a data directory may register with a node id: it must not replace another process that is alive and
+    /// has a mark.
     pub fn judge_registration(
         &self,
         state: &StateContext,
@@ -149,7 +149,7 @@ impl Leader {
         }
     }
 
-    /// Judges whether a heartbeat is of the process that was heard before, if that one has a mark and no data directory.
+    /// Checks whether a heartbeat comes from the same process as the one before, if that process has a mark and no data directory.
     pub fn judge_mark(
         &self,
         state: &StateContext,
@@ -169,14 +169,14 @@ impl Leader {
         lost::judge_forced(state, &self.heartbeats, node, now_ms)
     }
 
-    /// Notes a statement before it is proposed.
+    /// Records a statement before it is proposed.
     pub fn note_statement(&mut self, state: &StateContext, command: &Command) {
         self.growth.note(state, command);
     }
 
-    /// Adds the silent indexers to a command that places slices.
-    pub fn avoiding_silent(&self, state: &StateContext, command: Command, now_ms: u64) -> Command {
-        lost::avoiding_silent(state, &self.heartbeats, command, now_ms)
+    /// The silent nodes among those to which a command gives slices or partitions.
+    pub fn silent_for(&self, state: &StateContext, command: &Command, now_ms: u64) -> Vec<NodeId> {
+        lost::silent_for(state, &self.heartbeats, command, now_ms)
     }
 
     /// The status of each registered node. `members` has the silence of the members of the coordinator.
@@ -189,7 +189,7 @@ impl Leader {
         self.heartbeats.status(state, members, now_ms)
     }
 
-    /// The nodes that nobody waits for.
+    /// The nodes that have been silent too long to be waited for.
     pub fn silent_nodes(&mut self, state: &StateContext, now_ms: u64) -> Vec<NodeId> {
         self.heartbeats.silent_nodes(state, now_ms)
     }
@@ -277,7 +277,7 @@ impl Leader {
         self.is_held(state, now_ms) || old_copy::evidence(state, &self.heartbeats).is_some()
     }
 
-    /// Checks that the coordinator is not an older copy of itself, as far as the heartbeats tell.
+    /// Checks that the heartbeats give no evidence that the coordinator was restored from an older copy.
     pub fn check_newest(&self, state: &StateContext) -> Result<()> {
         match old_copy::evidence(state, &self.heartbeats) {
             Some(evidence) => Err(old_copy::error(&evidence, self.old_copy.is_lasting())),
@@ -285,7 +285,8 @@ impl Leader {
         }
     }
 
-    /// The same, for callers that wait: no error before the evidence has stayed for a while.
+    /// Like [`Self::check_newest`], but for callers that wait: the error is returned only when the evidence has lasted
+    /// for a while.
     pub fn check_lasting(&self, state: &StateContext) -> Result<()> {
         if self.old_copy.is_lasting() { self.check_newest(state) } else { Ok(()) }
     }
@@ -376,7 +377,7 @@ impl Leader {
         repair::rebalance(state, &self.heartbeats, &self.moves.settings, request, now_ms)
     }
 
-    /// True once the leader knows all it must know. The term then stays active.
+    /// True once the leader has received everything that it needs. It then stays active until the term ends.
     pub fn is_active(&mut self, state: &StateContext, now_ms: u64) -> bool {
         if !self.active {
             self.active = bootstrap::is_complete(state, &self.heartbeats, &self.sources, now_ms);

@@ -5,12 +5,15 @@ use proto::model::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbu
 use proto::model::moment::Moment;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{BucketProgress, SliceProgress};
-use proto::rpc::command::{Command, Outcome, Promotion};
+use proto::rpc::command::{
+    Command, IndexReady, Join, Outcome, PromoteEpochs, Promotion, RegisterNode,
+};
 
 use super::*;
-use crate::leader::heartbeats::SILENT_MS_MAX;
-use crate::leader::promotions::TICK_MS_MAX;
-use crate::leader::sources::SYNC_SILENCE_MS;
+use crate::leader::epochs::TICK_MS_MAX;
+use crate::leader::epochs::sources::SYNC_SILENCE_MS;
+use crate::leader::nodes::heartbeats::SILENT_MS_MAX;
+use crate::state::Decided;
 use crate::state::tests::{apply, create_bucket, create_index, one_branch, spec, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
@@ -88,7 +91,7 @@ fn applied(node: u64, epoch: u64) -> Heartbeat {
 fn promotions(plan: &Plan) -> Vec<Promotion> {
     match &plan.commands[..] {
         [] => Vec::new(),
-        [Command::PromoteEpochs(promotions)] => promotions.clone(),
+        [Command::PromoteEpochs(PromoteEpochs { promotions, .. })] => promotions.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -97,9 +100,8 @@ fn promotions(plan: &Plan) -> Vec<Promotion> {
 fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
     let plan = leader.plan(state, now_ms);
     for command in &plan.commands {
-        let request =
-            proto::rpc::command::CommandRequest { request: None, command: command.clone() };
-        state.apply(1_000 + now_ms, now_ms, &request);
+        let request = command.clone().into();
+        state.apply(1_000 + now_ms, &Decided::at(now_ms), &request);
         if matches!(command, Command::PromoteEpochs(_)) {
             leader.promoted(now_ms, now_ms);
         }
@@ -168,7 +170,8 @@ fn an_index_is_ready_when_each_slice_is_read_and_no_living_copy_is_behind() {
     apply(&mut state, create_index(spec("i")));
     let mut leader = of_term(1);
     let all = [(0, true), (1, true), (2, true), (3, true)];
-    let ready = vec![Command::IndexReady { index: IndexId(1), generation: Generation(1) }];
+    let ready =
+        vec![Command::IndexReady(IndexReady { index: IndexId(1), generation: Generation(1) })];
 
     assert!(leader.record_heartbeat(slices(20, &all), 10));
     assert_eq!(leader.plan(&state, 10).commands, [], "node 21 may be alive");
@@ -189,7 +192,7 @@ fn an_index_is_ready_when_each_slice_is_read_and_no_living_copy_is_behind() {
 fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     let mut state = with_bucket();
     apply(&mut state, create_index(spec("i")));
-    let ready = Command::IndexReady { index: IndexId(1), generation: Generation(1) };
+    let ready = Command::IndexReady(IndexReady { index: IndexId(1), generation: Generation(1) });
     apply(&mut state, ready);
     let mut leader = of_term(1);
     let mut promote = |now_ms: u64, heartbeats: &[Heartbeat]| {
@@ -202,7 +205,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     // Epochs 2 to 11 at seconds 1 to 10.
     let horizons: Vec<u64> = (1..=10).map(|s| promote(s * 1_000, &[applied(20, s)])).collect();
     assert!(horizons[..9].iter().all(|horizon| *horizon == 1), "a new leader knows no leases");
-    // Each epoch is seen with the next plan, a second later.
+    // The leader sees each epoch at its next plan, a second later.
     assert_eq!(horizons[9], 5, "five seconds are kept; node 20 serves all slices");
     let lease = Heartbeat { leases: vec![(BUCKET, Epoch(7))], ..heartbeat(30) };
     assert_eq!(promote(13_000, &[applied(20, 11), lease]), 7);
@@ -299,12 +302,10 @@ fn only_a_silent_holder_of_a_number_is_replaced() {
         cluster: None,
         fresh: ClusterId(7),
         proof: NodeProof(proof),
-        replaces: None,
     };
     let mut state = StateContext::default();
-    let command = Command::Join(Box::new(request(1)));
-    let (joined, _) =
-        state.apply(1, 0, &proto::rpc::command::CommandRequest { request: None, command });
+    let command = Command::Join(Join { request: Box::new(request(1)) });
+    let (joined, _) = state.apply(1, &Decided::at(0), &command.into());
     assert_eq!(joined, Outcome::Joined(ClusterId(7)));
     let mut leader = of_term(1);
     let judge = |leader: &Leader, proof, now_ms| {
@@ -326,7 +327,7 @@ fn a_process_with_a_mark_keeps_its_number_until_it_is_silent() {
         zone: String::new(),
     };
     let mut state = StateContext::default();
-    apply(&mut state, Command::RegisterNode(router("a:1")));
+    apply(&mut state, RegisterNode { node: router("a:1") });
     let marked = |mark: Option<u128>| Heartbeat { proof: mark.map(NodeProof), ..heartbeat(30) };
     let mut leader = of_term(1);
     let heard = |leader: &Leader, mark, now_ms| {

@@ -4,46 +4,35 @@
 //! never replicated. A [`Leader`] starts empty with each term and receives everything again within one heartbeat
 //! interval. It does no I/O: [`Leader::plan`] returns what to propose now and when to plan again, and the `driver`
 //! carries the plan out.
+//!
+//! The folders have the names of the families of commands; each folder plans for its family.
+//!
+//! | folder | plans |
+//! |---|---|
+//! | `generations` | builds that are complete, growth and splits, retired generations |
+//! | `versions` | the lives of versions of data sets |
+//! | `moves` | the stages of moves, repairs |
+//! | `nodes` | heartbeats, the beginning of a term, lost slices, coordinators that are older copies of themselves |
+//! | `copies` | copies of buckets; commits over several buckets or owners, which stay whole |
+//! | `epochs` | the next epochs and their horizons, leases, moments, rollbacks |
 
-mod admission;
-pub mod bootstrap;
-mod builds;
-mod check;
 mod copies;
 pub(crate) mod driver;
-mod durability;
-mod growth;
-mod heartbeats;
-mod holds;
-pub mod horizon;
-mod joint;
-mod leases;
+pub mod epochs;
+mod generations;
 mod looks;
-mod lost;
 mod memory;
-pub mod moment_round;
-mod move_settings;
 mod moves;
-mod old_copy;
+pub mod nodes;
 mod plan;
-mod promotions;
-mod pushed;
-mod repair;
-mod retired;
-mod rollback;
-mod sources;
-mod splits;
-pub mod stability;
-mod version_waits;
 mod versions;
-mod vouched;
 
-pub use check::{Checksum, CopyCheck};
-pub use memory::Leader;
-pub use move_settings::MoveSettings;
-pub use plan::Plan;
+pub use copies::check::{Checksum, CopyCheck};
 #[cfg(feature = "testing")]
-pub use sources::HistoryQuery;
+pub use epochs::sources::HistoryQuery;
+pub use memory::Leader;
+pub use moves::settings::MoveSettings;
+pub use plan::Plan;
 
 #[cfg(test)]
 mod fault_tests;

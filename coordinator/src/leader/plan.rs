@@ -2,7 +2,7 @@
 
 use proto::rpc::command::Command;
 
-use super::check::CopyCheck;
+use super::copies::check::CopyCheck;
 
 /// The commands to propose and the checks to run.
 #[derive(Debug, Default, PartialEq)]

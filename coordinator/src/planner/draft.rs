@@ -4,8 +4,8 @@
 //! size of a slice in bytes, so that a mean copy weighs three units. The unit does not change with the moves, so what
 //! is balanced now is balanced afterwards.
 //!
-//! The *importance* of an index's own balance is twice the weight of the cluster divided by the weight of the index. So a
-//! small index that stands on one node counts for more than a cluster that stands on one node.
+//! The *importance* of an index's own balance is twice the weight of the cluster divided by the weight of the index. So a small index on a
+//! single node counts for more than a cluster on a single node.
 //!
 //! Each slice has at most one move in a plan, because it has at most one unfinished move. Moves that only remove a
 //! copy do not count, because they take effect at once. Moving a planned copy again only changes its target; if the
@@ -21,7 +21,7 @@ use super::view::{ClusterView, Health, IndexView, NodeView, SliceView};
 
 /// A plan in the making.
 pub(super) struct Draft<'a> {
-    /// The nodes.
+    /// The nodes that can hold copies, with their planned load.
     pub nodes: BTreeMap<NodeId, NodeDraft<'a>>,
     /// All slices of all indexes.
     pub pieces: Vec<SliceDraft<'a>>,
@@ -32,9 +32,9 @@ pub(super) struct Draft<'a> {
 
 /// A node and its planned copies.
 pub(super) struct NodeDraft<'a> {
-    /// The node.
+    /// The node as the view describes it.
     pub node: &'a NodeView,
-    /// Its copies, by position in [`Draft::pieces`].
+    /// The copies on this node, by position in [`Draft::pieces`].
     pub pieces: BTreeSet<usize>,
     /// The weight of all its copies.
     pub weight: u128,
@@ -140,7 +140,7 @@ impl<'a> Draft<'a> {
         self.is_free(at) || self.pieces[at].planned.and_then(target) == Some(from)
     }
 
-    /// True if the slice's planned move has come from this node, so that moving it there makes the move void.
+    /// True if this node is the source of the slice's planned move, so that a move back to it cancels the move.
     pub fn would_undo(&self, at: usize, to: NodeId) -> bool {
         let source = |planned: usize| self.planned[planned].as_ref().and_then(|m| m.from);
         self.pieces[at].planned.and_then(source) == Some(to)
@@ -171,7 +171,7 @@ impl<'a> Draft<'a> {
         self.nodes.keys().copied().filter(move |node| self.may_get(at, *node))
     }
 
-    /// The number of copies that would share a zone with another copy if `from` went and `to` came.
+    /// The number of copies that would share a zone with another copy if `from` were removed and `to` added.
     pub fn conflicts(&self, at: usize, from: Option<NodeId>, to: Option<NodeId>) -> usize {
         let copies = self.pieces[at].copies.iter().copied().filter(|node| Some(*node) != from);
         let zones = copies.chain(to).filter_map(|node| self.nodes.get(&node));
@@ -183,7 +183,7 @@ impl<'a> Draft<'a> {
         all - zones.len()
     }
 
-    /// Plans a move.
+    /// Plans a move of one copy, and updates the weights of the nodes.
     pub fn plan_move(
         &mut self,
         at: usize,

@@ -2,6 +2,9 @@
 //!
 //! [`place`] chooses the nodes of a new index. [`plan`] moves slices of indexes that serve scans. Both are pure
 //! functions of their arguments.
+//!
+//! The load of a slice is its entries and bytes, not its scans. A plan never swaps two slices, since each slice has at
+//! most one move.
 
 mod draft;
 mod place;

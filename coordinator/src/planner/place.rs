@@ -12,15 +12,15 @@ use proto::{Error, ErrorCode, Result};
 /// A node and its load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The node.
+    /// The id of the node.
     pub node: NodeId,
-    /// The zone of the node. An empty name stands for a zone of its own.
+    /// The zone of the node. A node without a zone name counts as a zone of its own.
     pub zone: String,
     /// The number of copies on the node.
     pub copies: usize,
     /// The number of first copies on the node.
     pub first_copies: usize,
-    /// True if the leader has heard nothing of the node for some seconds.
+    /// True if the leader has received no heartbeat of the node for some seconds.
     pub is_silent: bool,
 }
 

@@ -6,7 +6,7 @@
 //! same zone are separated. Then copies move as long as this clearly lowers the *imbalance*: the sum over all nodes of
 //! the square of the node's weight, and of the squares of each index's weight there times the importance of the index.
 //! So the whole is balanced, and each index by itself. A move that helps one and hurts the other is made if it helps
-//! more. The heaviest node gives first, and each move is its most effective one, so that few are made. Among equals, the
+//! more. The heaviest node gives slices away first, each time by its most effective move, so that few moves are made. Among equals, the
 //! planner prefers the move that spreads the copies and the first copies of the index better.
 //!
 //! Copies of a slice never share a node. A move never puts more copies into one zone unless it is necessary. A slice
@@ -101,7 +101,7 @@ fn empty_drained(draft: &mut Draft<'_>, at: usize) {
     }
 }
 
-/// Adds a copy on the best node that may receive one.
+/// Plans one more copy on the best node that may receive it.
 fn add_copy(draft: &mut Draft<'_>, at: usize, from: Option<NodeId>, reason: String) {
     let best = draft
         .candidates(at)

@@ -125,7 +125,7 @@ fn a_new_node_gets_its_share_of_each_index_and_not_all_of_one() {
     for index in &view.indexes {
         assert_eq!(copies_of(&view, index), [2, 2, 2, 2], "{}", index.name);
     }
-    // A small index that already stands on one node is spread though the nodes are of equal weight without it.
+    // A small index on one node is spread, although the nodes have equal weight without it.
     let mut large = index(1, 1, &[&[1], &[2], &[3], &[1], &[2], &[3]]);
     large.slices.iter_mut().for_each(|slice| slice.bytes = 100 * MIB);
     let small = index(2, 1, &[&[4], &[4], &[4], &[4], &[4], &[4], &[4], &[4]]);
@@ -415,7 +415,7 @@ fn each_index_of_equal_slices_is_spread_whatever_else_the_nodes_have() {
         let mut view = random_view(&mut random, 1);
         for index in &mut view.indexes {
             let (bytes, load) = (random.u64(..100) * MIB, random.u64(..9));
-            // The index may stand on any of the nodes, even on one.
+            // The copies of the index may be on any of the nodes, even all on one.
             let at_most = random.usize(1..=view.nodes.len());
             for slice in &mut index.slices {
                 let node = view.nodes[random.usize(..at_most)].node;

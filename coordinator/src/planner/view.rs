@@ -7,16 +7,16 @@ use proto::model::ids::{Generation, IndexId, NodeId};
 pub struct ClusterView {
     /// The registered indexers.
     pub nodes: Vec<NodeView>,
-    /// The indexes.
+    /// The indexes whose slices the planner may move.
     pub indexes: Vec<IndexView>,
 }
 
 /// An indexer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeView {
-    /// The node.
+    /// The id of the node.
     pub node: NodeId,
-    /// The zone of the node. An empty name stands for a zone of its own.
+    /// The zone of the node. A node without a zone name counts as a zone of its own.
     pub zone: String,
     /// True if the node receives no more slices and gives its slices away.
     pub draining: bool,
@@ -35,24 +35,24 @@ pub enum Health {
     Gone,
 }
 
-/// An index.
+/// An index, as far as the planner needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexView {
-    /// Its number.
+    /// The number of the index.
     pub index: IndexId,
-    /// Its generation.
+    /// The generation whose slices are placed.
     pub generation: Generation,
-    /// Its name.
+    /// The name of the index, for messages.
     pub name: String,
-    /// The wanted number of copies of each slice.
+    /// The desired number of copies of each slice.
     pub copies: usize,
     /// True if the slices may move. Otherwise they only count as weight.
     pub movable: bool,
-    /// Its slices by number.
+    /// The slices, in the order of their numbers.
     pub slices: Vec<SliceView>,
 }
 
-/// A slice.
+/// One slice with its size, load and copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SliceView {
     /// The nodes with a copy. The first node is read first.

@@ -1,10 +1,14 @@
 //! Changes of the members: proposed by the leader, applied by all ([`super::members`] has the rules).
 //!
 //! A change is an entry of its own kind. The `raft` crate refuses a second one in the log before the first is applied, and would
-//! replace it by an empty entry, so this file looks first.
+//! replace it by an empty entry, so this module checks for one first.
 //!
 //! Each change is followed by a snapshot on every member. A new member begins with a snapshot that names it, and never with the
 //! first entry: it does not know the members at the beginning of the log.
+//!
+//! The context of the entry has the change in our own encoding, since the crate would read its data as protobuf. The
+//! state machine takes part, on all members alike: the address becomes a node of the catalog, and a number that a
+//! process of another role has is refused.
 
 use bytes::Bytes;
 use proto::model::ids::NodeId;
@@ -127,7 +131,8 @@ impl<M: StateMachine> RaftCore<M> {
         }
     }
 
-    /// Applies a change. A refused one changes nothing, on all members alike. Returns the result unless its proposer has to wait.
+    /// Applies a change. A refused change has no effect, on all members alike. Returns the result at once unless the proposer must wait
+    /// until a removal is settled.
     pub(super) fn change(&mut self, entry: &Entry) -> Result<Option<Changed>> {
         let ChangeContext { proposer, change } = ChangeContext::decode(&entry.context)?;
         let changed = self.members.after(&change).and_then(|after| {
@@ -145,7 +150,7 @@ impl<M: StateMachine> RaftCore<M> {
             Err(refused) => Err(refused),
         };
         if self.is_removed() && self.node.raft.state == StateRole::Leader {
-            // It had the entry of its removal before it began to lead.
+            // This member had the entry of its removal before it began to lead.
             let term = self.node.raft.term;
             self.node.raft.become_follower(term, INVALID_ID);
         }

@@ -3,7 +3,7 @@
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 
-/// The size limit of the entries in one message. A follower that is far behind gets its log in small pieces.
+/// The size limit of the entries in one message. A follower that lags far gets its log in small pieces.
 const MESSAGE_ENTRIES_BYTES_MAX: u64 = 1 << 20;
 /// The size limit of proposals that wait for a majority. The core refuses more for the time being.
 const UNCOMMITTED_BYTES_MAX: u64 = 64 << 20;
@@ -13,9 +13,9 @@ const INFLIGHT_MESSAGES_MAX: usize = 256;
 /// The settings of a member.
 #[derive(Clone, Debug)]
 pub struct RaftConfig {
-    /// This member. The id must not be 0.
+    /// The node id of this member; not 0.
     pub member: NodeId,
-    /// The members of a new group, this one included; none if this member joins a group. A log that exists has its own members.
+    /// The members of a new group, including this one; empty if this member joins an existing group. An existing log names its own members.
     pub founders: Vec<NodeId>,
     /// The duration of one tick.
     pub tick_ms: u64,
@@ -27,7 +27,7 @@ pub struct RaftConfig {
     pub snapshot_entries: u64,
     /// The log takes a snapshot after this many bytes of entries.
     pub snapshot_bytes: u64,
-    /// Entries that stay in the log behind a snapshot. A member that was down for a moment catches up from the log,
+    /// Entries that stay in the log after a snapshot. A member that was down for a moment catches up from the log,
     /// which is cheaper than a snapshot.
     pub keep_entries: u64,
     /// The limit of the bytes of these entries. Beyond it a snapshot is cheaper.

@@ -8,7 +8,7 @@ use raft::{Raft, StateRole, Storage};
 
 pub(super) struct ElectionTimeout {
     random: Arc<dyn Random>,
-    /// The shortest timeout; a drawn one is less than twice as long.
+    /// The shortest timeout in ticks; a drawn timeout is less than twice as long.
     ticks_min: usize,
     ticks: usize,
     /// The state that the timeout was drawn for: term, role and leader.

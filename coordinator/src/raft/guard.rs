@@ -9,14 +9,14 @@ use proto::model::ids::NodeId;
 use super::members::Members;
 use super::wire::{ChangeContext, EntryKind, LogEntry, LogSnapshot, MessageKind, RaftMessage};
 
-/// The receiver's knowledge when a message comes.
+/// The receiver's state when a message arrives.
 pub(super) struct Receiver<'a> {
     pub member: NodeId,
     pub members: &'a Members,
     /// The end of its log.
     pub last_index: u64,
     pub term: u64,
-    /// The leader of its term; 0 if it knows none.
+    /// The leader of the receiver's term; 0 if unknown.
     pub leader: u64,
 }
 
@@ -61,8 +61,8 @@ fn is_readable(entry: &LogEntry) -> bool {
     }
 }
 
-/// A member that joins learns its group from a snapshot. It votes for nobody before, and takes no entries from the beginning of the
-/// log, since it does not know the members at the beginning. It can only answer.
+/// A member that joins learns its group from a snapshot. Before that it grants no vote and accepts no entries from the beginning of the
+/// log, since it does not know the first members. It can only answer.
 fn is_of_group(message: &RaftMessage, receiver: &Receiver<'_>) -> bool {
     use MessageKind::{Append, AppendResponse, Heartbeat, HeartbeatResponse, Snapshot};
     if receiver.members.is_unknown() {

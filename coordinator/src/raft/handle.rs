@@ -28,7 +28,7 @@ pub(super) struct Proposal<O> {
     pub room: Reservation,
 }
 
-/// The caller that waits for a proposal. It may have gone.
+/// The channel to the caller that waits for a proposal. The caller may have stopped waiting.
 pub(super) enum Reply<O> {
     Outcome(oneshot::Sender<Result<O>>),
     Changed(oneshot::Sender<Result<()>>),
@@ -89,7 +89,8 @@ impl<O: Send + 'static> RaftHandle<O> {
         self.ask(0, |reply| Work::Change(change, reply)).await?
     }
 
-    /// Begins to hand leadership over, and returns to whom; `None` if this member does not lead or there is nobody.
+    /// Begins to hand leadership over, and returns the next leader; `None` if this member does not lead or is the only
+    /// voter.
     pub async fn hand_over(&self) -> Result<Option<NodeId>> {
         self.ask(0, Work::HandOver).await
     }

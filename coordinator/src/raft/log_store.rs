@@ -2,7 +2,7 @@
 //!
 //! Each value carries its own checksum, because redb verifies its pages only during a repair. One [`LogWrite`] is one
 //! durable transaction: a crash keeps all of it or nothing. The file is created under a temporary name and renamed
-//! when it is complete, so that a crash leaves no half-made log behind. redb reuses freed pages but seldom gives them
+//! when it is complete, so that a crash leaves no half-made log. redb reuses freed pages but seldom gives them
 //! back, and a large value needs adjacent ones. So the file is compacted when it has become much longer than its data.
 
 use std::fmt;
@@ -20,17 +20,14 @@ use redb::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::log_upgrade::{EntryBefore, SnapshotBefore};
 use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
 use super::wire::LogEntry;
 
-const FILE: &str = "raft.redb";
-const FILE_NEW: &str = "raft.redb.new";
-/// The version of this file's layout. A file of [`FORMAT_BEFORE`] is rewritten when it is opened; others are refused.
-const FORMAT: u32 = 2;
-/// The version before: its members never change.
-const FORMAT_BEFORE: u32 = 1;
+const FILE: &str = "log.redb";
+const FILE_NEW: &str = "log.redb.new";
+/// The version of this file's layout.
+const FORMAT: u32 = 1;
 /// The log is small and is read once, at the start.
 const CACHE_BYTES: usize = 8 << 20;
 const CHECKSUM_BYTES: usize = 4;
@@ -87,9 +84,6 @@ impl LogStore {
             store.compact_if_due()?;
             let identity = store.identity()?;
             check_identity(&identity, member)?;
-            if identity.format == FORMAT_BEFORE {
-                store.upgrade(&identity)?;
-            }
             let log = store.read(identity.founders)?;
             Ok((store, log))
         };
@@ -188,27 +182,6 @@ impl LogStore {
         let transaction = lock(&self.database).begin_read().map_err(failed)?;
         let meta = transaction.open_table(META).map_err(failed)?;
         get(&meta, "identity")?.ok_or_else(|| corrupt("no identity record".into()))
-    }
-
-    /// Rewrites a log of the version before, in one transaction.
-    fn upgrade(&self, identity: &Identity) -> Result<()> {
-        let founders = &identity.founders;
-        self.transaction(|entries, meta| {
-            let mut upgraded = Vec::new();
-            for row in entries.iter().map_err(failed)? {
-                let (index, value) = row.map_err(failed)?;
-                let entry: EntryBefore = decode(value.value(), "entry")?;
-                upgraded.push((index.value(), encode(&LogEntry::from(entry))?));
-            }
-            for (index, value) in upgraded {
-                entries.insert(index, value.as_slice()).map_err(failed)?;
-            }
-            if let Some(snapshot) = get::<SnapshotBefore>(meta, "snapshot")? {
-                put(meta, "snapshot", &snapshot.upgraded(founders)?)?;
-            }
-            let (member, founders) = (identity.member, founders.clone());
-            put(meta, "identity", &Identity { format: FORMAT, member, founders })
-        })
     }
 
     fn read(&self, founders: Vec<u64>) -> Result<MemoryLog> {
@@ -319,7 +292,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
 
 fn check_identity(identity: &Identity, member: NodeId) -> Result<()> {
     let Identity { format, member: owner, .. } = identity;
-    if ![FORMAT_BEFORE, FORMAT].contains(format) {
+    if *format != FORMAT {
         let what = format!("log of format {format}, this build reads format {FORMAT}");
         return Err(Error::new(ErrorCode::Version, what));
     }

@@ -9,23 +9,23 @@ use super::wire::LogSnapshot;
 pub enum LogOp {
     /// Vote, term and commit index.
     HardState(HardState),
-    /// Entries. They replace the log from the first one's index on.
+    /// Appends entries. They replace the log from the index of the first one.
     Append(Vec<Entry>),
     /// This member's own snapshot. Entries stay until they are dropped.
     Snapshot(LogSnapshot),
-    /// A snapshot from the leader. The log restarts behind it.
+    /// A snapshot from the leader. The log restarts after it.
     Reset(LogSnapshot),
     /// Drops the entries up to this index and keeps the term of the last one.
     DropThrough {
         /// The last entry to drop.
         index: u64,
-        /// Its term.
+        /// The term of the last dropped entry.
         term: u64,
     },
 }
 
 impl LogOp {
-    /// True if the change leaves room behind in a file.
+    /// True if the change leaves free space in the file.
     pub(super) fn frees(&self) -> bool {
         matches!(self, Self::Snapshot(_) | Self::Reset(_) | Self::DropThrough { .. })
     }

@@ -11,6 +11,10 @@
 //!   votes, and entries that it has acknowledged.
 //! - Numbers alone do not tell two groups apart: a process that was started by mistake may form a group of its own with others. So a message
 //!   carries a mark of its group, made of the founders, and members drop messages of other groups.
+//!
+//! A durable commit index goes with each acknowledged entry that came with it. So a member that has the entry of a
+//! second change on its disk knows after a restart that the first one was committed, and no member is elected by the
+//! members before both.
 
 use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
@@ -27,25 +31,25 @@ pub const REMOVED_MAX: usize = 1024;
 pub enum MemberChange {
     /// A new member, as a learner.
     Add {
-        /// Its number.
+        /// The node id of the new member.
         node: NodeId,
         /// The address by which the others call it.
         address: String,
     },
     /// A learner becomes a voter.
     Promote {
-        /// Its number.
+        /// The node id of the learner.
         node: NodeId,
     },
     /// A member leaves for good.
     Remove {
-        /// Its number.
+        /// The node id of the member that leaves.
         node: NodeId,
     },
 }
 
 impl MemberChange {
-    /// The member that comes, changes or leaves.
+    /// The member that is added, promoted or removed.
     pub fn node(&self) -> NodeId {
         match self {
             Self::Add { node, .. } | Self::Promote { node } | Self::Remove { node } => *node,

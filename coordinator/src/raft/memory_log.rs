@@ -80,7 +80,7 @@ impl MemoryLog {
         self.entries.range(skipped.min(self.entries.len())..)
     }
 
-    /// The last entry that need not be kept behind a snapshot at `applied`, to keep this many entries and bytes.
+    /// The last entry that need not be kept after a snapshot at `applied`, to keep this many entries and bytes.
     pub(super) fn keep_from(&self, applied: u64, entries_max: u64, bytes_max: u64) -> u64 {
         let mut left = bytes_max;
         let last = applied.saturating_sub(self.start.0) as usize;

@@ -1,13 +1,14 @@
 //! The time from which a removal of a member is safe.
 //!
-//! A member counts a removal when it hears that its entry is committed. The members that stay need not be a majority of the members before
-//! it (one of two is none). If they crash before they have that on their disks, they need the vote of the one that has left.
+//! A removal takes effect on a member when it learns that the entry is committed. The members that stay need not be a majority of the
+//! members before it (one of two is none). If they crash before the commit is on their disks, they need the vote of the removed member.
 //!
-//! - The leader therefore proposes an empty entry behind each removal. It comes to the disks of a majority of those that stay together with the
+//! - The leader therefore proposes an empty entry after each removal. A majority of the remaining members stores it together with the
 //!   commit index of the removal. Then the removal is *settled*, and its proposer is answered.
-//! - No message tells a member that its own removal is committed. It hears of no leader any more and asks the others, and when a leader
-//!   whose removals are settled names it, it ends (`service::ask_members`). A member that finds its removal in its own log, because it has led with it, goes on as a
-//!   follower until then: it votes and acknowledges, as those that stay may need it.
+//! - No message tells a member that its own removal is committed. It no longer receives messages of a leader, so it asks the other members.
+//!   It ends when a leader whose removals are settled reports it as removed (`service::ask_members`). A member that finds its removal in
+//!   its own log, because it was the leader, continues as a follower until then: it votes and acknowledges, as the remaining members may
+//!   need it.
 //! - A new leader has applied the removals before its first entry, or settles them itself.
 
 use proto::plant::{self, Plant};
@@ -26,7 +27,7 @@ impl<M: StateMachine> RaftCore<M> {
         self.role().leads && self.unsettled.is_empty()
     }
 
-    /// Takes the result of an applied removal. Returns it if nobody has to wait.
+    /// Holds the result of an applied removal until it is settled. Returns the result if no wait is needed.
     pub(super) fn hold_removal(&mut self, changed: Changed) -> Option<Changed> {
         if self.node.raft.state != StateRole::Leader || plant::is(Plant::RemovalNotSettled) {
             return Some(changed);
@@ -40,7 +41,7 @@ impl<M: StateMachine> RaftCore<M> {
     pub(super) fn settle(&mut self, output: &mut Output<M::Outcome>) {
         let raft = &mut self.node.raft;
         let (leads, term, applied) = (raft.state == StateRole::Leader, raft.term, self.applied);
-        // The proposers of an earlier term have been told that their answer is lost.
+        // The proposers of an earlier term already got the error that their answer is lost.
         self.unsettled.retain(|removal| leads && removal.term == term);
         for removal in self.unsettled.iter_mut().filter(|removal| removal.behind.is_none()) {
             let mut message = Message { msg_type: MessageType::MsgPropose, ..Default::default() };
@@ -56,7 +57,7 @@ impl<M: StateMachine> RaftCore<M> {
         }
     }
 
-    /// The commit index that a message may tell: below the removal of its receiver.
+    /// The commit index that a message may contain: lower than the entry that removes its receiver.
     pub(super) fn told_commit(&self, to: u64, commit: u64) -> u64 {
         self.unapplied_removal(to).map_or(commit, |index| commit.min(index - 1))
     }

@@ -8,7 +8,7 @@ use proto::{Error, ErrorCode};
 pub struct RaftRole {
     /// The current term.
     pub term: u64,
-    /// The leader, if one is known.
+    /// The leader of the term, if it is known.
     pub leader: Option<NodeId>,
     /// True if this member leads and has applied all entries that earlier leaders committed. Only then it may decide.
     pub leads: bool,

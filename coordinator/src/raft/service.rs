@@ -1,6 +1,6 @@
 //! The task that owns a member's core, disk and clock.
 //!
-//! The loop sleeps until a write is durable, a tick comes, or a message or a proposal arrives. It then takes all
+//! The loop sleeps until a write is durable, a tick is due, or a message or a proposal arrives. It then takes all
 //! waiting inputs, polls the core once, and starts one write if none is in flight. The write contains everything that
 //! gathered meanwhile, so many proposals share one sync and no proposal waits for a tick.
 //!
@@ -39,12 +39,12 @@ const MESSAGES_MAX: usize = 1024;
 const PROPOSALS_MAX: usize = 1024;
 /// Bytes of proposals that may wait: as many as Raft accepts before they are committed.
 const PROPOSALS_BYTES_MAX: usize = 64 << 20;
-/// A member is silent while one write takes longer than this.
+/// A write that takes longer than this makes the member silent, as a failed disk would.
 const WRITE_PATIENCE: Duration = Duration::from_secs(2);
 /// Inputs that are taken at once. More would delay the outputs of the first input.
 const BATCH_MAX: usize = 256;
 
-/// Who waits for the end of a proposal.
+/// A caller that waits for the outcome of a proposal.
 struct Waiter<O> {
     term: u64,
     reply: Reply<O>,
@@ -78,7 +78,7 @@ struct PendingWrite {
 }
 
 impl PendingWrite {
-    /// True if the write takes so long that the other members should go on without this one.
+    /// True if the write takes so long that the other members should continue without this one.
     fn hangs(&self) -> bool {
         self.since.elapsed() > WRITE_PATIENCE
     }
@@ -212,7 +212,7 @@ impl<M: StateMachine> RaftService<M> {
                 (self.core.propose_change(context.into(), change), Reply::Changed(reply))
             }
             Work::HandOver(reply) => {
-                // The caller may have gone.
+                // The caller may have stopped waiting.
                 let _ = reply.send(self.core.hand_over());
                 return;
             }
@@ -240,7 +240,8 @@ impl<M: StateMachine> RaftService<M> {
         if self.writing.is_none() && !self.writes.is_empty() {
             self.write();
         }
-        // Before the answers: a caller that has one looks at the members. Who sees a removal must not take it for settled.
+        // This is published before the answers, since a caller with an answer reads the members next. A caller that sees a removal must not
+        // take it for settled.
         let has_settled = self.core.has_settled();
         if !has_settled {
             self.progress.has_settled.store(false, Ordering::Release);
@@ -251,7 +252,7 @@ impl<M: StateMachine> RaftService<M> {
         }
         for Applied { context, outcome, .. } in output.applied {
             if let Some(Reply::Outcome(reply)) = self.waiter_of(&context) {
-                // The caller may have gone.
+                // The caller may have stopped waiting.
                 let _ = reply.send(Ok(outcome));
             }
         }
@@ -282,7 +283,7 @@ impl<M: StateMachine> RaftService<M> {
         // A log that was half written must not be written on.
         self.env.spawn_blocking("coordinator-log-write", TaskPolicy::EndProcess, move || {
             let result = store.commit(&writes).map(|()| number);
-            // The receiver is gone when the member was stopped.
+            // The receiver no longer exists when the member was stopped.
             let _ = written.send(result);
         });
     }
@@ -297,7 +298,7 @@ impl<M: StateMachine> RaftService<M> {
         self.waiters.remove(&u64::from_le_bytes(sequence)).map(|waiter| waiter.reply)
     }
 
-    /// Publishes a change of leader, and tells waiting proposers that their proposals may be lost.
+    /// Publishes a change of leader, and answers waiting proposers that their proposals may be lost.
     fn publish_role(&mut self) {
         let role = self.core.role();
         let changed = self.role.send_if_modified(|known| {

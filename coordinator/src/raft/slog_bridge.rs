@@ -1,5 +1,5 @@
-//! Forwards the `slog` lines of the `raft` crate to `tracing`, one level lower, because the crate logs each election
-//! as news.
+//! Forwards the `slog` lines of the `raft` crate to `tracing`, one level lower, because the crate logs each election at
+//! a high level.
 
 use slog::{Drain, Level, Logger, Never, OwnedKVList, Record, o};
 

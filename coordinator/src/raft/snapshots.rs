@@ -1,4 +1,7 @@
 //! The snapshots of a member: its own, which keep its log short, and those of the leader.
+//!
+//! A snapshot has the members: voters and learners in Raft's form, founders and removed numbers before the data. A
+//! member that begins without any members grants no vote until a snapshot names it.
 
 use proto::Result;
 use raft::eraftpb::HardState;

@@ -9,7 +9,7 @@ const RETRY_TICKS: u32 = 40;
 pub(super) struct SnapshotsSent(Vec<(u64, u32)>);
 
 impl SnapshotsSent {
-    /// Notes that a snapshot was sent.
+    /// Records that a snapshot was sent.
     pub fn add(&mut self, to: u64) {
         self.0.retain(|(known, _)| *known != to);
         self.0.push((to, RETRY_TICKS));

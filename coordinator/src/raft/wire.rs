@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use super::members::{MemberChange, Members};
 
 /// The version of the encoding: its first byte.
-const WIRE_VERSION: u8 = 2;
+const WIRE_VERSION: u8 = 1;
 
-/// The size of a call besides one message: its frame, and the small messages that travel with it.
+/// The size limit of a call apart from one large message: the frame of the call, and the small messages in it.
 const CALL_BYTES: usize = 2 << 20;
 
-/// The size limit of a message. The largest message is a snapshot, and `state/limits.rs` keeps the state below this
+/// The size limit of a message. The largest message is a snapshot, and `state/capacity/limits.rs` keeps the state below this
 /// limit. A message must fit in one call, or it would never arrive.
 pub const MESSAGE_BYTES_MAX: usize = PEER_MESSAGE_BYTES_MAX - CALL_BYTES;
 
@@ -33,15 +33,15 @@ pub enum MessageKind {
     AppendResponse,
     /// A candidate requests a vote.
     RequestVote,
-    /// A vote.
+    /// The answer to a request for a vote.
     RequestVoteResponse,
-    /// A snapshot for a member that is too far behind for entries.
+    /// A snapshot for a member that lags too far for entries.
     Snapshot,
     /// The leader is alive.
     Heartbeat,
     /// The follower is alive.
     HeartbeatResponse,
-    /// A member asks whether it could win, before it disturbs the others.
+    /// A member asks whether it could win an election, before it increases the term.
     RequestPreVote,
     /// The answer to a pre-vote request.
     RequestPreVoteResponse,
@@ -77,7 +77,7 @@ pub enum EntryKind {
 pub(crate) struct ChangeContext {
     /// The context of the proposer.
     pub proposer: Bytes,
-    /// The change.
+    /// The change of the members.
     pub change: MemberChange,
 }
 
@@ -96,7 +96,7 @@ impl ChangeContext {
     }
 }
 
-/// One entry of the log.
+/// One entry of the log, in its encoded form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
     /// The index of the entry, from 1.
@@ -120,13 +120,13 @@ pub struct LogSnapshot {
     pub term: u64,
     /// The members that vote.
     pub voters: Vec<u64>,
-    /// The members that learn.
+    /// The members that receive the log and do not vote yet.
     pub learners: Vec<u64>,
     /// The rest of the members (`SnapshotHead`), and the state. The crate passes it on.
     pub data: Bytes,
 }
 
-/// The head of a snapshot's data, behind its length: the parts of [`Members`] that the crate does not know.
+/// The head of a snapshot's data, after its length: the parts of [`Members`] that the crate does not know.
 #[derive(Serialize, Deserialize)]
 struct SnapshotHead {
     founders: Vec<u64>,
@@ -158,7 +158,7 @@ pub struct RaftMessage {
     pub context: Bytes,
 }
 
-/// The bytes that may wait for a member or for its loop: the longest message, and as many bytes of short ones.
+/// The bytes that may wait for a member or for its loop: the longest message, and as many bytes of short messages.
 pub const QUEUE_BYTES_MAX: usize = 2 * PEER_MESSAGE_BYTES_MAX;
 
 /// The sender of an encoded message, read without its entries.
@@ -338,7 +338,7 @@ impl LogSnapshot {
         Ok(Members { founders, voters, learners, removed })
     }
 
-    /// The state.
+    /// The encoded state in the snapshot.
     pub fn state(&self) -> Result<&[u8]> {
         Ok(self.head_and_state()?.1)
     }

@@ -1,8 +1,8 @@
-//! The questions of a member that does not know its leader: who the members are, and where.
+//! The queries of a member that does not know its leader: which members exist, and at which addresses.
 //!
-//! A member that was down for long may know none of the present members, and it may have been removed. It asks each member that it
-//! knows, of its log, of the settings and of earlier answers, side by side. It takes the addresses of all answers. That it was removed it
-//! believes only from a leader whose removals are settled (`raft::removal`).
+//! A member that was down for long may know none of the present members, and it may have been removed. It queries in parallel each member
+//! that it knows from its log, the settings and earlier answers. It uses the addresses of all answers. It accepts its own removal only from
+//! a leader whose removals are settled (`raft::removal`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -46,14 +46,15 @@ pub(super) fn told_members(member: &Member) -> CoordinatorMembers {
     }
 }
 
-/// Tells the directory the addresses of the members, and asks the others while this member does not know where its leader is.
+/// Writes the addresses of the members into the directory, and queries the other members while this member does not know the leader's
+/// address.
 pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
     let mut changes = member.replica.catalog_changes();
     let mut told = BTreeMap::new();
     let mut has_said = false;
     loop {
         learn(&member, &told);
-        // A member that has just started hears of its leader within a second.
+        // A member that has just started receives a message of its leader within a second.
         tokio::select! {
             changed = changes.changed() => if changed.is_ok() {
                 // A member that catches up has older catalogs first, which lack new members.
@@ -75,7 +76,7 @@ pub(super) async fn watch_members(member: Arc<Member>) -> Infallible {
     }
 }
 
-/// True if this member hears of a leader and can answer it.
+/// True if this member knows the leader and its address.
 fn knows_leader(member: &Member) -> bool {
     let leader = member.raft.role().borrow().leader;
     leader.is_some_and(|leader| member.directory.coordinator_member(leader).is_ok())
@@ -118,7 +119,7 @@ async fn ask_others(member: &Member, told: &mut BTreeMap<NodeId, String>) {
     if !member.members().is_unknown() && answers.iter().any(is_stranger) {
         tracing::warn!(node = %own, "the other coordinators do not know this one; ADD COORDINATOR adds one with an empty directory");
     }
-    // Members that hear of no leader may be as far behind as this one.
+    // Members without a leader may lag as far as this one.
     let (newer, older): (Vec<_>, Vec<_>) =
         answers.into_iter().partition(|answer| answer.has_leader);
     let registered = member.replica.view().catalog.coordinators();

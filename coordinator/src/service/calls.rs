@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::model::copies::CopiesChange;
 use proto::model::cut::{Cut, EpochMark};
+use proto::model::identity::UniqueId;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, TopologyNo};
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
@@ -17,7 +18,10 @@ use proto::rpc::api::{
     CoveringEpochs, FixedMoment, Heartbeat, HeartbeatReply, ResultStream, SyncReply, SyncReport,
     WatchMessage, Watched,
 };
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::command::{
+    Applied, ChangeCopies, Command, Join, Need, Outcome, Process, Proposal, RegisterNode,
+    RemoveNode, SkipEpochs, StartMoves,
+};
 use proto::{Error, ErrorCode, Result};
 
 use super::ask_members::told_members;
@@ -28,9 +32,10 @@ use super::moments::{epoch_at, fix_moment};
 use super::reports::{heartbeat, sync};
 use super::watch::watch;
 use crate::leader::Leader;
-use crate::leader::bootstrap::changes_membership;
 use crate::leader::driver::member::Member;
+use crate::leader::nodes::bootstrap::changes_membership;
 use crate::raft::{RaftMessage, not_leader};
+use crate::state::Decided;
 
 /// The interval at which a waiting command checks whether the leader's bootstrap is complete.
 const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
@@ -48,7 +53,7 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
         member.as_leader(|leader| {
             let view = member.replica.view();
             let is_member = match command {
-                Command::RegisterNode(node) => member.members().contains(node.id),
+                Command::RegisterNode(RegisterNode { node }) => member.members().contains(node.id),
                 _ => false,
             };
             let waits =
@@ -63,71 +68,48 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// Adds the leader's judgement to a request to join or to remove a node by force, and its knowledge to `--skip-epochs` and to
-/// commands that place slices; the inner error is a refusal. An older copy of the coordinator changes no definition.
-fn judged(
-    member: &Member,
-    request: CommandRequest,
-) -> Result<std::result::Result<CommandRequest, Error>> {
-    let CommandRequest { request: id, command } = request;
-    let mut join = match command {
-        Command::On { bucket, command } => {
-            // It has passed: it names a bucket, so it is none that is wrapped again.
-            let request = CommandRequest { request: id, command: *command };
-            return Ok(judged(member, request)?.map(|judged| {
-                let command = Box::new(judged.command);
-                CommandRequest { request: id, command: Command::On { bucket, command } }
-            }));
-        }
-        Command::Join(join) => join,
-        Command::SkipEpochs(_) => {
-            let known = member.as_leader(|leader| {
-                let checked = leader.check_owners(&member.replica.view().state);
-                Ok(checked.map(|()| leader.newest_known()))
-            })?;
-            return Ok(known
-                .map(|known| CommandRequest { request: id, command: Command::SkipEpochs(known) }));
-        }
-        Command::RegisterNode(node) => {
-            check_join(member, &node)?;
-            let now_ms = member.now_ms();
-            let judged = member.as_leader(|leader| {
-                Ok(leader.judge_registration(&member.replica.view().state, &node, now_ms))
-            })?;
-            if let Err(refused) = judged {
-                return Ok(Err(refused));
+/// What the leader decides about a proposal; the inner error is a refusal. An older copy of the coordinator changes no definition.
+fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<Decided, Error>> {
+    let command = &proposal.command;
+    match command {
+        Command::Join(Join { request: join }) => check_join(member, &join.node)?,
+        Command::RegisterNode(RegisterNode { node }) => check_join(member, node)?,
+        _ => {}
+    }
+    let unique = if command.creates() { member.random_id() } else { UniqueId::default() };
+    let (now_ms, decided) = (member.now_ms(), Decided { unique, ..Decided::default() });
+    member.as_leader(|leader| {
+        let view = member.replica.view();
+        let state = &view.state;
+        let judged = match command {
+            Command::Join(Join { request: join }) => {
+                let replaces = leader.judge_join(state, join, now_ms);
+                return Ok(replaces.map(|replaces| Decided { replaces, ..decided }));
             }
-            let command = Command::RegisterNode(node);
-            return Ok(Ok(CommandRequest { request: id, command }));
-        }
-        command => {
-            let (command, now_ms) = (with_random_id(member, command), member.now_ms());
-            let judged = member.as_leader(|leader| {
-                let view = member.replica.view();
-                leader.check_newest(&view.state)?;
-                leader.note_statement(&view.state, &command);
-                let judged = match &command {
-                    Command::RemoveNodeForced { node } => {
-                        leader.judge_forced(&view.state, *node, now_ms)
+            Command::SkipEpochs(SkipEpochs) => {
+                let checked = leader.check_owners(state);
+                return Ok(checked.map(|()| Decided { newest: leader.newest_known(), ..decided }));
+            }
+            Command::RegisterNode(RegisterNode { node }) => {
+                leader.judge_registration(state, node, now_ms)
+            }
+            _ => {
+                leader.check_newest(state)?;
+                leader.note_statement(state, command);
+                match command {
+                    Command::RemoveNode(RemoveNode { node, force: true }) => {
+                        leader.judge_forced(state, *node, now_ms)
                     }
                     _ => Ok(()),
-                };
-                Ok(judged.map(|()| leader.avoiding_silent(&view.state, command, now_ms)))
-            })?;
-            return Ok(judged.map(|command| CommandRequest { request: id, command }));
-        }
-    };
-    check_join(member, &join.node)?;
-    let now_ms = member.now_ms();
-    let replaces = member
-        .as_leader(|leader| Ok(leader.judge_join(&member.replica.view().state, &join, now_ms)))?;
-    Ok(replaces.map(|replaces| {
-        join.replaces = replaces;
-        CommandRequest { request: id, command: Command::Join(join) }
-    }))
+                }
+            }
+        };
+        let silent = leader.silent_for(state, command, now_ms);
+        Ok(judged.map(|()| Decided { silent, ..decided }))
+    })
 }
 
-/// An older copy of the coordinator takes no node that would change the catalog. Nodes that it knows join, and report what
+/// Refuses a node that would change the catalog while this coordinator is an older copy. Registered nodes may join, and then report what
 /// they know.
 fn check_join(member: &Member, node: &NodeInfo) -> Result<()> {
     member.as_leader(|leader| {
@@ -137,24 +119,6 @@ fn check_join(member: &Member, node: &NodeInfo) -> Result<()> {
             false => leader.check_newest(&view.state),
         }
     })
-}
-
-/// Draws the random id of an object that a command creates.
-fn with_random_id(member: &Member, command: Command) -> Command {
-    let creates = matches!(
-        command,
-        Command::CreateBucket { .. }
-            | Command::CreateIndex { .. }
-            | Command::CreateCopied { .. }
-            | Command::BuildGeneration { .. }
-            | Command::CreateDataSet { .. }
-            | Command::LoadVersion { .. }
-            | Command::AllowEmpty { .. }
-    );
-    match creates {
-        true => Command::Create { unique: member.random_id(), command: Box::new(command) },
-        false => command,
-    }
 }
 
 /// Plans a rebalance from the leader's memory, and starts its moves.
@@ -168,8 +132,8 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
     if request.dry_run || plan.moves.is_empty() {
         return Ok(plan);
     }
-    let command = Command::StartMoves(plan.moves.clone());
-    match member.propose_here(CommandRequest { request: None, command }).await? {
+    let command = Command::StartMoves(StartMoves { moves: plan.moves.clone() });
+    match member.propose_here(Decided::default(), command.into()).await?.outcome {
         Outcome::Refused(error) => Err(error),
         _ => Ok(plan),
     }
@@ -177,27 +141,22 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 
 #[async_trait]
 impl CoordinatorApi for Coordinator {
-    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
-        let is_right = match &request.command {
-            Command::On { command, .. } => command.names_bucket().is_some(),
-            Command::Of { command, .. } => command.alters_user().is_some(),
-            _ => true,
-        };
-        if !is_right {
+    async fn propose(&self, proposal: Proposal) -> Result<Applied> {
+        if !proposal.has_expected_name() {
             let what = "a command is sent as one of a bucket or a user, and names none";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
-        if is_leaders_own(&request.command) {
+        if is_leaders_own(&proposal.command) {
             let what = "only the leading coordinator may propose this command";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
         }
         match self.member.forward_to()? {
-            Some(leader) => leader.propose(request).await,
+            Some(leader) => leader.propose(proposal).await,
             None => {
-                wait_active(&self.member, &request.command).await?;
-                match judged(&self.member, request)? {
-                    Ok(request) => self.member.propose_here(request).await,
-                    Err(refused) => Ok(Outcome::Refused(refused)),
+                wait_active(&self.member, &proposal.command).await?;
+                match decide(&self.member, &proposal)? {
+                    Ok(decided) => self.member.propose_here(decided, proposal).await,
+                    Err(refused) => Ok(Applied::refused(refused)),
                 }
             }
         }
@@ -273,7 +232,8 @@ impl CoordinatorApi for Coordinator {
         match self.member.forward_to()? {
             Some(leader) => leader.rebalance(request).await,
             None => {
-                wait_active(&self.member, &Command::StartMoves(Vec::new())).await?;
+                wait_active(&self.member, &Command::StartMoves(StartMoves { moves: Vec::new() }))
+                    .await?;
                 rebalance_here(&self.member, request).await
             }
         }
@@ -329,33 +289,17 @@ impl CoordinatorApi for Coordinator {
     }
 }
 
-/// True if only the leader may propose the command. The other changes of copies come from the copies themselves.
+/// True if only the leader may propose the command. The other changes are proposed by the copies themselves.
 fn is_leaders_own(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::IndexReady { .. }
-            | Command::GrowIndex { .. }
-            | Command::SplitSlice { .. }
-            | Command::AdvanceMove { .. }
-            | Command::EndMove { .. }
-            | Command::PromoteEpochs(_)
-            | Command::PromoteJoined { .. }
-            | Command::Rollback { .. }
-            | Command::Create { .. }
-            | Command::DropGeneration(_)
-            | Command::OwnPartitions { .. }
-            | Command::BuildVersion { .. }
-            | Command::SwitchVersion { .. }
-            | Command::DropVersion { .. }
-            | Command::PlaceLost { .. }
-            | Command::Avoiding { .. }
-            | Command::ChangeCopies { change: CopiesChange::Join(_), .. }
-    )
+    let is_join = |change: &ChangeCopies| matches!(change.change, CopiesChange::Join(_));
+    command.need() == Need::Process(Process::Leader)
+        || matches!(command, Command::ChangeCopies(change) if is_join(change))
 }
 
 #[cfg(test)]
 mod tests {
     use proto::model::ids::NodeId;
+    use proto::rpc::command::ChangeCopies;
 
     use super::*;
 
@@ -363,7 +307,11 @@ mod tests {
     fn copies_say_who_is_in_sync_and_leads_and_only_the_coordinator_who_joins() {
         let is_own = |change: fn(NodeId) -> CopiesChange| {
             let change = change(NodeId(1));
-            is_leaders_own(&Command::ChangeCopies { bucket: BucketId(1), revision: 1, change })
+            is_leaders_own(&Command::ChangeCopies(ChangeCopies {
+                bucket: BucketId(1),
+                revision: 1,
+                change,
+            }))
         };
         assert!(is_own(CopiesChange::Join));
         let of_copies = [

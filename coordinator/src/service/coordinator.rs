@@ -78,7 +78,7 @@ impl Coordinator {
             if let Err(error) = service.run().await {
                 tracing::error!(%node, %error, "the coordinator member stops");
             }
-            // `stopped` tells the owner of the member that it has ended.
+            // `stopped` reports the end to the owner of the member.
             pending::<Infallible>().await
         })];
         tasks.push(env.spawn_service("coordinator-members", watch_members(member.clone())));

@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout_at};
 use crate::leader::driver::member::Member;
 use crate::leader::driver::queries::query_history;
 
-/// The time between two looks at the reasons for which no epoch may come.
+/// The interval between two checks of the reasons that can prevent an epoch.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The same while the leader may be an older copy of itself.
+/// The interval between two checks while the leader may be an older copy of itself.
 const DOUBT_LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Removes the waiter from the leader when the call ends, however it ends.
@@ -34,11 +34,11 @@ impl Drop for EpochWaiter<'_> {
     }
 }
 
-/// The history that the source must have, if the caller knows one, and an epoch that is known to be published.
+/// The history that the source must have, if the caller names one, and an epoch that the caller knows to be published.
 type Known = (Option<u64>, Epoch);
 
 /// The oldest and the newest published epoch that cover a cut; `None` if there is none, or if this member lacks a published
-/// epoch. On a member that may be behind, an unknown bucket may be a new one.
+/// epoch. On a member that may lag, an unknown bucket may be a new one.
 fn covering(
     member: &Member,
     bucket: BucketId,
@@ -71,8 +71,8 @@ fn covering(
     Ok(oldest.map(|oldest| CoveringEpochs { oldest: oldest.epoch, newest }))
 }
 
-/// Checks that each position is in the bucket's history. A position that is not may be on a branch that is not known
-/// yet, so the source is asked.
+/// Checks that each position is in the bucket's history. A position outside of it may be on a branch that is not known
+/// yet, so the source is queried.
 async fn check_in_history(
     member: &Member,
     bucket: BucketId,
@@ -165,7 +165,7 @@ pub(super) async fn wait_for_epoch(
     }
 }
 
-/// True if the history is the wanted one and contains the cut.
+/// True if the history is the requested one and contains the cut.
 fn is_known(logs: &FailoverLogs, cut: &Cut, history: Option<u64>) -> bool {
     history.is_none_or(|wanted| wanted == logs.fingerprint()) && logs.includes_cut(cut)
 }

@@ -13,7 +13,7 @@ use crate::raft::has_log;
 use crate::replica::Replica;
 
 /// The content of the data directory's VERSION file.
-const DATA_VERSION: &str = "sextant coordinator data 1\n";
+const DATA_VERSION: &str = "sextant coordinator, format 1\n";
 
 /// Opens the directory. A member that belongs to a cluster and has lost its log does not start: alone it would lead with an
 /// empty state beside the data of others, and among others it has forgotten its votes. Blocks the thread.
@@ -95,7 +95,7 @@ mod tests {
         config.force_new_cluster = false;
         open_data_dir(&env, &config).expect("a new directory again");
         env.fs.remove_file(std::path::Path::new("/coordinator/VERSION")).unwrap();
-        let log = env.fs.open(&config.dir.join("raft.redb"), proto::env::OpenMode::Create);
+        let log = env.fs.open(&config.dir.join("log.redb"), proto::env::OpenMode::Create);
         drop(log.unwrap());
         let error = open_data_dir(&env, &config).err().expect("no version");
         assert!(error.message.contains("/coordinator/VERSION"), "{error}");

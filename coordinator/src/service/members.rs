@@ -1,8 +1,9 @@
 //! `ADD COORDINATOR` and `REMOVE COORDINATOR`.
 //!
 //! The leader makes the changes. `ADD` waits until the new member votes, as long as [`VOTES_WITHIN`]; the change itself is made at once.
-//! `REMOVE` first looks whether a majority of the members that stay is alive, since nobody could add members without one (the log looks again whether they
-//! follow, `raft::change`), and it waits until the removal is settled (`raft::removal`). A leader that is to be removed hands over, and its caller asks again.
+//! `REMOVE` first looks whether a majority of the members that stay is alive, since without a majority no member could be added (the log
+//! checks again whether they follow, `raft::change`), and it waits until the removal is settled (`raft::removal`). A leader that is to be
+//! removed hands leadership over, and its caller retries.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,20 +18,21 @@ use crate::leader::driver::member::Member;
 use crate::raft::{MemberChange, Members, not_leader};
 use crate::state::nodes::NAME_BYTES_MAX;
 
-/// How long ADD COORDINATOR waits for the vote of the new member.
+/// The time limit of ADD COORDINATOR for the first vote of the new member.
 const VOTES_WITHIN: Duration = Duration::from_secs(20);
-/// How long a change waits until the leader knows that its directory is no older copy.
+/// The time limit of a change for the check that the leader's directory is no older copy.
 const TRUSTED_WITHIN: Duration = Duration::from_secs(20);
-/// How long REMOVE COORDINATOR waits for the answers of members that a new leader has not heard yet.
+/// The time limit of REMOVE COORDINATOR for answers of members from which a new leader has received nothing yet.
 const HEARD_WITHIN: Duration = Duration::from_secs(3);
-/// A new member that has sent nothing for longer does not answer. The leader hears of the others ten times in a second.
+/// A member that has sent nothing for this long does not answer. The leader receives messages of the others ten times
+/// per second.
 const DEAD_MS_MIN: u64 = 2_000;
-/// How long a leader waits for the one that it hands over to.
+/// The time limit of a leader that hands leadership over.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(2);
 /// The pause before the next look.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Changes the members, or lets the leader do it.
+/// Changes the members, or forwards the change to the leader.
 pub(super) async fn change_members(
     member: &Member,
     change: CoordinatorChange,
@@ -84,17 +86,21 @@ async fn add(member: &Member, node: NodeId, address: String) -> Result<Coordinat
     loop {
         let is_voter = members.borrow_and_update().is_voter(node);
         if is_voter {
-            return Ok(CoordinatorChanged::default());
+            return Ok(changed(member, None));
         }
         if Instant::now() >= deadline {
-            return Ok(CoordinatorChanged { lacks: Some(lacks(member, node, &address)) });
+            return Ok(changed(member, Some(lacks(member, node, &address))));
         }
-        // The next leader goes on; the caller asks it.
+        // The next leader continues; the caller sends the request there.
         if member.forward_to()?.is_some() {
             return Err(not_leader(None));
         }
         sleep(LOOK).await;
     }
+}
+
+fn changed(member: &Member, lacks: Option<String>) -> CoordinatorChanged {
+    CoordinatorChanged { lacks, catalog_cas: member.replica.view().catalog.cas }
 }
 
 /// The reason why a learner does not vote yet.
@@ -107,7 +113,7 @@ fn lacks(member: &Member, node: NodeId, address: &str) -> String {
     }
 }
 
-/// Other processes cannot call an address without a port, or one that stands for all interfaces.
+/// Refuses an address that other processes cannot call: one without a port, or one that stands for all interfaces.
 fn check_address(address: &str) -> Result<()> {
     if address.len() > NAME_BYTES_MAX {
         let what = format!("an address of {} bytes, the limit is {NAME_BYTES_MAX}", address.len());
@@ -128,7 +134,7 @@ fn check_address(address: &str) -> Result<()> {
 async fn change_until(member: &Member, change: &MemberChange, deadline: Instant) -> Result<()> {
     loop {
         match member.raft.change(change.clone()).await {
-            // The same change was under way already: its answer was lost with the member that forwarded it.
+            // This change was in progress already: its answer was lost with the member that forwarded it.
             Err(_) if is_made(&member.members(), change) => return Ok(()),
             Err(error) if error.code == ErrorCode::Unavailable && Instant::now() < deadline => {
                 sleep(LOOK).await;
@@ -162,7 +168,7 @@ async fn remove(member: &Member, node: NodeId) -> Result<CoordinatorChanged> {
     wait_settled(member).await
 }
 
-/// Waits until the members that stay have the removal on their disks. A caller that asks again finds it applied before.
+/// Waits until the remaining members have the removal on their disks. A caller that retries finds it already applied.
 async fn wait_settled(member: &Member) -> Result<CoordinatorChanged> {
     let deadline = Instant::now() + HEARD_WITHIN;
     while !member.raft.has_settled() {
@@ -175,10 +181,11 @@ async fn wait_settled(member: &Member) -> Result<CoordinatorChanged> {
         }
         sleep(LOOK).await;
     }
-    Ok(CoordinatorChanged::default())
+    Ok(changed(member, None))
 }
 
-/// Waits until a majority of the voters that stay is heard, or refuses. Earlier messages do not count: their sender may have died since.
+/// Waits until a majority of the voters that stay has sent a message, or refuses. Earlier messages do not count: their senders may have
+/// died since.
 async fn wait_majority(member: &Member, node: NodeId, after: &Members) -> Result<()> {
     let (deadline, began_ms) = (Instant::now() + HEARD_WITHIN, member.now_ms());
     loop {

@@ -1,11 +1,14 @@
-//! Fixes moments ([`proto::model::moment`]), and tells the epochs in force at them.
+//! Fixes moments ([`proto::model::moment`]), and returns the epochs in force at them.
 //!
-//! A round asks all projectors for the places of their buckets, hands what is new to the leader's plans as SYNC does, with a waiter for
-//! each, and ends when epochs cover all of it. The index that the leader has applied then is the moment. The places themselves prove that
+//! A round queries all projectors for the places of their buckets, passes new places to the leader's plans as SYNC does, with a waiter for
+//! each, and ends when epochs cover all of them. The index that the leader has applied then is the moment. The places themselves prove that
 //! it covers what was acknowledged, so a leader that was deposed meanwhile gives no wrong answer.
 //!
 //! A bucket that does not answer in time is *held*: it keeps its epoch, and later rounds do not wait for it before it answers again. So a
 //! damaged bucket or a lost projector delays one round and not every transaction.
+//!
+//! A bucket in which a commit of a producer has been open for over a second is held as well. Only the bucket of the transaction's first
+//! read is waited for as long as its caller waits.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -22,21 +25,21 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::covering::EpochWaiter;
 use crate::leader::driver::member::Member;
 use crate::leader::driver::rounds::RoundEnd;
-use crate::leader::moment_round::{WantedPlace, WantedProgress, is_whole, known_places};
+use crate::leader::epochs::moment_round::{WantedPlace, WantedProgress, is_whole, known_places};
 use crate::raft::not_leader;
 
-/// How long a round waits for the answer of a projector all of whose buckets are held.
+/// The time limit for the answer of a projector whose buckets are all held.
 const HELD_WAIT: Duration = Duration::from_millis(20);
-/// The pause before a projector is asked again for the buckets that it could not answer for.
+/// The pause before a projector is queried again for the buckets missing in its answer.
 const ASK_PAUSE: Duration = Duration::from_millis(20);
-/// How long a round waits for epochs that cover the answers: longer than an election.
+/// The time limit of a round for epochs that cover the answers: longer than an election.
 const COVER_WAIT: Duration = Duration::from_secs(5);
-/// The time between two looks at places that no epoch covers.
+/// The interval between two checks of places that no epoch covers.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// How long a member waits until it has applied a moment that another one has told.
+/// The time limit for a member to apply a moment that another member has returned.
 const APPLY_WAIT: Duration = Duration::from_secs(2);
 
-/// Runs the rounds that callers want.
+/// Runs a round whenever callers wait for one.
 pub(super) async fn run_rounds(member: Arc<Member>) -> Infallible {
     let mut held = BTreeSet::new();
     loop {
@@ -70,7 +73,7 @@ async fn run_round(member: &Member, held: &BTreeSet<BucketId>) -> Result<RoundEn
     Ok(RoundEnd { at: member.replica.view().state.position(), held })
 }
 
-/// The questions of a round to one projector.
+/// The queries of a round to one projector.
 struct Asked<'a> {
     member: &'a Member,
     projector: NodeId,
@@ -131,7 +134,7 @@ impl<'a> Asked<'a> {
                     open.insert(bucket);
                 }
                 let wanted = WantedPlace::new(&view.state, bucket, place);
-                // A SYNC may have overtaken the answer, and a place behind the newest epoch would look like a loss.
+                // A SYNC may have overtaken the answer, and a place before the newest epoch would look like a loss.
                 if wanted.progress(&view.state) == WantedProgress::Covered {
                     continue;
                 }
@@ -181,7 +184,7 @@ impl<'a> Asked<'a> {
                 changed = role.changed() => changed.is_err(),
                 () = sleep(LOOK_EVERY) => false,
             };
-            // What is over changes at once, again and again.
+            // A watch that has ended reports changes at once, again and again.
             if has_stopped {
                 return Err(not_leader(None));
             }
@@ -265,7 +268,7 @@ pub(super) async fn epoch_at(member: &Member, bucket: BucketId, moment: Moment) 
         match (found, member.forward_to()) {
             (Ok(Some(epoch)), _) => return Ok(epoch),
             (Err(error), _) if error.code != ErrorCode::Unknown => return Err(error),
-            // A member that is behind may not know a new bucket.
+            // A member that lags may not know a new bucket.
             (_, Ok(Some(leader))) => return leader.epoch_at(bucket, moment).await,
             (Err(error), _) => return Err(error),
             (_, Err(error)) => return Err(error),

@@ -6,7 +6,7 @@ use proto::model::ids::{BucketId, Epoch, Generation, NodeId};
 use proto::model::moment::Moment;
 use proto::model::node::Role;
 use proto::rpc::api::{CoordinatorApi, FixedMoment, Heartbeat, MOMENT_HOLD_MS};
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, Outcome, RegisterNode};
 
 use proto::ErrorCode;
 
@@ -26,7 +26,7 @@ async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
     const ONE: BucketId = BucketId(1);
     const TWO: BucketId = BucketId(2);
     let mut world = World::with_bucket().await;
-    world.propose(Command::RegisterNode(node(11, Role::Projector))).await;
+    world.propose(Command::RegisterNode(RegisterNode { node: node(11, Role::Projector) })).await;
     assert_eq!(world.propose(create_bucket("two")).await, Outcome::Bucket(TWO));
     let (_, leader) = world.leader().await;
     let follower = world.follower().await;
@@ -43,7 +43,7 @@ async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
     };
 
     tell(5, 3);
-    // A projector that has never been heard of is asked, and not waited for.
+    // A projector that has never reported is queried, and its answer is not waited for.
     let all = async {
         while both(follower.moment(ONE, Epoch(0), 5_000).await.unwrap()).await != (5, 3) {}
     };
@@ -53,7 +53,7 @@ async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
         assert_eq!(both(moment.unwrap()).await, (5, 3));
     }
 
-    // It has been heard of, so it is waited for.
+    // It has reported, so its answer is waited for.
     let alive = indexer_says((11, Generation(1)), [], Vec::new());
     leader.heartbeat(Heartbeat { buckets: Vec::new(), ..alive }).await.unwrap();
     *world.cluster.silent.lock().unwrap() = Some(NodeId(11));

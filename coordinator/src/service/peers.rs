@@ -25,12 +25,12 @@ use crate::raft::{PeerTransport, RaftMessage};
 const QUEUE_MAX: usize = 512;
 /// The size limit of one call, unless a single message is larger.
 const CALL_BYTES_MAX: usize = 1 << 20;
-/// The timeout of a call. A dead connection must not delay the messages that come after it is restored.
+/// The timeout of a call. A dead connection must not delay later messages.
 const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The timeout of a call with a snapshot.
 const SNAPSHOT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The queues that may exist: those to the members, and to as many that have gone.
+/// The limit of queues: one for each member, and as many for former members.
 const QUEUES_MAX: usize = 2 * MEMBERS_MAX;
 
 /// The queues to the other members. A queue, and the task that empties it, begin with the first message. A cancelled task loses the waiting
@@ -78,12 +78,12 @@ impl PeerTransport for Peers {
     fn send(&self, to: NodeId, message: RaftMessage) {
         let mut queues = lock(&self.queues);
         if !queues.contains_key(&to) {
-            // A stranger gets no answer: nobody knows where it is.
+            // An unknown sender gets no answer, since its address is unknown.
             if self.directory.coordinator_member(to).is_err() {
                 return;
             }
             if queues.len() >= QUEUES_MAX {
-                // The queues of members that have gone stand still.
+                // The queues of former members are idle.
                 queues.retain(|_, queue| !queue.is_idle());
             }
             if queues.len() >= QUEUES_MAX {

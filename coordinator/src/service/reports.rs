@@ -39,7 +39,7 @@ pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Resu
     let (news, reply) = member.as_leader(|leader| {
         let view = member.replica.view();
         if view.state.cluster().is_none() {
-            // The cluster begins with the next process that joins. What this one knows is of another cluster.
+            // The cluster begins with the next process that joins. This heartbeat's knowledge is of another cluster.
             (heartbeat.catalog_cas, heartbeat.leases) = (0, Vec::new());
         }
         if view.state.node(heartbeat.node).is_none() {

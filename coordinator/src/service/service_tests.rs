@@ -12,7 +12,9 @@ use proto::model::index::IndexState;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::node::Role;
 use proto::rpc::api::{BucketReport, CoordinatorApi, Heartbeat, SyncReport, WatchMessage, Watched};
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::command::{
+    AdvanceMove, Command, EndMove, Outcome, PromoteEpochs, Proposal, RegisterNode,
+};
 
 use proto::ErrorCode;
 
@@ -35,7 +37,7 @@ async fn ddl_survives_a_change_of_leader_and_is_executed_once() {
     assert_eq!(outcome, Outcome::Index(IndexId(1)));
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 
-    // The same request at the new leader returns the first answer and creates no second index.
+    // The repeated request at the new leader returns the first answer and creates no second index.
     world.requests -= 1;
     assert_eq!(world.propose(create_index(spec("i"))).await, outcome);
     let (_, leader) = world.leader().await;
@@ -98,7 +100,7 @@ async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
     };
     assert_eq!((covering.oldest, covering.newest), (Epoch(2), Epoch(2)));
 
-    // The watcher learns of the bucket before its epochs, and misses no epoch.
+    // The watcher receives the bucket before its epochs, and misses no epoch.
     let mut known = false;
     let mut epochs: Vec<EpochMark> = Vec::new();
     while epochs.last().is_none_or(|mark| mark.epoch < Epoch(2)) {
@@ -144,7 +146,7 @@ async fn a_new_leader_goes_on_from_the_first_report_that_it_hears() {
     // A projector reports all positions twice a second: the new leader knows none of them.
     let reporting = async {
         loop {
-            // The first one may find a leader that has not compared the source yet.
+            // The first report may reach a leader that has not compared the source yet.
             let _refused = leader.sync(report(9)).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -251,7 +253,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
         catalog.index("i").is_some_and(|index| index.state == IndexState::Maintenance)
     };
     beat_until(&follower, serves).await;
-    world.propose(Command::RegisterNode(node(22, Role::Indexer))).await;
+    world.propose(Command::RegisterNode(RegisterNode { node: node(22, Role::Indexer) })).await;
     beat_until(&follower, |catalog| catalog.nodes.contains_key(&NodeId(22))).await;
 
     let request = |dry_run| RebalanceRequest { index: Some("i".into()), of_bucket: None, dry_run };
@@ -288,12 +290,12 @@ async fn invalid_calls_are_refused() {
     let (_, leader) = world.leader().await;
     let (index, id) = (IndexId(1), MoveId(1));
     let leaders_own = [
-        Command::PromoteEpochs(Vec::new()),
-        Command::AdvanceMove { index, id, stage: MoveStage::Done },
-        Command::EndMove { index, id, undone: None },
+        Command::PromoteEpochs(PromoteEpochs { promotions: Vec::new(), joined: Vec::new() }),
+        Command::AdvanceMove(AdvanceMove { index, id, stage: MoveStage::Done }),
+        Command::EndMove(EndMove { index, id, undone: None }),
     ];
     for command in leaders_own {
-        let refused = leader.propose(CommandRequest { request: None, command }).await.unwrap_err();
+        let refused = leader.propose(Proposal::from(command)).await.unwrap_err();
         assert_eq!(refused.code, ErrorCode::InvalidParameter);
     }
     assert!(leader.raft(vec![Bytes::from_static(b"nonsense")]).await.is_err());
@@ -337,10 +339,8 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     let cluster = Arc::new(Cluster::default());
     let directory = Arc::new(Local(cluster, Mutex::default()));
     let member = Coordinator::start(config, env, directory).await.unwrap();
-    let request = |id| CommandRequest {
-        request: None,
-        command: Command::RegisterNode(node(id, Role::Indexer)),
-    };
+    let request =
+        |id| Proposal::from(Command::RegisterNode(RegisterNode { node: node(id, Role::Indexer) }));
     while member.propose(request(20)).await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -366,8 +366,8 @@ async fn a_panic_in_the_log_of_a_member_ends_its_process() {
     for id in 20..40 {
         // The next operation may be of another task, which tries again after a panic.
         disk.panic_at(disk.operations() + 1);
-        let command = Command::RegisterNode(node(id, Role::Indexer));
-        let writes = member.propose(CommandRequest { request: None, command });
+        let command = Command::RegisterNode(RegisterNode { node: node(id, Role::Indexer) });
+        let writes = member.propose(Proposal::from(command));
         let ended = async {
             drop(writes.await);
             ends.recv().await

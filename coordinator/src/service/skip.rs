@@ -6,17 +6,17 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use proto::rpc::api::CoordinatorApi;
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Command, Outcome, Proposal, RequestId, SkipEpochs};
 
 /// The pause before the next try.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Proposes the command until a leader has carried it out. The request id lets it be carried out once, whatever answer is lost.
+/// Proposes the command until a leader has carried it out. The request id ensures that it is executed once, whichever answers are lost.
 pub(super) async fn skip_epochs(coordinator: Weak<dyn CoordinatorApi>, client: u64) -> Infallible {
     while let Some(member) = coordinator.upgrade() {
-        let command = Command::SkipEpochs(Default::default());
-        let request = Some(RequestId { client, sequence: 1 });
-        match member.propose(CommandRequest { request, command }).await {
+        let request = RequestId { client, sequence: 1 };
+        let proposal = Proposal::from(Command::SkipEpochs(SkipEpochs)).with_request(request);
+        match member.propose(proposal).await.map(|applied| applied.outcome) {
             Ok(Outcome::Refused(error)) => tracing::error!(%error, "--skip-epochs is refused"),
             Ok(_) => tracing::warn!(
                 "--skip-epochs is carried out: all indexes are rebuilt, SHOW ROLLBACKS tells the stage; start \

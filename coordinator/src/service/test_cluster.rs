@@ -1,4 +1,4 @@
-//! Coordinators in one process, with a projector and indexers that answer as a test wants.
+//! Coordinators in one process, with a projector and indexers whose answers a test sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use proto::rpc::api::{
     HandOverRequest, Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
     SliceProgress, SyncReport, WriteReply, WriteRequest,
 };
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Command, Outcome, Proposal, RegisterNode, RequestId};
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
@@ -40,7 +40,7 @@ pub(super) struct Cluster {
     pub(super) differs: Mutex<Option<NodeId>>,
 }
 
-/// The cluster as one member can reach it: not the members whose addresses it does not know.
+/// The cluster as one member reaches it: without the members whose addresses it does not know.
 pub(super) struct Local(pub(super) Arc<Cluster>, pub(super) Mutex<BTreeSet<NodeId>>);
 
 impl Directory for Local {
@@ -69,7 +69,7 @@ impl Directory for Local {
     }
 }
 
-/// A projector that only knows its positions.
+/// A simulated projector that only has positions.
 pub(super) struct Projector(Arc<Cluster>, NodeId);
 
 impl Projector {
@@ -128,7 +128,7 @@ impl ProjectorApi for Projector {
     }
 }
 
-/// An indexer that only knows checksums.
+/// A simulated indexer that only has checksums.
 pub(super) struct Indexer(Arc<Cluster>, NodeId);
 
 #[async_trait]
@@ -175,7 +175,7 @@ impl World {
         self.start_without(id, None).await;
     }
 
-    /// Starts a member that does not know where another one is.
+    /// Starts a member that does not know the address of another one.
     pub(super) async fn start_without(&self, id: NodeId, unknown: Option<NodeId>) {
         let members = (1..=3).map(|id| (NodeId(id), format!("member:{id}"))).collect();
         let config = Config::new(id, members, self.dir.path().join(id.to_string()));
@@ -213,11 +213,12 @@ impl World {
     /// Sends a request until it is answered, as a client does.
     pub(super) async fn propose(&mut self, command: Command) -> Outcome {
         self.requests += 1;
-        let request = Some(RequestId { client: 77, sequence: self.requests });
-        let request = CommandRequest { request, command };
+        let request = RequestId { client: 77, sequence: self.requests };
+        let request = Proposal::from(command).with_request(request);
         for attempt in 0..1000 {
             let members = self.any();
-            match members[attempt % members.len()].propose(request.clone()).await {
+            let applied = members[attempt % members.len()].propose(request.clone()).await;
+            match applied.map(|applied| applied.outcome) {
                 Ok(Outcome::Refused(error)) => panic!("refused: {error}"),
                 Ok(outcome) => return outcome,
                 Err(error) if error.is_retry() => {
@@ -232,7 +233,7 @@ impl World {
     pub(super) async fn with_bucket() -> Self {
         let mut world = Self::new().await;
         for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
-            world.propose(Command::RegisterNode(info)).await;
+            world.propose(Command::RegisterNode(RegisterNode { node: info })).await;
         }
         let outcome = world.propose(create_bucket("b")).await;
         assert_eq!(outcome, Outcome::Bucket(BucketId(1)));

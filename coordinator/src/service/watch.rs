@@ -1,9 +1,9 @@
 //! Watches: the catalog and the epochs as a stream, from any member.
 //!
-//! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the difference. So a slow
-//! watcher delays nobody and costs nothing. A watcher that wants no epochs is not woken by them; the users are a watch of their own. Intermediate catalogs are skipped; epochs are not, as long as they are
-//! retained. The catalog is sent before the epochs of the same state, so that no watcher receives an epoch of an
-//! unknown bucket. A long history of epochs is split into several messages.
+//! A watch keeps no queue. It remembers what it has sent and, when the state changes, sends the difference. So a slow watcher delays no
+//! other and needs no memory. A watcher without epochs is not woken by them; users have a separate watch. Intermediate catalogs are
+//! skipped; epochs are not, as long as they are retained. The catalog is sent before the epochs of the same state, so that no watcher
+//! receives an epoch of an unknown bucket. A long history of epochs is split into several messages.
 //!
 //! A member that is cut off sees no changes and knows no leader. It ends its watches after a while, so that the
 //! watchers connect to another member.
@@ -30,7 +30,7 @@ const MARKS_BYTES_MAX: usize = 4 << 20;
 const POSITION_BYTES_MAX: usize = 20;
 /// The encoded size limit of the rest of a mark: five such numbers.
 const MARK_BYTES_MAX: usize = 50;
-/// How long a watch stays open without a leader: longer than an election takes.
+/// The time that a watch stays open without a leader: longer than an election takes.
 const LEADERLESS_MAX: Duration = Duration::from_secs(2);
 
 struct Watch {
@@ -173,12 +173,15 @@ mod tests {
     use proto::model::bucket::SourceKind;
     use proto::model::cut::Position;
     use proto::model::ids::{NodeId, Seqno, VbucketId, Vbuuid};
-    use proto::rpc::command::{Command, CommandRequest, Promotion};
+    use proto::rpc::command::{
+        Command, CreateBucket, DropBucket, PromoteEpochs, Promotion, Proposal,
+    };
     use tokio::time::timeout;
 
     use super::*;
     use crate::raft::StateMachine;
     use crate::replica::{Machine, encode_record};
+    use crate::state::Decided;
     use crate::state::StateContext;
     use crate::state::tests::{apply, one_branch, with_bucket};
 
@@ -193,21 +196,25 @@ mod tests {
     /// Epochs 2 to `last` of bucket 2, which has 1,024 vbuckets.
     fn wide(last: u64) -> StateContext {
         let mut state = with_bucket();
-        let create = Command::CreateBucket {
+        let create = Command::CreateBucket(CreateBucket {
             name: "wide".into(),
             vbuckets: 1024,
             source: SourceKind::Embedded,
             projectors: 1,
+            copies: None,
             if_not_exists: false,
-        };
+        });
         apply(&mut state, create);
         one_branch(&mut state, BucketId(2), u64::MAX);
         for n in 2..=last {
             let position = Position { vbuuid: Vbuuid(u64::MAX), seqno: Seqno(u64::MAX - last + n) };
             let changes = (0..1024).map(|vbucket| (VbucketId(vbucket), position)).collect();
             let promotion = Promotion { bucket: BucketId(2), changes, horizon: Epoch(1) };
-            let command = Command::PromoteEpochs(vec![promotion]);
-            state.apply(100 + n, n, &CommandRequest { request: None, command });
+            let command = Command::PromoteEpochs(PromoteEpochs {
+                promotions: vec![promotion],
+                joined: Vec::new(),
+            });
+            state.apply(100 + n, &Decided::at(n), &command.into());
         }
         state
     }
@@ -242,14 +249,20 @@ mod tests {
         let changes = vec![(VbucketId(0), position)];
         let promotion = Promotion { bucket: BucketId(2), changes, horizon: Epoch(1) };
         let mut propose = |at, command| {
-            let request = CommandRequest { request: None, command };
-            machine.apply(at, &encode_record(at, request).unwrap()).unwrap()
+            let request = Proposal::from(command);
+            machine.apply(at, &encode_record(Decided::at(at), request).unwrap()).unwrap()
         };
-        propose(900, Command::PromoteEpochs(vec![promotion]));
+        propose(
+            900,
+            Command::PromoteEpochs(PromoteEpochs {
+                promotions: vec![promotion],
+                joined: Vec::new(),
+            }),
+        );
         let second = Duration::from_secs(1);
         assert!(timeout(second / 10, watch.next()).await.is_err(), "an epoch is no news");
         let name = "wide".to_owned();
-        propose(901, Command::DropBucket { name, if_exists: false, restrict: false });
+        propose(901, Command::DropBucket(DropBucket { name, if_exists: false, restrict: false }));
         let changed = timeout(second, watch.next()).await.unwrap().unwrap().unwrap();
         assert!(matches!(&changed, WatchMessage::Catalog(catalog) if catalog.buckets.len() == 1));
     }
@@ -271,22 +284,22 @@ mod tests {
         catalogs.next().await.unwrap().unwrap();
         let mut machine = Machine(replica.clone());
         let mut propose = |at, command| {
-            let request = CommandRequest { request: None, command };
-            machine.apply(at, &encode_record(at, request).unwrap()).unwrap()
+            let request = Proposal::from(command);
+            machine.apply(at, &encode_record(Decided::at(at), request).unwrap()).unwrap()
         };
         let second = Duration::from_secs(1);
         let name = "wide".to_owned();
-        propose(900, Command::DropBucket { name, if_exists: false, restrict: false });
+        propose(900, Command::DropBucket(DropBucket { name, if_exists: false, restrict: false }));
         assert!(timeout(second / 10, watch.next()).await.is_err(), "a catalog is no news");
         catalogs.next().await.unwrap().unwrap();
         let (name, limits) = ("ada".to_owned(), UserLimits::default());
         let fresh = Secret32::new([1; 32]);
         let create = UserCommand::Create { name, secret: None, limits, fresh, first: true };
-        let outcome = propose(901, Command::Users(Box::new(create)));
+        let applied = propose(901, Command::Users(Box::new(create)));
         let changed = users(timeout(second, watch.next()).await.unwrap().unwrap().unwrap());
         assert!(changed.named("ada").is_some());
         assert!(
-            matches!(outcome, proto::rpc::command::Outcome::User { cas, .. } if cas == changed.cas)
+            matches!(applied.outcome, proto::rpc::command::Outcome::User { cas, .. } if cas == changed.cas)
         );
         assert!(timeout(second / 10, catalogs.next()).await.is_err(), "the catalog is the same");
     }
@@ -301,7 +314,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let mut quiet = async |time| assert!(timeout(time, watch.next()).await.is_err());
         quiet(second / 10).await;
-        // An election in which a candidate stands again and again.
+        // An election in which one candidate tries again and again.
         for term in 2..5 {
             role.send_replace(RaftRole { term, leader: None, leads: false });
             quiet(second / 2).await;

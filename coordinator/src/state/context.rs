@@ -7,20 +7,18 @@ use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::data_set::{DataSet, FilesRead};
 use proto::model::identity::{ClusterId, NodeProof, UniqueId};
-use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
 use proto::model::index::IndexState;
 use proto::model::moves::EndedMove;
 use proto::model::node::NodeInfo;
-use proto::model::topology::IndexTopology;
 use proto::model::users::Users;
-use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
-use super::bucket::BucketState;
-use super::epoch_moments::EpochMoments;
-use super::index_record::IndexRecord;
+use super::buckets::record::BucketState;
+use super::epochs::epoch_moments::EpochMoments;
+use super::epochs::skipped::Skips;
+use super::indexes::record::IndexRecord;
 use super::requests::Requests;
-use super::skipped::Skips;
 
 /// Everything that the cluster has agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -38,7 +36,7 @@ pub struct StateContext {
     /// A steady clock: a jump of the time of day moves it by `STEP_MS_MAX` (in `apply`) at most. Rollback points age
     /// by it.
     pub(super) steady_ms: u64,
-    /// The last ids that were given. An id is never given twice.
+    /// The last ids that were assigned. An id is never assigned twice.
     pub(super) last_bucket: u64,
     pub(super) last_index: u64,
     pub(super) last_move: u64,
@@ -56,31 +54,29 @@ pub struct StateContext {
     /// The last ended moves, the newest last.
     pub(super) ended_moves: Vec<EndedMove>,
     pub(super) requests: Requests,
-    /// The random ids that buckets were made with; a bucket of an earlier build is absent ([`Self::unique_id`]). Snapshots before
-    /// version 9 end before this field.
+    /// The random ids that buckets were made with.
     pub(super) bucket_ids: BTreeMap<BucketId, UniqueId>,
     /// The buckets that were dropped last, the newest last.
     pub(super) dropped_buckets: Vec<(BucketId, UniqueId)>,
     /// The numbers that `--skip-epochs` has passed over.
     pub(super) skips: Skips,
-    /// The copies of the embedded buckets. Snapshots before version 10 end before this field.
+    /// The copies of the embedded buckets.
     pub(super) copies: BTreeMap<BucketId, Copies>,
-    /// When the epochs of each bucket were published. Snapshots before version 11 end before this field.
+    /// When the epochs of each bucket were published.
     pub(super) moments: BTreeMap<BucketId, EpochMoments>,
-    /// The generations beside those in `indexes` ([`super::generations`]). Snapshots before version 12 end before this field.
+    /// The generations that are not in `indexes` ([`super::generations`]).
     pub(super) generations: BTreeMap<LocalIndexId, IndexRecord>,
     /// The newest generation that was begun of an index, for each index that had more than one.
     pub(super) newest_generations: BTreeMap<IndexId, Generation>,
-    /// The versioned data sets, by their buckets. Snapshots before version 13 end before this field.
+    /// The versioned data sets, by their buckets.
     pub(super) data_sets: BTreeMap<BucketId, DataSet>,
     /// The sizes from which on indexes get more slices.
     pub(super) slice_bytes_max: BTreeMap<IndexId, u64>,
     /// The first projector's summary of the files of each version that is loading, by the version's bucket.
     pub(super) files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
-    /// The users; not part of the catalog, since they have the hashes of secrets. Snapshots before version 14 end before this field.
+    /// The users; not part of the catalog, since they have the hashes of secrets.
     pub(super) users: Arc<Users>,
-    /// The buckets of the versions that may take the place of others without having a row. Snapshots before version 15 end before this
-    /// field.
+    /// The buckets of the versions that may take the place of others without having a row.
     pub(super) empty_allowed: BTreeSet<BucketId>,
 }
 
@@ -107,11 +103,9 @@ impl StateContext {
         self.catalog_cas
     }
 
-    /// The random id of a bucket. That of an earlier build's bucket follows from the cluster, so that it is the same in every copy
-    /// of the state; `None` before the cluster is founded.
-    pub(super) fn unique_id(&self, bucket: BucketId) -> Option<UniqueId> {
-        let earlier = || Some(UniqueId::of_earlier_build(self.cluster?, bucket));
-        self.bucket_ids.get(&bucket).copied().or_else(earlier)
+    /// The random id of a bucket, which every bucket has.
+    pub(super) fn unique_id(&self, bucket: BucketId) -> UniqueId {
+        self.bucket_ids.get(&bucket).copied().unwrap_or_default()
     }
 
     /// Returns a bucket.
@@ -135,7 +129,7 @@ impl StateContext {
         self.buckets.iter().map(|(id, bucket)| (*id, bucket))
     }
 
-    /// All generations of all indexes: first those that serve or are the first of their index, by id, then the others.
+    /// All generations of all indexes: first the serving or first generation of each index, by id, then the others.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
         self.indexes.values().chain(self.generations.values())
     }
@@ -189,12 +183,11 @@ impl StateContext {
     /// Builds the catalog, which every service may read.
     pub fn catalog(&self) -> Catalog {
         let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
-        let unique = |id: &BucketId| Some((*id, self.unique_id(*id)?));
         Catalog {
             cas: self.catalog_cas,
             cluster: self.cluster,
             newest_index: IndexId(self.last_index),
-            bucket_ids: self.buckets.keys().filter_map(unique).collect(),
+            bucket_ids: self.bucket_ids.clone(),
             dropped_buckets: self.dropped_buckets.clone(),
             buckets: self.buckets.iter().map(info).collect(),
             indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
@@ -212,32 +205,5 @@ impl StateContext {
             data_sets: self.data_sets.clone(),
             slice_bytes_max: self.slice_bytes_max.clone(),
         }
-    }
-
-    /// Returns a topology of a generation by its number. A member that is behind may not have the newest ones yet.
-    pub fn topology(&self, id: LocalIndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
-        let Some(record) = self.record(id) else {
-            let newest = self.newest_generation(id.index);
-            let is_behind =
-                newest.map_or(id.index.0 > self.last_index, |newest| newest < id.generation);
-            return Err(match is_behind {
-                true => Error::unavailable(format!("index {id} does not exist"))
-                    .with_hint("this coordinator member is behind"),
-                false => Error::new(ErrorCode::Unknown, format!("index {id} no longer exists"))
-                    .with_hint("begin the scan anew"),
-            });
-        };
-        let newest = record.info.topology.number;
-        record.topology(number).cloned().ok_or_else(|| match number > newest {
-            true => Error::unavailable(format!(
-                "topology {number} of index {id} is not known here yet; the newest is {newest}"
-            ))
-            .with_hint("this coordinator member is behind"),
-            false => Error::new(
-                ErrorCode::SnapshotTooOld,
-                format!("topology {number} of index {id} is no longer remembered"),
-            )
-            .with_hint("begin the scan anew"),
-        })
     }
 }

@@ -12,7 +12,7 @@
 //! - Epochs grow, and each epoch follows an older one. The horizon is never above the newest epoch.
 //! - The moments of a bucket's epochs grow, and end with its newest epoch.
 //! - A rollback has the data that its stage needs.
-//! - A privilege on a bucket is that of a bucket that exists, and not that of a version.
+//! - A privilege names a bucket that exists and that is not a version.
 //! - Indexes, nodes, moves, users and remembered drops are within the limits of the state.
 //!
 //! **Absent**
@@ -42,12 +42,12 @@ use proto::model::node::Role;
 use proto::model::rollback::RollbackStage;
 use proto::model::topology::TopologyProvider;
 
-use super::bucket::BucketState;
+use super::buckets::record::BucketState;
+use super::capacity::limits::{DROPPED_BUCKETS_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
 use super::context::StateContext;
 use super::copies::MEMBERS_MAX;
-use super::epoch_moments::EpochMoments;
-use super::index_record::IndexRecord;
-use super::limits::{DROPPED_BUCKETS_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
+use super::epochs::epoch_moments::EpochMoments;
+use super::indexes::record::IndexRecord;
 
 type Checked = Result<(), String>;
 
@@ -115,7 +115,8 @@ impl StateContext {
         require(of_none.is_none(), || format!("moments of {of_none:?}, which is no bucket"))
     }
 
-    /// Beside the generation that a name means there are older ones, which are retired, and at most one newer, which is being built.
+    /// Checks the generations of each index: those older than the one that its name means are retired, and at most one is newer, which is
+    /// being built.
     fn generations_fit(&self) -> Checked {
         for (id, record) in &self.generations {
             let info = &record.info;
@@ -286,7 +287,7 @@ impl StateContext {
         Ok(())
     }
 
-    /// True if the source of an unfinished move has a copy and its target may get one.
+    /// True if the source of an unfinished move has a copy and its target may receive one.
     fn ends_fit(&self, info: &IndexInfo, m: &SliceMove) -> bool {
         let has_source = m.from.is_none_or(|from| info.topology.hosts(from, m.slice));
         let may_receive = |to: NodeId| {
@@ -353,7 +354,7 @@ mod tests {
     use proto::model::moves::MoveStage;
 
     use super::*;
-    use crate::state::index_record::IndexRecord;
+    use crate::state::indexes::record::IndexRecord;
     use crate::state::tests::{planned, serving, start};
 
     fn change(state: &mut StateContext, change: impl FnOnce(&mut IndexInfo)) {

@@ -1,13 +1,15 @@
 //! Queries that commands make before they change the state.
 
 use proto::model::catalog::bucket_text;
+use proto::model::data_set::DataSet;
 use proto::model::ids::{BucketId, IndexId, NodeId};
+use proto::model::index::IndexInfo;
 use proto::model::node::Role;
-use proto::rpc::command::{Command, NamedBucket};
+use proto::rpc::command::{Command, Named, Need};
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
-use super::placement::settled;
+use super::indexes::placement::settled;
 use crate::planner::Load;
 
 impl StateContext {
@@ -30,22 +32,19 @@ impl StateContext {
         self.indexes.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
     }
 
-    /// Checks that a command still names the bucket that its sender has looked up. Between the two the bucket may have been dropped, and
-    /// somebody else may have made one of its name.
+    /// Checks that a command still names the bucket that its sender has looked up. The bucket may have been dropped since, and another one
+    /// of its name created.
     pub(super) fn check_names(&self, meant: BucketId, command: &Command) -> Result<()> {
-        let of_index = |name| {
+        let of_index = |name: &str| {
             let index = self.indexes.get(&self.index_named(name)?)?;
             self.bucket_named(&index.info.spec.bucket)
         };
-        let mut asked = command;
-        // The leader puts its own part around the command of a client.
-        while let Command::Create { command, .. } | Command::Avoiding { command, .. } = asked {
-            asked = command;
-        }
-        let (found, gone) = match asked.names_bucket() {
-            Some(NamedBucket::Bucket(name)) => (self.bucket_named(name), no_bucket(name)),
-            Some(NamedBucket::OfIndex(name)) => (of_index(name), no_index(name)),
-            None => return Err(Error::internal("the command names no bucket")),
+        let (found, gone) = match command.need() {
+            Need::Bucket(_, Named { name, .. }) | Need::Generation(_, _, Some(name)) => {
+                (self.bucket_named(&name), no_bucket(&name))
+            }
+            Need::Index(_, Named { name, .. }) => (of_index(&name), no_index(&name)),
+            _ => return Err(Error::internal("the command names no bucket")),
         };
         // A name that means nothing is left to the command itself: with IF EXISTS it does nothing.
         if found.is_none_or(|found| found == meant) { Ok(()) } else { Err(gone) }
@@ -71,7 +70,7 @@ impl StateContext {
         self.receiving().map(|(id, _)| id)
     }
 
-    /// The same with their zones.
+    /// The indexers that may receive slices, each with its zone.
     fn receiving(&self) -> impl Iterator<Item = (NodeId, &str)> {
         let indexers = self.nodes.values().filter(|node| node.role == Role::Indexer);
         let indexers = indexers.filter(|node| !self.draining.contains(&node.id));
@@ -86,6 +85,24 @@ impl StateContext {
     pub(super) fn role_of(&self, node: NodeId) -> Result<Role> {
         let unknown = || Error::new(ErrorCode::Unknown, format!("node {node} is not registered"));
         self.nodes.get(&node).map(|info| info.role).ok_or_else(unknown)
+    }
+
+    /// The data set and the number of the version that a bucket belongs to.
+    pub fn version_of(&self, bucket: BucketId) -> Option<(BucketId, u64)> {
+        let mut sets = self.data_sets.iter();
+        sets.find_map(|(id, set)| set.version_of(bucket).map(|(number, _)| (*id, number)))
+    }
+
+    /// The bucket whose documents the name of a bucket means.
+    pub fn current_bucket(&self, id: BucketId) -> BucketId {
+        let current = self.data_sets.get(&id).and_then(DataSet::current);
+        current.map_or(id, |(_, version)| version.bucket)
+    }
+
+    /// True if a generation is built over a version that is not current.
+    pub(crate) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
+        let shown = self.indexes.get(&info.id);
+        shown.is_some_and(|shown| shown.info.bucket != info.bucket)
     }
 }
 

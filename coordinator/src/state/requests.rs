@@ -8,11 +8,11 @@
 
 use std::collections::BTreeMap;
 
-use proto::rpc::command::{Outcome, RequestId};
+use proto::rpc::command::{Outcome, RequestId, encoded_bytes};
 use proto::{Error, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-use super::limits::{ANSWER_BYTES_IN_ALL_MAX, CLIENTS_MAX, encoded_bytes};
+use super::capacity::limits::{ANSWER_BYTES_IN_ALL_MAX, CLIENTS_MAX};
 
 /// Answers per client: more than the sessions of a process send while one of them retries.
 const ANSWERS_MAX: usize = 4096;

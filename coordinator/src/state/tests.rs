@@ -10,7 +10,10 @@ use proto::model::moves::{MoveStage, PlannedMove};
 use proto::model::node::Role;
 use proto::model::rollback::DeadEpochs;
 use proto::model::topology::TopologyProvider;
-use proto::rpc::command::{Promotion, RequestId};
+use proto::rpc::command::{
+    AdvanceMove, BuildIndexes, CancelBuild, CreateBucket, CreateIndex, DropBucket, DropIndex,
+    IndexReady, PromoteEpochs, Promotion, RegisterNode, RequestId, StartMoves,
+};
 use proto::value::path::Step;
 
 use std::sync::Arc;
@@ -19,27 +22,52 @@ use proto::ErrorCode;
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::node::NodeInfo;
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::command::{Command, Outcome, Proposal};
 
 use super::*;
 
 /// Applies commands at growing positions, all at the same time.
-pub(crate) fn apply(state: &mut StateContext, command: Command) -> (Outcome, Vec<Effect>) {
-    let (position, unix_ms) = (state.position + 1, state.unix_ms);
-    state.apply(position, unix_ms, &CommandRequest { request: None, command })
+pub(crate) fn apply(
+    state: &mut StateContext,
+    proposal: impl Into<Proposal>,
+) -> (Outcome, Vec<Effect>) {
+    apply_decided(state, Decided::default(), proposal)
 }
 
-pub(crate) fn done(state: &mut StateContext, command: Command) -> Outcome {
-    match apply(state, command) {
+/// Applies a proposal with values that the leader has decided.
+pub(crate) fn apply_decided(
+    state: &mut StateContext,
+    decided: Decided,
+    proposal: impl Into<Proposal>,
+) -> (Outcome, Vec<Effect>) {
+    let (position, unix_ms) = (state.position + 1, state.unix_ms);
+    state.apply(position, &Decided { unix_ms, ..decided }, &proposal.into())
+}
+
+/// The decision of a leader to which some nodes are silent.
+pub(crate) fn avoiding(silent: &[u64]) -> Decided {
+    Decided { silent: silent.iter().copied().map(NodeId).collect(), ..Decided::default() }
+}
+
+pub(crate) fn done(state: &mut StateContext, proposal: impl Into<Proposal>) -> Outcome {
+    done_decided(state, Decided::default(), proposal)
+}
+
+pub(crate) fn done_decided(
+    state: &mut StateContext,
+    decided: Decided,
+    proposal: impl Into<Proposal>,
+) -> Outcome {
+    match apply_decided(state, decided, proposal) {
         (Outcome::Refused(error), _) => panic!("refused: {error}"),
         (outcome, _) => outcome,
     }
 }
 
 /// Returns the code of the refusal, and checks that the state is unchanged.
-pub(crate) fn refused(state: &mut StateContext, command: Command) -> ErrorCode {
+pub(crate) fn refused(state: &mut StateContext, proposal: impl Into<Proposal>) -> ErrorCode {
     let before = (state.cas, state.catalog());
-    match apply(state, command) {
+    match apply(state, proposal) {
         (Outcome::Refused(error), effects) => {
             assert!(effects.is_empty());
             assert_eq!(before, (state.cas, state.catalog()));
@@ -58,13 +86,14 @@ pub(crate) fn create_bucket(name: &str) -> Command {
 }
 
 pub(crate) fn create_bucket_of(name: &str, source: SourceKind) -> Command {
-    Command::CreateBucket {
+    Command::CreateBucket(CreateBucket {
         name: name.into(),
         vbuckets: 2,
         source,
         projectors: 1,
+        copies: None,
         if_not_exists: false,
-    }
+    })
 }
 
 pub(crate) fn spec(name: &str) -> IndexSpec {
@@ -92,7 +121,7 @@ pub(crate) fn spec(name: &str) -> IndexSpec {
 }
 
 pub(crate) fn create_index(spec: IndexSpec) -> Command {
-    Command::CreateIndex { spec, defer_build: false, if_not_exists: false }
+    Command::CreateIndex(CreateIndex { spec, defer_build: false, if_not_exists: false })
 }
 
 /// Projector 10, indexers 20 and 21, and bucket 1, called "b", of two vbuckets; all at time 0.
@@ -100,11 +129,11 @@ pub(crate) fn with_bucket() -> StateContext {
     with_bucket_of(SourceKind::Push)
 }
 
-/// The same with a bucket of another kind.
+/// A state with nodes and a bucket of a given kind.
 pub(crate) fn with_bucket_of(source: SourceKind) -> StateContext {
     let mut state = StateContext::default();
     for info in [node(10, Role::Projector), node(20, Role::Indexer), node(21, Role::Indexer)] {
-        done(&mut state, Command::RegisterNode(info));
+        done(&mut state, RegisterNode { node: info });
     }
     assert_eq!(done(&mut state, create_bucket_of("b", source)), Outcome::Bucket(BucketId(1)));
     one_branch(&mut state, BucketId(1), 7);
@@ -138,14 +167,14 @@ pub(crate) fn mark_dead(state: &mut StateContext, point: u64, to: u64) {
 pub(crate) fn serving(replicas: u8) -> StateContext {
     let mut state = with_bucket();
     done(&mut state, create_index(IndexSpec { replicas, ..spec("i") }));
-    done(&mut state, Command::IndexReady { index: IndexId(1), generation: Generation(1) });
+    done(&mut state, IndexReady { index: IndexId(1), generation: Generation(1) });
     for id in [22, 23] {
-        done(&mut state, Command::RegisterNode(node(id, Role::Indexer)));
+        done(&mut state, RegisterNode { node: node(id, Role::Indexer) });
     }
     state
 }
 
-/// A move of a slice of index 1; 0 stands for no node.
+/// A planned move of a slice of index 1; node 0 means `None`.
 pub(crate) fn planned(slice: u16, from: u64, to: u64) -> PlannedMove {
     let node = |id| Some(NodeId(id)).filter(|node| node.0 > 0);
     PlannedMove {
@@ -160,7 +189,7 @@ pub(crate) fn planned(slice: u16, from: u64, to: u64) -> PlannedMove {
 
 /// Starts moves, at least one.
 pub(crate) fn start(state: &mut StateContext, moves: &[PlannedMove]) -> Vec<MoveId> {
-    match done(state, Command::StartMoves(moves.to_vec())) {
+    match done(state, StartMoves { moves: moves.to_vec() }) {
         Outcome::Moves(ids) => ids,
         other => panic!("{other:?}"),
     }
@@ -170,7 +199,7 @@ pub(crate) fn start(state: &mut StateContext, moves: &[PlannedMove]) -> Vec<Move
 pub(crate) fn advance(state: &mut StateContext, id: MoveId, to: MoveStage) {
     for stage in [MoveStage::Pending, MoveStage::Catchup, MoveStage::Done] {
         if stage <= to {
-            done(state, Command::AdvanceMove { index: IndexId(1), id, stage });
+            done(state, AdvanceMove { index: IndexId(1), id, stage });
         }
     }
 }
@@ -206,7 +235,7 @@ fn buckets_need_a_projector_and_choose_the_idlest() {
     let mut state = StateContext::default();
     assert_eq!(refused(&mut state, create_bucket("b")), ErrorCode::Unavailable);
     for id in [10, 11] {
-        done(&mut state, Command::RegisterNode(node(id, Role::Projector)));
+        done(&mut state, RegisterNode { node: node(id, Role::Projector) });
     }
     for name in ["b", "c", "d"] {
         done(&mut state, create_bucket(name));
@@ -225,7 +254,8 @@ fn buckets_and_indexes_share_one_namespace() {
     assert_eq!(refused(&mut state, create_index(spec("b"))), ErrorCode::Exists);
     let mut again = spec("i");
     again.bucket = "b".into();
-    let gently = Command::CreateIndex { spec: again, defer_build: false, if_not_exists: true };
+    let gently =
+        Command::CreateIndex(CreateIndex { spec: again, defer_build: false, if_not_exists: true });
     assert_eq!(done(&mut state, gently), Outcome::Index(IndexId(1)));
 }
 
@@ -233,8 +263,11 @@ fn buckets_and_indexes_share_one_namespace() {
 fn dropping_a_bucket_drops_its_indexes_and_numbers_are_never_used_again() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));
-    let drop = |if_exists| Command::DropBucket { name: "b".into(), if_exists, restrict: false };
-    let restrict = Command::DropBucket { name: "b".into(), if_exists: false, restrict: true };
+    let drop = |if_exists| {
+        Command::DropBucket(DropBucket { name: "b".into(), if_exists, restrict: false })
+    };
+    let restrict =
+        Command::DropBucket(DropBucket { name: "b".into(), if_exists: false, restrict: true });
     assert_eq!(refused(&mut state, restrict.clone()), ErrorCode::HasDependents);
     let (_, effects) = apply(&mut state, drop(false));
     assert!(effects.contains(&Effect::BucketDropped(BucketId(1))));
@@ -244,22 +277,29 @@ fn dropping_a_bucket_drops_its_indexes_and_numbers_are_never_used_again() {
     assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(2)));
     assert_eq!(done(&mut state, create_index(spec("i"))), Outcome::Index(IndexId(2)));
     assert_eq!(state.catalog().newest_index, IndexId(2));
-    done(&mut state, Command::DropIndex { name: "i".into(), if_exists: false });
+    done(&mut state, DropIndex { name: "i".into(), if_exists: false });
     assert_eq!(done(&mut state, restrict), Outcome::Done, "it has no index");
 }
 
 #[test]
 fn an_index_goes_from_pending_to_backfill_to_maintenance() {
     let mut state = with_bucket();
-    let deferred =
-        |name| Command::CreateIndex { spec: spec(name), defer_build: true, if_not_exists: false };
+    let deferred = |name| {
+        Command::CreateIndex(CreateIndex {
+            spec: spec(name),
+            defer_build: true,
+            if_not_exists: false,
+        })
+    };
     done(&mut state, deferred("i"));
     done(&mut state, deferred("j"));
     let is = |state: &StateContext, name| state.catalog().index(name).unwrap().state;
     assert_eq!(is(&state, "i"), IndexState::Pending);
-    let build = |names: &[&str]| Command::BuildIndexes {
-        bucket: "b".into(),
-        names: names.iter().map(|name| name.to_string()).collect(),
+    let build = |names: &[&str]| {
+        Command::BuildIndexes(BuildIndexes {
+            bucket: "b".into(),
+            names: names.iter().map(|name| name.to_string()).collect(),
+        })
     };
     assert_eq!(refused(&mut state, build(&["i", "none"])), ErrorCode::Unknown, "all or none");
     let building = done(&mut state, build(&["i", "j", "i"]));
@@ -267,7 +307,7 @@ fn an_index_goes_from_pending_to_backfill_to_maintenance() {
     assert_eq!(is(&state, "i"), IndexState::Backfill);
     assert_eq!(done(&mut state, build(&["i"])), Outcome::Building(vec![]), "nothing to do");
 
-    let ready = |generation| Command::IndexReady { index: IndexId(1), generation };
+    let ready = |generation| Command::IndexReady(IndexReady { index: IndexId(1), generation });
     done(&mut state, ready(Generation(9)));
     assert_eq!(is(&state, "i"), IndexState::Backfill, "another generation was ready");
     done(&mut state, ready(Generation(1)));
@@ -280,12 +320,16 @@ fn an_index_goes_from_pending_to_backfill_to_maintenance() {
 #[test]
 fn a_build_is_cancelled_only_as_long_as_it_runs() {
     let mut state = with_bucket();
-    let cancel = |name: &str| Command::CancelBuild { name: name.into() };
+    let cancel = |name: &str| Command::CancelBuild(CancelBuild { name: name.into() });
     assert_eq!(refused(&mut state, cancel("i")), ErrorCode::Unknown);
     done(&mut state, create_index(spec("i")));
     done(&mut state, create_index(spec("j")));
-    done(&mut state, Command::IndexReady { index: IndexId(2), generation: Generation(1) });
-    let defer = Command::CreateIndex { spec: spec("k"), defer_build: true, if_not_exists: false };
+    done(&mut state, IndexReady { index: IndexId(2), generation: Generation(1) });
+    let defer = Command::CreateIndex(CreateIndex {
+        spec: spec("k"),
+        defer_build: true,
+        if_not_exists: false,
+    });
     done(&mut state, defer);
     let cas = state.cas();
     assert_eq!(refused(&mut state, cancel("j")), ErrorCode::WrongState, "it serves");
@@ -295,7 +339,7 @@ fn a_build_is_cancelled_only_as_long_as_it_runs() {
     assert_eq!(effects, [Effect::CatalogChanged]);
     assert!(state.catalog().index("i").is_none() && state.catalog().index("j").is_some());
     // The leader may have found it to be ready.
-    done(&mut state, Command::IndexReady { index: IndexId(1), generation: Generation(1) });
+    done(&mut state, IndexReady { index: IndexId(1), generation: Generation(1) });
     assert_eq!(done(&mut state, create_index(spec("i"))), Outcome::Index(IndexId(4)));
 }
 
@@ -337,7 +381,7 @@ fn definitions_outside_the_limits_are_refused() {
     let empty = |spec: &mut IndexSpec| spec.partition = PartitionBy::Exprs(Vec::new());
     assert_eq!(refuse(&empty), ErrorCode::InvalidParameter);
     let mut wide = create_bucket("w");
-    if let Command::CreateBucket { vbuckets, .. } = &mut wide {
+    if let Command::CreateBucket(CreateBucket { vbuckets, .. }) = &mut wide {
         *vbuckets = 5000;
     }
     assert_eq!(refused(&mut state, wide), ErrorCode::InvalidParameter);
@@ -346,7 +390,7 @@ fn definitions_outside_the_limits_are_refused() {
 #[test]
 fn include_missing_may_stand_at_any_key() {
     let mut state = with_bucket();
-    done(&mut state, Command::RegisterNode(node(20, Role::Indexer)));
+    done(&mut state, RegisterNode { node: node(20, Role::Indexer) });
     let mut spec = spec("i");
     spec.keys.push(KeyPart { include_missing: true, ..spec.keys[0].clone() });
     done(&mut state, create_index(spec));
@@ -356,15 +400,15 @@ fn include_missing_may_stand_at_any_key() {
 fn nodes_keep_their_role_and_may_change_their_address() {
     let mut state = with_bucket();
     let cas = state.cas();
-    done(&mut state, Command::RegisterNode(node(20, Role::Indexer)));
+    done(&mut state, RegisterNode { node: node(20, Role::Indexer) });
     assert_eq!(state.cas(), cas, "nothing new");
     let moved = NodeInfo { address: "other:1".into(), ..node(20, Role::Indexer) };
-    done(&mut state, Command::RegisterNode(moved));
+    done(&mut state, RegisterNode { node: moved });
     assert_eq!(state.node(NodeId(20)).unwrap().address, "other:1");
-    let other_role = Command::RegisterNode(node(20, Role::Router));
+    let other_role = Command::RegisterNode(RegisterNode { node: node(20, Role::Router) });
     assert_eq!(refused(&mut state, other_role), ErrorCode::InvalidParameter);
     assert_eq!(
-        refused(&mut state, Command::RegisterNode(node(0, Role::Router))),
+        refused(&mut state, RegisterNode { node: node(0, Role::Router) }),
         ErrorCode::InvalidParameter
     );
 }
@@ -372,7 +416,9 @@ fn nodes_keep_their_role_and_may_change_their_address() {
 #[test]
 fn epochs_follow_each_other_and_never_go_back() {
     let mut state = with_bucket();
-    let mut promote = |promotion| apply(&mut state, Command::PromoteEpochs(vec![promotion])).1;
+    let mut promote = |promotion| {
+        apply(&mut state, PromoteEpochs { promotions: vec![promotion], joined: Vec::new() }).1
+    };
     let effects = promote(promotion(1, 7, 5));
     let [Effect::EpochPublished(mark)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((mark.epoch, mark.parent), (Epoch(2), Epoch(1)));
@@ -393,7 +439,10 @@ fn epochs_follow_each_other_and_never_go_back() {
 fn the_oldest_covering_epoch_is_found() {
     let mut state = with_bucket();
     for seqno in [3, 6, 9] {
-        apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, seqno)]));
+        apply(
+            &mut state,
+            PromoteEpochs { promotions: vec![promotion(0, 7, seqno)], joined: Vec::new() },
+        );
     }
     let epochs = &state.bucket(BucketId(1)).unwrap().epochs;
     let covering_from = |vbuuid, seqno, from| {
@@ -414,7 +463,10 @@ fn the_oldest_covering_epoch_is_found() {
 fn epochs_that_a_lease_holds_back_are_bounded() {
     let mut state = with_bucket();
     for seqno in 1..=5000 {
-        apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, seqno)]));
+        apply(
+            &mut state,
+            PromoteEpochs { promotions: vec![promotion(0, 7, seqno)], joined: Vec::new() },
+        );
     }
     let epochs = &state.bucket(BucketId(1)).unwrap().epochs;
     assert_eq!(epochs.after(Epoch(0)).count(), 4096);
@@ -427,18 +479,19 @@ fn epochs_that_a_lease_holds_back_are_bounded() {
 fn a_repeated_request_is_executed_once() {
     let mut state = with_bucket();
     let id = RequestId { client: 5, sequence: 1 };
-    let request = CommandRequest { request: Some(id), command: create_bucket("c") };
-    let (first, _) = state.apply(100, 0, &request);
-    let drop = Command::DropBucket { name: "c".into(), if_exists: false, restrict: false };
+    let request = Proposal::from(create_bucket("c")).with_request(id);
+    let (first, _) = state.apply(100, &Decided::at(0), &request);
+    let drop =
+        Command::DropBucket(DropBucket { name: "c".into(), if_exists: false, restrict: false });
     done(&mut state, drop);
-    let (again, effects) = state.apply(102, 0, &request);
+    let (again, effects) = state.apply(102, &Decided::at(0), &request);
     assert_eq!((again, effects), (first, Vec::new()));
     assert!(state.catalog().bucket("c").is_none(), "a late retry does not bring it back");
     let refused = RequestId { client: 5, sequence: 2 };
-    let request = CommandRequest { request: Some(refused), command: create_bucket("b") };
-    let (first, _) = state.apply(103, 0, &request);
+    let request = Proposal::from(create_bucket("b")).with_request(refused);
+    let (first, _) = state.apply(103, &Decided::at(0), &request);
     assert!(matches!(&first, Outcome::Refused(error) if error.code == ErrorCode::Exists));
-    assert_eq!(state.apply(104, 0, &request).0, first);
+    assert_eq!(state.apply(104, &Decided::at(0), &request).0, first);
 }
 
 #[test]
@@ -449,7 +502,13 @@ fn every_change_adds_one_to_cas_and_only_changes_do() {
     assert_eq!(state.cas(), cas + 1);
     apply(&mut state, create_bucket("c"));
     assert_eq!(state.cas(), cas + 1);
-    apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, 1), promotion(1, 7, 1)]));
+    apply(
+        &mut state,
+        PromoteEpochs {
+            promotions: vec![promotion(0, 7, 1), promotion(1, 7, 1)],
+            joined: Vec::new(),
+        },
+    );
     assert_eq!(state.cas(), cas + 2);
 }
 
@@ -458,7 +517,7 @@ fn the_catalog_has_the_cas_of_its_last_change_on_every_member() {
     let mut state = with_bucket();
     let catalog = state.catalog();
     assert_eq!(catalog.cas, state.cas());
-    apply(&mut state, Command::PromoteEpochs(vec![promotion(0, 7, 1)]));
+    apply(&mut state, PromoteEpochs { promotions: vec![promotion(0, 7, 1)], joined: Vec::new() });
     assert_eq!(state.catalog(), catalog, "an epoch does not change it");
     let copy = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
     assert_eq!(copy.catalog(), catalog);
@@ -470,12 +529,12 @@ fn the_catalog_has_the_cas_of_its_last_change_on_every_member() {
 fn the_state_survives_its_bytes_and_time_never_goes_back() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));
-    let request = CommandRequest {
-        request: Some(RequestId { client: 1, sequence: 1 }),
-        command: Command::PromoteEpochs(vec![promotion(0, 7, 1)]),
-    };
-    state.apply(200, 5_000, &request);
-    state.apply(201, 4_000, &CommandRequest { request: None, ..request });
+    let promotions = vec![promotion(0, 7, 1)];
+    let request =
+        Proposal::from(Command::PromoteEpochs(PromoteEpochs { promotions, joined: Vec::new() }))
+            .with_request(RequestId { client: 1, sequence: 1 });
+    state.apply(200, &Decided::at(5_000), &request);
+    state.apply(201, &Decided::at(4_000), &Proposal { request: None, ..request });
     assert_eq!(state.unix_ms(), 5_000);
     let bytes = state.to_bytes().unwrap();
     assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);

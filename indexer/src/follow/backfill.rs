@@ -1,4 +1,4 @@
-//! The snapshot of a build: a task of its own reads it from the source into the storage engine.
+//! The snapshot of a build: a separate task reads it from the source into the storage engine.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

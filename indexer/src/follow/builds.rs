@@ -29,7 +29,7 @@ impl Follower {
     }
 
     /// Rebuilds the slices that no other node has from the source. An index has one such build at a time; slices that
-    /// are lost later wait for the next one.
+    /// are lost later wait for the next build.
     pub(super) async fn rebuild_hopeless(&mut self) -> Result<()> {
         // A rebuilt slice would lack the corrections that a running resync applies later.
         let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {

@@ -23,14 +23,14 @@ use proto::rpc::api::{
     ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage,
     Watched, WriteReply, WriteRequest,
 };
-use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::command::{Applied, Outcome, Proposal};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
 
 /// The bucket, which has two vbuckets.
 pub const BUCKET: BucketId = BucketId(1);
-/// The projector.
+/// The node id of the projector.
 pub const PROJECTOR: NodeId = NodeId(2);
 
 /// The calls of a projector that a test plays.
@@ -48,7 +48,7 @@ pub struct ClusterState {
     pub heartbeats: Mutex<BTreeMap<NodeId, Heartbeat>>,
 }
 
-/// The services as an indexer sees them.
+/// The simulated services that an indexer calls.
 #[derive(Clone)]
 pub struct Cluster<S> {
     pub state: Arc<ClusterState>,
@@ -93,8 +93,8 @@ fn no<T>() -> Result<T> {
 
 #[async_trait]
 impl<S: Streams> CoordinatorApi for Cluster<S> {
-    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
-        Ok(Outcome::Done)
+    async fn propose(&self, _: Proposal) -> Result<Applied> {
+        Ok(Applied { outcome: Outcome::Done, catalog_cas: 0 })
     }
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
         Ok(SyncReply::default())

@@ -56,7 +56,7 @@ async fn a_commit_is_applied_from_what_the_node_has_of_it() {
     let sent = [bodies(5, 0, 9), bodies(5, 9, 20)];
     script.send(NODE, sent.clone());
     script.send(NODE, commit(digest(&sent), 20));
-    // It has ended before its epoch comes.
+    // The transaction has ended before its epoch arrives.
     let ended = StreamMessage::TransactionsEnded(vec![TransactionId(5)]);
     script.send(NODE, [ended, StreamMessage::Epoch(mark(2, 1, cut([12, 0])))]);
     assert_eq!(shown(&indexer, Epoch(2)).await, documents_to(28).await);

@@ -1,4 +1,4 @@
-//! The comparisons of a resync: a task of its own compares each index with a snapshot of the source.
+//! The comparisons of a resync: a separate task compares each index with a snapshot of the source.
 
 use std::sync::Arc;
 
@@ -78,8 +78,8 @@ impl Resync {
     }
 }
 
-/// Maximum bytes of one epoch. An epoch is one record of the log: with corrections, which may be half as much again, and the
-/// present message it must fit into one record, however large the memory is.
+/// Maximum bytes of one epoch. An epoch is one record of the log: together with the present message and corrections of up to half its size
+/// it must fit into one record, however large the memory is.
 pub(super) fn bytes_max(context: &NodeContext) -> u64 {
     let record_bytes_max = context.config.store.log.record_bytes_max as u64;
     let gathered = context.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX);

@@ -1,25 +1,25 @@
-//! Slices of a new generation that are made in place, from the copies of the generation before on this node.
+//! Slices of a new generation that are made in place, from this node's copies of the previous generation.
 //!
 //! **When.** A generation in `backfill` derives from another one if both definitions have the same entries and the new ranges are parts of
 //! the old ones ([`proto::model::range_split`]). The leader begins such a generation when a slice has outgrown the limit of its index, and
-//! places each new slice where the slice was that it is a part of (`coordinator/src/leader/splits.rs`). No record says that a generation
-//! derives: a node compares the definition with those that it has. So each node decides by itself, and a node that lacks a slice of the
-//! other generation builds from the source as for any new generation; the result is the same.
+//! places each new slice where its parent slice is (`coordinator/src/leader/splits.rs`). No record says that a generation derives: a node
+//! compares the definition with those that it has. So each node decides by itself, and a node that lacks a slice of the other generation
+//! builds from the source as for any new generation; the result is the same.
 //!
 //! **How.** The stream carries the new generation from a cut on (`IndexJoin`, or the stream's `Begin`). When an applied epoch covers that
-//! cut, the node stands between two epochs: the other generation has everything up to the epoch, and all mutations behind it will come for
+//! cut, the node is between two epochs: the other generation has everything up to the epoch, and the stream carries all later mutations for
 //! the new one too. Then the storage engine makes all of the new slices, with one manifest (`storage/src/edit/derive.rs`). Until then
 //! nothing is applied to them. This is the rule by which copied slices are installed ([`Follower::install_arrived`]).
 //!
-//! **Floor.** The new slices answer from that epoch on. What lies below it, the other generation answers.
+//! **Floor.** The new slices answer from that epoch on. The other generation answers lower epochs.
 //!
 //! **What may go wrong.** Nothing is remembered between two streams: after a crash before the manifest the next stream names the
-//! generation again, and the decision is made anew. After a rollback to an epoch below the floor, the slices are fetched or built like
+//! generation again, and the decision is repeated. After a rollback to an epoch below the floor, the slices are fetched or built like
 //! any others ([`super::rollback`]); a rollback before the slices are made ends the stream. If a slice of the other generation has left the
 //! node meanwhile, or the engine cannot make the slices, the generation is built from the source, from the same epoch on.
 //!
-//! From the manifest on, nothing tells such a generation from others: switch, leases, tokens, moves and the retirement of the one before
-//! are those of all generations. Joining slices is a build from the source.
+//! Once the manifest is written, such a generation does not differ from others: switch, leases, tokens, moves and the retirement of the
+//! previous generation are the same. Joining slices is a build from the source.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -25,7 +25,7 @@ use crate::{Config, Indexer};
 const HERE: NodeId = NodeId(7);
 const ELSEWHERE: NodeId = NodeId(8);
 const NEXT: LocalIndexId = LocalIndexId { generation: Generation(1), ..INDEX };
-/// The bound of the first generation, and those of the next one: the slice below 100 is split at 6.
+/// The bound of the first generation; the next generation has one more: the slice below 100 is split at 6.
 const BEFORE: [i64; 1] = [100];
 const AFTER: [i64; 2] = [6, 100];
 

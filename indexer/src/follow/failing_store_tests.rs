@@ -1,5 +1,5 @@
 //! The follower's error paths: each file operation of a stretch of epochs fails once, under a whole indexer. The
-//! follower goes on with its next try, or with the node's next start if the commit log has failed; either way the
+//! follower continues with its next retry, or with the node's next start if the commit log has failed; either way the
 //! index then has what an indexer without faults has, and nothing is lost or doubled.
 
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ fn mutations(from: u64, to: u64) -> Bytes {
     writer.finish()
 }
 
-/// The frame and the mark of an epoch, as far as they are after a seqno.
+/// The frame and the mark of an epoch, without the mutations up to a seqno.
 fn epoch(epoch: u64, after: u64) -> Vec<StreamMessage> {
     let (from, to) = (after.max((epoch - 1) * MUTATIONS), epoch * MUTATIONS);
     let body = mutations(from, to);
@@ -76,7 +76,7 @@ fn epoch(epoch: u64, after: u64) -> Vec<StreamMessage> {
     messages
 }
 
-/// A stream from the place that the node asks for, up to the epochs that were sent so far.
+/// A stream from the place that the node requests, up to the epochs that were sent so far.
 fn stream(request: &SubscribeRequest, built: bool, to: u64) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
     let after = at.get(VbucketId(0)).seqno.0;
@@ -128,8 +128,8 @@ impl Node {
     }
 }
 
-/// Runs a node whose file operation fails that comes this number of operations after the build. Returns what it shows in
-/// the end, the number of operations after the build, and of starts.
+/// Runs a node in which the file operation with this number after the build fails. Returns the final contents, the number of operations
+/// after the build, and the number of starts.
 async fn run(fails: Option<u64>) -> ((u64, u64), u64, u32) {
     let (env, _, fs) = world(1);
     let (built, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));

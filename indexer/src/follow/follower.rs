@@ -47,7 +47,7 @@ pub(super) struct Follower {
     /// The newest revision of each generation of an index that a stream has named.
     pub(super) revisions: BTreeMap<LocalIndexId, u64>,
     pub(super) builds: BTreeMap<LocalIndexId, Build>,
-    /// Generations whose slices are to be made from those of another one.
+    /// Generations whose slices are to be made in place from those of another generation.
     pub(super) derived: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     /// The number of builds begun so far.
     pub(super) builds_begun: u64,
@@ -106,9 +106,14 @@ impl Follower {
             });
         }
     }
+
+    /// Finds a generation of an index on this node.
+    pub(super) fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
+        self.stored().into_iter().find(|stored| stored.id() == index.local_id())
+    }
 }
 
-/// The column groups that an index's definition asks for.
+/// The column groups that an index's definition requires.
 pub fn grouping(index: &IndexInfo) -> Grouping {
     if index.spec.separate_included_columns { Grouping::Apart } else { Grouping::Together }
 }

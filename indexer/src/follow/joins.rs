@@ -1,5 +1,9 @@
 //! The indexes of a stream: those that join and leave, the slices that the stream feeds, the fetching of slices that the node
 //! lacks, and the removal of slices that it no longer receives mutations for.
+//!
+//! A copy that the stream no longer feeds is dropped before an epoch is applied without it, so that no node answers
+//! from a stale copy. An indexer does not accept an `IndexInfo::revision` that is older than its own, and opens the stream again. A build
+//! that gets further slices restarts.
 
 use std::sync::Arc;
 
@@ -16,11 +20,6 @@ use super::policy;
 use crate::context::NodeContext;
 
 impl Follower {
-    /// Finds a generation of an index on this node.
-    pub(super) fn stored_as(&self, index: &IndexInfo) -> Option<StoredIndex> {
-        self.stored().into_iter().find(|stored| stored.id() == index.local_id())
-    }
-
     /// Drops an index that the stream does not carry, since its copy would become stale; unless the projector's catalog is older
     /// than this node's.
     pub(super) async fn leave(&self, stored: &StoredIndex) -> Result<()> {
@@ -94,10 +93,10 @@ impl Follower {
         }
     }
 
-    /// Adds an index to the stream from `at` on: builds a new index, and fetches the slices that the node lacks of one that
-    /// other nodes have or had.
+    /// Adds an index to the stream from `at` on: builds a new index, or fetches the slices that the node lacks if other nodes have or had
+    /// the index.
     pub(super) async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
-        // This call decides anew how the node gets the slices.
+        // This call decides again how the node gets the slices.
         self.derived.remove(&index.local_id());
         self.feed(&index, at).await?;
         let NodeContext { store, fragments, config, .. } = &self.context;

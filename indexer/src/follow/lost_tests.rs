@@ -23,7 +23,7 @@ const HEIR: NodeId = NodeId(7);
 /// The node that is lost.
 const LOST: NodeId = NodeId(8);
 
-/// The index with the first slice on the heir and the second one on a node, as one state of the catalog after another.
+/// The index with its first slice on the heir and its second slice on a given node, in a given state and revision.
 fn index(state: IndexState, second: NodeId, revision: u64) -> Arc<IndexInfo> {
     let info = IndexInfo::clone(&placed(vec![vec![HEIR], vec![second]]));
     Arc::new(IndexInfo { state, revision, ..info })

@@ -13,7 +13,7 @@
 //! | `joins`, `builds`, `derive`, `resync`, `rollback` | operations on the follower's state |
 //! | `follower` | the state |
 //! | `transactions` | the changes of open transactions, for the late-commit store |
-//! | `backfill`, `comparison` | tasks beside the loop, which know nothing of the follower |
+//! | `backfill`, `comparison` | tasks beside the loop, which do not depend on the follower |
 //! | `policy` | pure decisions, shared with the simulation of the cores |
 
 mod backfill;

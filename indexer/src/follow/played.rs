@@ -57,7 +57,7 @@ pub struct Played {
     pub backfills: Mutex<Vec<BackfillRequest>>,
     /// True if documents of snapshots are sent.
     pub open: watch::Sender<bool>,
-    /// The number of snapshots, from the first one on, whose stream ends before their end.
+    /// The number of snapshots, from the first one on, whose stream is cut off early.
     pub cut_short: AtomicUsize,
     /// The number of subscriptions that were refused.
     pub refused: AtomicUsize,
@@ -108,7 +108,7 @@ impl Script {
         *self.0.refusals.lock().unwrap() = Box::new(refusal);
     }
 
-    /// The services as an indexer sees them.
+    /// The simulated services that an indexer calls.
     pub fn cluster(&self) -> Arc<Cluster<Self>> {
         Arc::new(Cluster { state: Arc::clone(&self.0.state), streams: self.clone() })
     }
@@ -155,7 +155,7 @@ pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
     placed(vec![copies.to_vec(), copies.to_vec()])
 }
 
-/// The same index when it joins a stream for the first time.
+/// The index as it joins a stream for the first time.
 pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
     let info = IndexInfo::clone(&index(copies));
     Arc::new(IndexInfo { state: IndexState::Backfill, ..info })
@@ -175,7 +175,7 @@ pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
 }
 
-/// The history of the source; in vbucket 0 it has lost what comes after the seqno `kept`, if there is one.
+/// The history of the source. With `kept`, vbucket 0 has lost the mutations after that seqno.
 pub fn history(kept: Option<u64>) -> StreamMessage {
     let new = kept.map(|kept| (NEW_BRANCH, kept));
     let first = new.into_iter().chain([(BRANCH, 0)]).collect();
@@ -233,7 +233,7 @@ pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
     (sum, entries)
 }
 
-/// The checksums and counts of the slices when their newest documents are those up to a seqno.
+/// The expected checksums and counts of the slices when the documents up to a seqno are applied.
 pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     let dir = tempfile::tempdir().unwrap();
     let node = NodeId(99);

@@ -1,5 +1,9 @@
-//! The pure decisions of a follower: dead epochs, indexes that can go back, epochs that may follow, and snapshots that are
+//! The pure decisions of a follower: dead epochs, indexes that can roll back, epochs that may follow, and snapshots that are
 //! covered or lost. The follower and the simulation of the cores call the same functions.
+//!
+//! A follower waits for no timestamp that is dead in its catalog, or that a newer one does not follow. An indexer also
+//! refuses dead epochs that its catalog does not list yet: the next epoch does not follow an applied epoch that is dead. A copy that
+//! skipped epochs raises its floor instead of refusing the epoch (`parent`).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +17,7 @@ use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
-/// True if a catalog no longer places a generation of an index on a node: it is gone, or has left the node. A generation that the
+/// True if a catalog no longer places a generation of an index on a node: it was dropped, or has moved away. A generation that the
 /// catalog does not know yet is not past.
 pub fn is_past(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
     match catalog.local_index(id) {
@@ -22,8 +26,8 @@ pub fn is_past(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
     }
 }
 
-/// True if a catalog has an older record of a generation than this revision of it. Of a generation that it does not list, the record of
-/// the index tells: it changes when a generation goes.
+/// True if a catalog has an older record of a generation than this revision of it. For a generation that is not listed, the revision of the
+/// index's record decides: it changes when a generation is dropped.
 pub fn is_older(catalog: &Catalog, id: LocalIndexId, revision: u64) -> bool {
     let record = catalog.local_index(id).or_else(|| catalog.indexes.get(&id.index));
     record.is_some_and(|index| index.revision < revision)
@@ -41,8 +45,8 @@ pub fn dead_range<I: Iterator<Item = Epoch>>(
     bucket.dead.iter().find(stands).cloned()
 }
 
-/// True if an index with this newest epoch may stay when its bucket goes back to a rollback point. If the bucket itself need
-/// not go back (`point` is `None`), an index stays only if its newest epoch is not dead.
+/// True if an index with this newest epoch may stay when its bucket is rolled back to a rollback point. If the bucket itself need not be
+/// rolled back (`point` is `None`), an index stays only if its newest epoch is not dead.
 pub fn stays(
     dead: &DeadEpochs,
     point: Option<&EpochMark>,
@@ -55,14 +59,14 @@ pub fn stays(
     }
 }
 
-/// True if a node has this many indexes of a bucket that can be read, but knows no applied epoch of it.
+/// True if a node has readable indexes of a bucket, but knows no applied epoch of it.
 pub fn is_unplaced(knows_epoch: bool, readable: usize) -> bool {
     !knows_epoch && readable > 0
 }
 
-/// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch. If a rollback lies
-/// between that the catalog does not list yet, the error is retryable. A parent beyond the applied epoch need not descend from
-/// it; then the histories differ, or the mutations between them are the same.
+/// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch. If the two are separated by a rollback
+/// that the catalog does not list yet, the error is retryable. A parent beyond the applied epoch need not descend from it; then the
+/// histories differ, or the mutations between them are the same.
 pub fn check_follows(
     mark: &EpochMark,
     history: Option<&FailoverLogs>,
@@ -110,7 +114,7 @@ pub fn fed_since(
         .collect()
 }
 
-/// Adjusts a build to a stream that begins at `at`: in each vbucket, its mutations come from the earlier of the two places on.
+/// Adjusts a build to a stream that begins at `at`: in each vbucket, it uses the mutations from the earlier of the two positions on.
 pub fn rejoin(joined: &mut Cut, at: &Cut) {
     for (vbucket, position) in at.iter() {
         if position.seqno < joined.get(vbucket).seqno {

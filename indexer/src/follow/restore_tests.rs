@@ -1,6 +1,6 @@
-//! Rollbacks that one of two copies cannot follow: whole indexers against a cluster that a test plays.
+//! Rollbacks that one of two copies cannot follow: whole indexers against a simulated cluster.
 //!
-//! The source loses the mutations behind seqno 10 of vbucket 0. One copy was built before that epoch, the other one
+//! The source loses the mutations after seqno 10 of vbucket 0. One copy was built before that epoch, the other one
 //! after it.
 
 use std::sync::Arc;
@@ -44,7 +44,7 @@ const COPIES: [NodeId; 2] = [OLD, YOUNG];
 /// The first epoch after the rollback.
 const RESUMED: Epoch = Epoch(4);
 
-/// A place of vbucket 0 behind the loss.
+/// A place of vbucket 0 after the loss.
 fn end(seqno: u64) -> Cut {
     let position = Position { vbuuid: NEW_BRANCH, seqno: Seqno(seqno) };
     cut([0, 0]).with(&[(VbucketId(0), position)])
@@ -142,7 +142,7 @@ async fn a_slice_that_cannot_roll_back_is_fetched_with_its_rollback_points() {
     assert_eq!(shown(&young, Epoch(2)).await, shown(&old, Epoch(2)).await);
 }
 
-/// A lost copy, or one whose files differ from its answers.
+/// A node whose copy is lost, or whose files differ from its answers.
 struct Lost(Option<Arc<Indexer>>);
 
 #[async_trait]
@@ -180,7 +180,7 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
 /// A store with the slices of an index on a node, which answer epochs 1 to 3.
 async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
     let (env, who) = (Env::real(), (Role::Indexer, node));
-    proto::env::check_version(&*env.fs, dir.path(), "sextant indexer data 7\n", false).unwrap();
+    proto::env::check_version(&*env.fs, dir.path(), storage::layout::DATA_VERSION, false).unwrap();
     DirectoryIdentity::open(&*env.fs, dir.path(), who, &*env.random, false).unwrap();
     let store = StorageEngine::open(&Env::real(), node, dir.path(), StoreOptions::default());
     let store = store.expect("it opens");

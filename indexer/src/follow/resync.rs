@@ -10,11 +10,11 @@
 //! 3. The first epoch whose cut covers all snapshots includes the corrections, followed by the stream's mutations up to its
 //!    cut. For the engine, the log and a crash it is one epoch like any other.
 //!
-//! Correctness: of one document the later mutation wins. A mutation of the stream is at least as new as the snapshot's state of
+//! Correctness: for each document the later mutation wins. A mutation of the stream is at least as new as the snapshot's state of
 //! its document; if the stream has none, the document has not changed since the snapshot. A mutation of the stream gives the
 //! document's state in every index of the node. At the cut the copies therefore equal the history. The epochs in between were
-//! never applied: since the new epoch's parent is not the applied epoch, the floor rises to the new epoch, and none of them is
-//! answered with older data (I3).
+//! never applied: since the new epoch's parent is not the applied epoch, the floor rises to the new epoch, and no scan of them is answered
+//! with older data (I3).
 //!
 //! Copies whose applied epoch is not known (`resync_unplaced`) are compared in the same way. They answer nothing until then.
 //!
@@ -77,7 +77,7 @@ impl Follower {
         let fed = whole.filter_map(|stored| Some(Arc::clone(&self.fed.get(&stored.id())?.info)));
         let (out, done) = async_channel::bounded(1);
         let compare = compare_all(self.context.clone(), fed.collect(), out);
-        // A panic closes the channel, and the copies are built anew.
+        // A panic closes the channel, and the copies are rebuilt.
         let _task = self.context.env.spawn_request("resync", compare);
         self.resync = Some(Resync::Comparing { joined: joined.clone(), done, _task });
     }

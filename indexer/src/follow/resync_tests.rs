@@ -64,7 +64,7 @@ struct State {
     random: u64,
     /// The number of snapshots whose next documents panic in the task that reads them.
     panics: u32,
-    /// True if timestamps come before the mutations that they cover.
+    /// True if timestamps are sent before the mutations that they cover.
     epochs_first: bool,
 }
 
@@ -357,7 +357,7 @@ async fn was_away(dir: &Path) -> Source {
     source
 }
 
-/// The same, with the missed epochs purged.
+/// An indexer that was away while epochs 3 to 5 were published, which the source has purged.
 async fn left_behind(dir: &Path) -> Source {
     let source = was_away(dir).await;
     source.purge();
@@ -488,7 +488,7 @@ fn log_files(env: &Env, dir: &Path) -> Vec<std::path::PathBuf> {
     env.fs.list(&dir.join("log")).unwrap()
 }
 
-/// A node that never released its log has a young node manifest: only the log says where it stands.
+/// A node that never released its log has a young node manifest: only the log has its position.
 #[tokio::test]
 async fn copies_whose_log_is_lost_or_cut_catch_up_from_the_stream() {
     for cut in [None, Some(0), Some(9), Some(20)] {
@@ -514,7 +514,7 @@ async fn copies_whose_log_is_lost_or_cut_catch_up_from_the_stream() {
     }
 }
 
-/// The same with a node manifest that does not know the bucket, such as an old copy.
+/// A node manifest without the bucket, such as an old copy of the file.
 #[tokio::test]
 async fn copies_without_a_known_epoch_answer_only_after_a_comparison() {
     let dir = tempfile::tempdir().unwrap();

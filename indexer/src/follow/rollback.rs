@@ -1,10 +1,10 @@
 //! Rollback on an indexer, after the source has lost a piece of its history.
 //!
-//! The catalog lists the dead epochs. A node whose newest epoch is dead goes back to the epoch below the range before it
-//! opens a stream again, even if it was down during the rollback; the stream then brings the surviving mutations. A slice
-//! that cannot go back far enough is dropped and fetched from a copy that could (`moves/restore.rs`); if there is none, it is
-//! rebuilt from the source beside the slices that stay ([`super::builds`]). Each index is checked by its own newest epoch,
-//! since a crash may have left one ahead of its bucket.
+//! The catalog lists the dead epochs. A node whose newest epoch is dead rolls back to the epoch below the range before it opens a stream
+//! again, even if it was down during the rollback; the stream then carries the surviving mutations. A slice that cannot roll back far
+//! enough is dropped and fetched from a copy that could (`moves/restore.rs`); if there is none, it is rebuilt from the source beside the
+//! slices that stay ([`super::builds`]). Each index is checked by its own newest epoch, since a crash may have left one ahead of its
+//! bucket.
 //!
 //! The catalog is all that the node needs: a stream begins only at a place in the source's history, and carries only
 //! mutations of that history.
@@ -49,7 +49,7 @@ impl Follower {
             let above = dead.above();
             tracing::info!(bucket = %self.bucket, %applied, %above, to = %dead.to, "going back");
             self.forget_received();
-            // The source lost them with the branch that they began on; the next stream brings those that are open there.
+            // The source lost these transactions with the branch that they began on; the next stream carries those that are still open.
             self.transactions.forget();
             self.drop_stale_rebuilds().await?;
             let point = dead.point.clone().filter(|_| dead.contains(applied));
@@ -67,7 +67,7 @@ impl Follower {
     }
 
     /// Handles a source that does not have the place at which a stream should begin. Mutations that were received and not applied may
-    /// be lost; applied ones are the subject of a rollback. If no rollback appears, the node was away for longer than
+    /// be lost; applied ones are handled by a rollback. If no rollback appears, the node was away for longer than
     /// rollbacks or branches are remembered, and its slices are rebuilt.
     pub(super) async fn not_in_history(&mut self) -> Result<()> {
         if self.queue.is_some() {

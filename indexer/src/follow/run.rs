@@ -1,4 +1,4 @@
-//! The loop of a follower: one subscription after another, message by message, epoch by epoch.
+//! The loop of a follower: it opens one subscription after another, handles each message, and applies each epoch.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -61,7 +61,7 @@ pub fn follow(
 
 impl Follower {
     async fn run_for_ever(mut self, builds_done: async_channel::Receiver<Built>) -> Infallible {
-        // A projector may learn of a DROP BUCKET before this node does, and says then that there is no such bucket.
+        // A projector may know of a DROP BUCKET before this node does, and then answers that the bucket does not exist.
         let mut was_unknown = false;
         loop {
             let error = match self.run(&builds_done).await {
@@ -94,7 +94,7 @@ impl Follower {
         self.drop_stale_rebuilds().await?;
         self.history = None;
         if self.queue.as_ref().is_some_and(MutationQueue::has_commits) {
-            // The transactions go with their stream. The next one brings their commits as mutations, from the applied cut on.
+            // The transactions end with their stream. The next stream carries their commits as mutations, from the applied cut on.
             self.forget_received();
         }
         if let Some(queue) = &mut self.queue {
@@ -271,7 +271,7 @@ impl Follower {
                 match error.code {
                     // A new stream would bring the same epoch again.
                     ErrorCode::OverLimit => self.give_up_gathering(&error).await?,
-                    // The queue has handed the epoch out: start again behind the last applied one.
+                    // The queue no longer has the epoch: start again after the last applied one.
                     _ => self.forget_received(),
                 }
                 return Err(error);

@@ -18,8 +18,8 @@ use proto::model::assignment::VbucketSet;
 
 const INDEXER: NodeId = NodeId(7);
 
-/// At first the node gets far more of vbucket 0 than it can gather, and never the mutations of vbucket 1 that its epoch
-/// needs; then its stream begins at the present.
+/// The first stream sends more mutations of vbucket 0 than the node can gather, and none of the mutations of vbucket 1
+/// that its epoch needs. The next stream begins at the present.
 fn too_much(_: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let indexes = vec![if begins > 0 { index(&[INDEXER]) } else { fresh(&[INDEXER]) }];
     // Both vbuckets have a single branch.

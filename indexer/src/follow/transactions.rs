@@ -1,4 +1,6 @@
-//! The changes of open transactions, on their way from the bucket's stream to the node's late-commit store.
+//! Passes the changes of open transactions from the bucket's stream to the node's late-commit store.
+//!
+//! A rollback to a savepoint works in the follower's loop.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,12 +32,12 @@ impl OpenTransactions {
         Self { fragments, store, env: context.env.clone(), bucket }
     }
 
-    /// Forgets the transactions: a stream begins, which brings them anew, or the bucket is rolled back.
+    /// Forgets the transactions, because a new stream will send them again or the bucket is rolled back.
     pub(super) fn forget(&self) {
         self.store.forget(self.bucket);
     }
 
-    /// Notes the slices of an index that the stream carries from now on.
+    /// Records the slices of an index that the stream carries from now on.
     pub(super) fn join(&self, index: &Arc<IndexInfo>, slices: BTreeSet<SliceNo>) {
         self.store.join(index, slices);
     }
@@ -50,7 +52,7 @@ impl OpenTransactions {
         let bytes: usize = bodies.iter().map(TransactionBodies::bytes).sum();
         self.store.room(bytes as u64).await;
         let (store, bucket) = (Arc::clone(&self.store), self.bucket);
-        // What is on disk is read, and perhaps deleted.
+        // Data on disk has to be read, and perhaps deleted.
         let is_quick = bytes <= AT_ONCE_BYTES_MAX && store.disk_bytes() == 0;
         let work = move || bodies.iter().try_for_each(|bodies| store.bodies(bucket, bodies));
         if is_quick { work() } else { self.env.bulk(Bulk::AtOnce, work).await }
@@ -59,7 +61,7 @@ impl OpenTransactions {
     /// Takes a transaction back to an earlier place.
     pub(super) async fn back_to(&self, id: TransactionId, to: TransactionPlace) -> Result<()> {
         let (store, bucket) = (Arc::clone(&self.store), self.bucket);
-        // The rest of the transaction is written anew, and may be large.
+        // The rest of the transaction is rewritten, and may be large.
         self.env.blocking(move || store.back_to(bucket, id, to)).await
     }
 

@@ -18,10 +18,10 @@ use super::played::{INDEX, SLICES, Script, cut, documents, fresh, history, index
 use crate::{Config, Indexer};
 
 pub(super) const NODE: NodeId = NodeId(7);
-/// Documents at epoch 1: those behind seqno 0.
+/// The number of documents at epoch 1.
 const DOCUMENTS: u64 = 10;
 
-/// Changes of a transaction: the documents behind seqno 8, two of which are there at epoch 1.
+/// Changes of a transaction: the documents after seqno 8, two of which are there at epoch 1.
 pub(super) fn bodies(transaction: u64, from: u64, to: u64) -> StreamMessage {
     let body = documents(8 + from, to - from);
     let (from, to) = (TransactionPlace(from), TransactionPlace(to));

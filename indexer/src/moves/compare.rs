@@ -1,4 +1,4 @@
-//! Compares a copied slice with the copy that it came from.
+//! Compares a copied slice with its source copy, by checksum.
 
 use proto::lock::lock;
 use proto::model::node::NodeInfo;

@@ -21,15 +21,15 @@ use tokio::time::{Instant, timeout};
 use super::incoming_move::{CopyState, IncomingMove, PAUSE};
 use crate::context::NodeContext;
 
-/// A round that brought fewer bytes than this is followed by the last one, between two epochs.
+/// A round with fewer bytes than this is followed by the last round, between two epochs.
 const SMALL_ROUND_BYTES: u64 = 4 << 20;
-/// Maximum number of rounds before the last one.
+/// Maximum number of rounds before the last round.
 const ROUNDS_MAX: usize = 6;
 /// A source that sends nothing for this long is abandoned for now.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Bytes of pieces that have arrived and are not written yet: what a network brings during a slow write.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
-/// Pieces that are written together on one thread.
+/// The number of pieces that are written together on one thread.
 const PIECES_TOGETHER_MAX: usize = 16;
 /// Pause between two attempts of a hopeless restore, which waits for another rebuild of its index to end.
 const PAUSE_HOPELESS: Duration = Duration::from_secs(2);
@@ -78,7 +78,7 @@ impl IncomingMove {
         // A strong reference would keep the move alive, whose end cancels this task.
         let (mv, own) = (Arc::downgrade(self), context.clone());
         let mut has_begun = false;
-        // A round asks for what is missing, whatever ended the round before.
+        // A round requests the missing parts, whatever ended the previous round.
         let copy = move || {
             // A panic counts as a failure, so that another source or a rebuild is tried, or the move is undone.
             if let Some(mv) = mv.upgrade().filter(|_| has_begun) {
@@ -206,7 +206,7 @@ impl IncomingMove {
     }
 }
 
-/// Stores pieces as they arrive, those that have arrived meanwhile together.
+/// Stores pieces as they arrive; the pieces that arrive during a write are stored together.
 async fn store(pieces: ByteReceiver<FilePiece>, received: &mut ReceivedFiles) -> Result<()> {
     let mut arrived = pieces.ready_chunks(PIECES_TOGETHER_MAX);
     while let Some(pieces) = arrived.next().await {

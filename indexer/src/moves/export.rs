@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use storage::{Export, PieceRange};
 
-/// Bytes of a piece.
+/// The number of bytes of a piece.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Bytes of the pieces that are read together on one thread: more than a change of threads costs by far.
+/// The number of bytes that are read together on one thread: large enough that a thread switch is cheap in comparison.
 const LOAD_BYTES: u64 = 4 << 20;
-/// Loads that are read before the target asks for them.
+/// The number of loads that are read before the target requests them.
 const LOADS_AHEAD: usize = 2;
 
 /// An export in progress.
@@ -72,7 +72,7 @@ impl Sending {
 
 /// The pieces of some parts of files, in the order in which they are sent.
 struct Loads {
-    /// Parts that are left, with their lengths; `offset` bytes of the first one are planned.
+    /// The remaining parts, with their lengths; reads of the first `offset` bytes of the first part are planned.
     files: VecDeque<(u64, u64)>,
     offset: u64,
 }

@@ -1,4 +1,4 @@
-//! The table of slices on their way to this node.
+//! The table of slices that are being copied to this node.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -72,7 +72,7 @@ impl Incoming {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// The slices of a bucket on their way to this node.
+    /// The slices of a bucket that are being copied to this node.
     pub fn of_bucket(&self, bucket: BucketId) -> Vec<Arc<IncomingMove>> {
         let (moves, restores) = (lock(&self.moves), lock(&self.restores.slices));
         let all = moves.values().chain(restores.values());

@@ -1,4 +1,4 @@
-//! A slice on its way to this node: its state, and the operations that copy nothing.
+//! A slice that is being copied to this node: its state, and the operations that copy no data.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -24,9 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A restore that fails this often is hopeless, for example because too many mutations arrive for a last round.
 const ATTEMPTS_MAX: u32 = 240;
 
-/// A slice on its way to this node.
+/// A slice that is being copied to this node.
 pub struct IncomingMove {
-    /// The slice.
+    /// The slice to copy.
     pub slice: SliceId,
     /// The move; `None` for the restore of a lost slice.
     pub(super) id: Option<MoveId>,
@@ -47,7 +47,7 @@ pub(super) struct CopyState {
     pub(super) bytes_per_s: u64,
     pub(super) trouble: Option<String>,
     pub(super) failures: u32,
-    /// The node that is asked.
+    /// The node from which the slice is requested; `None` if any copy may send it.
     pub(super) source: Option<NodeId>,
     /// Nodes that do not have the slice, or sent files that differ from their copy.
     pub(super) absent: BTreeSet<NodeId>,
@@ -83,7 +83,7 @@ impl IncomingMove {
         turn
     }
 
-    /// The nodes that have the slice; the move's source comes first.
+    /// The nodes that have the slice, beginning with the move's source.
     pub(super) fn sources(&self, context: &NodeContext) -> Result<Vec<Arc<NodeInfo>>> {
         let catalog = context.catalog.load();
         let gone = || Error::unavailable("the move is no longer in the catalog");

@@ -47,7 +47,7 @@ impl IncomingMove {
         let late = |_| Err(Error::unavailable("the last round took too long"));
         if let Err(error) = round.unwrap_or_else(late) {
             // The bucket's epochs must not wait for a slow source again: copying continues beside them, from this source or
-            // another one, until little is missing.
+            // another one, until few changes are missing.
             *received = Some(mine);
             self.failed(error);
             self.start_copying(context);
@@ -89,7 +89,7 @@ impl IncomingMove {
         self.tell(context);
     }
 
-    /// Counts the slice's entries in a task of its own.
+    /// Counts the slice's entries in a separate task.
     fn count(&self, context: &NodeContext, epoch: Epoch, told: u64) {
         let (context_too, slice) = (context.clone(), self.slice);
         let counting = context.env.spawn_request("count-slice", async move {

@@ -1,9 +1,9 @@
-//! Restores: slices that the topology places on this node and that it lacks, for example because they could not go back
-//! with their bucket (`follow/rollback.rs`). Another copy sends its files as for a move, with its rollback points. The
-//! stream feeds the slice all the while, since the topology names this node.
+//! Restores: slices that the topology places on this node and that are missing here, for example because they could not be rolled back with
+//! their bucket (`follow/rollback.rs`). Another copy sends its files as for a move, with its rollback points. The stream carries the
+//! slice's mutations during the restore, since the topology names this node.
 //!
-//! A copy whose newest epochs are dead does no harm: the request names the epoch applied here, which that copy has only after
-//! it has gone back itself.
+//! A source copy whose newest epochs are dead does no harm: the request names the epoch applied here, which that copy has only after its
+//! own rollback.
 //!
 //! The received slice is compared with the copy by checksum, at one epoch, before it is installed.
 //!

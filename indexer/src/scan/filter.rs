@@ -2,12 +2,12 @@
 //!
 //! A comparison of a column with a constant (`=`, `<>`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`), `IS [NOT] NULL`,
 //! `IS [NOT] MISSING` and a boolean column are decided by the bytes of the column's part, and `AND`, `OR` and `NOT` combine
-//! them, all with the three values of [`proto::expr::eval`]: a comparison with another type, NULL or MISSING is unknown. Any
-//! other condition is evaluated as before, in its place among the rest. A filter without any condition over bytes is
-//! evaluated as a whole.
+//! them, all with the three values of [`proto::expr::eval`]: a comparison with another type, NULL or MISSING is unknown. Any other
+//! condition is evaluated as an expression, in its place among the others. A filter without any condition over bytes is evaluated as a
+//! whole.
 //!
-//! A part begins where the parts before it end. The beginnings of an entry are found from left to right as far as
-//! a condition needs, once for each entry.
+//! A part begins where the parts before it end. The offsets of an entry's parts are found from left to right as far as a condition needs,
+//! once for each entry.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use proto::value::key::{EncodedConstant, part_as_bool, part_type_rank, skip_part
 
 use super::scope::EntryScope;
 
-/// Cost of a condition, beside the bytes that it looks at: as much as an operator of an expression.
+/// The cost of a condition in addition to the bytes that it reads: equal to that of an operator of an expression.
 const CONDITION_COST: u64 = 16;
 
 /// The filter of a scan in progress.
@@ -34,9 +34,9 @@ pub(super) struct Filter {
 /// A condition over the entries of an index.
 #[derive(Debug)]
 enum Condition {
-    /// The same for all entries.
+    /// A condition with one result for all entries; `None` is unknown.
     Constant(Option<bool>),
-    /// A test of one column.
+    /// A test of one column, by number.
     Of(Column, Test),
     Not(Box<Condition>),
     And(Vec<Condition>),
@@ -54,7 +54,7 @@ struct Column {
     descending: bool,
 }
 
-/// A test of the part of one column.
+/// A test of the encoded part of one column.
 #[derive(Debug)]
 enum Test {
     Compare(CompareOp, EncodedConstant),
@@ -76,7 +76,7 @@ impl Filter {
         }
     }
 
-    /// The same filter for another scanner.
+    /// A copy of the filter for another scanner.
     pub fn another(&self) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
@@ -208,7 +208,7 @@ impl Condition {
     }
 }
 
-/// The truth of a list that one condition of this truth decides.
+/// The result of a list of conditions in which one condition with the result `deciding` decides the list.
 fn decide(
     list: &[Condition],
     deciding: bool,
@@ -282,7 +282,7 @@ fn is_among(
     Ok((!is_unknown).then_some(false))
 }
 
-/// The beginnings of an entry's parts, as far as they are known.
+/// The offsets of an entry's parts, as far as they were found.
 #[derive(Default)]
 struct Beginnings {
     keys: Vec<usize>,

@@ -4,19 +4,19 @@
 //! cursors may hold. Its snapshot keeps runs and fragments alive that the engine has released. A scan that makes no progress
 //! must hold neither:
 //!
-//! - An **unread** scan is *parked*: it gives back its permit, its snapshot and its blocks, and keeps the entry that it looks
-//!   at next. When it is read again it waits for a permit like a new scan, takes a new snapshot of the same epoch, and
+//! - An **unread** scan is *parked*: it gives back its permit, its snapshot and its blocks, and keeps the entry to read next. When it is
+//!   read again it waits for a permit like a new scan, takes a new snapshot of the same epoch, and
 //!   continues with that entry. The contents of an epoch never change (I3), so the rows are the same. Parking happens
 //!   soon if other scans wait, and later otherwise. An ordered scan that waits for one node's rows therefore holds no
 //!   place on another node, and two such scans never wait for each other.
 //! - A **long** scan takes a new snapshot of its epoch from time to time, so that no run stays in memory for much longer than
 //!   the engine needs it.
 //!
-//! A scan of a transaction sees the transaction's rows as of a place. They do not change while the transaction goes on; once it has
+//! A scan of a transaction sees the transaction's rows as of a place. They do not change while the transaction continues; once it has
 //! ended, a scan that takes a new snapshot ends with `SnapshotTooOld`.
 //!
-//! The router's lease protects the epoch; if it is gone nevertheless, the scan ends with `SnapshotTooOld`. Mutations need no
-//! permit, and wait for nothing that a scan holds.
+//! The router's lease protects the epoch; if the epoch is lost nevertheless, the scan ends with `SnapshotTooOld`. Mutations need no permit,
+//! and never wait for a resource that a scan holds.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -191,8 +191,7 @@ impl Scans {
 }
 
 impl ScanTable {
-    /// Takes a snapshot for a scan. Waits until `by` for the changes of its own transaction, which a new stream may have to
-    /// bring anew.
+    /// Takes a snapshot for a scan. Waits until `by` for the changes of its own transaction, which a new stream may have to send again.
     async fn snapshot(&self, scan: &ShardScan, by: Instant) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;

@@ -91,7 +91,7 @@ async fn filled(env: &Env, dir: &Path, memory_bytes: u64) -> Arc<StorageEngine> 
     store
 }
 
-/// Room for one scan at a time.
+/// Open scans with room for one scan at a time.
 fn scans(env: &Env, store: &Arc<StorageEngine>, patience_ms: u64) -> Scans {
     let limits = AdmissionLimits {
         what: "shard scans on node 7".into(),
@@ -334,11 +334,11 @@ async fn a_panic_while_a_scan_is_parked_ends_that_scan_alone() {
     let lines = failures.lines();
     assert!(lines.len() == 1 && lines[0].contains("\"scan-parking\""), "once: {lines:?}");
     assert!(lines[0].contains("a panic, as told"), "{lines:?}");
-    // It shows no further row, so that a router reads the rest elsewhere.
+    // The scan returns no further row, so that a router reads the rest elsewhere.
     let error = unread.next().await.expect("an answer").expect_err("it has no scanner");
     assert_eq!(error.code, ErrorCode::Unavailable, "{error}");
     assert!(unread.next().await.is_none());
-    // The second scan is parked in its turn, by the task that began anew, and loses no row.
+    // The second scan is parked in its turn, by the restarted task, and loses no row.
     let third = tokio::time::timeout(limit, open(&scans, scan(60_000))).await;
     drop(third.expect("the second one was parked").unwrap());
     assert_eq!(failures.lines().len(), 1);

@@ -5,7 +5,7 @@ use proto::{Error, Result};
 use storage::SliceStore;
 use tokio::time::{Instant, timeout_at};
 
-/// Waits until the node has what a scan sees of its own transaction. `Unavailable` if that takes longer than until `by`.
+/// Waits until the node has the changes of the scan's own transaction. Returns `Unavailable` if they are missing at the time `by`.
 pub async fn wait_for_own(store: &dyn SliceStore, scan: &ShardScan, by: Instant) -> Result<()> {
     let Some(own) = scan.own else { return Ok(()) };
     let waited = timeout_at(by, store.wait_for_own(scan.bucket, own)).await;

@@ -35,7 +35,7 @@ async fn a_scan_of_a_transaction_shows_the_same_rows_until_the_transaction_ends(
             3 => late.end(BUCKET, &[transaction]),
             _ => {}
         }
-        // The scan waits for what a new stream brings anew.
+        // The scan waits for the changes that a new stream sends again.
         let bring = async {
             if step == 1 {
                 delete(0, half)
@@ -47,7 +47,7 @@ async fn a_scan_of_a_transaction_shows_the_same_rows_until_the_transaction_ends(
             _ => break,
         }
         let held = lock(&scans.table.open).values().next().cloned().unwrap();
-        // Before the end with a new snapshot for each batch, then with the one that is left.
+        // Before the end of the transaction with a new snapshot for each batch, then with the last one.
         if step < 2 {
             lock(&held).scanner.as_mut().unwrap().park();
         }

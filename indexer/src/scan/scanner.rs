@@ -25,12 +25,12 @@ use super::walks::{Reads, Walk, walks};
 /// Capacity with which the buffer of a batch begins, in bytes.
 const BUFFER_BYTES: usize = 1 << 10;
 /// Cost of a step, after which other tasks run and a cancellation is seen: 16,384 entries without a filter, some
-/// milliseconds. One more evaluation may exceed it.
+/// milliseconds. One more evaluation may exceed this cost.
 pub(super) const STEP_COST: u64 = 4 << 20;
 /// Cost of a step on a thread that serves connections as well: 2,048 entries without a filter, less than a hop to another
 /// thread and back costs in the long run.
 pub(super) const INLINE_STEP_COST: u64 = STEP_COST / 8;
-/// Cost of reading an entry, beside that of its expressions.
+/// Cost of reading an entry, in addition to that of its expressions.
 const ENTRY_COST: u64 = 256;
 /// Cost of opening a cursor: about as much.
 const CURSOR_COST: u64 = ENTRY_COST;
@@ -45,14 +45,14 @@ pub struct ShardScanner {
     spec: Arc<IndexSpec>,
     scan: Arc<ShardScan>,
     filter: Filter,
-    /// The remaining walks; the next one is last.
+    /// The remaining walks; the next one is the last element.
     ahead: Vec<Walk>,
     /// The present walk.
     current: Option<(Walk, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
     /// The last batch.
     sent: RowBlock,
-    /// True if the walk that looks at each entry has found the last one visible.
+    /// True if the last entry that the walk has read is visible.
     is_on_row: bool,
     batch_bytes: usize,
     /// Bytes of rows in a full batch.
@@ -68,7 +68,7 @@ pub struct ShardScanner {
     memory_bytes: usize,
     /// Cost of the steps since the last batch.
     silent_cost: u64,
-    /// True if an entry may take long to look at.
+    /// True if the evaluation of an entry may take long.
     is_costly: bool,
     /// The entry for which the filter has no value, and the error. The rows before it are delivered first.
     failed: Option<(Bytes, Error)>,
@@ -76,8 +76,8 @@ pub struct ShardScanner {
 }
 
 impl ShardScanner {
-    /// A scan of a snapshot, whose full batches have this many bytes of rows. The first ones are smaller, so that the first row arrives
-    /// early.
+    /// A scan of a snapshot. Full batches have `batch_bytes_max` bytes of rows; the first batches are smaller, so that the first row
+    /// arrives early.
     pub fn new(
         snapshot: Arc<dyn Snapshot>,
         scan: Arc<ShardScan>,
@@ -130,7 +130,8 @@ impl ShardScanner {
         })
     }
 
-    /// The same scan, from its beginning, without waiting for a disk: a step that would wait fails with `NotInMemory`.
+    /// A copy of the scan, from its beginning, that does not wait for a disk: a step that would wait fails with
+    /// `NotInMemory`.
     pub fn without_waiting(&self) -> Result<Self> {
         let snapshot = self.snapshot()?.without_waiting();
         let (scan, filter) = (Arc::clone(&self.scan), self.filter.another());
@@ -191,7 +192,7 @@ impl ShardScanner {
         self.memory_bytes
     }
 
-    /// True if an entry may take long to look at.
+    /// True if the evaluation of an entry may take long.
     pub fn is_costly(&self) -> bool {
         self.is_costly
     }
@@ -216,7 +217,7 @@ impl ShardScanner {
         self.sent = RowBlock::default();
     }
 
-    /// The entry that a walk has looked at last, if it is visible.
+    /// The entry that a walk has read last, if it is visible.
     fn last_shown(&self, reads: Reads, rows: &dyn Rows) -> Option<Bytes> {
         match reads {
             Reads::Packed => {
@@ -224,7 +225,7 @@ impl ShardScanner {
                 self.builder.last_entry().or_else(sent).map(Bytes::copy_from_slice)
             }
             Reads::Each => self.is_on_row.then(|| Bytes::copy_from_slice(rows.entry())),
-            // They read one slice, or end with their first row.
+            // These walks read one slice, or end with their first row.
             Reads::Counted | Reads::EndFor(_) => None,
         }
     }
@@ -254,14 +255,14 @@ impl ShardScanner {
     /// Takes the next piece of the walks and adds its cost; false if there is none left.
     fn advance(&mut self, spent: &mut u64, cost_max: u64) -> Result<bool> {
         *spent += ENTRY_COST;
-        // A walk that begins goes on at once: a scan that is parked after each step must come to its end as well.
+        // A walk that begins runs at once, so that a scan that is parked after each step still makes progress.
         if self.current.is_none() {
             let Some(walk) = self.ahead.pop() else { return Ok(false) };
             self.begin(walk, spent)?;
         }
         let Some((walk, rows)) = &mut self.current else { return Ok(false) };
-        // A step passes the versions of an entry in all slices at least, and a transaction's own ones, or it could begin with the
-        // same one for ever.
+        // A step passes at least all versions of one entry in all slices, including the transaction's own. Otherwise it could begin with
+        // the same entry for ever.
         let looks = cost_max.saturating_sub(*spent) / ENTRY_COST;
         let looks = looks.max(2 * self.scan.slices.len() as u64 + 1);
         match walk.reads {
@@ -290,7 +291,7 @@ impl ShardScanner {
         }
     }
 
-    /// Looks at the next entry on the way to the least or greatest leading key.
+    /// Reads the next entry in the search for the least or greatest leading key.
     fn look_for_end(&mut self, call: usize) -> Result<()> {
         let Some((_, rows)) = &mut self.current else { return Ok(()) };
         match rows.look()? {
@@ -358,7 +359,7 @@ impl ShardScanner {
         Ok(())
     }
 
-    /// Continues behind all entries that begin with `prefix`.
+    /// Continues after all entries that begin with `prefix`.
     fn skip_prefix(&mut self, prefix: &[u8], spent: &mut u64) -> Result<()> {
         let Some((mut walk, _)) = self.current.take() else { return Ok(()) };
         if self.scan.reverse {

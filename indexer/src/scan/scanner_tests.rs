@@ -232,7 +232,7 @@ async fn a_step_is_bounded_by_the_cost_of_the_filter_and_not_by_entries() {
         pattern: Box::new(Expr::Literal(Value::String(pattern))),
         negated: false,
     };
-    // A tag decides; a comparison looks at all letters.
+    // A test of the type reads one tag; a comparison reads all letters.
     assert_eq!(steps(&store, Expr::IsNull { expr: column(), negated: false }), Ok(1));
     let letters = Box::new(Expr::Literal(Value::String("a".repeat(3000))));
     assert_eq!(steps(&store, Expr::Compare(CompareOp::Eq, column(), letters)), Ok(2));

@@ -1,11 +1,11 @@
-//! The walks of a shard scan: what is read of which slices and ranges, one walk after another.
+//! The walks of a shard scan: which slices and ranges it reads, in which order, and how.
 //!
 //! | the scan wants | walks | each |
 //! |---|---|---|
 //! | rows, without a filter and DISTINCT | its ranges, over all slices merged | packs entries, or whole blocks |
 //! | `count(*)`, without a filter | its ranges, slice by slice, which needs no merge | counts entries, or whole blocks |
 //! | `min` or `max` of the leading key, without a filter | its ranges from one end, without NULL and MISSING, over all slices merged | ends all of its kind at the first entry |
-//! | anything else | its ranges, over all slices merged | looks at entry after entry |
+//! | anything else | its ranges, over all slices merged | evaluates each entry |
 
 use bytes::Bytes;
 use proto::expr::Expr;
@@ -39,7 +39,7 @@ pub(super) enum Reads {
 }
 
 impl Walk {
-    /// Continues a walk at an entry, from which on nothing was looked at.
+    /// Makes a walk continue at an entry that it has not read yet.
     pub fn from(mut self, entry: Vec<u8>) -> Self {
         match self.reverse {
             // The bound is exclusive.
@@ -49,7 +49,7 @@ impl Walk {
         self
     }
 
-    /// Continues a walk behind an entry.
+    /// Continues a walk after an entry.
     pub fn behind(mut self, entry: Vec<u8>) -> Self {
         match self.reverse {
             true => self.range.high = Some(entry.into()),
@@ -59,7 +59,7 @@ impl Walk {
     }
 }
 
-/// The walks of a scan, the first one last.
+/// The walks of a scan, in reverse order.
 pub(super) fn walks(scan: &ShardScan, spec: &IndexSpec) -> Vec<Walk> {
     let is_plain = scan.filter.is_none() && scan.distinct_parts.is_none();
     let mut walks = match &scan.output {
@@ -77,7 +77,7 @@ fn each(scan: &ShardScan) -> Vec<Walk> {
     over_ranges(scan, None, scan.reverse, Reads::Each)
 }
 
-/// The walks of aggregates that need not look at each row; `None` if one of them must.
+/// The walks of aggregates that need not evaluate each row; `None` if one of them must.
 fn aggregates(scan: &ShardScan, calls: &[AggregateCall], spec: &IndexSpec) -> Option<Vec<Walk>> {
     let mut walks = Vec::new();
     let mut counts = false;
@@ -124,7 +124,7 @@ fn over_ranges(scan: &ShardScan, slice: Option<SliceNo>, reverse: bool, reads: R
     walks
 }
 
-/// The range behind the resume point of a scan.
+/// The range after the resume point of a scan.
 fn resume_range(scan: &ShardScan) -> KeyRange {
     match &scan.resume_after {
         None => KeyRange::all(),

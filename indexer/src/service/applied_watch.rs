@@ -10,7 +10,7 @@ use proto::rpc::scan::AppliedReport;
 use storage::{SliceStore, StorageEngine, StoredIndex};
 use tokio::sync::watch;
 
-/// The reports of one router: everything first, then the changes.
+/// The reports of one router: first all applied epochs, then the changes.
 pub(super) struct AppliedWatch {
     pub(super) store: Arc<dyn SliceStore>,
     pub(super) engine: Arc<StorageEngine>,

@@ -87,20 +87,20 @@ async fn take_catalog(
     }
 }
 
-/// Drops the index, or the slices of it, that the catalog no longer places on this node, and regroups its columns as the
-/// catalog says.
+/// Drops the index or those of its slices that the catalog no longer places on this node, and regroups its columns as the catalog requires.
 async fn bring_in_step(
     context: &NodeContext,
     catalog: &Catalog,
     stored: &StoredIndex,
 ) -> Result<()> {
     let (id, node) = (stored.id(), context.config.node.id);
-    // This coordinator member may lag behind the one that reported the slices' arrival.
+    // This coordinator member may lag the one that reported the slices' arrival.
     if policy::is_older(catalog, id, stored.info.revision) {
         return Ok(());
     }
     let Some(index) = catalog.local_index(id) else {
-        // A record of the index that is as new and lacks this generation: it is gone, or of another index with the same number.
+        // The catalog's record of the index is at least as new and lacks this generation, so the generation was dropped or belongs to
+        // another index with the same number.
         let is_other = catalog.indexes.contains_key(&id.index);
         if is_other || policy::is_past(catalog, id, node) {
             context.store.drop_index(id).await?;

@@ -37,7 +37,7 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
     context.store.applied().into_iter().map(progress).collect()
 }
 
-/// The slices, with the progress of those that are being built. Builds that have ended are forgotten.
+/// The slices of this node, with the progress of those that are being built. Builds that have ended are forgotten.
 fn slice_progress(context: &NodeContext, incoming: &Incoming) -> Vec<SliceProgress> {
     let mut slices = [context.store.progress(), incoming.restoring()].concat();
     let now = Instant::now();
@@ -54,7 +54,7 @@ fn slice_progress(context: &NodeContext, incoming: &Incoming) -> Vec<SliceProgre
     slices
 }
 
-/// Where one slice of each index by ranges would be split: the largest one above the limit that has a split point.
+/// The split point of one slice of each index by ranges: of the largest slice above the limit that has one.
 fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoint> {
     let catalog = context.catalog.load();
     let mut large = BTreeMap::<LocalIndexId, Vec<&SliceProgress>>::new();
@@ -72,8 +72,8 @@ fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoi
     large.into_values().filter_map(|large| split_point(large, point)).collect()
 }
 
-/// The split point of the largest slice that has one. A slice in which one value has most of the entries has none, and must not keep the
-/// others from being split.
+/// The split point of the largest slice that has one. A slice in which one value has most of the entries has no split point, and must not
+/// prevent the split of the others.
 fn split_point(
     mut large: Vec<&SliceProgress>,
     point: impl Fn(SliceId) -> Option<Vec<u8>>,

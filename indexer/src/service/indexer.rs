@@ -39,13 +39,10 @@ pub struct Indexer {
     _tasks: Vec<Task>,
 }
 
-/// The content of the data directory's VERSION file.
-const DATA_VERSION: &str = "sextant indexer data 7\n";
-
 /// The status of an indexer.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Status {
-    /// The node.
+    /// The id of this node.
     pub node: NodeId,
     /// Bytes of memory of its slices.
     pub memory_bytes: u64,
@@ -57,7 +54,7 @@ pub struct Status {
     pub slices_split: u64,
     /// The number of snapshots of the source that builds have begun to read since the start.
     pub backfills: u64,
-    /// Its slices.
+    /// The slices of this node, for the heartbeat.
     pub slices: Vec<SliceProgress>,
 }
 
@@ -66,7 +63,8 @@ impl Indexer {
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
         let dir = &config.data_dir;
         let has_data = || env.fs.exists(&storage::layout::manifest_dir(dir));
-        let opened = DataDir::open(&env, dir, DATA_VERSION, &config.node, has_data)?;
+        let opened =
+            DataDir::open(&env, dir, storage::layout::DATA_VERSION, &config.node, has_data)?;
         let DataDir { lock, identity, .. } = opened;
         let store =
             StorageEngine::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
@@ -150,7 +148,7 @@ impl Indexer {
 enum Found {
     /// All are on this node.
     Here(Arc<dyn Snapshot>),
-    /// Some are not: the answer that says so.
+    /// Some slices are not on this node: the answer names the nodes that have them.
     Elsewhere(ShardBatch),
 }
 
@@ -203,7 +201,7 @@ impl Indexer {
         let index = catalog.local_index(scan.index);
         let place = |slice: &SliceNo| {
             let nodes = index.map_or(&[][..], |index| index.topology.replicas(*slice));
-            // Without a known place the router asks again later.
+            // Without a known node the router retries later.
             (*slice, nodes.first().copied().unwrap_or(self.context.config.node.id))
         };
         ShardBatch::Moved(slices.iter().map(place).collect())

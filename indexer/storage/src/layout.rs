@@ -11,10 +11,13 @@ use std::path::{Path, PathBuf};
 
 /// Extension of a log segment.
 pub const LOG_EXTENSION: &str = "log";
-/// Extension of a manifest.
+/// The file name extension of a manifest.
 pub const MANIFEST_EXTENSION: &str = "manifest";
-/// Extension of a fragment.
+/// The file name extension of a fragment.
 pub const FRAGMENT_EXTENSION: &str = "frag";
+
+/// The content of the file VERSION in an indexer's data directory.
+pub const DATA_VERSION: &str = "sextant indexer, format 1\n";
 
 /// Path of the file that names the version of the layout.
 pub fn version_path(dir: &Path) -> PathBuf {
@@ -41,7 +44,7 @@ pub fn fragment_path(dir: &Path, id: u64) -> PathBuf {
     fragment_dir(dir).join(format!("{id:020}.{FRAGMENT_EXTENSION}"))
 }
 
-/// Returns the fragment id that a file name stands for, if any.
+/// Parses the fragment id in a file name; `None` for other files.
 pub fn fragment_id(path: &Path) -> Option<u64> {
     let stem = path.file_stem()?.to_str()?;
     let is_id = stem.len() == 20 && stem.bytes().all(|byte| byte.is_ascii_digit());

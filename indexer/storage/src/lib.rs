@@ -1,19 +1,18 @@
-//! The storage engine of a node: the entries of its slices with all their versions, and the back
-//! index, which says which entries a document has.
+//! The storage engine of a node: the entries of its slices with all their versions, and the back index, which maps a
+//! document to its entries.
 //!
 //! # How it works
 //!
 //! One writer per bucket applies *epochs*. An epoch is one record of the commit log. Its changes
 //! are compared with the back index and become one sorted, immutable *run* per index, in memory. A
 //! flush turns runs into *fragments* (files), and a manifest names the fragments of each slice.
-//! Compactions merge fragments. Readers take an `Arc` of the newest
-//! `IndexVersion` of an index, so readers and writers never
-//! wait for each other.
+//! Compactions merge fragments. Readers take an `Arc` of the newest `IndexVersion` of an index, so readers and writers
+//! never wait for each other.
 //!
 //! An epoch becomes visible in two steps: first the runs of all indexes are published, then the
 //! committed epoch of the bucket moves. A scan asks for a committed epoch, so a scan sees all of an
-//! epoch or nothing of it. An epoch is visible before it is durable: the source's stream delivers
-//! again what a crash has taken, and applying it again gives the same result (I1).
+//! epoch or nothing of it. An epoch is visible before it is durable: the source's stream sends lost mutations again
+//! after a crash, and applying them again gives the same result (I1).
 //!
 //! # Invariants
 //!
@@ -22,10 +21,8 @@
 //!   part.
 //! - A manifest never names a fragment that is not synced. A fragment that no manifest names is
 //!   deleted at the next start.
-//! - No reader sees an epoch above the bucket's committed epoch, and none that a rollback has taken
-//!   back.
-//! - Nothing is dropped that an epoch at or above the horizon, or a rollback point, can still ask
-//!   for (I5).
+//! - No reader sees an epoch above the bucket's committed epoch, and none that a rollback has removed.
+//! - No version is dropped that a read of an epoch at or above the horizon, or of a rollback point, still needs (I5).
 //!
 //! Debug builds check the invariants of manifests and of the log at each write
 //! (`manifest/invariants.rs`, `log/invariants.rs`).
@@ -49,9 +46,8 @@
 //! rows       rows, blocks, columns
 //! ```
 //!
-//! A fragment, a log segment and a manifest are plain formats: `log`, `manifest`, `fragment` and
-//! `rows` know nothing of indexes, so other data (the documents of a projector) can use them. `layers` names what such
-//! data needs.
+//! A fragment, a log segment and a manifest are plain formats: `log`, `manifest`, `fragment` and `rows` do not depend
+//! on indexes, so other data (the documents of a projector) can use them. `layers` names what such data needs.
 
 mod apply;
 mod batch;

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-/// Minimum number of runs in a merge. It is small because merges in memory are cheap and each read
-/// asks every run.
+/// Minimum number of runs in a merge. It is small because merges in memory are cheap and each read searches every run.
 pub const RUNS_MIN: usize = 4;
-/// Minimum number of fragments in a compaction. With eight fragments, a read still asks all of them
-/// in about half a microsecond, and every row is rewritten less often than with fewer.
+/// Minimum number of fragments in a compaction. With eight fragments, a read still searches all of them in about half a
+/// microsecond, and every row is rewritten less often than with fewer.
 pub const FRAGMENTS_MIN: usize = 8;
 
 /// Chooses neighbouring tables to merge into one; `None` if no merge pays. `bytes` has the size of

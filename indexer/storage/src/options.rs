@@ -5,8 +5,8 @@ use crate::log::options::LogOptions;
 /// Fragments that are open at once by default: a small share of the files that a process may usually have open, 1,024.
 pub const OPEN_FILES_MAX: usize = 96;
 
-/// Bytes of open transactions on disk for each byte that they may take in memory, by default. What stays in memory of a byte on
-/// disk is some hundredths of one: so much on disk takes about a half of the memory.
+/// Bytes of open transactions on disk for each byte that they may take in memory, by default. Each byte on disk needs some hundredths of a
+/// byte in memory, so this limit on disk uses about half of the memory.
 const OPEN_TRANSACTIONS_DISK: u64 = 16;
 
 /// Settings of the storage engine.
@@ -24,7 +24,7 @@ pub struct StoreOptions {
     pub compaction_bytes_per_s: u64,
     /// Flushes that run at once, and compactions.
     pub workers_max: usize,
-    /// Fragments that are open at once. Reads of further ones open them again.
+    /// The number of fragment files that are open at once. Reads of other fragments open them again.
     pub open_files_max: usize,
     /// Memory that the changes of open transactions may take, in bytes; `None`: an eighth of the memory limit. From half of it
     /// on they are written to disk.
@@ -60,7 +60,7 @@ impl StoreOptions {
         self.memory_bytes / 4
     }
 
-    /// Memory that the cursors of one walk may hold in blocks of fragments. With many cursors, each
+    /// The bytes of fragment blocks that the cursors of one walk may hold. With many cursors, each
     /// reads fewer blocks at once.
     pub fn walk_bytes(&self) -> usize {
         usize::try_from(self.memory_bytes / 64).unwrap_or(usize::MAX)

@@ -1,33 +1,31 @@
-//! Retention: which versions of an entry can still be asked for (I5).
+//! Retention: which versions of an entry a read can still need (I5).
 //!
-//! All versions above the horizon stay. At or below the horizon, scans can ask only for the horizon
-//! itself, and rollbacks only for the rollback points. Of the versions between two such *retained*
-//! epochs only the newest is visible. So a version stays if a retained epoch lies at or above it
-//! and below the next newer version.
+//! All versions above the horizon stay. At or below the horizon, scans can read only the horizon itself, and rollbacks
+//! only the rollback points. Of the versions between two such *retained* epochs only the newest is visible. So a
+//! version stays if a retained epoch lies at or above it and below the next newer version.
 //!
-//! A merge that takes in the oldest rows of a list is *at the bottom*: nothing older exists below
-//! its output. Such a merge drops a tombstone that would be the oldest version, and it may round an
-//! epoch down to the smallest epoch that the same retained epochs see, which compresses better. Two
-//! things are forbidden. An epoch is never rounded up: an old put would outrank a newer tombstone
-//! that is stored elsewhere. And epochs are never rounded away from the bottom: a newer tombstone
-//! would sink below an older put.
+//! A merge that takes in the oldest rows of a list is *at the bottom*: no older rows exist below its output. Such a
+//! merge drops a tombstone that would be the oldest version, and it may round an epoch down to the smallest epoch that
+//! the same retained epochs see, which compresses better. Two things are forbidden. An epoch is never rounded up: an
+//! old put would outrank a newer tombstone that is stored elsewhere. And epochs are never rounded away from the bottom:
+//! a newer tombstone would sink below an older put.
 
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
 use serde::{Deserialize, Serialize};
 
-/// The epochs that can be asked for.
+/// The epochs that can still be read: all above the horizon, the horizon, and the rollback points.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetainedEpochs {
-    /// Oldest epoch that scans can ask for.
+    /// The oldest epoch that scans can read.
     pub horizon: Epoch,
     /// Rollback points below the horizon, ascending.
     pub points: Vec<Epoch>,
 }
 
 impl RetainedEpochs {
-    /// Returns the retention that an epoch's mark asks for.
+    /// Returns the retention that an epoch's mark contains.
     pub fn from_mark(mark: &EpochMark) -> Self {
         let points = match plant::is(Plant::PointsForgotten) {
             true => Vec::new(),
@@ -91,7 +89,7 @@ impl RetainedEpochs {
         let mut newer = None;
         versions.retain(|version| {
             let epoch = of(version).0;
-            // An epoch has one version of an entry, but a merge can meet it twice.
+            // An epoch has one version of an entry, but a merge can read it twice.
             let keep = newer != Some(epoch) && self.is_needed(epoch, newer);
             newer = Some(epoch);
             keep

@@ -43,7 +43,7 @@ impl StoredIndex {
     }
 }
 
-/// The error of a store that knows no open transactions.
+/// The error of a store without support for open transactions.
 fn no_transactions() -> Error {
     Error::new(ErrorCode::Unsupported, "this store keeps no changes of open transactions")
 }
@@ -70,11 +70,11 @@ pub trait SliceStore: Send + Sync + 'static {
     fn indexes(&self) -> Vec<StoredIndex>;
 
     /// Begins, or restarts, the build of the node's slices of an index. From now on epochs are
-    /// applied to the index, but nothing is visible. `grouping` says whether included values, if
-    /// any, get fragments of their own.
+    /// applied to the index, but nothing is visible. `grouping` says whether included values, if any, get separate
+    /// fragments.
     async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()>;
 
-    /// Begins a backfill snapshot, whose cut is at or behind the place where the build began.
+    /// Begins a backfill snapshot, whose cut is at or after the place where the build began.
     /// Documents of an earlier, interrupted snapshot are dropped.
     async fn begin_backfill(&self, index: LocalIndexId) -> Result<()>;
 
@@ -82,8 +82,8 @@ pub trait SliceStore: Send + Sync + 'static {
     async fn backfill(&self, index: LocalIndexId, documents: Bytes) -> Result<()>;
 
     /// Ends a build. From `mark` on, also after a crash, the slices show the snapshot and the
-    /// epochs since. `mark` is the newest applied epoch and must cover the snapshot's cut. What an
-    /// epoch says of a document outranks the snapshot.
+    /// epochs since. `mark` is the newest applied epoch and must cover the snapshot's cut. An epoch's state of a
+    /// document outranks the snapshot's.
     async fn finish_build(&self, index: LocalIndexId, mark: &EpochMark) -> Result<()>;
 
     /// Removes a generation of an index durably.
@@ -100,7 +100,7 @@ pub trait SliceStore: Send + Sync + 'static {
     /// afterwards.
     async fn flush(&self) -> Result<()>;
 
-    /// Merges each slice into as few fragments as possible and drops what no retained epoch sees.
+    /// Merges each slice into as few fragments as possible and drops versions that no retained epoch sees.
     async fn compact(&self) -> Result<()>;
 
     /// Splits a slice at an entry: `low` gets the entries before `at`, `high` the others, with all
@@ -130,14 +130,14 @@ pub trait SliceStore: Send + Sync + 'static {
     /// not here.
     fn snapshot(&self, index: LocalIndexId, epoch: Epoch) -> Result<Arc<dyn Snapshot>>;
 
-    /// Waits until this node has come to a place in an open transaction, of which it may not have heard yet. `SnapshotTooOld`
+    /// Waits until this node has reached a place in an open transaction, which may be unknown here yet. `SnapshotTooOld`
     /// if the transaction has ended, or was rolled back from there.
     async fn wait_for_own(&self, _bucket: BucketId, _own: OwnView) -> Result<()> {
         Err(no_transactions())
     }
 
-    /// Like [`Self::snapshot`], with the rows that a transaction has written up to a place. Further errors: `Unavailable` if this
-    /// node has not come to the place, `SnapshotTooOld` as above, `OverLimit` if the transaction was too large.
+    /// Like [`Self::snapshot`], with the rows that a transaction has written up to a place. Further errors: `Unavailable` if this node has
+    /// not reached the place, `SnapshotTooOld` as above, `OverLimit` if the transaction was too large.
     fn snapshot_with_own(
         &self,
         index: LocalIndexId,
@@ -153,7 +153,7 @@ pub trait SliceStore: Send + Sync + 'static {
     /// Waits until an index is loaded, or known to be absent. A failed load is an error.
     async fn wait_loaded(&self, index: LocalIndexId) -> Result<()>;
 
-    /// Load state of each index, the same for all of its slices.
+    /// The load state of each index, which all of its slices share.
     fn load_states(&self) -> Vec<(LocalIndexId, LoadState)>;
 
     /// Progress of each slice.

@@ -1,4 +1,4 @@
-//! Rates of a change log on this machine: appends in large and in small groups, reads of one vbucket, and the size of the
+//! Measures the rates of a change log on this machine: appends in large and in small groups, reads of one vbucket, and the size of the
 //! index. `cargo run --release -p sextant-documents --example change_log_rates [DIR]`
 
 use std::path::{Path, PathBuf};

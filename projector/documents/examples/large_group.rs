@@ -2,7 +2,7 @@
 //! `cargo run --release -p sextant-documents --example large_group [DOCUMENTS] [DIR]`
 //!
 //! A commit is one group, sorted by vbucket. Its turn in the log is the time to build the group, to append it, and to sync it; its runs of the
-//! document table are made beside the last two. Its turn in the table adds these runs. A write behind it waits for both.
+//! document table are made beside the last two. Its turn in the table adds these runs. A write after it waits for both.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -37,7 +37,7 @@ impl Batch {
 /// A document of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// Its id.
+    /// The id of the document.
     pub id: String,
     /// The seqno of the document's last change.
     pub seqno: Seqno,
@@ -48,7 +48,7 @@ pub struct StoredDocument {
 /// A document that is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentRef<'a> {
-    /// Its id.
+    /// The id of the document.
     pub id: &'a str,
     /// The seqno of the document's last change.
     pub seqno: Seqno,
@@ -56,7 +56,7 @@ pub struct DocumentRef<'a> {
     pub document: &'a [u8],
 }
 
-/// Adds documents to their bucket that were written beside it. If it is dropped, they are removed.
+/// Adds documents to their bucket that were written to a separate file. If this is dropped, the file is removed.
 pub type AddSorted = Box<dyn FnOnce() -> Result<()> + Send>;
 
 /// All documents of a bucket at one moment, by id.
@@ -64,19 +64,19 @@ pub trait DocumentSnapshot: Send {
     /// The next documents, about the given number of bytes; empty at the end.
     fn next_chunk(&mut self, bytes: usize) -> Result<Vec<StoredDocument>>;
 
-    /// The number of documents, about: replaced ones may count twice.
+    /// The approximate number of documents: replaced ones may count twice.
     fn documents_about(&self) -> u64;
 
-    /// Another walk through the same moment, from the present place on.
+    /// A second iterator over the same moment, from the present position on.
     fn fork(&self) -> Box<dyn DocumentSnapshot>;
 }
 
 /// A range of a vbucket's log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRange {
-    /// The bucket.
+    /// The bucket to read.
     pub bucket: BucketId,
-    /// The vbucket.
+    /// The vbucket to read.
     pub vbucket: VbucketId,
     /// The start, exclusive.
     pub after: Seqno,
@@ -104,7 +104,7 @@ impl LogExtent {
     }
 }
 
-/// A loss of a bucket that the projector was told of.
+/// A loss of a bucket that the coordinators have reported to the projector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownLoss {
     /// The last epoch at that time: the bucket lacks something that it covers.
@@ -122,12 +122,12 @@ pub struct DamagedBucket {
     pub positions: Cut,
 }
 
-/// The fate of the damaged files of a bucket that is made anew.
+/// When the damaged files of a recreated bucket are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamagedFiles {
-    /// They stay until [`DocumentStore::remove_replaced`], or until the bucket is dropped.
+    /// The files stay until [`DocumentStore::remove_replaced`], or until the bucket is dropped.
     UntilComplete,
-    /// They stay until an operator removes them.
+    /// The files stay until an operator removes them.
     Kept,
 }
 
@@ -141,18 +141,18 @@ pub trait DocumentStore: Send + Sync + 'static {
         Ok(BTreeMap::new())
     }
 
-    /// Durably gives up what is stored of a damaged bucket, and makes the bucket anew, empty.
+    /// Durably abandons the stored data of a damaged bucket, and recreates the bucket, empty.
     fn make_anew(&self, record: &BucketRecord, _files: DamagedFiles) -> Result<()> {
         let what = format!("bucket {} is not damaged", record.info.id);
         Err(Error::internal(what))
     }
 
-    /// The buckets that were made anew and whose damaged files stay until the new copies are complete.
+    /// The recreated buckets whose damaged files stay until the new copies are complete.
     fn replaced(&self) -> Result<BTreeSet<BucketId>> {
         Ok(BTreeSet::new())
     }
 
-    /// Removes the damaged files of a bucket that was made anew.
+    /// Removes the damaged files of a recreated bucket.
     fn remove_replaced(&self, _bucket: BucketId) -> Result<()> {
         Ok(())
     }
@@ -160,13 +160,13 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// The `cas` of the newest applied catalog; zero at first.
     fn catalog_cas(&self) -> Result<u64>;
 
-    /// The random ids of buckets. A bucket of an earlier build has none, and an id may be left of a bucket that is gone.
+    /// The random ids of buckets. The id of a removed bucket may remain.
     fn unique_ids(&self) -> Result<BTreeMap<BucketId, StoredId>>;
 
     /// Durably sets the random ids of some buckets.
     fn put_unique_ids(&self, ids: &[(BucketId, StoredId)]) -> Result<()>;
 
-    /// The losses of buckets that the projector was told of.
+    /// The losses of buckets that the coordinators have reported to the projector.
     fn losses(&self) -> Result<BTreeMap<BucketId, KnownLoss>>;
 
     /// Durably notes a loss, or forgets it.
@@ -179,20 +179,21 @@ pub trait DocumentStore: Send + Sync + 'static {
     /// Durably replaces the records of some buckets. A bucket that was dropped stays dropped.
     fn put_records(&self, records: &[BucketRecord]) -> Result<()>;
 
-    /// Takes vbuckets of a bucket back to earlier positions: all of them or none. Later log entries are removed, and
-    /// the documents become what they were. `record` has the branches that begin there. This reads the whole logs of
-    /// these vbuckets. `OutOfOrder` if the earlier documents were purged; going back to seqno 0 is always possible.
+    /// Rewinds vbuckets of a bucket to earlier positions: all of them or none. Later log entries are removed, and the
+    /// documents return to their earlier versions. `record` has the branches that begin there. This reads the whole
+    /// logs of these vbuckets. `OutOfOrder` if the earlier documents were purged; rewinding to seqno 0 is always
+    /// possible.
     fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()>;
 
-    /// The retained part of each vbucket's log, as far as it is durable.
+    /// The retained and durable part of each vbucket's log.
     fn extents(&self, bucket: BucketId) -> Result<Vec<LogExtent>>;
 
-    /// Bytes of a vbucket's log up to a seqno, since the log began. A seqno that is not retained counts as the
-    /// nearest retained one.
+    /// The number of bytes of a vbucket's log up to a seqno, since the log began. A seqno that is not retained counts
+    /// as the nearest retained one.
     fn log_bytes_to(&self, bucket: BucketId, vbucket: VbucketId, to: Seqno) -> Result<u64>;
 
-    /// Removes the entries of some vbuckets' logs up to these seqnos, all or none.
-    /// If a crash undoes the removal, all entries are there again.
+    /// Removes the entries of some vbuckets' logs up to these seqnos, all or none. If a crash undoes the removal, all
+    /// entries exist again.
     fn purge(&self, bucket: BucketId, to: &[(VbucketId, Seqno)]) -> Result<()>;
 
     /// The purge after which a bucket's log takes about the given bytes of disk; empty if it takes no more, or if a purge
@@ -216,8 +217,8 @@ pub trait DocumentStore: Send + Sync + 'static {
     fn get(&self, bucket: BucketId, ids: &[String], bytes_max: usize)
     -> Result<Vec<Option<Bytes>>>;
 
-    /// The documents of the given ids as of a cut, the seqno of each vbucket, as [`Self::get`] returns the current ones. A vbucket
-    /// whose log is purged beyond the cut may answer with anything: the caller looks at [`Self::extents`] behind the call.
+    /// The documents of the given ids as of a cut, the seqno of each vbucket, as [`Self::get`] returns the current ones. The answer for a
+    /// vbucket whose log is purged beyond the cut is undefined: the caller checks [`Self::extents`] after the call.
     fn get_at(
         &self,
         bucket: BucketId,
@@ -245,30 +246,30 @@ pub trait DocumentStore: Send + Sync + 'static {
         after: Option<&str>,
     ) -> Result<Box<dyn DocumentSnapshot>>;
 
-    /// Gives a vbucket without data a log that is purged up to a seqno and empty behind it, and durably stores the
+    /// Gives a vbucket without data a log that is purged up to a seqno and empty after it, and durably stores the
     /// record. Its documents follow, then its mutations.
     fn begin_purged(&self, record: &BucketRecord, vbucket: VbucketId, purged: Seqno) -> Result<()>;
 
     /// Stores documents of a vbucket that is copied; durable no later than the next batch.
     fn put_documents(&self, bucket: BucketId, documents: &[StoredDocument]) -> Result<()>;
 
-    /// Writes documents of vbuckets that nobody reads yet, ascending by id and each id once, and returns what adds them to the bucket,
-    /// durably. They have no place in a log: a crash leaves all of one call or nothing, and the caller begins anew. Of documents with
-    /// the same id the one counts that is added last. Several threads may write at once.
+    /// Writes documents of vbuckets that are not readable yet, ascending by id and each id once, and returns a handle that adds them to the
+    /// bucket durably. They have no place in a log: a crash leaves all of one call or nothing, and the caller starts again. Among documents
+    /// with the same id, the one added last counts. Several threads may write at once.
     fn write_sorted<'d>(
         &self,
         bucket: BucketId,
         documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
     ) -> Result<AddSorted>;
 
-    /// Says that [`Self::write_sorted`] is not called again for now: work that waits for the end of a load goes on.
+    /// Ends a series of [`Self::write_sorted`] calls: work that waits for the end of a load continues.
     fn end_load(&self, _bucket: BucketId) {}
 
     /// Removes all data of a vbucket, and durably stores the record, which has no branches of it: both or nothing.
     fn remove_vbucket(&self, record: &BucketRecord, vbucket: VbucketId) -> Result<()>;
 
-    /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about the given number
-    /// of bytes, at least one.
+    /// Mutations in the order of their seqnos, from the beginning of the range: all of them or about the given number
+    /// of bytes, but at least one.
     fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>>;
 
     /// True if a bucket accepts nothing until the store is opened again.

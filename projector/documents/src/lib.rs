@@ -3,16 +3,16 @@
 //! # How it works
 //!
 //! Each bucket has one *change log* (`change_log`). Everything that happens to the bucket is a record of that log: mutations, new
-//! branches, rewinds, purge points, copied and removed vbuckets. A group of statements is one record, one write and one sync, so
-//! it is there or not after a crash.
+//! branches, rewinds, purge points, copied and removed vbuckets. A group of statements is one record, one write and one sync, so a crash
+//! keeps it or removes it as a whole.
 //!
-//! The *document table* (`table`) is derived from the log: all documents by id, with the versions that a rewind or a snapshot can
-//! still ask for. It is filled after the sync of the log, in memory first, and flushed to fragments of the storage engine later. Its
-//! manifest says up to which place of the log it holds everything; opening a bucket replays the rest.
+//! The *document table* (`table`) is derived from the log: all documents by id, with the versions that a rewind or a snapshot can still
+//! need. It is filled after the sync of the log, in memory first, and flushed to fragments of the storage engine later. Its manifest has
+//! the place of the log up to which it is complete; opening a bucket replays the rest.
 //!
 //! # Invariants
 //!
-//! - Nobody reads a mutation before the record that brought it is synced.
+//! - No mutation is readable before its record is synced.
 //! - A segment of the log is removed only when the table's manifest covers it, and when all its mutations are purged.
 //! - The seqnos of a vbucket have no gap between its purge point and its end.
 pub mod change_log;

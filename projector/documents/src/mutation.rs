@@ -9,12 +9,12 @@ use proto::rpc::mutation::MutationKind;
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-/// One change of one document.
+/// One change of one document, with its position.
 #[derive(Debug)]
 pub struct Mutation {
     /// The vbucket of its id.
     pub vbucket: VbucketId,
-    /// Its position in the vbucket.
+    /// The position of the change in its vbucket.
     pub seqno: Seqno,
     /// The document's id.
     pub id: Arc<str>,
@@ -48,14 +48,14 @@ impl Mutation {
             MutationKind::Upsert => parse_stored(&self.id, &self.document, fields),
         };
         if self.part.get().is_none() {
-            // Another reader may set it meanwhile, for other fields.
+            // Another reader may set the value meanwhile, for other fields.
             let _first = self.part.set((Arc::clone(fields), parse(fields)?));
         }
         if let Some((_, value)) = self.part.get().filter(|(known, _)| known.include(fields)) {
             return Ok(value);
         }
         if self.whole.get().is_none() {
-            // Another reader may set it meanwhile, to the same value.
+            // Another reader may set the value meanwhile; both values are equal.
             let _first = self.whole.set(parse(&Fields::All)?);
         }
         let gone = || Error::internal("a document that was parsed is gone");

@@ -1,4 +1,6 @@
 //! The record of a bucket in a store.
+//!
+//! A stored record that ends anywhere but where its build ended it is damage.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +25,8 @@ pub struct BucketRecord {
     /// Branches of pushed vbuckets that were begun and are no longer part of the history, newest first and at most
     /// [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
-    /// The newest commits of transactions. They are encoded behind the record, which earlier builds wrote without them.
+    /// The newest commits of transactions. They are encoded after the record, without the changes that the log has
+    /// ([`StoredCommits`](crate::change_log::StoredCommits)).
     #[serde(skip)]
     pub commits: NewestCommits,
 }
@@ -31,15 +34,15 @@ pub struct BucketRecord {
 /// The random id of a stored bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredId {
-    /// Its random id.
+    /// The random id of the bucket.
     pub unique: UniqueId,
-    /// True if the bucket is not the catalog's: the catalog has another one under the number, or none. Nobody sees this one, and
+    /// True if the bucket is not the catalog's: the catalog has another one under the number, or none. This bucket is never served, and
     /// only a catalog that names it as dropped removes it.
     pub is_foreign: bool,
 }
 
-/// True if a vbucket with these branches and this end is partial: it is being copied by its documents, or removed.
-/// Nobody may see it, and its rest is removed before it is copied again.
+/// True if a vbucket with these branches and this end is partial: it is being copied document by document, or removed.
+/// It must not be read, and its remains are removed before it is copied again.
 pub fn is_partial(branches: &Branches, end: Seqno) -> bool {
     end.0 > 0 && branches.is_empty()
 }

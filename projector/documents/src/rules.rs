@@ -12,7 +12,7 @@ use super::document_store::LogExtent;
 use crate::mutation::Mutation;
 
 /// Computes the documents of a vbucket at an earlier position: for each id that changed after it, the mutation that
-/// is current there, if any. The vbucket's log comes in two parts, the entries after the position first. An error if
+/// is current there, if any. The vbucket's log is given in two parts, the entries after the position first. An error if
 /// purged entries may have had an earlier version.
 pub fn documents_before(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
@@ -35,7 +35,7 @@ pub fn documents_before(
     Ok(changed.into_iter().map(|(id, was)| (id, was.filter(upsert))).collect())
 }
 
-/// Checks that a rewind goes to a position that is still in the log, or to the very beginning.
+/// Checks that the target of a rewind is still in the log, or is the very beginning.
 pub fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
     if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
 }

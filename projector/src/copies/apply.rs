@@ -1,8 +1,11 @@
 //! The part of a bucket's writer in following the leading copy: everything that changes a copy.
 //!
 //! A copy is at a *group boundary*, and so at a cut that splits no statement, whenever it is complete: it begins at the place of a
-//! session, and takes whole groups from there on. On the way to that place it may have more of one vbucket than of another, and
-//! vbuckets in part ([`documents::record::is_partial`]).
+//! session, and takes whole groups from there on. Before that place it may be further in one vbucket than in another, and have partial
+//! vbuckets ([`documents::record::is_partial`]).
+//!
+//! A copy that is rewound to its leader's history stores the leader's commits in that step, as far as it has their mutations. If the leader
+//! has finished a commit again by then, the copy does not have that commit until its next step, which contains the mutations.
 
 use std::sync::Arc;
 
@@ -13,8 +16,8 @@ use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopiedMutation};
 use proto::{Error, ErrorCode, Result};
 
-use crate::source::bucket::Bucket;
-use crate::source::gate::Closed;
+use crate::source::groups::gate::Closed;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 use documents::document_store::{Batch, ShowBatch};
@@ -60,11 +63,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a copy back to the history of its leader, in one step: nothing stays that the leader does not have. `may_empty` says that a
-    /// vbucket whose earlier documents were purged, or that is in part, loses everything; otherwise that is `OutOfOrder`.
+    /// Rewinds a copy to the history of its leader, in one step: no mutation stays that the leader does not have. With `may_empty`, a
+    /// vbucket that is partial or whose earlier documents were purged is emptied; otherwise the error is `OutOfOrder`.
     ///
-    /// The step has the commits of the leader too, as far as the copy has their mutations. A copy that goes back behind the end of a
-    /// prepared transaction has it prepared again with that step, like its leader: it may lead before it has taken anything else.
+    /// The step has the commits of the leader too, as far as the copy has their mutations. A copy that is rewound past the end of a
+    /// prepared transaction has it prepared again with that step, like its leader: it may lead before any other step.
     pub fn rewind_copy(
         &self,
         bucket: &Bucket,
@@ -200,7 +203,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes over the branches and the commits of the leader at the beginning of a session. The copy has exactly what the leader has there.
+    /// Stores the branches and the commits of the leader at the beginning of a session. The copy's mutations must equal the leader's at
+    /// that point.
     pub fn take_branches(
         &self,
         bucket: &Bucket,
@@ -261,7 +265,7 @@ impl Writer {
     }
 }
 
-/// The commits of the leader that a copy has when it has gone back to these places.
+/// The commits of the leader that a copy has when it is rewound to these places.
 fn commits_up_to(
     bucket: &Bucket,
     commits: &NewestCommits,
@@ -291,7 +295,7 @@ pub fn beyond<'b>(
     })
 }
 
-/// Checks that mutations follow what a bucket has. Returns the ends behind them.
+/// Checks that mutations follow what a bucket has. Returns the ends after them.
 fn check_order(bucket: &Bucket, mutations: &[Arc<Mutation>]) -> Result<Vec<Seqno>> {
     let mut ends: Vec<Seqno> = bucket.durable().iter().map(|(_, end)| end.seqno).collect();
     for mutation in mutations {
@@ -306,7 +310,7 @@ fn check_order(bucket: &Bucket, mutations: &[Arc<Mutation>]) -> Result<Vec<Seqno
     Ok(ends)
 }
 
-/// True if a seqno is the next one behind another; none is behind the last number.
+/// True if a seqno is the next one after another; the largest number has no next one.
 fn follows(end: Seqno, seqno: Seqno) -> bool {
     end.0.checked_add(1) == Some(seqno.0)
 }

@@ -1,4 +1,4 @@
-//! A copy that goes back to the history of its leader.
+//! Tests a copy that is rewound to the history of its leader.
 
 use std::sync::Mutex;
 
@@ -48,7 +48,7 @@ fn copy() -> (Writer, Arc<MemoryStore>, Bucket) {
     let record = BucketRecord {
         info: BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1)),
         branches: vec![vec![(Vbuuid(5), 0)]],
-        // It follows.
+        // This projector follows.
         ownership: Ownership::default(),
         given_up: Default::default(),
         commits: Default::default(),
@@ -92,7 +92,7 @@ fn a_copy_that_goes_back_behind_the_end_of_a_prepared_transaction_has_it_prepare
     let of_leader = commits(&[prepared()]);
     writer.rewind_copy(&bucket, (&leader(1), &of_leader), false).expect("back");
     assert_eq!(bucket.durable().get(V).seqno, Seqno(1));
-    // It may lead before anything else comes.
+    // The copy may lead before its next step.
     for commits in [stored(&store), bucket.commits()] {
         assert!(commits.joint().find_prepared(TRANSACTION).is_some(), "{commits:?}");
         assert!(commits.joint().find_open(TRANSACTION).is_none());
@@ -102,7 +102,7 @@ fn a_copy_that_goes_back_behind_the_end_of_a_prepared_transaction_has_it_prepare
 #[test]
 fn a_copy_that_goes_back_takes_no_commit_of_which_it_lacks_the_mutations() {
     let (writer, store, bucket) = copy();
-    // The leader has finished it anew, behind a mutation that the copy has not got.
+    // The leader has finished the transaction again, after a mutation that the copy lacks.
     let of_leader = commits(&[prepared(), finished(3)]);
     writer.rewind_copy(&bucket, (&leader(1), &of_leader), false).expect("back");
     for commits in [stored(&store), bucket.commits()] {

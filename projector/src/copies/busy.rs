@@ -1,8 +1,8 @@
 //! A follower that is *busy*: it makes something large durable.
 //!
-//! A follower that falls silent for a second is given up. A large write takes longer than that, so meanwhile the follower says that it is
-//! busy: for as long as such a write may take, and no longer, so that a disk that hangs is still noticed. The writes are large groups,
-//! what a copy takes at the beginning of a session, and prepared changes that the log writes again with some small group
+//! A follower that is silent for a second is given up. A large write takes longer than that, so meanwhile the follower reports that it is
+//! busy: for as long as such a write may take, and no longer, so that a disk that hangs is still noticed. The writes are large groups, the
+//! data that a copy stores at the beginning of a session, and prepared changes that the log writes again with some small group
 //! (`documents::change_log::PreparedPlace` has the reason).
 
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 
 use super::follower::{Follower, LeaderCalls, unexpected};
 
-/// Most writes are done by then, and nobody is asked.
+/// Most writes end within this time, and then no call is made.
 const QUICK: Duration = Duration::from_millis(100);
 
 /// A follower that may be busy until a time.
 pub struct Busy<'f> {
-    /// The follower.
+    /// The follower that is busy.
     pub follower: &'f Follower,
-    /// Its leader.
+    /// The calls to its leader.
     pub leader: &'f LeaderCalls,
     /// The number of the session.
     pub session: u64,
@@ -29,8 +29,8 @@ pub struct Busy<'f> {
 }
 
 impl Busy<'_> {
-    /// Does a work to its end, and tells the leader meanwhile that the follower is busy. `heard` is the last answer that has come. If the
-    /// leader does not answer, that is the error when the work is done.
+    /// Runs a work to its end, and reports meanwhile to the leader that the follower is busy. `heard` is the time of the leader's last
+    /// answer. If the leader does not answer, the error is returned when the work has ended.
     pub async fn during<T>(
         &self,
         heard: &mut u64,

@@ -1,17 +1,18 @@
-//! Brings a copy to the place at which a session begins.
+//! Fills a copy up to the place at which a session begins.
 //!
 //! The transactions that are prepared at that place, and that the copy lacks, come first, in pieces, since the copy takes them in each of these steps.
 //!
-//! A copy *in sync* may lead at any moment, so it must never have half of a statement: it takes what it lacks in one step. That is at
-//! most the groups that waited for it. A copy that lacks more than that waits to be given up, and joins again. The same holds for a
-//! joining copy that the leader awaits: its growth may be decided already, though it does not know.
+//! A copy *in sync* may lead at any moment, so it must never have half of a statement: it stores all missing groups in one step. These are
+//! at most the groups that waited for it. A copy that lacks more waits to be given up, and joins again. The same holds for a joining copy
+//! that the leader awaits, since it may already be in sync without knowing it.
 //!
-//! A *free* copy is joining, and nobody awaits it. If it lacks little, it takes that in one step too, and a session begins in which the
-//! leader may await it. Otherwise it takes what it lacks piece by piece. What the leader's log still has comes from there, vbucket by
-//! vbucket. If its log of some vbuckets was purged behind the copy's end, these begin anew: with the purge point, then their documents, all in one walk over the bucket and each piece as of its own moment, then
-//! the log behind the purge point. A document includes all mutations before the moment at which it was read, and the log brings all
-//! later ones in order; so a vbucket is right once its log has reached the end that the history had when the last document was read.
-//! Until then it is in part, and a process that finds it so begins again. As the log has gone on meanwhile, a further session follows.
+//! A *free* copy is joining, and the leader does not await it. If it lacks little, it stores that in one step too, and a session begins in
+//! which the leader may await it. Otherwise it fetches the missing data piece by piece: first from the leader's log, as far as that goes,
+//! vbucket by vbucket. If its log of some vbuckets was purged after the copy's end, these are restarted: with the purge point, then their
+//! documents, all in one walk over the bucket and each piece as of its own moment, then the log after the purge point. A document includes
+//! all mutations before the moment at which it was read, and the log brings all later ones in order; so a vbucket is right once its log has
+//! reached the end that the history had when the last document was read. Until then it is partial, and a process that finds a partial
+//! vbucket starts again. As the log has grown meanwhile, a further session follows.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::commits::NewestCommits;
@@ -24,15 +25,15 @@ use proto::{Error, ErrorCode, Result};
 
 use super::follower::{Follower, LeaderCalls, unexpected};
 use crate::source::StoredDocument;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
 /// A copy that lacks more mutations than this takes them without a session, because the leader keeps the groups of a session in
 /// memory.
 const FAR_MUTATIONS: u64 = 20_000;
 
-/// Goes back to the leader's history, and takes what the copy lacks. Returns true if it has exactly what the session begins with, false if
-/// it came nearer and another session must follow.
+/// Rewinds the copy to the leader's history, and stores what it lacks. Returns true if the copy is exactly at the beginning of the session,
+/// false if it is nearer and another session must follow.
 pub async fn fill(
     follower: &Follower,
     leader: &LeaderCalls,
@@ -96,14 +97,14 @@ fn behind(copy: &Cut, leader: &Cut) -> Result<Vec<(VbucketId, u64)>> {
     Ok(behind)
 }
 
-/// The error of a copy in sync that lacks more than groups on their way. Its disk was lost, or its directory is an older copy; or it was
-/// away, and will be given up. Then it joins again.
+/// The error of a copy in sync that lacks more than the groups in flight: its disk was lost, its directory is an older copy, or it was down
+/// and will be given up. Then it joins again.
 fn lacks_much() -> Error {
     Error::unavailable("this copy lacks more than a copy in sync may lack")
         .with_hint("the leader gives it up in a second, and it joins again")
 }
 
-/// Takes all that the copy lacks in one step. Returns false, and has taken nothing, if that is too much for one step.
+/// Stores all that the copy lacks in one step. Returns false, without a change, if that is too much for one step.
 async fn at_once(
     follower: &Follower,
     leader: &LeaderCalls,
@@ -166,7 +167,7 @@ async fn by_log(
             return Ok(());
         }
         if let Some(branches) = base.logs.get(vbucket) {
-            // The copy is on the leader's branches, and a vbucket in part has no own ones.
+            // The copy is on the leader's branches, and a partial vbucket has no own branches.
             after.vbuuid = branch_of(branches, after.seqno);
         }
         let log = ask_log(leader, (vbucket, after, to)).await?;
@@ -181,7 +182,7 @@ async fn by_log(
     }
 }
 
-/// Takes vbuckets by their documents, and the log behind their purge points up to the moment of the last documents.
+/// Takes vbuckets by their documents, and the log after their purge points up to the moment of the last documents.
 async fn by_documents(
     follower: &Follower,
     leader: &LeaderCalls,

@@ -1,4 +1,4 @@
-//! A follower: it follows the leader of the newest configuration, and asks to lead when that one is silent.
+//! A follower: it follows the leader of the newest configuration, and asks to lead when the leader is silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::time::Instant;
 use super::follower::{Follower, SessionEnd};
 use super::lead::ask;
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// The pause after a session that failed.
 const RETRY: Duration = Duration::from_millis(50);
-/// The time for which a leader that the coordinators have confirmed is asked again.
+/// The time for which a leader is queried again after the coordinators have confirmed it.
 const CONFIRMED: Duration = Duration::from_millis(500);
 /// The time without an answer after which a follower asks to lead.
 const GRACE: Duration = Duration::from_millis(COPY_GRACE_MS);
 /// The time after which a process that was never compared with a leader may lead: its directory may be an older copy, and the other copy
 /// may come back. Then the comparison with the last epoch decides.
 const UNCOMPARED_WAIT: Duration = Duration::from_secs(30);
-/// The same for a copy that lacks something that the newest timestamp covers. It would only be refused (`crate::follow`), and the other
-/// copy, which may have everything, could not lead any more. If that one is gone for good, an operator may accept the loss then.
+/// The wait before a copy asks to lead that lacks mutations which the newest timestamp covers. It would be refused (`crate::follow`), and
+/// the other copy, which may be complete, could no longer lead. If that copy is lost for good, an operator may then accept the loss.
 const LACKING_WAIT: Duration = Duration::from_secs(10 * 60);
 
 /// Follows until cancelled, or until this projector leads.
@@ -38,7 +38,7 @@ pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
         if role == CopyRole::Leader {
             return;
         }
-        // A new leader has to begin before it answers, and gets as much time for that as one that was heard.
+        // A new leader must start before it answers, and gets as much time for that as a leader that has just answered.
         if term.replace(copies.term) != Some(copies.term) {
             projector.roles.heard(id);
         }
@@ -80,13 +80,13 @@ pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     }
 }
 
-/// True if a session under one configuration goes on under another.
+/// True if a session continues when the configuration changes from one to the other.
 fn is_same(one: &Copies, other: &Copies, projector: &Projector) -> bool {
     let has_part = |copies: &Copies| copies.role(projector.me()) != CopyRole::None;
     one.term == other.term && has_part(one) == has_part(other)
 }
 
-/// Ends when this projector may ask to lead.
+/// Returns when this projector may ask to lead.
 async fn patience_ends(follower: &Follower, not_before: Instant) {
     let Follower { projector, bucket } = follower;
     let mut changes = projector.roles.watch();

@@ -9,10 +9,10 @@ use proto::rpc::api::{CopyAnswer, CopyQuestion, CopyRequest, ProjectorApi};
 use proto::{Error, ErrorCode, Result};
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// How long an answer may take: a message of several megabytes, and the time that the leader waits for a group.
+/// The time limit of an answer: a message of several megabytes, and the time that the leader waits for a group.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// The end of a session without a failure.
@@ -23,7 +23,7 @@ pub enum SessionEnd {
 
 /// A follower of a bucket.
 pub struct Follower {
-    /// The projector.
+    /// The projector that this follower belongs to.
     pub projector: Arc<Projector>,
     /// The bucket here.
     pub bucket: Arc<Bucket>,

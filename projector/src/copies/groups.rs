@@ -1,7 +1,10 @@
 //! The second part of a follower's session: group after group.
 //!
-//! To make a large group durable takes long, so the follower says meanwhile that it is *busy* ([`super::busy`]). The groups behind a
+//! To make a large group durable takes long, so the follower reports meanwhile that it is *busy* ([`super::busy`]). The groups after a
 //! large one wait until the documents have it, so the time is counted from the last piece of the large one.
+//!
+//! A small group needs few thread switches, which were a large part of its time. The follower syncs it on the thread
+//! that has received it (`Env::blocking_briefly`), and the thread that is woken by the sync shows it (`Gate::show_small`).
 
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, GroupPiece};
 use proto::{Error, ErrorCode, Result};
@@ -10,9 +13,9 @@ use tokio::time::Instant;
 use super::busy::Busy;
 use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::pieces::Assembly;
-use crate::source::link::busy_for;
+use crate::source::groups::link::busy_for;
 
-/// The number of the last one of so many groups.
+/// The number of the last one of this many groups.
 fn last_of(first: u64, groups: usize) -> Result<u64> {
     let behind = (groups as u64).saturating_sub(1);
     first.checked_add(behind).ok_or_else(|| {
@@ -23,15 +26,15 @@ fn last_of(first: u64, groups: usize) -> Result<u64> {
 
 /// A session whose follower has what the leader had at its beginning.
 pub struct Following<'f> {
-    /// The follower.
+    /// The follower of the session.
     pub follower: &'f Follower,
-    /// Its leader.
+    /// The calls to its leader.
     pub leader: LeaderCalls,
     /// The number of the session.
     pub session: u64,
     /// The last group that is durable here; zero at first.
     pub durable: u64,
-    /// The last answer that has come; zero at first.
+    /// The number of the last answer received; zero at first.
     pub heard: u64,
     /// The time until which the follower may be busy with a large group.
     pub busy_until: Instant,
@@ -71,7 +74,7 @@ impl Following<'_> {
         self.heard = answer;
     }
 
-    /// Checks that a group is the next one. After the first answer the leader says where its groups begin.
+    /// Checks that a group is the next one. The first group defines the beginning.
     fn check_follows(&self, first: u64) -> Result<()> {
         let durable = self.durable;
         if durable == 0 || durable.checked_add(1) == Some(first) {
@@ -81,7 +84,8 @@ impl Following<'_> {
         Err(Error::new(ErrorCode::OutOfOrder, what))
     }
 
-    /// Takes a piece of a large group. Returns what has come of it, or `None` when the group is durable.
+    /// Stores a piece of a large group. Returns the number of changes received so far, or `None` when the group is
+    /// durable.
     async fn take_piece(
         &mut self,
         mut large: Assembly,
@@ -98,7 +102,7 @@ impl Following<'_> {
         Ok(None)
     }
 
-    /// Makes groups durable, of which the last one has a number.
+    /// Makes groups durable; `last` is the number of the last group.
     async fn append(&mut self, groups: Vec<CopiedGroup>, last: u64) -> Result<()> {
         let Self { follower, leader, session, heard, busy_until, .. } = self;
         // The log may write prepared changes again with any group.

@@ -1,17 +1,17 @@
-//! Healing: a damaged bucket is made anew, empty, when another copy leads it and this projector may join. From then on it fills like
+//! Healing: a damaged bucket is recreated, empty, when another copy leads it and this projector may join. From then on it is filled like
 //! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more.
-//! They stay, for an operator, if the damaged copy had something that its leader lacks, as far as its manifest tells: that names its
-//! positions of some seconds before, or of longer before if the store was busy.
+//! They stay, for an operator, if the damaged copy had data that its leader lacks. This is judged by its manifest, which has the positions
+//! of some seconds before, or of longer before if the store was busy.
 //!
-//! Nothing is given up on hearsay. A catalog may be old, and an earlier process of this projector may have been the last copy in sync
-//! since. So three things come together first:
+//! A catalog alone is not enough to give up data. It may be old, and an earlier process of this projector may have been the last copy in
+//! sync since. So three conditions must hold:
 //!
 //! 1. The coordinators answer, after all commands so far, that another copy leads in some term, and that this one is joining.
 //! 2. That leader answers in this term. It answers only after the coordinators have compared it ([`super::serve`]).
-//! 3. The bucket is still joining when it is made anew: no bucket is made or removed meanwhile.
+//! 3. The bucket is still joining when it is recreated: no bucket is made or removed meanwhile.
 //!
-//! A copy that is in sync by name waits until its leader gives it up, which takes a second. A leader whose bucket is damaged answers
-//! nobody, so a copy in sync takes over from it. Without one nothing is given up: the bucket stays refused until an operator acts.
+//! A copy that is in sync by name waits until its leader gives it up, which takes a second. A leader whose bucket is damaged does not
+//! answer, so a copy in sync takes over from it. Without such a copy nothing is given up: the bucket stays refused until an operator acts.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -32,15 +32,14 @@ use super::follower::{LeaderCalls, unexpected};
 use super::lead::ask;
 use crate::projector::Projector;
 use crate::source::BucketRecord;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
-/// The pause between two looks at buckets that wait.
+/// The pause between two checks of waiting buckets.
 const LOOK: Duration = Duration::from_millis(500);
 /// A revision that no configuration has: a change of it is refused, with the configuration after all commands before.
 const NO_REVISION: u64 = 0;
 
-/// Heals the damaged buckets that other copies have. Runs until cancelled. A cancelled healing goes on with the next start of the
-/// process.
+/// Heals the damaged buckets that other copies have. Runs until cancelled. A cancelled healing continues at the next start of the process.
 pub async fn heal_damaged(projector: Arc<Projector>) -> Infallible {
     loop {
         let (damaged, replaced) = (projector.damaged.ids(), projector.damaged.replaced());
@@ -71,9 +70,9 @@ pub async fn heal_damaged(projector: Arc<Projector>) -> Infallible {
 /// The remedy for a damaged copy, as a configuration allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
-    /// It is made anew, and joins.
+    /// The bucket is recreated, and its copy joins.
     Anew,
-    /// It is removed: enough other copies are complete.
+    /// The bucket is removed, because enough other copies are complete.
     Removed,
 }
 
@@ -110,7 +109,7 @@ async fn heal(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
     }
 }
 
-/// True if a remedy is still the right one. The caller holds the turn of catalogs.
+/// True if a remedy is still the right one. The caller holds the lock that orders catalogs.
 fn is_still(projector: &Projector, id: BucketId, wanted: Remedy) -> bool {
     let is_damaged = projector.damaged.get(id).is_some();
     let now = projector.copies_of(id).and_then(|copies| remedy(projector, id, &copies));

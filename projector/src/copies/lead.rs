@@ -1,5 +1,5 @@
-//! The leader's side of the configuration: it asks the coordinators to shrink and grow the set of copies, lets a surplus copy go, and
-//! gives its place to another copy for a move.
+//! The leader's side of the configuration: it asks the coordinators to shrink and grow the set of copies, removes a surplus copy, and hands
+//! leadership to another copy for a move.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,20 @@ use proto::env::TaskPolicy;
 use proto::model::copies::{Copies, CopiesChange, CopyRole};
 use proto::model::ids::{BucketId, NodeId};
 use proto::plant::{self, Plant};
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::command::{ChangeCopies, Command, Outcome};
 use proto::{Error, Result};
 use tokio::time::Instant;
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
-/// The interval of looks at the copies.
+/// The interval between two checks of the copies.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a leader that gives its place away waits for the groups on their way.
+/// The time that a leader which hands leadership over waits for the groups in flight.
 const SETTLE_WAIT: Duration = Duration::from_secs(3);
 
-/// How long a leader that gives its place away asks the coordinators, while nobody is served.
+/// The time limit for the coordinators' answer to a leader that hands leadership over; the bucket is not served
+/// meanwhile.
 const GIVE_WAIT: Duration = Duration::from_secs(3);
 
 /// Asks the coordinators for a change. The answer is definite: the configuration as it is then, or `None` if they refuse the command for
@@ -30,9 +31,8 @@ pub async fn ask(
     bucket: BucketId,
     (revision, change): (u64, CopiesChange),
 ) -> Result<Option<Copies>> {
-    let command = Command::ChangeCopies { bucket, revision, change };
-    let request = CommandRequest { request: None, command };
-    match projector.directory.coordinator().propose(request).await? {
+    let command = Command::ChangeCopies(ChangeCopies { bucket, revision, change });
+    match projector.directory.coordinator().propose(command.into()).await?.outcome {
         Outcome::Copies(copies) => {
             projector.learn_copies(bucket, &copies);
             Ok(Some(copies))
@@ -46,7 +46,8 @@ pub fn is_void(projector: &Projector, bucket: BucketId, revision: u64) -> bool {
     projector.copies_of(bucket).is_none_or(|newest| newest.revision > revision)
 }
 
-/// Looks after the copies of a bucket that this projector leads. Runs until cancelled, or until the bucket is retired.
+/// Maintains the set of copies of a bucket that this projector leads. Runs until cancelled, or until the bucket is
+/// retired.
 pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let id = bucket.info.id;
     while !bucket.has_ended() {
@@ -94,7 +95,7 @@ async fn change(
     Ok(())
 }
 
-/// Shows the groups that wait for nobody any more.
+/// Shows the groups that no longer wait for another copy.
 fn show(projector: &Arc<Projector>, bucket: &Arc<Bucket>) {
     let at = Arc::clone(bucket);
     projector.env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
@@ -114,7 +115,8 @@ fn lets_go(projector: &Projector, bucket: &Bucket) -> Option<(u64, CopiesChange)
     Some((copies.revision, CopiesChange::Leave(surplus(&copies, count)?)))
 }
 
-/// The copy in sync that is least needed, if there are too many and none of them is joining. `count` tells the copies on a projector.
+/// The copy in sync that is least needed, if there are too many and none of them is joining. `count` returns the number of copies on a
+/// projector.
 fn surplus(copies: &Copies, count: impl Fn(NodeId) -> usize) -> Option<NodeId> {
     let is_target = |node: &NodeId| copies.move_to == Some(*node);
     if !copies.has_surplus() || !copies.joining.iter().all(is_target) {
@@ -132,8 +134,8 @@ fn successor(bucket: &Bucket) -> Option<NodeId> {
         .filter(|to| copies.in_sync.contains(to) && bucket.links.has_few(*to, Instant::now()))
 }
 
-/// Gives the place to another copy: takes no more mutations, waits until all copies have all of them, and asks for the change. Writers
-/// that come meanwhile are told to try again, so they lose nothing.
+/// Hands leadership to another copy: accepts no more mutations, waits until all copies have all of them, and requests the change. Writers
+/// get a retryable error meanwhile, so they lose nothing.
 async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId) {
     if !bucket.pause(bucket.led_elsewhere(to)) {
         return;
@@ -160,7 +162,8 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
         let answer = tokio::time::timeout_at(begun + GIVE_WAIT, asked).await;
         match answer.unwrap_or_else(|_| Err(Error::unavailable("no coordinator has answered"))) {
             Ok(Some(copies)) if copies.leader != projector.me() => {
-                // It leads no more, and the bucket is replaced. Whoever has the place by this very change has everything.
+                // This projector no longer leads, and the bucket is replaced. A copy that became the leader by this very change is
+                // complete.
                 if copies.leader == to && copies.revision == revision + 1 {
                     projector.roles.compared(id, copies.term);
                 }
@@ -174,7 +177,7 @@ async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId
                     break;
                 }
                 if begun.elapsed() >= GIVE_WAIT {
-                    // The other copies may reach the coordinators. This one opens the bucket anew, if it still leads then.
+                    // The other copies may reach the coordinators. This copy reopens the bucket, if it still leads then.
                     bucket.end_leading(bucket.led_elsewhere(to));
                     return projector.roles.look_again();
                 }

@@ -7,19 +7,20 @@
 //!      sync        all have it ─▶ show, answer
 //! ```
 //!
-//! - The **leader** keeps each group for its followers ([`crate::source::links`]), and shows and acknowledges it when all awaited copies
-//!   have it. [`lead`] asks the coordinators to shrink and grow the set, and gives the place away for a move. [`serve`] answers.
-//! - A **follower** asks, and each question tells its durable end ([`follow`], [`session`]). It goes back to what both have, fills what it lacks
-//!   from the leader's log, or from its documents if the log was purged ([`fill`]), and then takes group after group ([`apply`]), a large one in pieces ([`pieces`]). While it writes much, it says that it is alive ([`busy`]). It refuses
-//!   older terms because it asks only the leader of the newest configuration that it knows.
-//! - **Take-over**: a follower in sync that has heard nothing for [`COPY_GRACE_MS`](proto::rpc::api::COPY_GRACE_MS) asks the
-//!   coordinators to lead, and asks the old leader nothing from then on. The lease of that one has ended by then. A process that was just
-//!   started may have an older copy of its directory, so it asks only after it was compared with a leader, or after half a
-//!   minute, when it has what the newest timestamp covers.
-//! - **Roles** ([`roles`]): a change from leading to following, or back, puts a new [`Bucket`](crate::source::bucket::Bucket) in the place of
-//!   the old one, made from the store. So no state of one role is left in the other. A leader is closed until the coordinators have
+//! - The **leader** keeps each group for its followers ([`crate::source::groups::links`]), and shows and acknowledges it when all awaited copies
+//!   have it. [`lead`] asks the coordinators to shrink and grow the set, and hands leadership over for a move. [`serve`] answers followers.
+//! - A **follower** sends requests, each with its durable end ([`follow`], [`session`]). It rewinds to the common history, fills what it
+//!   lacks from the leader's log, or from its documents if the log was purged ([`fill`]), and then stores group after group ([`apply`]), a
+//!   large one in pieces ([`pieces`]). During a long write, it reports that it is alive ([`busy`]). It refuses
+//!   older terms because it sends requests only to the leader of the newest configuration that it knows.
+//! - **Take-over**: a follower in sync that has received nothing for [`COPY_GRACE_MS`](proto::rpc::api::COPY_GRACE_MS) asks the
+//!   coordinators to lead, and sends the old leader no request from then on. The old leader's lease has ended by then. A process that was
+//!   just started may have an older copy of its directory, so it asks only after it was compared with a leader, or after half a minute,
+//!   when it has what the newest timestamp covers. A follower that lacks some of it waits ten minutes for the others.
+//! - **Roles** ([`roles`]): a change from leading to following, or back, puts a new [`Bucket`](crate::source::view::bucket::Bucket) in the place
+//!   of the old one, made from the store. So no state of one role remains in the other. A leader is closed until the coordinators have
 //!   compared it (`crate::follow`), and begins its branches with their answer.
-//! - **Healing** ([`heal`]): a copy whose files are damaged has no part in any of this until it is made anew.
+//! - **Healing** ([`heal`]): a copy whose files are damaged is excluded from all of this until it is recreated.
 
 mod apply;
 mod busy;

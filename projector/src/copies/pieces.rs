@@ -1,13 +1,13 @@
 //! Groups that are larger than a message: a large commit of a transaction is one group.
 //!
-//! The leader sends such a group in *pieces*. The follower says how many changes it has of it, so the leader remembers nothing and a lost
-//! answer is asked for again. The follower appends the group when all of it is there: a copy in sync is always at the end of a group. If
-//! the session breaks, the pieces are thrown away.
+//! The leader sends such a group in *pieces*. The follower sends the number of changes that it has, so the leader keeps no state and a lost
+//! answer is requested again. The follower appends the group when all of it is there: a copy in sync is always at the end of a group. If
+//! the session fails, the pieces are dropped.
 //!
-//! The pieces are in memory until then. The groups of one leader that are so large are commits, whose bytes are in the room of that
-//! leader's open transactions until they are acknowledged; and a follower takes no group that is larger than one of its steps
-//! (`Config::copy_step_bytes_max`). A copy that refuses a group for that falls behind, is given up, and joins again, piece by piece from
-//! the log.
+//! The pieces are in memory until then. Only commits are so large, and their bytes count against the limit of the leader's open
+//! transactions until they are acknowledged; and a follower takes no group that is larger than one of its steps
+//! (`Config::copy_step_bytes_max`). A copy that refuses a group for that reason lags, is given up, and joins again, piece by piece from the
+//! log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,8 @@ pub fn copied(mutation: &Mutation) -> CopiedMutation {
     }
 }
 
-/// The piece of a group behind so many changes: about the given number of bytes, and at least one change if any is left.
+/// The piece of a group after this many changes: about the given number of bytes, and at least one change if any is
+/// left.
 pub fn piece_of(batch: &Batch, from: u64, bytes_max: usize) -> Result<GroupPiece> {
     let mut room = Room { bytes: 0, bytes_max };
     let mut piece = GroupPiece { from, ..GroupPiece::default() };
@@ -109,7 +110,7 @@ struct Room {
 }
 
 impl Room {
-    /// True if a change goes into the message: the first one always does.
+    /// True if a change goes into the message: the first change always does.
     fn takes(&mut self, bytes: usize) -> bool {
         let fits = self.bytes == 0 || self.bytes + bytes <= self.bytes_max;
         self.bytes += bytes;
@@ -117,7 +118,7 @@ impl Room {
     }
 }
 
-/// A group of which pieces have come.
+/// A group of which pieces have been received.
 pub struct Assembly {
     /// The number of the group.
     number: u64,
@@ -128,18 +129,18 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// A group of which nothing has come.
+    /// A group of which no piece has been received.
     pub fn new(number: u64) -> Self {
         let (group, prepared) = Default::default();
         Self { number, group, prepared, held: 0, bytes: 0 }
     }
 
-    /// The number of changes that have come.
+    /// The number of changes received so far.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// Their size.
+    /// The size of the changes in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,5 +1,7 @@
-//! This projector's part in each embedded bucket: a leader and a follower have tasks of their own, and a change of the part makes
-//! the bucket anew from the store.
+//! This projector's part in each embedded bucket: a leader and a follower run different tasks, and a change of the role reopens the bucket
+//! from the store.
+//!
+//! A projector without a part in a bucket removes what it has only after the leader has shown that it has all of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use tokio::time::Instant;
 use super::follow::follow;
 use super::lead::lead;
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use documents::ownership::Ownership;
 
 /// The pause after a failure.
@@ -30,7 +32,7 @@ struct RoleTask {
     _task: Task,
 }
 
-/// Keeps the parts as the configurations say. Runs until cancelled; safe to cancel at any await.
+/// Keeps the roles as the configurations require. Runs until cancelled; safe to cancel at any await.
 pub async fn keep_roles(projector: Arc<Projector>) -> &'static str {
     let mut changes = projector.roles.watch();
     let mut tasks: BTreeMap<BucketId, RoleTask> = BTreeMap::new();
@@ -60,7 +62,7 @@ pub async fn keep_roles(projector: Arc<Projector>) -> &'static str {
     }
 }
 
-/// Keeps the part in a bucket. Returns the moment at which it must be looked at again, if any.
+/// Keeps the role in one bucket. Returns the time of the next check, if one is needed.
 async fn keep_role(
     projector: &Arc<Projector>,
     id: BucketId,
@@ -75,7 +77,7 @@ async fn keep_role(
         return Ok(None);
     }
     let leads = copies.role(projector.me()) == CopyRole::Leader;
-    // A bucket that has ended is never served again: one that was promoted, and lost its place before it began to serve.
+    // A bucket that has ended is never served again, for example one that was promoted and lost its leadership before it began to serve.
     if must_change(&bucket, &copies, leads) || bucket.has_ended() {
         tasks.remove(&id);
         if let Some(at) = leads_from(projector, &bucket, &copies) {
@@ -112,8 +114,8 @@ fn leads_from(projector: &Projector, bucket: &Bucket, copies: &Copies) -> Option
     (is_promoted && !plant::is(Plant::LeaseUnchecked) && Instant::now() < at).then_some(at)
 }
 
-/// True if this projector has no part in a bucket any more, enough other copies are complete, and the leader has everything that is
-/// here. A copy that was given up because it was silent stays: it joins again, and then lacks little.
+/// True if this projector has no part in a bucket any more, enough other copies are complete, and the leader has all mutations of this
+/// copy. A copy that was given up because it was silent stays: it joins again, and then lacks little.
 fn is_surplus(projector: &Projector, id: BucketId) -> bool {
     projector.copies_of(id).is_some_and(|copies| {
         copies.role(projector.me()) == CopyRole::None
@@ -148,8 +150,8 @@ fn must_change(bucket: &Bucket, copies: &Copies, leads: bool) -> bool {
     bucket.is_leader() != leads || led.is_some_and(|term| term < copies.term)
 }
 
-/// Makes a bucket anew for the part that this projector has now. Groups that wait for other copies are abandoned: the new leader
-/// decides what becomes of them.
+/// Reopens a bucket for the present role of this projector. Groups that wait for other copies are abandoned: the new leader decides their
+/// outcome.
 async fn replace(projector: &Arc<Projector>, old: &Arc<Bucket>, copies: &Copies) -> Result<()> {
     let why = old.led_elsewhere(copies.leader);
     old.end_leading(why.clone());

@@ -16,15 +16,15 @@ use tokio::time::Instant;
 use super::pieces::{copied, group_bytes, piece_of};
 use crate::hand_over::pieces::{check_kept, check_place, mutations, next_documents};
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
-use crate::source::link::NextGroups;
+use crate::source::groups::link::NextGroups;
+use crate::source::view::bucket::Bucket;
 use documents::document_store::Batch;
 
 /// Mutations that are copied on the caller's thread, which may serve connections as well.
 const INLINE_MUTATIONS_MAX: usize = 1_000;
-/// How long a follower waits for the next group. An answer without groups keeps the lease alive.
+/// The time that a follower's request waits for the next group. An answer without groups keeps the lease alive.
 const IDLE: Duration = Duration::from_millis(250);
-/// The same for a follower that is busy and wants none.
+/// The time after which a busy follower, which requests no groups, is answered.
 const BUSY: Duration = Duration::from_millis(100);
 
 /// Answers a follower.
@@ -69,7 +69,7 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
     }
 }
 
-/// The history with everything that the log has, also what nobody may see yet.
+/// The history including the groups in the log that are not visible yet.
 async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
     let at = Arc::clone(bucket);
     let history = move || match at.logged_with(|| Ok(())) {
@@ -179,7 +179,7 @@ async fn next(
     Ok(CopyAnswer::Groups { answer, first, groups })
 }
 
-/// Answers a follower that wants nothing, and says that it is alive.
+/// Answers a busy follower, which requests no groups and only reports that it is alive.
 async fn busy(
     projector: &Projector,
     bucket: &Arc<Bucket>,

@@ -20,9 +20,9 @@ use super::fill::fill;
 use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::groups::Following;
 use super::pieces::Assembly;
-use crate::source::bucket::Bucket;
-use crate::source::gate::SMALL_BYTES_MAX;
-use crate::source::link::busy_for;
+use crate::source::groups::gate::SMALL_BYTES_MAX;
+use crate::source::groups::link::busy_for;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Work, Writer};
 
 /// The pause between two comparisons of a projector without a part.
@@ -62,7 +62,7 @@ impl Follower {
         Following { follower: self, leader, session, durable, heard, busy_until }.follow().await
     }
 
-    /// Finds out whether the leader has everything that is here. This projector has no part in the bucket, so what is here may go then.
+    /// Checks whether the leader has all mutations of this copy. This projector has no role in the bucket, so its copy may then be removed.
     pub async fn compare(&self, copies: &Copies) -> Result<SessionEnd> {
         let id = self.bucket.info.id;
         while self.projector.roles.compared_in(id) != Some(copies.term) {
@@ -139,7 +139,7 @@ impl Follower {
         }
     }
 
-    /// Makes groups durable. The documents take them while the leader is told.
+    /// Makes groups durable. They are added to the documents while the leader gets the answer.
     pub(super) async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
         let mutations = groups.iter().flat_map(|group| &group.mutations);
         let sizes = mutations.map(|copied| copied.id.len() + copied.document.len());
@@ -160,7 +160,7 @@ impl Follower {
                     Ok(appended) => (Some(appended), Ok(())),
                     Err(error) => (None, Err(error)),
                 };
-                // The follower may have stopped waiting; the groups stand all the same.
+                // The follower may have stopped waiting; the groups are valid anyway.
                 let _gone = reply.send(outcome);
                 if let Some(appended) = appended {
                     writer.show_groups(bucket, appended);

@@ -1,15 +1,15 @@
 //! Backfills: consistent snapshots of a bucket as key-versions, each of one index for one node.
 //!
-//! One **reading** of the bucket serves all backfills that are asked for at about the same time: those of all nodes of an index, and of
+//! One **reading** of the bucket serves all backfills that are requested at about the same time: those of all nodes of an index, and of
 //! all indexes that are built together. A reading waits [`JOIN_WINDOW`] for others to join it. Then it takes the snapshot together with
 //! the bucket's durable cut, under the bucket's gate, so that it holds exactly what the cut covers. Each index joined its node's
 //! maintenance stream before its backfill was requested, so that stream carries everything newer than the cut. Nothing is lost between
 //! the two. A mutation in both is the same or, by its seqno, older.
 //!
-//! Documents come in chunks, in the order of their ids. Several chunks are evaluated at once, off the async threads; each document is
+//! Documents are read in chunks, in the order of their ids. Several chunks are evaluated at once, off the async threads; each document is
 //! parsed once for all backfills that need it ([`super::evaluate`]). The messages of a chunk go to all backfills before the next
-//! chunk's, so memory is bounded whatever the bucket's size. A backfill whose reader keeps the others waiting leaves the reading: it goes
-//! on with a snapshot of the same moment, from its own place on, in a reading of its own.
+//! chunk's, so memory is bounded whatever the bucket's size. A backfill whose reader delays the others leaves the reading: it continues
+//! with a snapshot of the same moment, from its own position on, in a separate reading.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,20 +32,21 @@ use tokio::time::{Instant, timeout_at};
 use super::context::StreamContext;
 use super::evaluate::{Evaluated, Evaluating, Unevaluated, Wanted};
 use crate::source::DocumentSnapshot;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// The size of one read: a few milliseconds of work off the async threads.
 const CHUNK_BYTES: usize = 512 << 10;
 /// The number of chunks that are evaluated at once, or wait for their readers.
 const CHUNKS_AT_ONCE: usize = 4;
-/// How long a reading waits for others to join it: the nodes of an index ask within some tens of milliseconds.
+/// The time that a reading waits for other backfills to join it: the nodes of an index request theirs within some tens
+/// of milliseconds.
 const JOIN_WINDOW: Duration = Duration::from_millis(30);
-/// The time for which a reader may keep the others waiting, beside [`FORGIVEN_PART`].
+/// The time for which a reader may keep the others waiting, in addition to [`FORGIVEN_PART`].
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
 /// The part of the time, as its divisor, for which a reader may keep the others waiting.
 const FORGIVEN_PART: u32 = 10;
 
-/// One backfill: what is wanted, and its reader.
+/// One backfill: the requested index and slices, and the reader.
 pub struct Backfill {
     pub wanted: Arc<Wanted>,
     pub out: ByteSender<Result<BackfillMessage>>,
@@ -65,7 +66,7 @@ struct ReadingTable {
 struct OpenReading {
     bucket: Arc<Bucket>,
     backfills: Vec<Backfill>,
-    /// Gone if all who had asked for it are gone.
+    /// Dangling once all backfills of the reading are dropped.
     task: Weak<Task>,
 }
 
@@ -112,7 +113,7 @@ async fn open(context: Arc<StreamContext>, bucket: Arc<Bucket>, backfills: Vec<B
         let _gate = at.gate.shown();
         let (cut, kept) = (at.durable(), at.ownership().owned.clone());
         let snapshot = store.snapshot(at.info.id)?;
-        // A bucket that another copy leads may have documents that nobody may see.
+        // A bucket that another copy leads may have documents that are not visible yet.
         at.check_open().map(|()| (snapshot, cut, kept))
     };
     let (snapshot, cut, kept) = match context.env.blocking(take).await {
@@ -132,7 +133,7 @@ async fn open(context: Arc<StreamContext>, bucket: Arc<Bucket>, backfills: Vec<B
     reading.run().await;
 }
 
-/// Sends a message; false if the reader is gone.
+/// Sends a message; false if the reader has stopped.
 async fn send(out: &ByteSender<Result<BackfillMessage>>, message: Result<BackfillMessage>) -> bool {
     let bytes = message.as_ref().map_or(0, BackfillMessage::bytes);
     out.send(message, bytes).await.is_ok()
@@ -150,22 +151,22 @@ struct Reading {
     snapshot: Box<dyn DocumentSnapshot>,
     /// The chunks that are read and not delivered.
     queue: VecDeque<Chunk>,
-    /// Documents that went to the readers.
+    /// The number of documents that were sent to the readers.
     done: u64,
-    /// When the last piece was delivered.
+    /// The time at which the last piece was delivered.
     delivered: Instant,
 }
 
 struct Reader {
     backfill: Backfill,
-    /// How long it has made the others wait.
+    /// The total time for which this reader has delayed the others.
     owed: Duration,
 }
 
 /// A chunk that is being evaluated.
 struct Chunk {
     evaluating: Evaluating,
-    /// The snapshot behind the chunk, for a reader that leaves; `None` if there is one reader.
+    /// The snapshot after the chunk, for a reader that leaves; `None` if there is one reader.
     behind: Option<Box<dyn DocumentSnapshot>>,
 }
 
@@ -214,7 +215,7 @@ impl Reading {
             let Evaluated { documents, messages, rest } = evaluating.finish().await?;
             self.done += documents;
             for left in self.deliver(messages).await {
-                // Only one of several readers leaves, and then there is a copy of the snapshot.
+                // A reader leaves only if there are several, and then a copy of the snapshot exists.
                 if let Some(behind) = &behind {
                     self.go_alone(left, rest.as_ref(), behind.fork());
                 }
@@ -247,15 +248,15 @@ impl Reading {
         Ok(Some(Chunk { evaluating: documents.begin(&self.context), behind }))
     }
 
-    /// Gives the messages of a piece to their readers, side by side. Readers that are gone are forgotten. Returns those that have kept
-    /// the others waiting for too long, from the moment on in which the first of these had its messages.
+    /// Sends the messages of a piece to their readers in parallel. Readers that have stopped are forgotten. Returns the readers that have
+    /// delayed the others for too long, measured from the time at which the first reader had its messages.
     async fn deliver(&mut self, messages: Vec<(Arc<Wanted>, Bytes)>) -> Vec<Leaving> {
         let of = self.snapshot.documents_about();
         let progress = BackfillMessage::Progress { read: self.done, of };
         let of = |reader: &Reader| -> Vec<BackfillMessage> {
             let is_own = |wanted: &Arc<Wanted>| Arc::ptr_eq(wanted, &reader.backfill.wanted);
             let own = messages.iter().filter(|(wanted, _)| is_own(wanted));
-            // A chunk without entries for the node needs no message of its own.
+            // A chunk without entries for the node needs no message.
             let own = own.filter(|(_, packed)| !packed.is_empty());
             let own = own.map(|(_, packed)| BackfillMessage::Documents(packed.clone()));
             own.chain([progress.clone()]).collect()
@@ -321,8 +322,8 @@ impl Reading {
         }
     }
 
-    /// Continues for a reader that leaves, in a task of its own: with what it has not got, the rest of the chunk, and the snapshot behind
-    /// the chunk.
+    /// Continues for a reader that leaves, in a separate task: with its unsent messages, the rest of the chunk, and the snapshot after the
+    /// chunk.
     fn go_alone(
         &self,
         Leaving { reader, unsent }: Leaving,
@@ -337,7 +338,7 @@ impl Reading {
         let mut alone = Self::new(&self.context, &self.bucket, snapshot);
         alone.done = self.done;
         let env = self.context.env.clone();
-        // It ends when its reader is gone.
+        // The task ends when its reader has stopped.
         let go_on = async move {
             for message in unsent {
                 if !send(&reader.backfill.out, Ok(message)).await {
@@ -356,16 +357,16 @@ impl Reading {
     }
 }
 
-/// How long a reader has kept the others waiting.
+/// How a reader has delayed the others.
 enum Wait {
     Took(Duration),
-    /// It has not got all of its messages.
+    /// The reader has not received all of its messages in time.
     TooLong,
-    /// It is gone.
+    /// The reader has stopped.
     Gone,
 }
 
-/// Sends messages to a reader, and counts them. Returns the reader's number, and whether it is there.
+/// Sends messages to a reader, and counts them. Returns the reader's number, and whether it still reads.
 async fn send_counted(
     n: usize,
     reader: &Reader,
@@ -399,7 +400,7 @@ impl DocumentSnapshot for Nothing {
 }
 
 impl Wanted {
-    /// The first message of a backfill; an error if the bucket does not own what it wants.
+    /// The first message of a backfill; an error if the bucket does not own the requested vbuckets.
     fn begin(&self, bucket: &Bucket, cut: &Cut, kept: &VbucketSet) -> Result<BackfillMessage> {
         match self.vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
             Some(vbucket) => Err(bucket.not_owned(vbucket)),

@@ -1,15 +1,15 @@
-//! The changes of open transactions in a stream, long before their commits: *bodies*, beside the frames.
+//! The changes of open transactions in a stream, long before their commits: *bodies*, which are sent in addition to frames.
 //!
 //! No seqno covers them, so they are not held back with the frames, and they need no timestamp. A turn of the stream sends at most
-//! one message of them. For each transaction the stream has a place ([`TransactionReader`]); a message goes on from there, also if none
-//! of the changes concerns the node, because the node must learn the place. When an index has joined, each transaction is sent anew,
-//! from place zero.
+//! one message of them. For each transaction the stream has a place ([`TransactionReader`]); a message continues from there, even if none
+//! of the changes concerns the node, because the node must learn the place. When an index has joined, each transaction is sent again from
+//! place zero.
 //!
-//! Changes that were read are sent before anything later is read. So a rollback follows the changes that it takes back.
+//! Changes that were read are sent before anything later is read. So a rollback is sent after the changes that it removes.
 //!
-//! The beginning of a large commit is told behind the last changes, so that the node can prepare it.
+//! The beginning of a large commit is announced after the last changes, so that the node can prepare it.
 //!
-//! A transaction that ends by a large commit is sent to its end if the stream still comes to the commit (`markers`).
+//! A transaction that ends by a large commit is sent to its end if the stream has not reached the commit yet (`markers`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,26 +26,27 @@ use super::context::{INLINE_BYTES, MESSAGE_BYTES, MESSAGE_COST, StreamContext};
 use super::markers::{Markers, Sent};
 use crate::keys::{KeyMaker, LeftOutCounters};
 use crate::source::Mutation;
-use crate::source::large_commits::LargeCommit;
+use crate::source::view::large_commits::LargeCommit;
 use crate::transactions::open::Transactions;
 use crate::transactions::reader::{NewChanges, News, TransactionReader};
 
 /// Changes that become bodies at once, by their size in memory, as for frames.
 const READ_BYTES: usize = 1 << 20;
 
-/// The open transactions as far as a stream has sent them, and the next changes to send.
+/// The positions of a stream in the open transactions, and the next changes to send.
 #[derive(Default)]
 pub(super) struct Bodies {
     reader: TransactionReader,
     /// Changes that were read and are not sent yet.
     unsent: VecDeque<NewChanges>,
-    /// Transactions whose large commit has begun, to tell once the changes are sent.
+    /// Transactions whose large commit has begun; announced once their changes are sent.
     committing: VecDeque<(TransactionId, TransactionPlace)>,
     /// The digests of what was sent, by transaction.
     digests: BTreeMap<TransactionId, BodiesDigest>,
     /// True if the last message cost too much for the stream's own thread.
     is_costly: bool,
-    /// The documents that indexes leave out, of each transaction: they count when a marker stands for them.
+    /// The counts of documents that indexes leave out, for each transaction; they are added when a marker stands for
+    /// them.
     left_out: BTreeMap<TransactionId, LeftOutCounters>,
 }
 
@@ -59,14 +60,14 @@ pub(super) struct Receiver {
 }
 
 impl Bodies {
-    /// Sends each open transaction anew.
+    /// Starts to send each open transaction again, from place zero.
     pub fn begin_anew(&mut self) {
         self.unsent.clear();
         self.committing.clear();
         self.reader.begin_anew();
     }
 
-    /// Reads what is new, if all that was read is sent. Returns the messages about transactions that ended or went back.
+    /// Reads new changes, if all earlier ones are sent. Returns the messages about transactions that ended or were rolled back.
     pub fn read(&mut self, transactions: &Transactions) -> Vec<StreamMessage> {
         if !self.unsent.is_empty() {
             return Vec::new();
@@ -110,7 +111,7 @@ impl Bodies {
         }
     }
 
-    /// How much of a commit was sent.
+    /// The part of a commit that was sent.
     pub fn sent(&self, commit: &LargeCommit) -> Sent {
         let LargeCommit { transaction, number, place, .. } = commit;
         let Some(read_to) = self.reader.place_of((*transaction, *number), *place) else {
@@ -176,7 +177,7 @@ fn pack(
     {
         let left_out = left_out.entry(next.transaction).or_default();
         if next.from == TransactionPlace(0) {
-            // The transaction is sent anew.
+            // The transaction is sent again from its beginning.
             *left_out = LeftOutCounters::default();
         }
         let maker = KeyMaker {
@@ -202,7 +203,7 @@ fn pack(
     (Ok(packed), spent)
 }
 
-/// Packs changes of one transaction, and leaves those for which there is no room. Returns true if none are left.
+/// Packs changes of one transaction, until the message is full. Returns true if none are left.
 fn pack_one(
     maker: &KeyMaker<'_>,
     indexes: &[Arc<IndexInfo>],

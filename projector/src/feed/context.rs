@@ -12,7 +12,7 @@ use crate::source::DocumentStore;
 /// mutation is never split.
 pub const MESSAGE_BYTES: usize = 4 << 20;
 
-/// The cost of the expressions of one message: some ten milliseconds, after which a stream looks for changes of the
+/// The cost of the expressions of one message: some ten milliseconds, after which a stream checks for changes of the
 /// catalog. The last document may exceed it by the limit of a document.
 pub const MESSAGE_COST: u64 = 16 << 20;
 

@@ -61,7 +61,7 @@ impl Unevaluated {
         Self { documents: documents.into_iter(), wanted, vbuckets }
     }
 
-    /// The same documents for one of the backfills.
+    /// A copy of the documents for one of the backfills.
     pub fn only(&self, wanted: &Arc<Wanted>) -> Self {
         let documents = self.documents.as_slice().to_vec().into_iter();
         Self { documents, wanted: vec![Arc::clone(wanted)], vbuckets: self.vbuckets }

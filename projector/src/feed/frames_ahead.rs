@@ -1,8 +1,8 @@
 //! The frames that a stream has sent beyond the newest timestamp that its node knows. Their bytes are bounded, because
 //! the node keeps them until a timestamp covers them.
 //!
-//! Timestamps do not go on in all vbuckets alike: a commit of a producer that lacks a part holds some of them. The frames of the others are covered
-//! all the same.
+//! Timestamps do not advance in all vbuckets alike: a producer's commit that lacks a part holds some of them. The frames of the other
+//! vbuckets are still covered.
 //!
 //! A stream that catches up sends all timestamps before the frames that they cover. Such frames do not count, or the
 //! stream would wait for a timestamp that an idle bucket never gets.
@@ -38,7 +38,7 @@ impl FramesAhead {
         }
     }
 
-    /// Notes a timestamp that was sent, and forgets the frames that it covers.
+    /// Records a timestamp that was sent, and forgets the frames that it covers.
     pub fn announce(&mut self, cut: Arc<Cut>) {
         let Self { frames, bytes, .. } = self;
         frames.retain(|(vbucket, end, of_frame)| {

@@ -48,7 +48,7 @@ impl StreamIndexes {
         Arc::clone(&self.fields)
     }
 
-    /// True if there is another catalog than the one that they were taken from.
+    /// True if the catalog has changed since the indexes were taken from it.
     pub fn is_older_than(&self, catalog: &Watched) -> bool {
         catalog.borrow().as_ref().is_some_and(|catalog| catalog.cas != self.catalog_cas)
     }

@@ -1,9 +1,8 @@
 //! Reads the change log for a stream, and distinguishes purged entries from damage.
 //!
-//! An unnoticed gap in the log would become a gap in the index. A purge removes entries while streams read. So a
-//! reader that finds a gap asks the store how far the log is purged, which the store knows as soon as the gap exists.
-//! A vbucket that moved to another owner is removed in the same way. Its readers do not see a purge, because the new
-//! owner has the log.
+//! An unnoticed gap in the log would become a gap in the index. A purge removes entries while streams read. So a reader
+//! that finds a gap reads the purge point from the store, which is updated before the gap exists. A vbucket that moved
+//! to another owner is removed in the same way. Its readers do not see a purge, because the new owner has the log.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StreamContext;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::{LogExtent, LogRange, Mutation};
 
 /// The size of one read from a vbucket's log.

@@ -1,11 +1,11 @@
 //! Large commits in a stream: a marker instead of the mutations, if the stream has sent all changes of the transaction as bodies.
 //!
-//! A stream learns of a large commit before it comes to the first of its mutations, and stops there. Then it decides:
+//! A stream learns of a large commit before it reaches the first of its mutations, and stops there. Then it decides:
 //!
-//! - It has sent all bodies: it sends the marker, and passes the seqnos of the mutations with empty frames, in each vbucket as it comes
-//!   to them.
-//! - It has not yet sent all: it goes on with the bodies, and nothing else, until it has. They are as long as the mutations would be.
-//! - It does not have them: it began when the transaction had ended, or it learned too late of the commit. It sends mutations.
+//! - It has sent all bodies: it sends the marker, and covers the seqnos of the mutations with empty frames, in each vbucket when it reaches
+//!   them.
+//! - It has not yet sent all: it sends only bodies until it has. They are as long as the mutations would be.
+//! - It does not have them: it began after the end of the transaction, or it learned of the commit too late. It sends mutations.
 //!
 //! While a marker is being passed no index joins. So a commit has the same indexes in all vbuckets.
 
@@ -17,17 +17,17 @@ use proto::model::cut::Cut;
 use proto::model::ids::{Seqno, TransactionId, VbucketId};
 use proto::rpc::mutation::{BodiesDigest, CommitMarker};
 
-use crate::source::bucket::Bucket;
-use crate::source::large_commits::LargeCommit;
+use crate::source::view::bucket::Bucket;
+use crate::source::view::large_commits::LargeCommit;
 
-/// How much of a transaction a stream has sent.
+/// The part of a transaction that a stream has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// Everything, with this digest.
+    /// All changes; their digest.
     Whole(BodiesDigest),
     /// Not everything yet.
     Partly,
-    /// The rest is gone.
+    /// Not all changes, and the rest can no longer be read.
     Lost,
 }
 
@@ -42,7 +42,7 @@ struct Ahead {
 #[derive(Default)]
 pub(super) struct Markers {
     ahead: Vec<Ahead>,
-    /// The number of commits of the bucket that the stream knows of.
+    /// The number of the bucket's large commits that the stream knows.
     known: u64,
 }
 
@@ -60,7 +60,7 @@ impl Markers {
         self.ahead.extend(new.map(|commit| Ahead { commit, is_marked: false }));
     }
 
-    /// True if the bodies of a transaction that has ended are still wanted.
+    /// True if the bodies of an ended transaction are still to be sent.
     pub fn awaits(&self, transaction: TransactionId, number: u64) -> bool {
         let of = |ahead: &Ahead| (ahead.commit.transaction, ahead.commit.number);
         self.ahead.iter().any(|ahead| !ahead.is_marked && of(ahead) == (transaction, number))
@@ -82,7 +82,8 @@ impl Markers {
         ranges.map(|range| (range.vbucket, Seqno(range.after.0 + 1))).collect()
     }
 
-    /// The commit to decide on, once the stream stands before some mutation of one: the first, since markers come in the order of the log.
+    /// The commit to decide on, once the stream has reached a mutation of an undecided one. It is the first undecided commit, since markers
+    /// are sent in the order of the log.
     pub fn undecided(&self, at: &Cut) -> Option<Arc<LargeCommit>> {
         let mut unmarked = self.ahead.iter().filter(|ahead| !ahead.is_marked);
         let is_due = unmarked.clone().any(|ahead| stands_before(ahead, at));
@@ -102,7 +103,7 @@ impl Markers {
         self.ahead.retain(|ahead| !Arc::ptr_eq(&ahead.commit, commit));
     }
 
-    /// The ranges of marked commits before which a stream stands: vbucket, beginning and end.
+    /// The ranges of marked commits that a stream has reached and not covered yet: vbucket, beginning and end.
     pub fn to_pass(&self, at: &Cut) -> Vec<(VbucketId, Seqno, Seqno)> {
         let marked = self.ahead.iter().filter(|ahead| ahead.is_marked);
         let ranges = marked.flat_map(|ahead| &ahead.commit.ranges);

@@ -1,7 +1,7 @@
 //! The reader of a maintenance stream. It reads from one of two places:
 //!
-//! - **the head**, which all streams that keep up share in memory;
-//! - **the store's log**, if the stream begins in the past or has fallen behind the head. It then reads up to the end
+//! - **the head**, which all up-to-date streams share in memory;
+//! - **the store's log**, if the stream begins in the past or lags behind the head. It then reads up to the end
 //!   that it found at the start, from timestamp to timestamp, and continues from the head.
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use proto::model::ids::{NodeId, Seqno, VbucketId};
 
 use super::context::StreamContext;
 use super::log_reader;
-use crate::source::bucket::Bucket;
-use crate::source::head::HeadPosition;
+use crate::source::view::bucket::Bucket;
+use crate::source::view::head::HeadPosition;
 use crate::source::{LogRange, Mutation};
 
 /// Mutations that become frames at once, by their size in memory: about a thousand small documents, a few

@@ -21,7 +21,7 @@ impl<T> TaskStream<T> {
         Self::shared(messages, Arc::new(task))
     }
 
-    /// Creates a stream of the messages that `task` sends, beside other streams.
+    /// Creates a stream of the messages that `task` sends, in addition to other streams of the task.
     pub fn shared(messages: ByteReceiver<Result<T>>, task: Arc<Task>) -> Self {
         Self { messages, _task: task }
     }

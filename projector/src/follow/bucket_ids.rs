@@ -16,10 +16,10 @@ use proto::model::ids::BucketId;
 
 use crate::projector::Projector;
 use crate::source::StoredId;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
-/// Compares the ids of the stored buckets with those of a catalog. Foreign buckets leave, and those that are the catalog's again
-/// come back. A catalog that is not the newest may lack a new bucket, so its gaps mean nothing.
+/// Compares the ids of the stored buckets with those of a catalog. Foreign buckets are hidden, and buckets that are the catalog's again are
+/// shown. A catalog that is not the newest may lack a new bucket, so its gaps mean nothing.
 pub(super) async fn compare_ids(
     projector: &Arc<Projector>,
     catalog: &Catalog,
@@ -61,25 +61,23 @@ pub(super) async fn compare_ids(
 pub(super) fn dropped(projector: &Projector, catalog: &Catalog) -> Vec<BucketId> {
     let stored = lock(&projector.stored);
     let is_dropped = |(bucket, known): &(&BucketId, &Option<StoredId>)| {
-        unique_of(**bucket, **known, catalog).is_some_and(|id| catalog.has_dropped(**bucket, id))
+        known.is_some_and(|known| catalog.has_dropped(**bucket, known.unique))
     };
     stored.iter().filter(is_dropped).map(|(bucket, _)| *bucket).collect()
 }
 
-/// The random id of a stored bucket. A bucket without a stored one is of an earlier build.
-fn unique_of(bucket: BucketId, known: Option<StoredId>, catalog: &Catalog) -> Option<UniqueId> {
-    let earlier = || Some(UniqueId::of_earlier_build(catalog.cluster?, bucket));
-    known.map(|known| known.unique).or_else(earlier)
-}
-
-/// The record of a stored bucket's id under a catalog; `None` if the catalog says nothing about the bucket.
+/// The record of a stored bucket's id under a catalog; `None` if the catalog does not mention the bucket.
 fn next_id(
     bucket: BucketId,
     known: Option<StoredId>,
     catalog: &Catalog,
     is_newest: bool,
 ) -> Option<StoredId> {
-    let unique = unique_of(bucket, known, catalog)?;
+    let Some(StoredId { unique, .. }) = known else {
+        // There is no evidence that it is the catalog's bucket.
+        let nobodys = StoredId { unique: UniqueId::default(), is_foreign: true };
+        return catalog.bucket_ids.contains_key(&bucket).then_some(nobodys);
+    };
     let is_foreign = match catalog.bucket_ids.get(&bucket) {
         Some(theirs) => *theirs != unique,
         None if !is_newest || catalog.has_dropped(bucket, unique) => return None,
@@ -115,8 +113,6 @@ async fn read_again(projector: &Projector, back: BTreeSet<BucketId>) -> Result<V
 
 #[cfg(test)]
 mod tests {
-    use proto::model::identity::ClusterId;
-
     use super::*;
 
     const BUCKET: BucketId = BucketId(4);
@@ -124,7 +120,7 @@ mod tests {
     /// A catalog that has the bucket with this id.
     fn with(id: Option<UniqueId>) -> Catalog {
         let bucket_ids = id.map(|id| (BUCKET, id)).into_iter().collect();
-        Catalog { cluster: Some(ClusterId(9)), bucket_ids, ..Catalog::default() }
+        Catalog { bucket_ids, ..Catalog::default() }
     }
 
     fn next(known: Option<StoredId>, catalog: &Catalog) -> Option<StoredId> {
@@ -149,12 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_without_a_stored_id_has_the_one_of_its_number() {
-        let unique = UniqueId::of_earlier_build(ClusterId(9), BUCKET);
-        let own = StoredId { unique, is_foreign: false };
-        assert_eq!(next(None, &with(Some(unique))), Some(own));
-        let foreign = StoredId { is_foreign: true, ..own };
-        assert_eq!(next(None, &with(Some(UniqueId(1)))), Some(foreign), "never adopted");
-        assert_eq!(next(None, &Catalog::default()), None, "no cluster yet");
+    fn a_bucket_without_a_stored_id_is_never_adopted() {
+        let foreign = StoredId { unique: UniqueId::default(), is_foreign: true };
+        assert_eq!(next(None, &with(Some(UniqueId(1)))), Some(foreign));
+        assert_eq!(next(None, &Catalog::default()), None);
     }
 }

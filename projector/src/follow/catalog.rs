@@ -19,8 +19,8 @@ use proto::{Error, Result};
 use super::bucket_ids::{compare_ids, dropped};
 use super::retry::new_retry;
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
 use crate::source::registry::source_of_kind;
+use crate::source::view::bucket::Bucket;
 use crate::source::{BucketRecord, StoredId};
 use documents::ownership::Ownership;
 
@@ -41,7 +41,7 @@ struct ProjectorCatalog {
 }
 
 impl ProjectorCatalog {
-    /// Watches anew if a damaged bucket was made anew.
+    /// Returns an error that restarts the watch if a damaged bucket was recreated.
     fn check_epochs(&self) -> Result<()> {
         match self.projector.damaged.take_lacks_epochs() {
             false => Ok(()),
@@ -50,8 +50,8 @@ impl ProjectorCatalog {
     }
 }
 
-/// The error that begins a watch anew: the timestamps of a bucket came before it was here. It may lead soon, and its readers need
-/// them.
+/// The error that restarts a watch: the timestamps of a bucket arrived before the bucket existed here. It may lead soon, and its readers
+/// need them.
 fn lacks_epochs() -> Error {
     Error::unavailable("a copy was made of a bucket that has timestamps")
 }
@@ -93,7 +93,7 @@ impl CatalogSink for ProjectorCatalog {
 
 fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
     for mark in marks {
-        // The bucket may belong to other projectors. A retired one is replaced, or it is gone.
+        // The bucket may belong to other projectors. A retired bucket is replaced or removed.
         while let Some(bucket) = projector.find(bucket) {
             if bucket.add_epoch(mark.clone()) {
                 break;
@@ -111,7 +111,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     let shown = projector.catalog.borrow().as_ref().map_or(0, |shown| shown.cas);
     projector.note_catalog(known.max(catalog.cas));
     let is_newest = catalog.cas >= known.max(shown);
-    // Also an ignored catalog shows that a number means another bucket: in one history of the coordinator it never does.
+    // Even an ignored catalog can show that a number means another bucket, which never happens in one history of the coordinator.
     compare_ids(projector, &catalog, is_newest).await?;
     if !is_newest {
         tracing::debug!(cas = catalog.cas, known, "an older catalog is ignored");
@@ -149,7 +149,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     Ok(has_joined)
 }
 
-/// Learns which projectors have which copies. A bucket of an earlier build's coordinators is at its owner.
+/// Learns which projectors have which copies.
 fn learn_copies(projector: &Projector, catalog: &Catalog) {
     projector.roles.keep(|bucket| catalog.buckets.contains_key(&bucket));
     for (bucket, copies) in &catalog.copies {
@@ -200,14 +200,14 @@ async fn store_catalog(
     made: Vec<BucketRecord>,
     removed: Vec<BucketId>,
 ) -> Result<()> {
-    // Readers of a removed bucket end before its data goes.
+    // Readers of a removed bucket end before its data is removed.
     let gone: Vec<_> = removed.iter().filter_map(|bucket| projector.remove(*bucket)).collect();
     let store = Arc::clone(&projector.streams.store);
     let cas = catalog.cas;
     let (made, removed, stored) = projector
         .env
         .blocking(move || {
-            // A group that is on its way ends first, and no further one begins.
+            // A group in progress ends first, and no further one begins.
             let _gates: Vec<_> = gone.iter().map(|bucket| bucket.gate.abandon()).collect();
             let stored = store.apply_catalog(cas, &made, &removed);
             (made, removed, stored)

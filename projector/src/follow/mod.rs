@@ -2,14 +2,13 @@
 //!
 //! Each part is a loop that retries for ever with growing pauses. While no coordinator answers, writes, reads and
 //! streams of known buckets continue. Only a process that was just started waits for its first catalog: until then a number
-//! may mean another bucket than the stored one ([`bucket_ids`]), so calls are `Unavailable` and SYNC reports nothing. The catalog
-//! itself waits for no call.
+//! may mean another bucket than the stored one ([`bucket_ids`]), so calls are `Unavailable` and SYNC reports nothing. The catalog itself is
+//! applied without waiting for calls.
 //!
-//! **The only copy of a bucket is not served before the coordinators have compared it** with the last epoch ([`opening`]): a
-//! source that lacks what that epoch covers tells nobody, so that no index goes back to match it, until an operator has
-//! accepted the loss.
+//! **The only copy of a bucket is not served before the coordinators have compared it** with the last epoch ([`opening`]): a source that
+//! lacks mutations of that epoch reports nothing, so that no index is rolled back to match it, until an operator has accepted the loss.
 //!
-//! **Catalogs never go back.** A lagging coordinator may show an older catalog than one that was applied before,
+//! **Catalogs never move back.** A lagging coordinator may show an older catalog than one that was applied before,
 //! perhaps by an earlier process. The `cas` of the newest catalog is stored with the documents, and older catalogs
 //! are ignored. So a missing bucket is not "not created yet", and a stream never begins without an index
 //! that it carried before.

@@ -1,16 +1,16 @@
 //! Opens the embedded buckets that this projector leads.
 //!
 //! Such a bucket is closed at first, also a new one: its directory may be an older copy, or the disk may be a new one. The
-//! projector asks the coordinators with a command (`Command::OpenSource`), which compares its history with the last epoch. The question
-//! has the branches that it will begin, and the projector stores them when it has the answer. So it begins no branch in a bucket
-//! that another copy leads. If it ends in between, the next one asks with other branches, and nothing was written on these:
+//! projector asks the coordinators with a command (`Command::OpenSource`), which compares its history with the last epoch. The command
+//! contains the branches that the projector will begin, and it stores them when it has the answer. So it begins no branch in a bucket that
+//! another copy leads. If the process ends in between, the next one asks with other branches, and nothing was written on these:
 //!
 //! | answer | the bucket |
 //! |---|---|
 //! | opened | begins its branches, and is served |
-//! | it lacks something | stays closed, and tells callers what it lacks. The loss is noted in the data directory with its epoch |
+//! | it lacks something | stays closed; the error for callers names the loss, which is noted in the data directory with its epoch |
 //! | it lacks something, and an operator has accepted this loss (`sextant source recover --accept-loss`) | asks again with that; the bucket is rolled back and served |
-//! | a refusal that an operator must mend | stays closed, and tells callers the error; asked again |
+//! | a refusal that needs an operator | stays closed and returns the error to callers; asked again |
 //! | anything else | stays closed for now; asked again |
 
 use std::convert::Infallible;
@@ -22,18 +22,17 @@ use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
 use proto::model::history::{Branches, FailoverLogs};
 use proto::model::ids::{BucketId, Epoch};
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::command::{Command, OpenSource, Outcome};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use super::retry::{new_retry, report};
 use crate::projector::Projector;
 use crate::source::KnownLoss;
-use crate::source::bucket::Bucket;
 use crate::source::registry::source_of_kind;
+use crate::source::view::bucket::Bucket;
 
-/// The interval of questions about a bucket that lacks something. Meanwhile only an operator changes anything, who restarts the
-/// projector.
+/// The interval of questions about a bucket that has lost mutations. Only an operator can change that, by a restart of the projector.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// Opens each closed bucket of the catalogs that come. Runs until cancelled; safe to cancel at any await.
@@ -111,7 +110,7 @@ enum Answer {
     Lacks(KnownLoss, Error),
 }
 
-/// Asks for a bucket, and tells its callers why it stays closed.
+/// Asks for a bucket, and returns the reason to its callers while it stays closed.
 async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> AsksAgain {
     match open(projector, bucket).await {
         Ok(Answer::Opened(copies, branches)) => {
@@ -187,8 +186,8 @@ async fn open(projector: &Projector, bucket: &Bucket) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The error of a member of the coordinators that could not answer. A member whose disk fails stops, and another one answers the next question:
-/// that is nothing for the callers of the bucket to know.
+/// The error of a member of the coordinators that could not answer. A member whose disk fails stops, and another one answers the next
+/// question, so callers of the bucket need not see this error.
 fn of_member(error: Error) -> Error {
     match error.code {
         ErrorCode::Io | ErrorCode::Corrupt => {
@@ -199,7 +198,7 @@ fn of_member(error: Error) -> Error {
     }
 }
 
-/// Notes a loss in the data directory, unless it is known there.
+/// Records a loss in the data directory, unless it is known there.
 async fn note(
     projector: &Projector,
     bucket: BucketId,
@@ -219,15 +218,14 @@ async fn ask(projector: &Projector, bucket: &Bucket, accepted: Option<Epoch>) ->
     let source = source_of_kind(bucket.info.source);
     let branches = source.begin(known, &history.durable, &*projector.env.random);
     history.logs = Arc::new(FailoverLogs::new(branches.clone()));
-    let command = Command::OpenSource {
+    let command = Command::OpenSource(OpenSource {
         bucket: bucket.info.id,
         projector: projector.me(),
         history: Box::new(history),
         accepted,
-    };
-    let request = CommandRequest { request: None, command };
-    let answer = projector.directory.coordinator().propose(request).await;
-    match answer.map_err(of_member)? {
+    });
+    let answer = projector.directory.coordinator().propose(command.into()).await;
+    match answer.map_err(of_member)?.outcome {
         Outcome::Refused(error) => Err(error),
         Outcome::Lacks { epoch, error } => {
             Ok(Answer::Lacks(KnownLoss { epoch, is_accepted: false }, error))

@@ -15,8 +15,7 @@ use super::retry::{new_retry, report};
 use crate::projector::Projector;
 use crate::source::registry::source_of_kind;
 
-/// All positions are reported this often even if nothing changed, because a new leading coordinator knows none of
-/// them.
+/// All positions are reported this often even if nothing changed, because a new leading coordinator has none of them.
 const SYNC_ALL: Duration = Duration::from_millis(500);
 
 /// Halved commits that a report has.
@@ -25,9 +24,9 @@ const HALVED_MAX: usize = 256;
 /// The pause between two SYNCs: well under the tick of promotions.
 const SYNC_PAUSE: Duration = Duration::from_millis(2);
 
-/// A projector as SYNC sees it.
+/// The projector's interface for SYNC.
 pub trait Reporter: Send + Sync + 'static {
-    /// Its number.
+    /// The node id of the projector.
     fn node(&self) -> NodeId;
     /// Access to the coordinator.
     fn directory(&self) -> &Arc<dyn Directory>;
@@ -35,9 +34,9 @@ pub trait Reporter: Send + Sync + 'static {
     fn wait_changed(&self) -> impl Future<Output = ()> + Send;
     /// Returns the buckets that have changed since the last call.
     fn take_changed(&self) -> BTreeSet<BucketId>;
-    /// All buckets.
+    /// The ids of all buckets.
     fn bucket_ids(&self) -> BTreeSet<BucketId>;
-    /// Reads several buckets at one moment, with those that have changed until then.
+    /// Reads several buckets at one moment, including all changes before that moment.
     fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
         read()
     }

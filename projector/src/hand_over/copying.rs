@@ -2,10 +2,10 @@
 //!
 //! Mutations are appended to what is here. If the owner's log was purged, the documents are needed too. They are read
 //! from the owner piece by piece, each piece as of its own moment, while the log is copied from the purge point on. A
-//! document includes all mutations before the moment at which it was read, and the log brings all later ones in
+//! document includes all mutations before the moment at which it was read, and the log contains all later ones in
 //! order. So all documents are right once the log has reached the end that the vbucket had when the last document was
-//! read. The batch that reaches it gives the vbucket its branches. Until then the vbucket is partial
-//! ([`is_partial`]), and a process that finds it partial starts again.
+//! read. The batch that reaches it gives the vbucket its branches. Until then the vbucket is partial ([`is_partial`]),
+//! and a process that finds it partial starts again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use proto::model::ids::Seqno;
 use proto::model::pushed::PushedCommit;
 use proto::{Error, Result};
 
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use documents::document_store::{Batch, StoredDocument};
 use documents::mutation::Mutation;

@@ -13,7 +13,7 @@ use proto::{Error, Result};
 use super::pieces::{check_kept, check_place, mutations, next_documents};
 use crate::projector::Projector;
 use crate::source::Mutation;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use documents::ownership::Ownership;
 
 /// Serves the next piece.

@@ -1,13 +1,13 @@
 //! The part of a bucket's writer in changing the ownership of vbuckets ([`proto::model::assignment`] has the steps of a hand-over).
 //!
-//! The set of *owned* vbuckets follows from the catalog alone; of a version of a data set it has those that are whole here. It is durable in the bucket's record, so that a
-//! projector that starts without a coordinator continues with its last ownership. A *released* vbucket is the
-//! projector's own promise to the target of a hand-over. The release is durable before the promise is given, and
-//! holds while the catalog has the hand-over.
+//! The set of *owned* vbuckets follows from the catalog alone; for a version of a data set it has the partitions that are complete here. It
+//! is durable in the bucket's record, so that a projector that starts without a coordinator continues with its last ownership. A *released*
+//! vbucket is the projector's own promise to the target of a hand-over. The release is durable before the promise is given, and holds while
+//! the catalog has the hand-over.
 //!
-//! A vbucket that is being copied here (`copying.rs`) is stored like any other, but nobody sees it before it is
-//! owned: streams, snapshots and histories cover only owned vbuckets. Abandoned copies, and vbuckets that moved away,
-//! are removed when the catalog allows it (`removing.rs`).
+//! A vbucket that is being copied here (`copying.rs`) is stored like any other, but not visible before it is owned: streams, snapshots and
+//! histories cover only owned vbuckets. Abandoned copies, and vbuckets that moved away, are removed when the catalog allows it
+//! (`removing.rs`).
 //!
 //! All of this runs exclusively, between two groups of the bucket.
 
@@ -17,8 +17,8 @@ use proto::Result;
 use proto::model::assignment::{HandOver, VbucketAssignment};
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 
-use crate::source::bucket::Bucket;
 use crate::source::registry::source_of_kind;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use documents::ownership::Ownership;
 use documents::record::is_partial;
@@ -35,7 +35,7 @@ impl Writer {
         self.own(bucket, assignment, projector)
     }
 
-    /// The same behind the closed gate.
+    /// Changes the ownership, for a caller that has closed the gate.
     pub fn own(
         &self,
         bucket: &Bucket,

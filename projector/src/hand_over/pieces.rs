@@ -1,4 +1,4 @@
-//! The pieces of a vbucket's log and documents that another projector asks for: in a hand-over, or for its copy of the bucket.
+//! The pieces of a vbucket's log and documents that another projector requests: in a hand-over, or for its copy of the bucket.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use proto::rpc::api::HandedDocument;
 use proto::{Error, ErrorCode, Result};
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
 
 /// The approximate size of a piece.
@@ -63,7 +63,7 @@ pub fn check_kept(
     Err(Error::new(ErrorCode::HistoryPurged, what))
 }
 
-/// Collects wanted documents, and the id to continue after.
+/// Collects the requested documents, and the id to continue after.
 pub fn next_documents(
     mut snapshot: Box<dyn DocumentSnapshot>,
     is_wanted: impl Fn(&str) -> bool,

@@ -1,4 +1,4 @@
-//! The task that removes vbuckets that nobody needs here.
+//! The task that removes vbuckets which are not needed here any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use proto::model::ids::VbucketId;
 
 use super::removing::{Removal, is_joining};
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
@@ -30,7 +30,8 @@ async fn remove_all_gone(projector: &Projector) -> Result<()> {
     let me = projector.config.node.id;
     for bucket in projector.bucket_ids() {
         let Some(bucket) = projector.find(bucket) else { continue };
-        // An embedded bucket stays and goes as a whole, and the partitions of a version stay with all their holders.
+        // An embedded bucket is kept or removed as a whole, and the partitions of a version stay with all their
+        // holders.
         if !bucket.info.source.can_hand_over() {
             continue;
         }

@@ -7,18 +7,18 @@ use proto::model::assignment::VbucketAssignment;
 use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::{Error, Result};
 
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
 /// A vbucket to remove, and the purpose.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
-    /// The vbucket.
+    /// The vbucket to remove.
     pub vbucket: VbucketId,
-    /// This projector.
+    /// The node id of this projector.
     pub projector: NodeId,
-    /// True to make room for a new copy of a vbucket that is on its way here; false to clean up. Each of the two
-    /// begins only where the other does not.
+    /// True to make room for a new copy of a vbucket that is being handed over to this projector; false to clean up.
+    /// Each of the two begins only where the other does not.
     pub for_new_copy: bool,
 }
 
@@ -35,13 +35,13 @@ impl Removal {
     }
 }
 
-/// True if the vbucket is on its way to the projector.
+/// True if the vbucket is being handed over to the projector.
 pub fn is_joining(assignment: &VbucketAssignment, vbucket: VbucketId, projector: NodeId) -> bool {
     assignment.transfer_of(vbucket).is_some_and(|transfer| transfer.to == projector)
 }
 
 impl Writer {
-    /// Removes the vbucket's branches, documents and log, as far as anything of it is stored.
+    /// Removes the vbucket's branches, documents and log, if any of them is stored.
     pub fn remove_vbucket(&self, bucket: &Bucket, removal: Removal) -> Result<()> {
         let _gate = bucket.gate.close();
         removal.check(bucket)?;

@@ -14,23 +14,24 @@ use proto::rpc::api::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
     ProjectorApi, PushMutation,
 };
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Command, HandedOver, Outcome, Proposal, RequestId};
 use proto::{Error, ErrorCode, Result};
 
 use super::copying::LogPiece;
 use super::remove::remove;
 use super::removing::Removal;
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 
-/// The owner is asked to release a vbucket when at most this many mutations are missing: a few milliseconds of work.
+/// The owner is requested to release a vbucket when at most this many mutations are missing: a few milliseconds of
+/// work.
 const LAST_PIECE_MUTATIONS: u64 = 1_000;
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The progress of a hand-over, as far as this process knows.
+/// The progress of a hand-over in this process.
 #[derive(Default)]
 struct TransferProgress {
     /// Present while the documents are copied.
@@ -44,7 +45,7 @@ struct TransferProgress {
 struct DocumentCopy {
     /// The end of the copied log; `None` before the purge point is known.
     after: Option<Position>,
-    /// True if all documents were read. Otherwise the copy continues after `behind`.
+    /// True if all documents were read. Otherwise the copy continues after `after`.
     are_read: bool,
     behind: Option<String>,
     /// The end of the vbucket when documents were last read.
@@ -141,15 +142,15 @@ async fn take_over(
         target.copy_all(progress).await?;
         progress.is_whole = true;
     }
-    let command = Command::HandedOver { bucket: id, number: transfer.number };
-    let request = CommandRequest { request: Some(request), command };
-    match projector.directory.coordinator().propose(request).await? {
+    let command = Command::HandedOver(HandedOver { bucket: id, number: transfer.number });
+    let proposal = Proposal::from(command).with_request(request);
+    match projector.directory.coordinator().propose(proposal).await?.outcome {
         Outcome::Refused(error) => Err(error),
         _ => Ok(()),
     }
 }
 
-/// The copy of one vbucket.
+/// The copy of one vbucket that this projector receives.
 struct Target<'p> {
     projector: &'p Projector,
     bucket: Arc<Bucket>,
@@ -188,7 +189,7 @@ impl Target<'_> {
         remove(self.projector, &self.bucket, removal).await
     }
 
-    /// Copies the next one or two pieces. Returns true when everything is stored here.
+    /// Copies the next one or two pieces. Returns true when all of the vbucket is stored here.
     async fn copy_some(&self, progress: &mut TransferProgress, release: &mut bool) -> Result<bool> {
         if let Some(documents) = &mut progress.documents {
             if !documents.are_read {
@@ -253,7 +254,8 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Copies a piece of the log beside the documents. Returns true once the vbucket is complete up to some position.
+    /// Copies a piece of the log while the documents are copied. Returns true once the vbucket is complete up to some
+    /// position.
     async fn copy_beside(&self, known: &mut DocumentCopy, after: Position) -> Result<bool> {
         let piece = self.ask((after, known.seen), None, false).await?;
         let reached = piece.mutations.last().map_or(after, |last| last.position);
@@ -273,7 +275,7 @@ impl Target<'_> {
                 Mutation::new((vbucket, seqno), Arc::from(id), kind, document)
             };
         let mutations: Vec<_> = piece.mutations.into_iter().map(of).collect();
-        // Branches that begin after the end of this piece come again with the next one.
+        // Branches that begin after the end of this piece are sent again with the next one.
         let end = mutations.last().map_or(after, |mutation| mutation.seqno);
         let (mut branches, given_up, pushed) = (piece.branches, piece.given_up, piece.pushed);
         branches.retain(|(_, began)| is_whole && Seqno(*began) <= end);

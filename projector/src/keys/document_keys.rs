@@ -31,7 +31,7 @@ pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
 pub struct DocumentKeys {
     /// The encoded key parts of each entry, without the id.
     pub keys: Vec<Vec<u8>>,
-    /// The encoded included values, the same for each entry.
+    /// The encoded included values, which all entries share.
     pub include: Vec<u8>,
 }
 
@@ -54,7 +54,7 @@ impl From<EvalError> for OverLimit {
     fn from(error: EvalError) -> Self {
         match error {
             EvalError::TooCostly(costly) => costly.into(),
-            // Definitions do not fail; a document that makes one fail all the same is told.
+            // Definitions should not fail; a document that makes one fail is reported.
             EvalError::Failed(error) => Self::new(LeftOutReason::TooCostly, error.message),
         }
     }

@@ -39,7 +39,7 @@ pub struct KeyMaker<'r> {
     pub spent: Cell<u64>,
 }
 
-/// A stored document, parsed by the first who needs its value.
+/// A stored document, parsed when its value is first needed.
 pub struct ParsedOnce<'d> {
     id: &'d str,
     document: &'d [u8],
@@ -55,7 +55,7 @@ impl<'d> ParsedOnce<'d> {
 
     fn value(&self) -> Result<&Value> {
         if self.parsed.get().is_none() {
-            // Nobody else sets it meanwhile.
+            // No other thread sets it meanwhile.
             let _first = self.parsed.set(parse_stored(self.id, self.document, self.fields)?);
         }
         let missing = || Error::internal("a document that was parsed is gone");
@@ -219,7 +219,7 @@ impl KeyMaker<'_> {
         encoded.map(|()| out)
     }
 
-    /// Counts a document without a partition, unless it has no entry anyway. A limit of its entries comes before that of the
+    /// Counts a document without a partition, unless it has no entry anyway. A limit of its entries takes precedence over that of the
     /// partition.
     fn leave_out_unrouted(&self, index: &IndexInfo, id: &str, doc: &Value, over: &OverLimit) {
         if self.counts(index, None) && !self.keys(index, None, id, doc).keys.is_empty() {
@@ -227,7 +227,7 @@ impl KeyMaker<'_> {
         }
     }
 
-    /// True if the node counts the documents of a slice that are left out: every copy leaves them out, the first one counts.
+    /// True if the node counts the left-out documents of a slice: every copy leaves them out, and the first copy counts them.
     /// A document that belongs to no slice is counted with slice 0.
     fn counts(&self, index: &IndexInfo, slice: Option<SliceNo>) -> bool {
         let copies = index.topology.placement.get(usize::from(slice.unwrap_or(SliceNo(0)).0));

@@ -16,7 +16,7 @@ use proto::value::path::Step;
 
 use super::*;
 
-/// All nodes that ask; most indexes have no slice on the last ones.
+/// The number of nodes that subscribe; most indexes have no slice on the last ones.
 const NODES: u64 = 5;
 
 /// Routes as the service does.
@@ -168,7 +168,7 @@ fn spec() -> impl Strategy<Value = IndexSpec> {
     })
 }
 
-/// An index whose slices stand on some nodes, and of which one may be on its way.
+/// An index whose slices are on some nodes, and of which one may be moving.
 fn index() -> impl Strategy<Value = IndexInfo> {
     let node = || (1..NODES).prop_map(NodeId);
     let copies = || proptest::sample::subsequence((1..NODES).map(NodeId).collect::<Vec<_>>(), 1..3);

@@ -1,4 +1,7 @@
 //! Counts the documents that indexes leave out.
+//!
+//! Documents of a large commit count with each version, also one that was rolled back to a savepoint. After a split of
+//! an index's slices its left-out documents are counted from zero again.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -20,49 +20,37 @@ use proto::rpc::api::{
     HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, PartState, Places, ProjectorApi,
     PushReply, PushRequest, PushedCommitRequest, PushedLook, ResultStream, TransactionCommit,
     TransactionFate, TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite,
-    TransactionWritten, Write, WriteKind, WriteReply, WriteRequest,
+    TransactionWritten, WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
+use super::checks::{GET_BYTES_MAX, check_read};
 use super::sample::sample;
 use crate::copies;
 use crate::feed::{Backfill, MaintenanceStream, TaskStream, Wanted};
 use crate::hand_over;
 use crate::projector::Projector;
 use crate::source::DocumentStore;
-use crate::source::bucket::Bucket;
-use crate::source::embedded::check::{queue_bytes, writes};
+use crate::source::embedded::check::queue_bytes;
 use crate::source::kind::WriteCall;
 use crate::source::push::branches::begin_branches;
-use crate::source::registry::source_of_kind;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Work, Writer};
 
-/// How long a reader of one bucket's end waits for the outcome of prepared transactions.
+/// The time limit of a wait for the outcome of prepared transactions, when one bucket's end is read.
 const DECIDED_WAIT: Duration = Duration::from_secs(30);
-/// The same for the ends of all buckets: less than the caller's patience, since one bucket holds up all.
+/// The time limit of that wait when the ends of all buckets are read: less than the caller's time limit, since one
+/// bucket delays all.
 const PLACES_WAIT: Duration = Duration::from_millis(MOMENT_HOLD_MS / 2);
-/// Bytes of documents that are checked on the caller's thread, which may serve connections as well: less than a
-/// millisecond.
-pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
-/// The size limit of the documents of one call: half a message between processes, so that ids and framing have room.
-/// Never less than one document.
-pub(super) const GET_BYTES_MAX: usize = 32 << 20;
 
-/// How long a reader waits for the rest of a producer's commit: as long as writers for a prepared transaction.
+/// The time limit of a reader's wait for the rest of a producer's commit: equal to a writer's wait for a prepared
+/// transaction.
 const INCOMPLETE_WAIT: Duration = Duration::from_secs(5);
 
-/// How often documents are read that change meanwhile, beside a commit that may lack parts.
+/// How often a read is repeated if its documents change meanwhile and a commit may lack parts.
 const READS_MAX: usize = 16;
-
-/// The length of a write's document.
-fn document_bytes(write: &Write) -> usize {
-    match &write.kind {
-        WriteKind::Insert(document) | WriteKind::Upsert(document) => document.len(),
-        WriteKind::Delete => 0,
-    }
-}
 
 /// The documents of some writes.
 fn ids_of(writes: &CheckedWrites) -> impl Iterator<Item = &str> + Clone {
@@ -178,7 +166,7 @@ impl ProjectorApi for Projector {
         let bucket = self.writable(request.bucket, WriteCall::Mutations).await?;
         let begun: Vec<_> = request.branches.iter().map(|(vbucket, _)| *vbucket).collect();
         if !request.branches.is_empty() {
-            // It is not refused for want of room: a branch may end what epochs wait for, and brings no mutations.
+            // A new branch is not refused for lack of room: it may end a wait of epochs, and contains no mutations.
             let branches = request.branches;
             let begin =
                 move |writer: &Writer, bucket: &Bucket| begin_branches(writer, bucket, &branches);
@@ -239,7 +227,7 @@ impl ProjectorApi for Projector {
         for ((known, found), is_decided) in known.into_iter().zip(buckets).zip(decided) {
             match found {
                 Some(found) if is_decided => places.add(known, found.place_with_report()),
-                // Nothing was written in a bucket that this projector has yet to make.
+                // A bucket that this projector has not created yet has no mutations.
                 None if has_catalog && self.may_be_new(known.bucket) => {}
                 _ => places.unanswered.push(known.bucket),
             }
@@ -295,7 +283,7 @@ impl ProjectorApi for Projector {
     }
 }
 
-/// Reads documents at present, or tells of a producer's commit that has changed one of them and may lack parts.
+/// Reads the present documents, or returns a producer's commit that has changed one of them and may lack parts.
 fn get(
     store: &dyn DocumentStore,
     bucket: &Bucket,
@@ -304,7 +292,7 @@ fn get(
     let read = || store.get(bucket.info.id, ids, GET_BYTES_MAX);
     if !bucket.has_incomplete_pushed() {
         let found = read()?;
-        // Order matters: what is committed behind this look was not read.
+        // Order matters: what is committed after this look was not read.
         if !bucket.has_incomplete_pushed() {
             return Ok(Ok(found));
         }
@@ -327,37 +315,7 @@ fn get(
     Err(Error::unavailable(what).with_hint("try again"))
 }
 
-/// Checks a read behind it.
-pub(super) fn check_read(bucket: &Bucket, ids: &[String]) -> Result<()> {
-    // A leader whose lease has ended meanwhile may have read what is no longer the newest.
-    bucket.check_open()?;
-    // A vbucket is disowned before its data is removed.
-    let readable = bucket.readable();
-    let mut vbuckets = ids.iter().map(|id| vbucket_of(id, bucket.info.vbuckets));
-    match vbuckets.find(|vbucket| !readable.contains(*vbucket)) {
-        Some(vbucket) => Err(bucket.not_owned(vbucket)),
-        None => Ok(()),
-    }
-}
-
 impl Projector {
-    /// Returns a bucket that accepts the call.
-    pub(super) async fn writable(&self, bucket: BucketId, call: WriteCall) -> Result<Arc<Bucket>> {
-        let bucket = self.bucket(bucket).await?;
-        source_of_kind(bucket.info.source).check_call(&bucket.info, call)?;
-        Ok(bucket)
-    }
-
-    /// Checks writes of another process.
-    pub(super) async fn checked(&self, unchecked: Vec<Write>) -> Result<CheckedWrites> {
-        let limit = self.config.document_bytes_max;
-        let bytes: usize = unchecked.iter().map(document_bytes).sum();
-        match bytes > INLINE_BYTES_MAX {
-            true => self.env.blocking(move || writes(unchecked, limit)).await,
-            false => writes(unchecked, limit),
-        }
-    }
-
     async fn index(&self, request: &BackfillRequest) -> Result<Arc<IndexInfo>> {
         let look = |catalog: Option<&Catalog>| {
             let index = catalog?.local_index(request.index)?;

@@ -9,8 +9,8 @@ use proto::rpc::api::{Decision, TransactionCommit, TransactionFate, WriteReply};
 
 use super::transactions::{BegunCommit, answer_again, reply_of};
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
 use crate::source::kind::WriteCall;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 
 impl Projector {
@@ -24,7 +24,7 @@ impl Projector {
         let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
         bucket.joint_pause().await;
         let begun = match self.begin_commit(&bucket, request).await {
-            // Another call may have prepared it. A transaction ends when it is prepared.
+            // Another call may have prepared the transaction. A transaction ends when it is prepared.
             Err(_) if !bucket.transactions.is_open(transaction) => {
                 let prepared = bucket.find_prepared(joint);
                 let again = || answer_again(&bucket, (joint, behind)).map(|reply| reply.affected);
@@ -100,7 +100,7 @@ fn fate_in(bucket: &Bucket, transaction: TransactionId) -> TransactionFate {
     if let Some(known) = known() {
         return known;
     }
-    // It may have begun meanwhile.
+    // The transaction may have begun meanwhile.
     match bucket.transactions.is_open_or_refused(transaction) {
         true => TransactionFate::Open,
         false => known().unwrap_or(TransactionFate::Unknown),

@@ -1,6 +1,7 @@
 //! The projector as a service: its tasks and its incoming calls.
 
 mod calls;
+mod checks;
 mod joint;
 mod pushed;
 mod room;

@@ -1,4 +1,7 @@
 //! The calls of producers' transactions in pushed buckets ([`proto::model::pushed`]).
+//!
+//! `CANCEL TRANSACTION` gives up the parts that a hold waits for. It is refused while a vbucket with a part is released
+//! for its next owner, which has the commit too.
 
 use std::sync::Arc;
 
@@ -10,12 +13,12 @@ use proto::rpc::api::{
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::calls::INLINE_BYTES_MAX;
+use super::checks::INLINE_BYTES_MAX;
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
 use crate::source::kind::WriteCall;
 use crate::source::push::check::{CheckedPush, pushes};
 use crate::source::push::commit::check;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 use crate::transactions::pushed::PushIn;
 
@@ -135,7 +138,7 @@ impl Projector {
         Ok(())
     }
 
-    /// Lets epochs have an open commit of a producer without the parts that are missing, if there is one with this number.
+    /// Lets epochs include an open commit of a producer without its missing parts, if there is one with this number.
     pub(super) async fn give_up_rest(
         &self,
         bucket: Arc<Bucket>,

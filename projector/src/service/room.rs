@@ -1,4 +1,14 @@
-//! The bound on mutations that no epoch covers: who waits, and what passes because an epoch waits for it.
+//! The bound on mutations that no epoch covers: which writes wait, and which pass because an epoch waits for them.
+//!
+//! What a hold waits for is not refused for want of room: a commit of which some part is there, or whose transaction
+//! another owner waits for; the mutations before the end of a missing part; and the beginning of a branch. The
+//! mutations of such a transaction may take as much memory as one transaction beyond what all open ones may have. By
+//! its query an owner informs the next one about the wait; it queries the owners of lost parts as well, since their
+//! producer may commit again at positions that no owner knows. A new commit begins only if all its owners have room.
+//!
+//! Two cases are left at an owner that is full: plain mutations of a branch before a part that is committed again
+//! there, since no owner knows yet that this part follows; and several such transactions whose mutations together
+//! exceed the memory that is set aside. `CANCEL TRANSACTION` ends such a hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +20,12 @@ use proto::{Error, Result};
 use tokio::sync::oneshot;
 
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
 use crate::source::push::check::CheckedPush;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 use documents::mutation::Mutation;
 
-/// How long a writer waits for the next stability timestamp: an election, and some more.
+/// The time limit of a writer's wait for the next stability timestamp: an election, and some more.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 impl Projector {
     /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would

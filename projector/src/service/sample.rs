@@ -43,7 +43,7 @@ pub(super) fn sample(store: &dyn DocumentStore, bucket: BucketId) -> Result<Vec<
     Ok(sampled.into_iter().map(|stored| stored.document).collect())
 }
 
-/// The first documents, and those behind each place, each once.
+/// The first documents, and the documents after each place, without duplicates.
 fn at_places(
     read: &impl Fn(Option<&str>) -> Result<Vec<StoredDocument>>,
     first: &[StoredDocument],
@@ -60,10 +60,10 @@ fn at_places(
     Ok(sampled)
 }
 
-/// An id near the end: no document lies behind it by more than the bytes of a place tell apart.
+/// An id near the end of the bucket: the distance to the last document is below the resolution of a place.
 fn last_id(store: &dyn DocumentStore, bucket: BucketId, first: &str) -> Result<String> {
     let mut last = first.to_owned();
-    // The bytes of the last id are found one after another, each by halving.
+    // The bytes of the last id are found one after another, each by a binary search.
     for depth in 0..=first.len().clamp(8, DEPTH_MAX) {
         let prefix = last.get(..depth).unwrap_or(&last).to_owned();
         let (mut low, mut high) = (0_u8, 0x7f_u8);

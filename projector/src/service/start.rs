@@ -17,7 +17,7 @@ use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
 use crate::roles::Roles;
 use crate::source::DocumentStore;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::transactions::counts::Counts;
 use crate::transactions::limits::Limits;
@@ -129,13 +129,13 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
     let [registration, openings, sync, purge, maintained, joint, pushed, versions] =
         [own(), own(), own(), own(), own(), own(), own(), own()];
     vec![
-        // They change buckets step by step: a bucket that was changed by half must not be served.
+        // These tasks change buckets step by step, and a partly changed bucket must not be served.
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
         env.spawn_service("projector hand-overs", hand_over::take_over_all(own())),
         env.spawn_service("projector removals", hand_over::remove_gone(own())),
         env.spawn_service("projector copies", copies::keep_roles(own())),
         env.spawn_service("projector healing", copies::heal_damaged(own())),
-        // They begin with what they find: what was registered, reported or purged stays so.
+        // These tasks can restart at any time: registrations, reports and purges are kept.
         env.spawn_restarted("projector registration", move || {
             follow::stay_registered(Arc::clone(&registration))
         }),

@@ -1,6 +1,6 @@
 //! The calls of transactions.
 //!
-//! A call that reads documents as of the transaction's snapshot looks at the purge points behind the read, since a purge may come
+//! A call that reads documents as of the transaction's snapshot checks the purge points after the read, since a purge may happen in
 //! between. The transaction remembers its snapshot, so only its first call looks the epoch up.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,12 @@ use proto::rpc::api::{
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::calls::{GET_BYTES_MAX, INLINE_BYTES_MAX, check_read};
+use super::checks::{GET_BYTES_MAX, INLINE_BYTES_MAX, check_read};
 use crate::projector::Projector;
 use crate::source::DocumentStore;
-use crate::source::bucket::Bucket;
 use crate::source::embedded::look_up;
 use crate::source::kind::WriteCall;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 use crate::transactions::committing::Committing;
 use crate::transactions::limits::Limits;
@@ -35,7 +35,8 @@ use crate::transactions::snapshot::Snapshot;
 use crate::transactions::state::not_open;
 use crate::transactions::transaction::YOUNG;
 
-/// How long a call waits for the stability timestamp of its snapshot. The reader knows it already, so it is on its way.
+/// The time limit of a call's wait for the stability timestamp of its snapshot. The reader has it already, so it will
+/// arrive soon.
 const EPOCH_WAIT: Duration = Duration::from_secs(3);
 
 /// Changes that a commit collapses on its caller's thread: less than a millisecond.
@@ -76,7 +77,7 @@ impl Projector {
         written
     }
 
-    /// Lets streams look at a transaction when it is not young any more.
+    /// Wakes the streams once a transaction is not young any more.
     pub(super) fn wake_for_young(&self, bucket: &Arc<Bucket>) {
         if !bucket.transactions.takes_wake() {
             return;
@@ -91,8 +92,8 @@ impl Projector {
         self.env.spawn_request("young transactions", wake).detach();
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::commit`]. The transaction has ended when this returns, unless another call of it is on
-    /// its way, or it never was at the place.
+    /// See [`proto::rpc::api::ProjectorApi::commit`]. The transaction has ended when this returns, unless another call of it is in
+    /// progress, or it never was at the place.
     pub(super) async fn commit_transaction(
         &self,
         request: TransactionCommit,
@@ -100,7 +101,7 @@ impl Projector {
         let TransactionCommit { bucket, transaction, behind, .. } = request;
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
         let begun = match self.begin_commit(&bucket, request).await {
-            // A transaction ends with its commit, so one that is not open has its fate.
+            // A transaction ends with its commit, so a transaction that is not open has an outcome.
             Err(_) if !bucket.transactions.is_open(transaction) => {
                 return answer_again(&bucket, (transaction, behind));
             }
@@ -120,7 +121,7 @@ impl Projector {
         // A prepared transaction that holds one of its documents ends soon. If not, the check of the commit refuses it.
         bucket.unheld(committing.changes.iter().map(|changed| &*changed.mutation.id)).await.ok();
         let bytes = committing.bytes();
-        // Its bytes are in memory already.
+        // The bytes of the commit are in memory already.
         let work = |reply| Work::Commit(Box::new(committing), reply);
         self.queue_held(bucket, bytes, work).await
     }
@@ -155,7 +156,7 @@ impl Projector {
         Ok(committing?.map(begun))
     }
 
-    /// Does what a commit does before its turn. An error ends the transaction: it refuses the commit, also if it came of something else.
+    /// Prepares a commit before its turn. Any error refuses the commit and ends the transaction.
     pub(super) async fn before_turn(
         &self,
         bucket: &Arc<Bucket>,
@@ -244,7 +245,8 @@ impl Projector {
         found
     }
 
-    /// The moment of an epoch, which may be known in a moment. A transaction that has it knows it.
+    /// The snapshot of an epoch; waits shortly if the epoch is not known yet. A transaction that has read already has
+    /// its snapshot.
     async fn snapshot(
         &self,
         bucket: &Bucket,
@@ -278,8 +280,8 @@ impl Projector {
 }
 
 impl Projector {
-    /// The moment of an epoch that is not among the last ones, which this projector knows. The coordinators know it as long as the lease of
-    /// its transaction protects it.
+    /// The snapshot of an epoch that this projector no longer retains. The coordinators retain it as long as the lease of its transaction
+    /// protects it.
     async fn retained(&self, bucket: &Bucket, epoch: Epoch, unknown: Error) -> Result<Snapshot> {
         let mark = self.directory.coordinator().epoch_mark(bucket.info.id, epoch).await?;
         mark.map_or(Err(unknown), |mark| bucket.moment_of(&mark))
@@ -359,7 +361,7 @@ fn write(
     bucket.transactions.write(&bucket.info, request, limits, Instant::now())
 }
 
-/// Adds the documents that a transaction has not changed itself to those that it has.
+/// Completes a transaction's own documents with those that it has not changed.
 fn complete(
     store: &dyn DocumentStore,
     bucket: &Bucket,
@@ -383,7 +385,7 @@ fn complete(
     Ok(own.into_iter().map(|own| own.unwrap_or_else(|| found.next().flatten())).collect())
 }
 
-/// Checks behind a read that a snapshot still had the documents.
+/// Checks after a read that a snapshot still had the documents.
 fn check_kept<'i>(
     store: &dyn DocumentStore,
     bucket: &Bucket,

@@ -19,7 +19,7 @@ pub enum WriteCall {
 
 /// The party that numbers the mutations of a bucket.
 pub trait Source: Send + Sync {
-    /// The branches with which a projector begins to serve vbuckets that end at a cut: `branches` are those of the history there.
+    /// The branches with which a projector begins to serve vbuckets that end at a cut: `branches` are those of the history at that cut.
     fn begin(&self, branches: Vec<Branches>, ends: &Cut, random: &dyn Random) -> Vec<Branches>;
 
     /// Checks that a bucket accepts a call. The error names the right call.
@@ -30,6 +30,6 @@ pub trait Source: Send + Sync {
         true
     }
 
-    /// Learns that everything up to a cut is durable on all copies: no indexer asks for it again.
+    /// Called when all mutations up to a cut are durable on all copies: no indexer will request them again.
     fn confirm(&self, bucket: &BucketInfo, cut: &Cut);
 }

@@ -6,48 +6,31 @@
 //!
 //! The following holds at every moment and after any crash:
 //!
-//! - A [`Batch`] is in log and records, or in neither. Documents follow in the same order; after a crash they have all that
-//!   the log has.
-//! - Nobody reads a batch before it is durable, so streamed mutations cannot be lost.
+//! - A [`Batch`] is in log and records, or in neither. Documents follow in the same order; after a crash they include the whole log. - No
+//!   batch is readable before it is durable, so streamed mutations cannot be lost.
 //! - The seqnos of a vbucket's log have no gap, and the last one is the vbucket's position.
-//! - A log begins behind its *purge point*. All entries up to the point were removed, so that logs are bounded
+//! - A log begins after its *purge point*. All entries up to the point were removed, so that logs are bounded
 //!   (`crate::purge`). The point and the removal are one step.
-//! - A vbucket with any data has a log or a purge point, and so an end beyond zero. A vbucket that is copied from
-//!   elsewhere by its documents begins with the purge point, and a vbucket that is removed ends with it. A *partial*
-//!   vbucket has an end and no branches ([`documents::record::is_partial`]).
+//! - A vbucket with any data has a log or a purge point, and so an end beyond zero. A vbucket that is copied by its documents begins with
+//!   the purge point, and a vbucket that is removed ends with it. A *partial* vbucket has an end and no branches
+//!   ([`documents::record::is_partial`]).
 //!
-//! Everything that depends on the kind of a source (embedded or pushed) lies behind [`kind::Source`]; [`registry`] lists
+//! Everything that depends on the kind of a source (embedded or pushed) is defined by [`kind::Source`]; [`registry`] lists
 //! the kinds.
 //!
 //! The calls block; callers use `Env::blocking`. The [`writer`] of each bucket is responsible for numbering, duplicate ids and the
-//! order of writes, and [`bucket`] for what readers see.
+//! order of writes, and [`bucket`] for the readers' view.
 
-mod ahead;
-mod availability;
-pub mod backlog;
-pub mod bucket;
 mod check;
+mod commits;
 pub mod embedded;
 pub mod files;
-pub mod gate;
-pub mod head;
-pub(crate) mod joint;
-mod joint_state;
+pub mod groups;
 pub mod kind;
-pub mod large_commits;
-pub mod link;
-pub mod links;
 mod pending;
-mod place;
-pub mod published;
 pub mod push;
-mod pushed;
-mod pushed_awaited;
-mod pushed_state;
 pub mod registry;
-mod serving;
-mod snapshot;
-mod timestamps;
+pub mod view;
 pub mod writer;
 
 #[cfg(test)]

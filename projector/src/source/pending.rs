@@ -6,9 +6,9 @@ use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::cut::Position;
 use proto::model::history::Branches;
 
-use super::ahead::{Newest, Positions};
-use super::bucket::Bucket;
-use super::large_commits::LargeCommit;
+use super::groups::ahead::{Newest, Positions};
+use super::view::bucket::Bucket;
+use super::view::large_commits::LargeCommit;
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
@@ -27,7 +27,7 @@ pub(super) struct PendingChanges {
 }
 
 impl PendingChanges {
-    /// Changes behind everything that was numbered.
+    /// Changes after everything that was numbered.
     pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
         let Positions { next, branches, commits } = behind;
         let (changes, newest, large) = (Batch::default(), Newest::default(), Vec::new());
@@ -45,14 +45,14 @@ impl PendingChanges {
         self.changes.commits.push(event);
     }
 
-    /// Notes the commits that are open no longer, beside what the group changes anyhow.
+    /// Notes the commits that are open no longer, in addition to the changes of the group.
     pub(super) fn settle(&mut self) {
         if !self.commits.joint().is_empty() && !self.changes.is_empty() {
             self.settle_joint();
         }
         if !self.commits.pushed().is_empty() && !self.changes.is_empty() {
             for settled in self.bucket.settled_pushed() {
-                // It may be committed anew, at other positions.
+                // The transaction may have been committed again, at other positions.
                 if self.commits.pushed().find(settled.transaction) == Some(&settled) {
                     self.transaction(TransactionEvent::PushedSettled(settled.transaction));
                 }

@@ -1,18 +1,21 @@
 //! Group commit: many writers share one batch and one sync of a bucket's log.
 //!
-//! A request is checked before it comes here, then waits in the queue of its bucket. One thread at a time takes all waiting
-//! requests up to a limit, numbers their mutations, and commits them as one batch, in the two turns of [`super::gate`]: first
-//! the log has the group, durably; then the documents have it, the bucket publishes it, and its requests are answered. While
-//! a group is synced the next one gathers, and while it is shown the next one is synced. So throughput grows with the
-//! number of writers, and a lone writer waits for one sync only.
+//! A request is checked before it is queued here, then waits in the queue of its bucket. One thread at a time takes all waiting
+//! requests up to a limit, numbers their mutations, and commits them as one batch, in the two turns of [`super::gate`]: first the group is
+//! durable in the log; then it is added to the documents, the bucket publishes it, and its requests are answered. While a group is synced
+//! the next one is collected, and while it is shown the next one is synced. So throughput grows with the number of writers, and a lone
+//! writer waits for one sync only.
 //!
-//! Only the thread with the first turn numbers mutations, and it continues from the group before, so seqnos have no gaps. A
+//! Only the thread with the first turn numbers mutations, and it continues from the previous group, so seqnos have no gaps. A
 //! refused request (a duplicate id, a position out of order) leaves the group before it has changed anything. If the store
-//! fails, nothing of the group is published, and all its requests fail; so do the groups behind it, because the store
+//! fails, nothing of the group is published, and all its requests fail; so do the groups after it, because the store
 //! accepts no more.
 //!
-//! If other copies are awaited ([`super::links`]), the question by which the last of them says that it has a group shows that group. Meanwhile the next
-//! groups are logged, up to a limit. Exclusive work waits until no group waits for another copy.
+//! If other copies are awaited ([`super::links`]), the request in which the last of them confirms a group shows that group. Meanwhile the
+//! next groups are logged, up to a limit. Exclusive work waits until no group waits for another copy.
+//!
+//! Each bucket has its own queue and log, so a slow sync delays no other bucket. No statement is split over
+//! two groups: each position that is ever reported is *participant-closed*.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -31,14 +34,14 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
-use super::ahead::{Ahead, Positions, Unshown};
-use super::bucket::Bucket;
 use super::embedded::{commit, holds, joint, numbering};
-use super::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
-use super::large_commits::LargeCommit;
+use super::groups::ahead::{Ahead, Positions, Unshown};
+use super::groups::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::{commit as push_commit, order};
+use super::view::bucket::Bucket;
+use super::view::large_commits::LargeCommit;
 use crate::transactions::committing::Committing;
 use crate::transactions::pushed::CommittingPushed;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
@@ -46,14 +49,15 @@ use documents::document_store::{Batch, DocumentStore, ShowBatch};
 /// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
 /// next group does not wait long.
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// Groups that one thread commits before it gives way.
+/// The number of groups that one thread commits before it yields.
 const GROUPS_MAX: usize = 64;
 /// Groups between their turns. More would only wait longer.
 const UNSHOWN_MAX: usize = 2;
-/// Groups that wait for other copies: one on its way there, one that is synced there, and those that gather meanwhile.
+/// The limit of groups that wait for other copies: one being sent, one being synced there, and those collected
+/// meanwhile.
 const AWAITED_MAX: usize = 4;
 
-/// A request on its way to the log, and its room in the queue.
+/// A request for the log, and its reservation in the queue.
 pub struct Job {
     /// The approximate size.
     pub bytes: usize,
@@ -63,7 +67,8 @@ pub struct Job {
     pub room: Option<Room>,
 }
 
-/// The room of a request: in its bucket, so that one whose copies are silent leaves room for the others, and in all buckets together.
+/// The reservations of a request: one in its bucket, so that a bucket with silent copies leaves room for the others, and one in all buckets
+/// together.
 pub type Room = (Reservation, Reservation);
 
 impl Job {
@@ -98,18 +103,18 @@ pub enum Work {
     GiveUpRest(ProducerTransactionId, oneshot::Sender<Result<()>>),
     /// Work that runs exclusively between two groups.
     Exclusive(Exclusive),
-    /// The same, and it takes no longer than a sync of a small group, unless the store must flush first.
+    /// Exclusive work that takes no longer than the sync of a small group, unless the store must flush first.
     Brief(Exclusive),
 }
 
-/// What the writers of all buckets share.
+/// The state that the writers of all buckets share.
 pub struct Writer {
     /// The store that batches go to.
     pub store: Arc<dyn DocumentStore>,
     /// Notified when the store has failed. It accepts no more until it is opened again.
     pub failed: Arc<Notify>,
-    /// Held while a group becomes visible, and while the positions of several buckets are read, so that these are of one moment: a write
-    /// that was acknowledged before another one began is not missing where the other is there.
+    /// Held while a group becomes visible, and while the positions of several buckets are read, so that these are of one moment: if a write
+    /// is included, every write that was acknowledged before it began is included too.
     pub showing: Mutex<()>,
     /// Documents that a large commit changes at least: streams send a marker instead of its mutations.
     pub large_commit_changes: u64,
@@ -118,7 +123,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Handles the jobs of a bucket; idle once all senders are gone, which happens while the service stops. Cancelling drops the
+    /// Handles the jobs of a bucket; idle once all senders are dropped, which happens while the service stops. Cancelling drops the
     /// queued jobs, whose callers see their reply channel close; the groups that are being committed are finished and
     /// answered.
     pub async fn run(
@@ -144,7 +149,7 @@ impl Writer {
         pending().await
     }
 
-    /// Handles jobs as long as there are some, for a while. Returns the next one if there are more.
+    /// Handles waiting jobs for a limited time. Returns the next job if there are more.
     fn work(
         self: &Arc<Self>,
         bucket: &Arc<Bucket>,
@@ -159,7 +164,7 @@ impl Writer {
                 return Some(first);
             }
             if first.is_exclusive() {
-                // Only this thread begins groups, so none waits from here on.
+                // Only this thread begins groups, so no group waits from here on.
                 bucket.gate.show_waiting();
                 if bucket.gate.waiting() > 0 && !bucket.has_ended() {
                     return Some(first);
@@ -198,7 +203,7 @@ impl Writer {
         next
     }
 
-    /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown, and those that do so no more.
+    /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown, and those that no longer wait.
     fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> (usize, Vec<Unshown>) {
         let bytes = bytes_of(&jobs);
         let mut turn = bucket.gate.log();
@@ -218,7 +223,7 @@ impl Writer {
         // The other copies write the group while it is synced here.
         let number = match has_changes || bucket.gate.waiting() > 0 {
             true => bucket.links.add(has_changes.then_some(&batch)),
-            // It waits for nobody, also after the end of a term.
+            // The group waits for no copy, also after the end of a term.
             false => 0,
         };
         bucket.wake_copies(has_changes);
@@ -242,7 +247,7 @@ impl Writer {
         logged: Result<ShowBatch>,
         (batch, large): (&Batch, Vec<Arc<LargeCommit>>),
     ) -> Result<()> {
-        // Before the documents can be read: their readers look for commits that lack parts behind the read.
+        // Before the documents can be read: their readers look for commits that lack parts after the read.
         bucket.announce_pushed(&batch.commits);
         let shown = logged.and_then(|show| show());
         match &shown {
@@ -263,7 +268,7 @@ impl Writer {
     }
 }
 
-/// True if a job may begin: work that is exclusive waits for groups that other copies lack, and so does a group behind many.
+/// True if a job may begin: work that is exclusive waits for groups that other copies lack, and so does a group after many.
 fn may_begin(bucket: &Bucket, is_exclusive: bool) -> bool {
     if bucket.links.is_alone() || bucket.has_ended() {
         return true;
@@ -284,7 +289,7 @@ async fn wait_for_copies(bucket: &Bucket, is_exclusive: bool) {
     }
 }
 
-/// Takes the jobs that are committed together, and the one behind them if it is known.
+/// Collects the jobs that are committed together, and the next job if it was received already.
 fn gather(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
     let (mut bytes, mut group, mut then) = (0, Vec::new(), Some(first));
     while let Some(job) = then.take_if(|job| !job.is_exclusive()) {
@@ -314,18 +319,18 @@ type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<T>) -> Answer {
     Box::new(move |committed| {
-        // The caller may be gone; the write stands all the same.
+        // The caller may have stopped waiting; the write is done anyway.
         let _gone = reply.send(committed.and(outcome));
     })
 }
 
-/// Ends a transaction when its caller learns the outcome. One whose group has failed never ends here: the log may have it, and the next
-/// opening of the bucket tells.
+/// Ends a transaction when its caller learns the outcome. A transaction whose group has failed does not end here: the log may contain it,
+/// and the next opening of the bucket decides.
 fn ended(committing: Box<Committing>, answer: Answer) -> Answer {
     Box::new(move |committed| answer(committed.map_err(|error| committing.in_doubt(error))))
 }
 
-/// The same for a transaction of a producer, which is open again if its commit was refused.
+/// Ends a producer's transaction when its caller learns the outcome. It is open again if its commit was refused.
 fn ended_pushed(
     committing: Box<CommittingPushed>,
     reply: oneshot::Sender<Result<PushReply>>,
@@ -343,7 +348,7 @@ fn ended_pushed(
                 Err(error)
             }
         };
-        // The caller may be gone; the commit stands all the same.
+        // The caller may have stopped waiting; the commit is done anyway.
         let _gone = reply.send(outcome);
     })
 }

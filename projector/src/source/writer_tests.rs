@@ -157,11 +157,11 @@ fn a_thread_that_must_not_wait_shows_few_groups_at_once() {
     assert_eq!(world.end(), 6);
 }
 
-/// A transaction that has written one document, on the way to its commit.
+/// A transaction that has written one document and is being committed.
 fn committing(world: &World, id: u64, kind: WriteKind, snapshot: Option<Snapshot>) -> Committing {
     let (transactions, now) = (&world.bucket.transactions, Instant::now());
     let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
-    // Only a deletion of a document that is there changes anything.
+    // Only a deletion of an existing document has an effect.
     let is_there = kind == WriteKind::Delete;
     let writes = CheckedWrites::new(vec![Write { id: "a".into(), kind }], 100).expect("valid");
     let request = WriteIn {

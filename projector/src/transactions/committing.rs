@@ -1,7 +1,12 @@
-//! Commits on their way.
+//! Commits in progress.
 //!
-//! A commit takes the last change of each document out as a [`Committing`], which goes through the writer of the bucket as one
-//! request. The transaction takes no call meanwhile, and it is gone when the request is answered, whatever the answer was.
+//! A commit takes the last change of each document out as a [`Committing`], which passes through the writer of the bucket as one request.
+//! The transaction accepts no call meanwhile, and it ends when the request is answered, whatever the answer.
+//!
+//! A large commit is one group of the log, and a write after it waits for that: some 0.3 seconds for 500,000 documents
+//! on two processors (`projector/documents/examples/large_group.rs`), a tenth to number them, a quarter to build the
+//! group, and the rest to write and sync it. Its runs of the document table are built concurrently. Runs that get their
+//! numbers when they are read, and a group that is encoded before its turn, would halve it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,11 +23,11 @@ use super::snapshot::Snapshot;
 use super::state::check_snapshot;
 use super::transaction::Changed;
 
-/// A commit on its way: what it changes, and what it has read. The transaction ends when this is dropped, however the commit ended.
+/// A commit in progress: its changes, and its snapshot. The transaction ends when this is dropped, however the commit ended.
 pub struct Committing {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
-    /// Its last place.
+    /// The last place of the transaction.
     pub place: TransactionPlace,
     /// The last change of each document, in the order of the changes.
     pub changes: Vec<Changed>,
@@ -30,7 +35,7 @@ pub struct Committing {
     pub snapshot: Option<Snapshot>,
     /// The documents that were looked up before its turn.
     pub looked_up: Option<LookedUp>,
-    /// The mutation of each change, without its number, if they were made before its turn.
+    /// The mutation of each change, without its number, if they were prepared before its turn.
     pub unnumbered: Option<Vec<Arc<Mutation>>>,
     /// All buckets that it has changed, if there are several.
     pub participants: Vec<BucketId>,
@@ -42,8 +47,8 @@ pub struct Committing {
 }
 
 impl Committing {
-    /// Sorts the changes by vbucket. The order within each stays, and the log groups them so anyhow. Whoever works through a large commit in
-    /// this order finds what it needs in the processor's caches.
+    /// Sorts the changes by vbucket. The order within each vbucket stays, and the log groups them this way in any case. Processing a large
+    /// commit in this order makes better use of the processor's caches.
     pub fn sort(&mut self) {
         let mut by_vbucket: BTreeMap<VbucketId, Vec<Changed>> = BTreeMap::new();
         for changed in self.changes.drain(..) {
@@ -62,25 +67,25 @@ impl Committing {
         self.unnumbered = Some(made.collect());
     }
 
-    /// The same, over several buckets.
+    /// Makes the commit one over several buckets.
     pub fn over(mut self, participants: Vec<BucketId>) -> Self {
         self.participants = participants;
         self
     }
 
-    /// Keeps the transaction as it is, since nobody knows what becomes of its commit. Returns the error that says so.
+    /// Keeps the transaction as it is, since the outcome of its commit is unknown. Returns the error for the caller.
     pub fn in_doubt(mut self, error: Error) -> Error {
         self.is_in_doubt = true;
         let what = format!("{}; transaction {} may be committed", error.message, self.transaction);
         Error::new(ErrorCode::Interrupted, what)
     }
 
-    /// Its number among those of the bucket.
+    /// The number of the transaction among those of the bucket.
     pub fn number(&self) -> u64 {
         self.of.1
     }
 
-    /// The size of the request, about.
+    /// The approximate size of the request, in bytes.
     pub fn bytes(&self) -> usize {
         self.changes.iter().map(|changed| changed.bytes()).sum()
     }
@@ -104,8 +109,8 @@ impl Transactions {
         open.into_iter().for_each(|open| open.is_committing = false);
     }
 
-    /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is on its
-    /// way already, so that the caller asks again. A commit of at least `large_changes` may be large.
+    /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is in
+    /// progress already, so that the caller retries. A commit of at least `large_changes` may be large.
     pub fn commit(
         self: &Arc<Self>,
         (id, place): (TransactionId, TransactionPlace),

@@ -1,4 +1,4 @@
-//! What became of the transactions of a projector, and what the open ones hold.
+//! Counts the outcomes of a projector's transactions, and the resources of open ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ pub struct Counts {
 pub struct TransactionFigures {
     /// Open transactions that have changes.
     pub open: u64,
-    /// Time since the first write of the oldest one, in milliseconds; 0 if there is none.
+    /// The time since the first write of the oldest open transaction, in milliseconds; 0 if there is none.
     pub oldest_age_ms: u64,
     /// Bytes of the changes of open transactions.
     pub bytes: u64,
@@ -28,11 +28,11 @@ pub struct TransactionFigures {
     pub prepared: u64,
     /// Commits over several buckets that no epoch has, counted in each bucket.
     pub joint_open: u64,
-    /// Time since the oldest of both is known here, in milliseconds; 0 if there is none.
+    /// The time since the oldest of both was first known here, in milliseconds; 0 if there is none.
     pub joint_oldest_age_ms: u64,
     /// Commits of changes.
     pub committed: u64,
-    /// Commits that were refused because somebody else had changed a document.
+    /// Commits that were refused because another writer had changed a document.
     pub conflicts: u64,
     /// Transactions that were rolled back by a call.
     pub aborted: u64,
@@ -76,7 +76,7 @@ impl Counts {
         self.forgotten.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The counts, beside those of open transactions.
+    /// The counts, including those of open transactions.
     pub fn with_open(&self, open: TransactionFigures) -> TransactionFigures {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TransactionFigures {

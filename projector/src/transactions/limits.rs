@@ -38,7 +38,7 @@ impl Limits {
         Err(Error::new(ErrorCode::OverLimit, what).with_hint("commit smaller transactions"))
     }
 
-    /// Checks that a bucket with so many open transactions takes another one.
+    /// Checks that a bucket with this many open transactions may begin another one.
     pub fn check_open(&self, bucket: &BucketInfo, open: usize) -> Result<()> {
         if open < self.open_max {
             return Ok(());

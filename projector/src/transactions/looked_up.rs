@@ -1,8 +1,7 @@
-//! What a commit has looked up before its turn to be numbered.
+//! The documents that a commit has looked up before its turn to be numbered.
 //!
-//! While a group is numbered, no other writer of the bucket goes on. A large commit would look up so many documents then that
-//! it held all of them up. So it looks them up before, at certain positions of the bucket, and in its turn only those
-//! that were changed behind these positions again.
+//! While a group is numbered, all other writers of the bucket wait. A large commit would delay them by its many look-ups. So it looks them
+//! up before, at certain positions of the bucket, and in its turn only those that were changed after these positions again.
 
 use proto::model::cut::Cut;
 use proto::model::ids::hash_id;

@@ -31,7 +31,7 @@ pub struct WriteIn<'w> {
     pub owner: &'w str,
     /// The moment that the transaction reads.
     pub snapshot: Option<Snapshot>,
-    /// The writes.
+    /// The writes of the request.
     pub writes: &'w CheckedWrites,
     /// The documents of [`Transactions::unknown`] that exist, and those that do not.
     pub known: &'w BTreeMap<String, bool>,
@@ -39,7 +39,7 @@ pub struct WriteIn<'w> {
     pub behind: u64,
 }
 
-/// For each id that a reader wants, its own change; `None` if the documents of its snapshot tell. A deletion is `Some(None)`.
+/// For each requested id, the transaction's own change; `None` if the document of its snapshot counts. A deletion is `Some(None)`.
 pub type OwnDocuments = Vec<Option<Option<Bytes>>>;
 
 /// The open transactions of a bucket.
@@ -47,13 +47,13 @@ pub struct Transactions {
     state: Mutex<State>,
     /// Wakes the streams of the bucket.
     turned: watch::Sender<u64>,
-    /// True if they are not awake to the changes of a young transaction, and while somebody is about to wake them for that.
+    /// True while streams must still be woken for the changes of a young transaction, and no wake-up is scheduled.
     wants_wake: AtomicBool,
     is_wake_due: AtomicBool,
 }
 
 impl Transactions {
-    /// No transaction yet. Each change wakes those who watch `turned`.
+    /// Without transactions. Each change wakes the watchers of `turned`.
     pub fn new(turned: watch::Sender<u64>) -> Self {
         let (wants_wake, is_wake_due) = Default::default();
         Self { state: Mutex::default(), turned, wants_wake, is_wake_due }
@@ -82,7 +82,7 @@ impl Transactions {
         has_young && !self.is_wake_due.swap(true, Ordering::AcqRel)
     }
 
-    /// The snapshot of a transaction, if it has one. This asks for the transaction.
+    /// The snapshot of a transaction, if it has one. The call counts as activity of the transaction.
     pub fn snapshot_of(&self, transaction: TransactionId, now: Instant) -> Option<Snapshot> {
         let mut state = self.state();
         let open = state.open.get_mut(&transaction)?;
@@ -120,7 +120,7 @@ impl Transactions {
         let mut exists = |document: &str| {
             let own = open.as_ref().and_then(|open| open.newest(document));
             let own = own.map(|own| own.kind == MutationKind::Upsert);
-            // The transaction went back since the caller asked for what is unknown.
+            // The transaction was rolled back since the caller looked up the unknown documents.
             own.or_else(|| known.get(document).copied()).ok_or_else(|| not_open(id, after))
         };
         let effective = effects(&bucket.name, writes.writes(), &mut exists)?;
@@ -149,7 +149,7 @@ impl Transactions {
         Ok(written)
     }
 
-    /// Wakes the streams for a change, or lets somebody do that when the transaction is not young any more.
+    /// Wakes the streams for a change, or has them woken when the transaction is not young any more.
     pub(super) fn wake_for_change(&self, is_young: bool) {
         match is_young {
             true => self.wants_wake.store(true, Ordering::Relaxed),
@@ -157,7 +157,7 @@ impl Transactions {
         }
     }
 
-    /// Takes a transaction back to an earlier place, and returns its new one.
+    /// Rolls a transaction back to an earlier place, and returns its new place.
     pub fn back_to(
         &self,
         (id, to): (TransactionId, TransactionPlace),
@@ -215,8 +215,8 @@ impl Transactions {
         Ok(true)
     }
 
-    /// Rolls a transaction back that is to be prepared here: false if it is not open. A prepare that is under way is refused when its turn
-    /// comes, unless it comes before the turn of the caller.
+    /// Rolls a transaction back that is to be prepared here: false if it is not open. A prepare in progress is refused at its turn, unless
+    /// its turn is before the caller's.
     pub fn give_up(&self, id: TransactionId) -> bool {
         let mut state = self.state();
         let of = match state.open.get(&id) {
@@ -232,7 +232,7 @@ impl Transactions {
         true
     }
 
-    /// Keeps transactions open. Returns those that are not.
+    /// Keeps transactions open. Returns the ids that are not open.
     pub fn keep_open(&self, ids: Vec<TransactionId>, now: Instant) -> Vec<TransactionId> {
         let mut state = self.state();
         let is_gone = |id: &TransactionId| match state.open.get_mut(id) {
@@ -254,7 +254,7 @@ impl Transactions {
     ) -> Result<OwnDocuments> {
         let OwnView { transaction, place } = own;
         let mut state = self.state();
-        // One that has changed nothing need not be known here.
+        // A transaction without changes need not be known here.
         if place.0 == 0 && !state.open.contains_key(&transaction) {
             return Ok(vec![None; ids.len()]);
         }
@@ -279,7 +279,7 @@ impl Transactions {
         false
     }
 
-    /// True if somebody was told that a transaction will not be committed.
+    /// True if a caller was answered that the transaction will not be committed.
     pub fn is_refused(&self, id: TransactionId) -> bool {
         self.state().refused.contains(&id)
     }
@@ -289,16 +289,16 @@ impl Transactions {
         self.state().open.contains_key(&id)
     }
 
-    /// Ends a transaction, unless another one has its id by now.
+    /// Ends a transaction, unless another transaction has its id by now.
     pub(super) fn end(&self, of: (TransactionId, u64)) {
-        // Its changes may be many: nobody waits while they are dropped.
+        // Its changes may be many, so they are dropped without the lock.
         let gone = self.state().remove(of);
         if gone.as_ref().is_some_and(|gone| gone.is_told) {
             self.wake();
         }
     }
 
-    /// Rolls back the transactions for which nobody has asked for longer than `kept`, or than their producers want; returns their number.
+    /// Rolls back the transactions without a call for longer than `kept`, or than the time set by their producers; returns their number.
     pub fn roll_back_forgotten(&self, now: Instant, kept: Duration) -> u64 {
         let mut state = self.state();
         let is_forgotten = |open: &Transaction| {
@@ -326,7 +326,7 @@ impl Transactions {
         self.state().open.get(&id).map_or(0, |open| open.goals())
     }
 
-    /// Rolls back everything, and lets no transaction begin: the bucket is gone.
+    /// Rolls back all transactions and refuses new ones, because the bucket was removed.
     pub fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;

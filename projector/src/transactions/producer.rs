@@ -11,6 +11,6 @@ pub struct Producer {
     pub transaction: ProducerTransactionId,
     /// The mutations of each vbucket that are kept.
     pub kept: BTreeMap<VbucketId, u64>,
-    /// How long the transaction is kept without a further mutation.
+    /// The time for which the transaction is kept without a further mutation.
     pub kept_for: Duration,
 }

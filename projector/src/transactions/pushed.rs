@@ -1,9 +1,9 @@
 //! The open transactions of producers, in a pushed bucket ([`proto::model::pushed`]).
 //!
-//! A producer has its own number for a transaction. Here the transaction gets a random one besides, under which it is streamed to the
-//! indexers like any other: each owner of vbuckets has a part of its own, and nobody reads a transaction that consists of them.
+//! A producer has its own number for a transaction. Here the transaction also gets a random number, under which it is streamed to the
+//! indexers like any other: each owner of vbuckets has its own part, and no reader sees the open transaction as a whole.
 //!
-//! A commit that is refused leaves the transaction open, because the producer can do what is missing and commit again.
+//! A commit that is refused leaves the transaction open, because the producer can push the missing parts and commit again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,44 +23,44 @@ use documents::mutation::Mutation;
 
 /// Mutations of a producer's transaction.
 pub struct PushIn<'p> {
-    /// The transaction.
+    /// The producer's id of the transaction.
     pub transaction: ProducerTransactionId,
-    /// Its number here, if it begins.
+    /// The number of the transaction here, if it begins.
     pub number: TransactionId,
     /// Whose transaction it is, for people.
     pub owner: &'p str,
     /// The mutations. Their seqnos are positions in the transaction, by vbucket.
     pub mutations: Vec<CheckedPush>,
-    /// How long the transaction is kept without a further mutation.
+    /// The time for which the transaction is kept without a further mutation.
     pub kept_for: Duration,
-    /// True if epochs may wait for the transaction. It finds room then, within the reserve of one transaction, since what it would wait for
-    /// may wait for it.
+    /// True if epochs may wait for the transaction. Then it may use the reserve of one transaction, since otherwise the two would wait for
+    /// each other.
     pub is_awaited: bool,
 }
 
 /// The mutations of each vbucket that are kept.
 pub type Kept = BTreeMap<VbucketId, u64>;
 
-/// The commit of a producer's transaction on its way. When this is dropped the transaction is open again, unless it is told otherwise.
+/// The commit of a producer's transaction in progress. When this is dropped the transaction is open again, unless `end` was set.
 pub struct CommittingPushed {
     /// The transaction, and its place here; `None` if nothing of it is kept.
     pub open: Option<(TransactionId, TransactionPlace)>,
-    /// Its mutations in their order.
+    /// The mutations of the transaction, in order.
     pub mutations: Vec<Arc<Mutation>>,
-    /// Its number among those of the bucket.
+    /// The number of the transaction among those of the bucket.
     pub number: u64,
     end: End,
     transactions: Arc<Transactions>,
 }
 
-/// What becomes of the transaction.
+/// The state of the transaction after the commit attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// It is open again.
+    /// The transaction is open again.
     Open,
-    /// It is gone.
+    /// The transaction has ended.
     Gone,
-    /// Nobody knows.
+    /// The outcome is unknown.
     InDoubt,
 }
 
@@ -72,7 +72,7 @@ impl CommittingPushed {
         kept
     }
 
-    /// The size of the request, about.
+    /// The approximate size of the request, in bytes.
     pub fn bytes(&self) -> usize {
         self.mutations.iter().map(|mutation| mutation.bytes()).sum()
     }
@@ -82,7 +82,7 @@ impl CommittingPushed {
         self.end = End::Gone;
     }
 
-    /// Keeps the transaction as it is, since nobody knows what becomes of its commit. Returns the error that says so.
+    /// Keeps the transaction as it is, since the outcome of its commit is unknown. Returns the error for the caller.
     pub fn in_doubt(mut self, error: Error) -> Error {
         self.end = End::InDoubt;
         let what = format!("{}; the transaction may be committed", error.message);
@@ -164,8 +164,8 @@ impl Transactions {
         }
     }
 
-    /// Begins the commit of a producer's transaction, whether anything of it is kept or not. A commit of at least `large_changes` may be
-    /// large. `Unavailable` if another one is on its way.
+    /// Begins the commit of a producer's transaction, whether or not it has stored mutations. A commit of at least `large_changes` may be
+    /// large. `Unavailable` if another commit of it is in progress.
     pub fn commit_pushed(
         self: &Arc<Self>,
         transaction: ProducerTransactionId,
@@ -225,8 +225,8 @@ impl Transactions {
     }
 }
 
-/// The mutations that are not kept yet, and how many are then kept of the vbuckets in the request. `OutOfOrder` if one is missing before
-/// them.
+/// The mutations that are not stored yet, and the number that are then stored for each vbucket of the request. `OutOfOrder` if an earlier
+/// one is missing.
 fn new_mutations(
     bucket: &str,
     transaction: ProducerTransactionId,

@@ -1,13 +1,13 @@
-//! The open transactions as far as a stream has sent them, and the changes that it has not sent.
+//! The positions of a stream in the open transactions, and its unsent changes.
 //!
-//! For each transaction a reader has a place. It takes the changes behind that place, and moves it. A rollback to before the place is told
-//! first, and takes the reader's place back with it. The reader looks only at transactions that have changed since its last look.
+//! For each transaction a reader has a place. It takes the changes after that place, and moves it. A rollback to before the place is
+//! reported first, and moves the reader's place back. The reader checks only transactions that have changed since its last check.
 //!
-//! A transaction is *young* for a millisecond. Its changes are not sent before: most transactions have ended by then, and need not be known to
-//! indexers at all. Neither are further changes of one that is being committed.
+//! A transaction is *young* for a millisecond. Its changes are not sent before: most transactions have ended by then, and need not be known
+//! to indexers at all. Further changes of a transaction that is being committed are not sent either.
 //!
-//! The reader takes the changes of a large commit along when the commit begins. So it can go on with them when the transaction has ended,
-//! for as long as its stream wants them: it *retains* the transaction.
+//! The reader keeps the changes of a large commit when the commit begins. So it can continue with them after the transaction has ended, for
+//! as long as its stream needs them: it *retains* the transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,35 +24,35 @@ use documents::mutation::Mutation;
 #[derive(Default)]
 pub struct TransactionReader {
     known: BTreeMap<TransactionId, Known>,
-    /// The version that was looked at.
+    /// The version of the transactions at the last check.
     version: u64,
     /// The transactions that had ended then.
     ended: u64,
-    /// Transactions that have ended, and that the stream may still want.
+    /// Ended transactions that the stream may still need.
     retained: BTreeSet<TransactionId>,
 }
 
-/// The state of a stream in one transaction.
+/// A stream's position in one transaction.
 struct Known {
     number: u64,
     place: TransactionPlace,
-    /// The number of rollbacks to savepoints that it knows of.
+    /// The number of rollbacks to savepoints that the stream has reported.
     backs: u64,
-    /// Everything that the transaction has changed, once a large commit of it has begun.
+    /// All changes of the transaction, once a large commit of it has begun.
     last: Option<Arc<History>>,
-    /// True once the stream was told that it has all of that.
+    /// True once all of these changes were passed to the stream.
     is_whole: bool,
 }
 
-/// Changes of one transaction.
+/// New changes of one transaction, to be sent.
 pub struct NewChanges {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
     /// The place before them.
     pub from: TransactionPlace,
-    /// The place behind them.
+    /// The place after them.
     pub to: TransactionPlace,
-    /// The changes between, without those that were rolled back.
+    /// The changes between these places, without those that were rolled back.
     pub changes: Vec<Arc<Mutation>>,
 }
 
@@ -61,7 +61,7 @@ pub struct NewChanges {
 pub struct News {
     /// Transactions that have ended.
     pub ended: Vec<TransactionId>,
-    /// Transactions that went back to a place.
+    /// Transactions that were rolled back to a place.
     pub backs: Vec<(TransactionId, TransactionPlace)>,
     /// Changes of transactions.
     pub changes: Vec<NewChanges>,
@@ -70,7 +70,7 @@ pub struct News {
 }
 
 impl TransactionReader {
-    /// Takes everything of each open transaction anew.
+    /// Restarts the reader at place zero of each open transaction.
     pub fn begin_anew(&mut self) {
         self.version = 0;
         let is_lost = plant::is(Plant::BodyLostAtJoin);
@@ -79,7 +79,7 @@ impl TransactionReader {
         }
     }
 
-    /// The next news, with about the given bytes of changes but at least one.
+    /// The next events and changes, with about the given bytes of changes but at least one change.
     pub fn next(&mut self, transactions: &Transactions, bytes_max: usize, now: Instant) -> News {
         let mut state = transactions.state();
         let state = &mut *state;
@@ -129,7 +129,7 @@ impl TransactionReader {
         news
     }
 
-    /// Lets the retained transactions go that the stream does not want any more, and returns them.
+    /// Drops the retained transactions that the stream does not need any more, and returns them.
     pub fn let_go(&mut self, is_wanted: impl Fn(TransactionId, u64) -> bool) -> Vec<TransactionId> {
         let known = &mut self.known;
         let is_gone =
@@ -143,7 +143,7 @@ impl TransactionReader {
     }
 
     /// The place up to which the stream has the changes of a transaction that was committed at `end`; `None` if it does not know the
-    /// transaction, or cannot come to that place any more.
+    /// transaction, or can no longer reach that place.
     pub fn place_of(
         &self,
         (id, number): (TransactionId, u64),
@@ -155,7 +155,7 @@ impl TransactionReader {
         (!retains_less).then_some(known.place)
     }
 
-    /// Reads one transaction. Returns false if more is left of it.
+    /// Reads one transaction. Returns false if changes are left.
     fn read(
         &mut self,
         id: TransactionId,
@@ -174,7 +174,7 @@ impl TransactionReader {
             Known { number: open.number, place, backs, last: None, is_whole: false }
         };
         if self.retained.remove(&id) {
-            // A session uses the id again. What the stream has of the other one ends with this beginning.
+            // A session has reused the id. The stream's state of the earlier transaction ends with this beginning.
             self.known.remove(&id);
         }
         let known = self.known.entry(id).or_insert_with(begun);

@@ -13,7 +13,7 @@ pub struct Room {
     bytes_max: usize,
 }
 
-/// The part of one transaction; given back when it is dropped.
+/// The reservation of one transaction; released when it is dropped.
 #[derive(Debug)]
 pub struct Held {
     room: Arc<Room>,
@@ -21,7 +21,7 @@ pub struct Held {
 }
 
 impl Room {
-    /// Room for so many bytes.
+    /// A budget of this many bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
     }
@@ -39,7 +39,7 @@ impl Room {
 }
 
 impl Held {
-    /// The bytes.
+    /// The number of reserved bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -49,11 +49,11 @@ impl Held {
         self.grow_into(bytes, 0)
     }
 
-    /// The same, also into a reserve of so many bytes beyond the limit.
+    /// Grows the reservation, also into a reserve of this many bytes beyond the limit.
     pub fn grow_into(&mut self, bytes: usize, reserve: usize) -> Result<()> {
         let Room { used, bytes_max } = &*self.room;
         let most = bytes_max.saturating_add(reserve);
-        // One counter, on which nothing else depends.
+        // A single counter: no other memory is ordered by it.
         let grown = |used: usize| used.checked_add(bytes).filter(|used| *used <= most);
         if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_err() {
             let what = format!(
@@ -68,8 +68,8 @@ impl Held {
         Ok(())
     }
 
-    /// Takes so many bytes instead, which are in memory already: also beyond the limit, so that no transaction gets more until there is
-    /// room.
+    /// Changes the reservation to this many bytes, which are in memory already: even above the limit, so that no transaction gets more
+    /// until there is room.
     pub fn set(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(more) => {

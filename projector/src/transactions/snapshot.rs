@@ -7,7 +7,7 @@ use proto::model::ids::{Epoch, Seqno, VbucketId};
 /// The documents of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The epoch.
+    /// The epoch that the snapshot reads.
     pub epoch: Epoch,
     /// The end of each vbucket.
     pub seqnos: Arc<[Seqno]>,

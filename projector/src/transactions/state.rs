@@ -11,10 +11,10 @@ use super::limits::Limits;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 
-/// Refused transactions that are remembered: a call of one that is late comes within seconds.
+/// Refused transactions that are remembered: a late call of one arrives within seconds.
 const REFUSED_MAX: usize = 256;
 
-/// The open transactions of a bucket, and what the bucket remembers of ended ones.
+/// The open transactions of a bucket, and the records of ended ones.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) open: BTreeMap<TransactionId, Transaction>,
@@ -27,9 +27,9 @@ pub(super) struct State {
     /// Counts the transactions that have ended.
     pub(super) ended: u64,
     begun: u64,
-    /// The last transactions of which somebody was told that they will not be committed, oldest first. None of them begins again.
+    /// The last transactions of which a caller was answered that they will not be committed, oldest first. None of them may begin again.
     pub(super) refused: VecDeque<TransactionId>,
-    /// True if the bucket is gone: no transaction begins.
+    /// True if the bucket was removed: no transaction may begin.
     pub(super) is_closed: bool,
 }
 
@@ -45,7 +45,7 @@ impl State {
         }
     }
 
-    /// An open transaction whose caller knows of a place.
+    /// Finds an open transaction, and checks the caller's place.
     pub(super) fn find(
         &mut self,
         id: TransactionId,
@@ -98,7 +98,7 @@ impl State {
         self.open.get_mut(&id).ok_or_else(|| not_open(id, TransactionPlace(0)))
     }
 
-    /// Notes that a transaction has changed.
+    /// Records that a transaction has changed.
     pub(super) fn changed(&mut self, id: TransactionId) {
         self.version += 1;
         if let Some(open) = self.open.get_mut(&id) {

@@ -63,7 +63,7 @@ impl World {
         Ok(written.place.0)
     }
 
-    /// Goes back to a place; returns the new one.
+    /// Rolls back to a place; returns the new place.
     fn back(&self, id: u64, to: u64) -> u64 {
         let at = (TransactionId(id), TransactionPlace(to));
         self.open.back_to(at, self.now).expect("it is open").0
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-/// News as text: what ended, went back, and came.
+/// The news as text: ended transactions, rollbacks, and changes.
 fn said(news: &News) -> String {
     let ended = news.ended.iter().map(|id| format!("end {id}"));
     let backs = news.backs.iter().map(|(id, to)| format!("{id} back to {to}"));

@@ -1,11 +1,11 @@
 //! One open transaction: its changes in their order, and the newest one of each document.
 //!
-//! Changes are added at the end and removed from the end, by a rollback to a savepoint. Each knows the change of the same document
-//! before it, so that a removal brings that one back, and a reader at an earlier place finds its state.
+//! Changes are added at the end and removed from the end, by a rollback to a savepoint. Each links to the previous change of its document,
+//! so that a removal restores that one, and a reader at an earlier place finds its state.
 //!
-//! A reader that has sent changes which were removed since must say so. It remembers how many rollbacks there were, and asks for the
-//! earliest place to which one of the later ones went ([`Transaction::back_since`]). Of a rollback that went no further back than a
-//! later one nothing is kept, so the list is no longer than the changes that are left.
+//! A reader must report the removal of changes that it has sent. It remembers the number of rollbacks, and queries the earliest target of
+//! the later ones ([`Transaction::back_since`]). A rollback whose target is not earlier than that of a later one is not kept, so the list
+//! is never longer than the remaining changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,30 +23,31 @@ use super::room::Held;
 use super::snapshot::Snapshot;
 use documents::mutation::Mutation;
 
-/// How long a transaction is young: longer than most transactions of one message, and shorter than anybody notices.
+/// The time for which a transaction is young: longer than most transactions of one message, and too short to be
+/// noticed.
 pub const YOUNG: Duration = Duration::from_millis(1);
 
-/// One open transaction.
+/// One open transaction: its changes, its snapshot, and its state.
 pub struct Transaction {
-    /// Its number among all transactions of the bucket: a session may use an id again.
+    /// The number of the transaction in its bucket, since a session may reuse an id.
     pub(super) number: u64,
     /// The version of the bucket's transactions when it changed last.
     pub(super) version: u64,
-    /// Its snapshot, if it has read anything.
+    /// The snapshot of the transaction, once it has read a document.
     pub(super) snapshot: Option<Snapshot>,
     /// Whose transaction it is, for people.
     pub(super) owner: String,
-    /// Its producer, in a pushed bucket.
+    /// The producer of the transaction, in a pushed bucket.
     pub(super) producer: Option<Producer>,
     /// The number of commits of the bucket when it began.
     pub(super) behind: u64,
     pub(super) since: Instant,
     pub(super) asked_at: Instant,
-    /// True while its commit is on its way.
+    /// True while the commit is in progress.
     pub(super) is_committing: bool,
-    /// True once a stream may have told an indexer of it.
+    /// True once a stream may have sent it to an indexer.
     pub(super) is_told: bool,
-    /// True if that commit may be large: the streams take its changes along, beyond its end.
+    /// True if that commit may be large: the streams keep its changes beyond its end.
     pub(super) is_large: bool,
     pub(super) held: Held,
     history: History,
@@ -54,11 +55,11 @@ pub struct Transaction {
     newest: BTreeMap<Arc<str>, usize>,
 }
 
-/// The changes of a transaction and its rollbacks to savepoints, as far as a stream must know of them.
+/// The changes of a transaction and its rollbacks to savepoints, as far as a stream needs them.
 #[derive(Clone, Default)]
 pub struct History {
     place: u64,
-    /// A commit and the streams read them without the lock of all transactions; only then there is a second owner.
+    /// The changes. A commit and the streams read them without the lock of all transactions, and then share ownership.
     changes: Arc<Vec<Change>>,
     /// Number of rollbacks to savepoints.
     backs: u64,
@@ -68,7 +69,7 @@ pub struct History {
 
 #[derive(Clone)]
 pub(super) struct Change {
-    /// Its seqno is its place.
+    /// The mutation, whose seqno is its place.
     mutation: Arc<Mutation>,
     /// True if the first change of the document was an INSERT.
     was_inserted: bool,
@@ -89,7 +90,7 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// The size, about.
+    /// The approximate size, in bytes.
     pub fn bytes(&self) -> usize {
         bytes_of(&self.mutation)
     }
@@ -120,12 +121,12 @@ impl Transaction {
         }
     }
 
-    /// True if it has just begun. It may end before anybody else needs its changes.
+    /// True if the transaction has just begun. It may end before a stream needs its changes.
     pub fn is_young(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) < YOUNG
     }
 
-    /// The number of changes so far, with those that were rolled back.
+    /// The number of changes so far, including those that were rolled back.
     pub fn place(&self) -> TransactionPlace {
         TransactionPlace(self.history.place)
     }
@@ -182,7 +183,7 @@ impl Transaction {
         Arc::make_mut(&mut self.history.changes).push(change);
     }
 
-    /// Removes the changes behind a place, and takes a new place: a write that was sent before does not fit it.
+    /// Removes the changes after a place, and takes a new place: a write that was sent before does not fit it.
     pub fn back_to(&mut self, to: TransactionPlace) {
         let changes = Arc::make_mut(&mut self.history.changes);
         while let Some(last) = changes.pop_if(|last| last.mutation.seqno.0 > to.0) {
@@ -236,7 +237,7 @@ impl Transaction {
 }
 
 impl History {
-    /// The number of changes so far, with those that were rolled back.
+    /// The number of changes so far, including those that were rolled back.
     pub(super) fn place(&self) -> TransactionPlace {
         TransactionPlace(self.place)
     }
@@ -246,13 +247,13 @@ impl History {
         self.backs
     }
 
-    /// The earliest place to which a rollback went, of those after the first `backs`.
+    /// The earliest target place of the rollbacks after the first `backs`.
     pub(super) fn back_since(&self, backs: u64) -> Option<TransactionPlace> {
         let later = self.goals.partition_point(|(number, _)| *number <= backs);
         self.goals.get(later).map(|(_, goal)| TransactionPlace(*goal))
     }
 
-    /// The changes behind a place, in their order.
+    /// The changes after a place, in their order.
     pub(super) fn after(&self, place: TransactionPlace) -> impl Iterator<Item = &Arc<Mutation>> {
         let from = self.changes.partition_point(|change| change.mutation.seqno.0 <= place.0);
         self.changes[from..].iter().map(|change| &change.mutation)

@@ -1,4 +1,4 @@
-//! Makes the damaged bucket of a version anew, empty: its files have everything, and other projectors too.
+//! Recreates the damaged bucket of a version, empty: its source files have everything, and other projectors too.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use proto::model::ids::BucketId;
 
 use crate::projector::Projector;
 use crate::source::BucketRecord;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
-/// Makes a damaged bucket anew. The damaged files stay until the version is dropped.
+/// Recreates a damaged bucket. The damaged files stay until the version is dropped.
 pub async fn make_anew(projector: &Projector, id: BucketId) -> Result<()> {
     let _turn = projector.catalog_turn.lock().await;
     let catalog = projector.catalog.borrow().clone();

@@ -12,27 +12,27 @@ use proto::model::ids::{BucketId, VbucketId};
 use super::plan::{Known, known};
 use super::reader::VersionReader;
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// The report of a projector about partitions that are whole.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// Their contents.
+    /// The contents of the loaded partitions.
     pub contents: BTreeMap<VbucketId, PartitionContent>,
-    /// Everything that was read for them; `None` if nothing was to be read.
+    /// The summary of the files that were read; `None` if no file had to be read.
     pub read: Option<FilesRead>,
 }
 
 /// Why partitions were not loaded.
 #[derive(Debug)]
 pub enum Failure {
-    /// The version is gone, or old.
+    /// The version was dropped, or is no longer to be loaded.
     Gone,
-    /// Something is wrong with the files: reading them again does not help.
+    /// The files are invalid: reading them again does not help.
     Files(Error),
     /// Partitions contain something else here than at other projectors.
     Differs(Loaded),
-    /// Something is wrong here.
+    /// This projector has failed, and may retry.
     Here(Error),
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn open(
     projector.env.bulk(Bulk::Queued, open).await.map_err(Failure::Files)
 }
 
-/// Compares what partitions contain with what other projectors have told.
+/// Compares the contents of partitions with those that other projectors have reported.
 pub(super) fn same(known: &Known, found: Loaded) -> std::result::Result<Loaded, Failure> {
     let differs = |(partition, content): (&VbucketId, &PartitionContent)| {
         known.content(*partition).is_some_and(|other| other != *content)

@@ -1,7 +1,7 @@
 //! The contents of stored partitions.
 //!
-//! Each sheet of a load tells what its documents are ([`super::sheet`]). If no id is in two of them, as in nearly all files, their sum is
-//! what the partitions contain ([`Distinct`]). Otherwise one pass over what is stored tells.
+//! Each sheet of a load has the contents of its documents ([`super::sheet`]). If no id is in two sheets, as in nearly all files, the sum of
+//! the sheets is the contents of the partitions ([`Distinct`]). Otherwise one pass over the stored documents computes them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use proto::model::ids::{VbucketId, vbucket_of};
 use super::sheet::SheetContents;
 use crate::projector::Projector;
 use crate::source::StoredDocument;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// The size of a read.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -53,7 +53,7 @@ impl Distinct {
     }
 }
 
-/// The contents of the partitions of which the files have so many rows.
+/// The contents of the partitions, given their numbers of rows in the files.
 pub fn with_rows(mut contents: Contents, rows: &BTreeMap<VbucketId, u64>) -> Contents {
     let of = |(partition, rows): (&VbucketId, &u64)| {
         let found = contents.remove(partition).unwrap_or_default();
@@ -62,7 +62,7 @@ pub fn with_rows(mut contents: Contents, rows: &BTreeMap<VbucketId, u64>) -> Con
     rows.iter().map(of).collect()
 }
 
-/// The contents of partitions of which the files have so many rows, from what is stored.
+/// The contents of partitions, given their numbers of rows in the files, from the stored documents.
 pub async fn stored_contents(
     projector: &Projector,
     bucket: &Bucket,

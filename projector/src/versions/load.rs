@@ -12,7 +12,7 @@ use super::attempt::{Failure, Loaded, look, same};
 use super::contents::{stored_contents, with_rows};
 use super::store_rows::{Stored, store_rows};
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
 /// Loads partitions of a version, and makes them whole.
 pub async fn load(

@@ -12,7 +12,7 @@ pub enum Stored {
     Whole(VbucketSet),
     /// A bucket whose files are damaged.
     Damaged,
-    /// Nothing, or another bucket under the number.
+    /// Nothing is stored, or another bucket under the number.
     Nothing,
 }
 
@@ -21,7 +21,7 @@ pub enum Stored {
 pub enum Todo {
     /// The coordinators believe that this projector has partitions that it does not have.
     Lost(Vec<VbucketId>),
-    /// The bucket is to be made anew.
+    /// The damaged bucket must be recreated.
     MakeAnew,
     /// Partitions are to be loaded.
     Load(VbucketSet),
@@ -29,16 +29,16 @@ pub enum Todo {
     Tell(VbucketSet),
 }
 
-/// A version for which something is to be done.
+/// A version with pending work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Its bucket.
+    /// The bucket of the version.
     pub bucket: BucketId,
     /// The next step.
     pub todo: Todo,
 }
 
-/// The versions for which a projector has to do something.
+/// The versions for which a projector has work, with the work.
 pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> Stored) -> Vec<Work> {
     let mut work = Vec::new();
     for set in catalog.data_sets.values() {
@@ -60,7 +60,7 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], Stored)) -
     };
     let is_listed = |partition: &VbucketId| version.holders(*partition).contains(&me);
     let is_whole = |partition: &VbucketId| whole.contains(*partition);
-    // A version that is loading is loaded again; nobody reads it yet.
+    // A version that is loading is loaded again, as it is not readable yet.
     if version.stage != VersionStage::Loading {
         let all = (0..version.partitions.len() as u16).map(VbucketId);
         let lost: Vec<_> = all.filter(|p| is_listed(p) && !is_whole(p)).collect();
@@ -68,7 +68,7 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], Stored)) -
             return Some(Todo::Lost(lost));
         }
     }
-    // An old version is on its way out. One that has become current may still want its other holders.
+    // An old version will be dropped. A version that has become current may still need its other holders.
     if version.stage == VersionStage::Kept {
         return None;
     }
@@ -83,22 +83,22 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], Stored)) -
 /// The catalog's knowledge of a version that may be loaded.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// Its stage.
+    /// The stage of the version.
     pub stage: VersionStage,
-    /// Its files.
+    /// The source files of the version.
     pub files: Files,
-    /// The contents of partitions that other projectors have told.
+    /// The contents of partitions that other projectors have reported.
     pub contents: Vec<Option<PartitionContent>>,
 }
 
 impl Known {
-    /// The contents of a partition, if a projector has told them.
+    /// The contents of a partition, if a projector has reported them.
     pub fn content(&self, partition: VbucketId) -> Option<PartitionContent> {
         self.contents.get(usize::from(partition.0)).copied().flatten()
     }
 }
 
-/// A version, unless it is gone, or old.
+/// Returns a version, unless it was dropped or is no longer to be loaded.
 pub fn known(catalog: &Catalog, bucket: BucketId) -> Option<Known> {
     let (_, _, version) = catalog.version(bucket)?;
     let contents = version.partitions.iter().map(|partition| partition.content).collect();

@@ -1,12 +1,12 @@
 //! Commands to the coordinators, one after another.
 
 use proto::Result;
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Command, Outcome, Proposal, RequestId};
 use tokio::sync::Mutex;
 
 use crate::projector::Projector;
 
-/// Proposes commands under one client, whose numbers grow.
+/// Proposes commands as one client, with growing request numbers.
 pub struct Proposer {
     client: u64,
     sequence: Mutex<u64>,
@@ -22,8 +22,8 @@ impl Proposer {
     pub async fn propose(&self, projector: &Projector, command: Command) -> Result<Outcome> {
         let mut sequence = self.sequence.lock().await;
         *sequence += 1;
-        let request = Some(RequestId { client: self.client, sequence: *sequence });
-        let request = CommandRequest { request, command };
-        projector.directory.coordinator().propose(request).await
+        let request = RequestId { client: self.client, sequence: *sequence };
+        let proposal = Proposal::from(command).with_request(request);
+        Ok(projector.directory.coordinator().propose(proposal).await?.outcome)
     }
 }

@@ -51,7 +51,7 @@ fn in_file(mut error: Error, name: &str) -> Error {
 }
 
 impl VersionReader {
-    /// A reader of the rows of the wanted ones of so many partitions.
+    /// A reader of the rows of the requested partitions, out of this many.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         dir: Option<&Path>,
@@ -76,8 +76,8 @@ impl VersionReader {
         self.count
     }
 
-    /// The rows of all files, in their order, read on threads for bulk work. An error names file and place; what comes behind it does not
-    /// count. Each part's first batch is read beside those of others, and the rest of it when its turn has come.
+    /// The rows of all files, in their order, read on threads for bulk work. An error names file and place; later rows do not count. The
+    /// first batches of several parts are read in parallel, and the rest of a part in its turn.
     pub fn batches(self, env: &Env) -> impl Stream<Item = Result<Batch>> + Send {
         let (cutting, reading, resting) = (env.clone(), env.clone(), env.clone());
         let parts = stream::unfold(Some(self), move |reader| {
@@ -91,7 +91,7 @@ impl VersionReader {
                 env.bulk(Bulk::Queued, cut).await
             }
         });
-        // An error waits for its turn like a batch: those before it come first.
+        // An error waits for its turn like a batch, after the batches before it.
         let begin = move |part: Result<PartOfFile>| {
             let env = reading.clone();
             async move { read(&env, part?).await }
@@ -134,7 +134,7 @@ impl VersionReader {
     }
 }
 
-/// Everything that was read so far, the rows of other partitions too.
+/// Counts all rows that were read so far, including those of other partitions.
 #[derive(Debug)]
 pub struct RowsRead {
     /// The number of rows of each partition.
@@ -144,7 +144,7 @@ pub struct RowsRead {
 }
 
 impl RowsRead {
-    /// No rows of so many files and partitions.
+    /// A count of zero rows, for this many files and partitions.
     pub fn new(files: usize, partitions: u16) -> Self {
         let read = FilesRead { files: files as u32, ..FilesRead::default() };
         Self { rows: vec![0; usize::from(partitions)], read }

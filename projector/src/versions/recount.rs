@@ -15,9 +15,10 @@ use super::attempt::{Failure, Loaded, look, open, same};
 use super::contents::stored_contents;
 use super::reader::RowsRead;
 use crate::projector::Projector;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
-/// The contents of partitions that are whole already: an earlier process has loaded them, or an attempt of this one that failed only later.
+/// Computes the contents of partitions that are whole already: an earlier process has loaded them, or an earlier attempt of this process
+/// that failed later.
 pub async fn recount(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
@@ -38,7 +39,7 @@ pub async fn recount(
     Ok(Loaded { read, ..found })
 }
 
-/// Reads all files once more, to tell what is in them, and compares the numbers of rows with those of whole partitions.
+/// Reads all files once more, to summarize them, and compares the numbers of rows with those of whole partitions.
 async fn read_again(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,

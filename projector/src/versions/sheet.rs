@@ -31,7 +31,7 @@ pub struct SheetContents {
     pub hashes: Vec<u64>,
 }
 
-/// The place of a row, and the first bytes of its id behind those that all ids of the sheet have in common.
+/// The place of a row, and the first bytes of its id after those that all ids of the sheet have in common.
 #[derive(Clone, Copy)]
 struct Key {
     id_begin: u64,
@@ -59,7 +59,8 @@ impl Sheet {
         self.batches.is_empty()
     }
 
-    /// Writes the rows beside a bucket; returns what adds them, and their contents. Of rows with one id the last one counts.
+    /// Writes the rows to a file of a bucket; returns the handle that adds it, and the contents of the rows. Of rows with one id the last
+    /// one counts.
     pub fn write(
         &self,
         store: &dyn DocumentStore,
@@ -95,12 +96,12 @@ impl Sheet {
                 keys.push(Key { id_begin, batch, row });
             }
         }
-        // Stable: rows with one id stay in their order.
+        // The sort is stable: rows with one id stay in their order.
         keys.sort_by(|one, other| {
             let ids = || self.id(one).cmp(self.id(other));
             one.id_begin.cmp(&other.id_begin).then_with(ids)
         });
-        // Of neighbours with one id the first one stays, with the place of the last one.
+        // Of adjacent rows with one id the first one stays, with the place of the last one.
         keys.dedup_by(|next, last| {
             let is_same = next.id_begin == last.id_begin && self.id(next) == self.id(last);
             if is_same {
@@ -141,7 +142,7 @@ fn begin(text: &[u8]) -> u64 {
 
 fn document<'s>(of: &'s Numbered, row: &BatchRow) -> DocumentRef<'s> {
     let before = of.before.get(usize::from(row.partition.0)).copied().unwrap_or_default();
-    // It was text when the row was read. The store refuses an empty one.
+    // The id was valid text when the row was read. The store refuses an empty id.
     let id = std::str::from_utf8(of.batch.id(row)).unwrap_or_default();
     let seqno = Seqno(before + u64::from(row.number));
     DocumentRef { id, seqno, document: of.batch.document_of(row) }

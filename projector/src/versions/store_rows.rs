@@ -1,7 +1,9 @@
 //! Stores the rows of a version.
 //!
-//! Batches of rows come in the order of the files. Some megabytes of them make a sheet, which is sorted and written by itself, beside the
-//! reading of the next ones. Sheets are added to the bucket in their order, so that of rows with one id the last one counts.
+//! Batches of rows arrive in the order of the files. Some megabytes of them make a sheet, which is sorted and written while the next ones
+//! are read. Sheets are added to the bucket in their order, so that of rows with one id the last one counts.
+//!
+//! Each sheet takes a place in the log by an empty group. Merges wait for the end of the load.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,18 +19,18 @@ use super::reader::RowsRead;
 use super::sheet::{Sheet, SheetContents};
 use crate::projector::Projector;
 use crate::source::AddSorted;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 
-/// The memory of a sheet, about. Larger ones make fewer fragments.
+/// The approximate memory of a sheet. Larger sheets make fewer fragments.
 const SHEET_BYTES: usize = 48 << 20;
 /// Sheets that are written at once.
 const WRITTEN_AT_ONCE: usize = 2;
 
 /// The rows of a version that were stored.
 pub struct Stored {
-    /// Everything that was read.
+    /// The counts of all rows that were read.
     pub rows: RowsRead,
-    /// What the partitions contain; `None` if only a look at what is stored can tell.
+    /// The contents of the partitions; `None` if they must be computed from the stored documents.
     pub contents: Option<Contents>,
 }
 
@@ -88,7 +90,7 @@ async fn read_and_store(
     Ok(Stored { rows, contents })
 }
 
-/// Sorts and writes a sheet beside the bucket.
+/// Sorts a sheet and writes it to a separate file.
 async fn write_rows(projector: &Arc<Projector>, bucket: &Arc<Bucket>, sheet: Sheet) -> Written {
     let (store, id) = (projector.store(), bucket.info.id);
     let write = move || sheet.write(&*store, id);

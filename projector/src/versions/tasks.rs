@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 use proto::model::catalog::Catalog;
 use proto::model::data_set::VersionStage;
 use proto::model::ids::BucketId;
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, Outcome, PartitionsLoaded, PartitionsLost, VersionFailed};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
@@ -24,10 +24,10 @@ use crate::projector::Projector;
 
 /// Versions of different data sets that are worked on at once. Each has some megabytes of rows in memory.
 const AT_ONCE: usize = 2;
-/// The first pause after a failure, and the longest one. A failure may have cost a whole reading of the files.
+/// The first pause after a failure, and the longest one. A failure may have cost a complete read of the files.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
-/// Loads and tells partitions, as the catalogs that come require. Runs until cancelled; safe to cancel at any await.
+/// Loads and reports partitions, as the catalogs require. Runs until cancelled; safe to cancel at any await.
 pub async fn load_versions(projector: Arc<Projector>) -> Infallible {
     let mut catalogs = projector.catalog.subscribe();
     let proposer = Proposer::new(&projector);
@@ -82,13 +82,13 @@ fn next_work(projector: &Projector, catalog: &Catalog) -> Vec<Work> {
     })
 }
 
-/// How a step ended.
+/// The outcome of a step.
 enum Ended {
     /// Well, or it was not needed any more.
     Done,
-    /// Nothing more can be done for the version in this process.
+    /// This process can do no more for the version.
     GaveUp,
-    /// It is to be repeated after a pause.
+    /// The step must be repeated after a pause.
     Again,
 }
 
@@ -114,7 +114,7 @@ impl History {
         self.failures.get(&bucket).map_or(Duration::ZERO, doubled)
     }
 
-    /// Forgets the versions that are gone.
+    /// Forgets the versions that are not in the catalog.
     fn keep(&mut self, catalog: &Catalog) {
         self.given_up.retain(|bucket| catalog.buckets.contains_key(bucket));
         self.failures.retain(|bucket, _| catalog.buckets.contains_key(bucket));
@@ -128,7 +128,7 @@ async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> End
         Todo::Lost(partitions) => {
             tracing::warn!(%bucket, ?partitions, "this projector does not have these partitions any more");
             let node = projector.me();
-            let command = Command::PartitionsLost { bucket, node, partitions };
+            let command = Command::PartitionsLost(PartitionsLost { bucket, node, partitions });
             return told(projector, proposer, (bucket, command)).await;
         }
         Todo::MakeAnew => match make_anew(projector, bucket).await {
@@ -170,12 +170,12 @@ async fn tell(
     (bucket, Loaded { contents, read }): (BucketId, Loaded),
 ) -> Ended {
     let (node, partitions) = (projector.me(), contents.into_iter().collect());
-    let command = Command::PartitionsLoaded { bucket, node, partitions, read };
+    let command = Command::PartitionsLoaded(PartitionsLoaded { bucket, node, partitions, read });
     told(projector, proposer, (bucket, command)).await
 }
 
-/// Tells what this projector has read although another one has read something else. That ends a version before it is current; later
-/// the version goes on without this projector.
+/// Reports the contents that this projector has read although another one has read different ones. That ends a version before it is
+/// current; a current version continues without this projector.
 async fn differs(
     projector: &Arc<Projector>,
     proposer: &Proposer,
@@ -192,7 +192,7 @@ async fn differs(
     }
 }
 
-/// Ends a version whose files cannot be loaded. One that is complete already goes on without this projector.
+/// Ends a version whose files cannot be loaded. A version that is complete already continues without this projector.
 async fn fail(
     projector: &Arc<Projector>,
     proposer: &Proposer,
@@ -203,12 +203,13 @@ async fn fail(
     if look(projector, bucket).is_ok_and(|known| known.stage != VersionStage::Loading) {
         return Ended::GaveUp;
     }
-    let command = Command::VersionFailed { bucket, node: projector.me(), error };
+    let command = Command::VersionFailed(VersionFailed { bucket, node: projector.me(), error });
     told(projector, proposer, (bucket, command)).await;
     Ended::GaveUp
 }
 
-/// Proposes a command until it is answered or the version is gone, and then waits a little until the catalog shows it.
+/// Proposes a command until it is answered or the version is dropped, and then waits a limited time until the catalog
+/// shows the result.
 async fn told(
     projector: &Arc<Projector>,
     proposer: &Proposer,
@@ -241,7 +242,7 @@ async fn told(
     }
 }
 
-/// Waits a little until the catalog asks for nothing more of this kind.
+/// Waits a limited time until the catalog requires no more work of this kind.
 async fn wait_for_catalog(projector: &Arc<Projector>, bucket: BucketId) -> Result<()> {
     let is_settled = |catalog: &Catalog| {
         let work = next_work(projector, catalog);

@@ -24,7 +24,7 @@ pub struct Follower {
     pub contents: BTreeMap<LocalIndexId, Contents>,
     pub frames: usize,
     pub message_bytes_max: usize,
-    /// What the messages have said of open transactions.
+    /// The state of open transactions, as the messages describe it.
     pub open: BTreeMap<TransactionId, OpenBodies>,
     /// Transactions that have ended.
     pub ended: Vec<TransactionId>,
@@ -32,7 +32,7 @@ pub struct Follower {
     pub backs: Vec<(TransactionId, u64)>,
     /// Markers of commits, with what the node had of each transaction.
     pub marked: Vec<(CommitMarker, OpenBodies)>,
-    /// The transactions whose commit was told to begin.
+    /// The transactions whose commit was announced.
     pub committing: Vec<TransactionId>,
 }
 
@@ -42,7 +42,7 @@ pub struct OpenBodies {
     pub place: u64,
     /// For each place, the document that it changed, and its keys in the first index that has it.
     pub changes: BTreeMap<u64, (String, Vec<Value>)>,
-    /// How often the transaction began anew.
+    /// The number of times that the transaction was restarted.
     pub begun: usize,
     /// The digest of the messages.
     pub digest: BodiesDigest,
@@ -156,7 +156,7 @@ impl Follower {
         }
     }
 
-    /// A frame that a marker has emptied stands for what the node has of the transaction, in the first index that has it.
+    /// Handles a frame whose mutations a marker replaces: they are the node's changes of the transaction, in the first index that has it.
     fn marked_frame(&mut self, frame: &Frame) {
         for (marker, open) in &self.marked {
             let Some(range) = marker.range_of(frame.vbucket) else { continue };
@@ -201,14 +201,14 @@ impl Follower {
         }
     }
 
-    /// Steps until the node stands at a place of a transaction.
+    /// Steps until the node has reached a place of a transaction.
     pub async fn reach_in(&mut self, transaction: TransactionId, place: u64) {
         while self.open.get(&transaction).is_none_or(|open| open.place < place) {
             self.step().await.expect("the stream goes on");
         }
     }
 
-    /// Steps until so many transactions have ended.
+    /// Steps until this many transactions have ended.
     pub async fn reach_ends(&mut self, count: usize) {
         while self.ended.len() < count {
             self.step().await.expect("the stream goes on");

@@ -1,4 +1,4 @@
-//! A coordinator that sends what a test tells it, and projectors as they reach each other.
+//! A coordinator that sends what a test sets, and projectors that can reach each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,14 +19,14 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::*;
 use proto::model::topology::*;
 use proto::rpc::api::*;
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::command::{Applied, ChangeCopies, Command, OpenSource, Outcome, Proposal};
 use proto::rpc::mutation::*;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::{BUCKET, VBUCKETS, catalog, projector_info};
 
-/// A coordinator that sends what the test tells it, and records what it receives.
+/// A coordinator that sends what the test sets, and records what it receives.
 #[derive(Clone)]
 pub struct Script {
     pub(super) messages: watch::Sender<Vec<WatchMessage>>,
@@ -34,11 +34,11 @@ pub struct Script {
     /// All proposals except registrations.
     pub proposed: Arc<Mutex<Vec<Command>>>,
     pub(super) projectors: Arc<Mutex<BTreeMap<NodeId, Arc<Projector>>>>,
-    /// The last epoch of the embedded bucket, of which a projector that asks lacks a part.
+    /// The last epoch of the embedded bucket, which a projector that opens the bucket lacks in part.
     pub lacks: Arc<Mutex<Option<Epoch>>>,
-    /// The error of the member of the coordinators that a projector asks for its bucket.
+    /// The coordinator's error when a projector opens its bucket, if it shall fail.
     pub fails: Arc<Mutex<Option<Error>>>,
-    /// The answer to what projectors say of versions, if it is a refusal.
+    /// The refusal of projectors' reports about versions, if they shall be refused.
     pub refuses_versions: Arc<Mutex<Option<Error>>>,
     /// The timestamps that the coordinators retain.
     pub retained: Arc<Mutex<Vec<EpochMark>>>,
@@ -50,9 +50,9 @@ pub struct Script {
     pub hung: Arc<Mutex<BTreeSet<NodeId>>>,
     /// The halved commits of the last SYNC.
     pub halved: Arc<Mutex<Vec<HalvedCommit>>>,
-    /// The documents that indexes have left out, as the newest report says.
+    /// The documents that indexes have left out, from the newest report.
     pub left_out: Arc<Mutex<Vec<(LocalIndexId, LeftOut)>>>,
-    /// The pieces of large groups on their way to other copies.
+    /// The pieces of large groups that are sent to other copies.
     pub pieces: Arc<Pieces>,
     /// The projector that has this clone.
     pub(super) me: NodeId,
@@ -61,11 +61,11 @@ pub struct Script {
 /// The pieces of large groups that the leading copy has sent.
 #[derive(Default)]
 pub struct Pieces {
-    /// Their number.
+    /// The number of pieces that were sent.
     pub sent: AtomicU64,
     /// The number of the answers with what was prepared at the beginning of a session.
     pub prepared: AtomicU64,
-    /// The number of the one that is lost; zero for none.
+    /// The number of the piece to lose; zero for none.
     pub lost: AtomicU64,
     /// True if the two copies do not reach each other after that.
     pub then_cut: AtomicBool,
@@ -75,7 +75,7 @@ pub struct Pieces {
 pub const COORDINATOR: NodeId = NodeId(0);
 
 impl Script {
-    /// A coordinator that nobody has told anything, for a projector.
+    /// A coordinator without any messages yet, for a projector.
     pub fn new(me: NodeId) -> Self {
         let (messages, _) = watch::channel(Vec::new());
         let (synced, proposed, projectors, lacks) = Default::default();
@@ -104,7 +104,7 @@ impl Script {
         self.messages.send_modify(|messages| messages.push(message));
     }
 
-    /// Takes back what was said, for later watches.
+    /// Forgets the messages so far, for later watches.
     pub fn forget(&self) {
         self.messages.send_modify(Vec::clear);
     }
@@ -150,7 +150,7 @@ impl Script {
         let mut copies = self.copies.lock().unwrap();
         let known = copies.as_mut()?;
         match command {
-            Command::OpenSource { projector, .. } if *projector == known.leader => {
+            Command::OpenSource(OpenSource { projector, .. }) if *projector == known.leader => {
                 let error = || Error::new(ErrorCode::Corrupt, "bucket \"b\" lacks a part");
                 let lacks = *self.lacks.lock().unwrap();
                 Some(match lacks {
@@ -161,10 +161,10 @@ impl Script {
                     }
                 })
             }
-            Command::OpenSource { .. } => {
+            Command::OpenSource(_) => {
                 Some(Outcome::Refused(Error::new(ErrorCode::NotOwner, "it does not lead")))
             }
-            Command::ChangeCopies { revision, change, .. } => {
+            Command::ChangeCopies(ChangeCopies { revision, change, .. }) => {
                 let is_changed = known.change(*revision, *change).is_ok();
                 let now = known.clone();
                 drop(copies);
@@ -197,28 +197,29 @@ pub fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
 
 #[async_trait]
 impl CoordinatorApi for Script {
-    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+    async fn propose(&self, request: Proposal) -> Result<Applied> {
         self.check_reached(COORDINATOR)?;
+        let applied = |outcome| Ok(Applied { outcome, catalog_cas: 0 });
         if let Some(outcome) = self.of_copies(&request.command) {
-            return Ok(outcome);
+            return applied(outcome);
         }
-        if let Command::OpenSource { accepted, .. } = request.command {
+        if let Command::OpenSource(OpenSource { accepted, .. }) = request.command {
             if let Some(failed) = self.fails.lock().unwrap().clone() {
                 return Err(failed);
             }
             let lacks = *self.lacks.lock().unwrap();
             let refused = lacks.filter(|epoch| accepted != Some(*epoch));
             let error = || Error::new(ErrorCode::Corrupt, "bucket \"b\" lacks a part");
-            return Ok(
-                refused.map_or(Outcome::Done, |epoch| Outcome::Lacks { epoch, error: error() })
+            return applied(
+                refused.map_or(Outcome::Done, |epoch| Outcome::Lacks { epoch, error: error() }),
             );
         }
-        let is_of_version = matches!(request.command, Command::PartitionsLoaded { .. });
+        let is_of_version = matches!(request.command, Command::PartitionsLoaded(_));
         if !matches!(request.command, Command::RegisterNode(_)) {
             self.proposed.lock().unwrap().push(request.command);
         }
         let refused = self.refuses_versions.lock().unwrap().clone().filter(|_| is_of_version);
-        Ok(refused.map_or(Outcome::Done, Outcome::Refused))
+        applied(refused.map_or(Outcome::Done, Outcome::Refused))
     }
     async fn sync(&self, report: SyncReport) -> Result<SyncReply> {
         let told = report.buckets.into_iter().map(|report| (report.bucket, report));
@@ -287,7 +288,7 @@ impl Directory for Script {
     }
 }
 
-/// A projector as another one reaches it.
+/// The connection of one projector to another.
 struct Reached {
     script: Script,
     node: NodeId,

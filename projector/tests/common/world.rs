@@ -42,7 +42,7 @@ impl World {
         Self::beside_with(other, id, |_| ()).await
     }
 
-    /// The same with other settings.
+    /// Another projector with the same coordinator and other settings.
     pub async fn beside_with(other: &Self, id: NodeId, change: impl FnOnce(&mut Config)) -> Self {
         Self::of(other.script.clone(), id, change).await
     }
@@ -138,7 +138,7 @@ impl Drop for HeldSyncs {
     }
 }
 
-/// Looks until something is there, for ten seconds.
+/// Polls for up to ten seconds until a value is returned.
 pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let look = async {
         loop {

@@ -64,7 +64,7 @@ async fn a_stream_that_has_sent_the_bodies_sends_a_marker_among_the_mutations_of
     follower.reach_in(ONE, 40).await;
     session.back_to(30).await.expect("back");
     session.write(vec![delete(&ids[0])]).await.expect("written");
-    // Mutations before and behind the commit, of its own documents too.
+    // Mutations before and after the commit, of its own documents too.
     world.write(upserts(&ids[..5], 4)).await.expect("written");
     session.commit().await.expect("committed");
     world.write(upserts(&ids[28..32], 5)).await.expect("written");
@@ -98,7 +98,7 @@ async fn a_small_commit_and_a_refused_one_have_no_marker() {
     wanted.extend(expected(&ids[29..], 4));
     assert_eq!((found, follower.marked.len()), (wanted, 0));
     assert_eq!((follower.ended.len(), follower.open.len()), (2, 0), "both have ended");
-    // A stream that looks late sees no beginning of a commit that is refused at once.
+    // A stream that checks late never sees the beginning of a commit that is refused at once.
     let is_large = |begun: &TransactionId| *begun == refused.transaction;
     assert!(follower.committing.iter().all(is_large), "only a large one is told to begin");
 }
@@ -188,7 +188,8 @@ async fn a_further_index_joins_before_a_commit_or_behind_it() {
     let found = contents(&world, &mut follower, &ids).await;
     assert_eq!(found, expected(&ids, 1));
     assert_eq!(follower.joined.len(), 2);
-    // What joins behind the commit has it from its backfill; what joins before it has the transaction anew.
+    // An index that joins after the commit gets it from its backfill; one that joins before it gets the transaction
+    // again.
     let end = positions(&world).await;
     let is_behind = follower.joined.values().any(|at| at.reaches(&end));
     let begun = follower.marked.iter().map(|(_, open)| open.begun).max();

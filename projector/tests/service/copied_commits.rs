@@ -96,7 +96,7 @@ async fn a_copy_that_takes_over_in_the_midst_of_a_large_commit_has_nothing_of_it
     let pieces = &trio.script().pieces;
     pieces.lost.store(7, Ordering::Relaxed);
     pieces.then_cut.store(true, Ordering::Relaxed);
-    // The old leader learns nothing of its end.
+    // The old leader does not learn that its term has ended.
     trio.script().cuts.lock().unwrap().insert((PROJECTOR, COORDINATOR));
     {
         let session = written(&trio.worlds[0], 1).await;
@@ -138,7 +138,7 @@ async fn a_copy_for_which_a_commit_is_too_large_is_given_up_and_joins_again() {
     assert_eq!(error.code, ErrorCode::NotOwner);
 }
 
-/// The transaction is decided in another bucket, of which nobody here knows anything.
+/// The transaction is decided in another bucket, which these projectors do not know.
 #[tokio::test]
 async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_leads_finishes_it() {
     let mut trio = small_messages().await;
@@ -157,7 +157,7 @@ async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_le
         let prepared = trio.worlds[0].projector().prepare(number, commit).await;
         assert_eq!(prepared.expect("prepared"), DOCUMENTS as u64);
     }
-    // One copy has it as a group, and the other one at the beginning of its session.
+    // One copy receives it as a group, and the other one at the beginning of its session.
     let sent = trio.script().pieces.sent.load(Ordering::Relaxed);
     assert!(sent >= 15, "{sent} pieces");
     trio.join(THIRD).await;
@@ -183,7 +183,7 @@ async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_le
     trio.are_equal(leader, other).await;
 }
 
-/// The log of the leader begins behind everything, so the copy takes documents, and the steps of transactions with its record.
+/// The log of the leader begins after everything, so the copy takes documents, and the steps of transactions with its record.
 #[tokio::test]
 async fn a_copy_that_joins_by_documents_has_what_is_prepared_and_what_is_open() {
     let mut trio = Trio::new(2).await;
@@ -251,7 +251,7 @@ async fn a_copy_that_is_slow_while_much_is_prepared_is_not_given_up_and_a_lost_q
     let late = tokio::time::timeout(Duration::from_millis(1_700), &mut write).await;
     assert!(late.is_err(), "it waits for the other copy: {late:?}");
     assert_eq!(trio.copies().role(SECOND), CopyRole::InSync, "it is busy");
-    // One of its questions is lost.
+    // One of the follower's requests is lost.
     trio.script().cuts.lock().unwrap().extend(cut);
     sleep(Duration::from_millis(150)).await;
     trio.heal();

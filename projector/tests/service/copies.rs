@@ -1,4 +1,4 @@
-//! Copies of an embedded bucket: what is acknowledged stays, whoever leads.
+//! Copies of an embedded bucket: acknowledged writes stay, whichever copy leads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -187,7 +187,7 @@ async fn a_copy_takes_over_from_a_leader_that_is_gone() {
     trio.are_equal(PROJECTOR, SECOND).await;
 }
 
-/// The leader has logged a write that the follower never got, and nobody was told of it.
+/// The leader has logged a write that the follower never received and that was not acknowledged.
 #[tokio::test]
 async fn a_returning_leader_loses_what_was_never_acknowledged() {
     let mut trio = Trio::in_sync().await;
@@ -262,7 +262,7 @@ async fn a_bucket_moves_while_it_is_written() {
             let (mut pause, mut acknowledged) = (Duration::ZERO, 0);
             while trio.copies().leader != THIRD || acknowledged < 100 {
                 let began = Instant::now();
-                // As a session does it: whoever does not lead has done nothing.
+                // Retries like a session: a copy that does not lead has done nothing.
                 loop {
                     let leader = trio.copies().leader;
                     match trio.write(leader, &format!("d{acknowledged}"), "1").await {
@@ -298,7 +298,7 @@ async fn a_bucket_moves_while_it_is_written() {
     until("the old projector has removed its copy", gone).await;
 }
 
-/// A leader that begins again on an empty disk in the same term, before anybody has missed it.
+/// A leader that restarts on an empty disk in the same term, before its absence was detected.
 #[tokio::test]
 async fn a_leader_that_lost_its_disk_takes_nothing_from_the_copy_that_has_it() {
     let mut trio = Trio::in_sync().await;
@@ -317,7 +317,7 @@ async fn a_leader_that_lost_its_disk_takes_nothing_from_the_copy_that_has_it() {
     trio.are_equal(PROJECTOR, SECOND).await;
 }
 
-/// Both processes begin again, and the leader's disk was replaced.
+/// Both processes restart, and the leader's disk was replaced.
 #[tokio::test]
 async fn a_leader_that_lacks_something_leads_nobody() {
     let mut trio = Trio::in_sync().await;
@@ -360,7 +360,8 @@ async fn three_copies_survive_two_take_overs() {
 async fn a_copy_that_was_promoted_only_for_a_moment_follows_again() {
     let trio = Trio::in_sync().await;
     trio.join(THIRD).await;
-    // The second one waits until the lease that it has granted is over, and before that the third one leads.
+    // The second one waits until the lease that it has granted is over, and the third one becomes the leader before
+    // that.
     trio.change(CopiesChange::Promote(SECOND));
     sleep(Duration::from_millis(300)).await;
     trio.change(CopiesChange::Promote(THIRD));

@@ -1,4 +1,5 @@
-//! Damaged buckets: they are refused by name, the others are served, and one with another copy is made anew from that.
+//! Damaged buckets: they are refused by name, the others are served, and a bucket with another copy is recreated from
+//! it.
 
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ impl Trio {
         store.damaged().expect("damaged buckets").contains_key(&BUCKET)
     }
 
-    /// Waits until a projector has no part any more, lets it join, and waits until its copy is healed.
+    /// Waits until a projector has no role any more, lets it join, and waits until its copy is healed.
     async fn healed(&self, node: NodeId) {
         self.has_role(node, CopyRole::None).await;
         self.join(node).await;
@@ -75,7 +76,7 @@ async fn a_damaged_bucket_is_refused_by_name_and_the_others_are_served() {
     assert!(!world.script.synced.lock().unwrap().contains_key(&BUCKET), "its positions are not");
     let push = PushRequest { bucket: PUSHED, branches: vec![], mutations: vec![] };
     projector.push(push).await.expect("it is served");
-    // Newer catalogs do not make it anew.
+    // Newer catalogs do not recreate it.
     world.script.say(WatchMessage::Catalog(catalog(2, &[]).into()));
     until("the catalog", async || (world.store.catalog_cas().ok()? == 2).then_some(())).await;
     assert!(world.store.damaged().expect("damaged").contains_key(&BUCKET));
@@ -125,7 +126,7 @@ async fn nothing_is_given_up_without_another_copy_that_leads() {
     assert_eq!(trio.copies().leader, PROJECTOR);
     let error = trio.get(PROJECTOR, "b").await.expect_err("it is damaged");
     assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
-    // The last copy in sync is damaged, and the other one may lack something.
+    // The last copy in sync is damaged, and the other one may lack mutations.
     let mut trio = Trio::in_sync().await;
     trio.world(SECOND).stop();
     trio.written(PROJECTOR, "b", "1").await;
@@ -211,7 +212,7 @@ async fn the_readers_of_a_copy_that_was_made_anew_have_its_timestamps() {
     assert_eq!(stream.epochs, [7]);
 }
 
-/// It has a write that was never acknowledged; a restored coordinator could be the reason as well.
+/// The damaged copy has a write that was never acknowledged; a restored coordinator could be the cause as well.
 #[tokio::test]
 async fn the_damaged_files_stay_of_a_copy_that_had_something_which_its_leader_lacks() {
     let mut trio = Trio::in_sync().await;

@@ -18,7 +18,7 @@ use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::rpc::api::*;
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, HandedOver};
 use proto::rpc::mutation::*;
 use tokio::time::timeout;
 
@@ -39,7 +39,7 @@ impl Pair {
         Self::with(|_| ()).await
     }
 
-    /// The same with other settings of both.
+    /// A hand-over between two projectors with other settings.
     pub async fn with(change: impl Fn(&mut Config)) -> Self {
         let first = World::new(&change).await;
         let other = World::beside_with(&first, OTHER, change).await;
@@ -68,7 +68,7 @@ impl Pair {
         self.first.script.say(WatchMessage::Catalog(Arc::new(self.catalog())));
     }
 
-    /// The bucket as a user of the catalog sees it.
+    /// The bucket as a caller with the catalog reaches it.
     pub fn source(&self) -> Arc<dyn ProjectorApi> {
         let catalog = self.catalog();
         let find = |node| catalog.nodes.get(&node).cloned();
@@ -93,7 +93,7 @@ impl Pair {
 
     /// Waits until the hand-over is complete.
     pub async fn wait_for(&self, transfer: HandOver) {
-        let done = Command::HandedOver { bucket: PUSHED, number: transfer.number };
+        let done = Command::HandedOver(HandedOver { bucket: PUSHED, number: transfer.number });
         let proposed = Arc::clone(&self.first.script.proposed);
         until("the hand-over is proposed", async || {
             proposed.lock().unwrap().contains(&done).then_some(())
@@ -223,7 +223,7 @@ async fn a_cancelled_hand_over_leaves_the_vbucket_with_its_owner() {
     pair.push(61..=70).await;
 }
 
-/// The target asks for the last piece while a push waits for its sync. The push is accepted, so the piece contains it.
+/// The target requests the last piece while a push waits for its sync. The push is accepted, so the piece contains it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_push_that_is_accepted_before_the_release_is_handed_over() {
     let mut pair = Pair::new().await;
@@ -277,7 +277,7 @@ async fn a_released_vbucket_stays_released_after_a_restart() {
     assert_eq!(place.durable.get(VbucketId(0)), at(55));
 }
 
-/// A reader that is far behind receives the mutations of one timestamp before those of the next, also from a
+/// A reader that lags far receives the mutations of one timestamp before those of the next, also from a
 /// projector that owns only some vbuckets. The mutations of other vbuckets do not matter.
 #[tokio::test]
 async fn some_vbuckets_are_caught_up_from_timestamp_to_timestamp() {
@@ -313,7 +313,7 @@ async fn some_vbuckets_are_caught_up_from_timestamp_to_timestamp() {
         let stream = pair.first.projector().subscribe(request).await.expect("a stream");
         Follower { stream, at: Cut::zero(VBUCKETS), ..Follower::default() }
     };
-    // The projector receives all timestamps before the reader comes.
+    // The projector receives all timestamps before the reader subscribes.
     let mut now = subscribe(None).await;
     while now.epochs.last() != Some(&EPOCHS) {
         now.step().await.expect("the stream goes on");

@@ -1,5 +1,4 @@
-//! Commits over several buckets: prepared in all but one, decided in that one, finished in the others, also if the session goes away in
-//! between.
+//! Commits over several buckets: prepared in all but one, decided in that one, finished in the others, also if the session ends in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +42,7 @@ pub fn say_buckets_on(world: &World, cas: u64, buckets: &[(BucketId, NodeId)]) {
     world.script.say(proto::rpc::api::WatchMessage::Catalog(catalog.into()));
 }
 
-/// What a session knows of its transaction in one bucket.
+/// A session's state of its transaction in one bucket.
 pub struct Part {
     commit: TransactionCommit,
 }
@@ -63,7 +62,7 @@ impl Part {
         Self { commit }
     }
 
-    /// The same in other buckets.
+    /// Adds the other buckets of the transaction.
     pub fn over(mut self, participants: &[BucketId]) -> Self {
         self.commit.participants = participants.to_vec();
         self
@@ -138,7 +137,7 @@ pub fn report(world: &World, bucket: BucketId) -> BucketReport {
     world.script.synced.lock().unwrap().get(&bucket).cloned().expect("it is reported")
 }
 
-/// Waits until SYNC names so many open joint commits of a bucket.
+/// Waits until SYNC names this many open joint commits of a bucket.
 pub async fn has_open(world: &World, bucket: BucketId, count: usize) -> BucketReport {
     let wait = async {
         loop {
@@ -181,7 +180,7 @@ async fn the_end_of_a_bucket_is_told_when_what_was_prepared_before_has_its_outco
     let (one, other) = begun(&world, 1, "a", "1").await;
     other.prepare(&world).await.expect("prepared");
     one.commit(&world).await.expect("decided");
-    // A reader that asks for everything acknowledged must get the second part too.
+    // A reader that requires everything acknowledged must get the second part too.
     let place = world.projector().place(OTHER).await.expect("a place");
     assert_eq!(document(&world, OTHER, "a").await, text("1"), "it ended by itself meanwhile");
     assert_eq!(place.durable.iter().map(|(_, at)| at.seqno.0).sum::<u64>(), 1);
@@ -196,13 +195,13 @@ async fn a_transaction_whose_session_is_gone_ends_as_the_deciding_bucket_says() 
     left.prepare(&world).await.expect("prepared");
     one.commit(&world).await.expect("decided");
     world.projector().abort(BUCKET, gone.commit.transaction).await.expect("rolled back");
-    // Also if the projector is restarted before anybody was told.
+    // This holds even if the projector is restarted before the outcome was reported.
     world.start().await;
     becomes(&world, "a", text("1")).await;
     assert_eq!(ends(&world, 2).await, TransactionFate::Unknown);
     assert_eq!(document(&world, OTHER, "b").await, None);
     write(&world, OTHER, "b", "3").await.expect("nobody holds it");
-    // What has ended once stays so.
+    // An ended transaction stays ended.
     assert_eq!(code(left.prepare(&world).await.map(drop)), Err(ErrorCode::Conflict));
     assert_eq!(code(gone.commit(&world).await), Err(ErrorCode::Conflict));
     let again = decide(&world, 1, committed()).await.expect("the same answer");

@@ -52,7 +52,7 @@ async fn if_the_deciding_bucket_was_dropped_a_commit_in_any_other_one_counts() {
     for bucket in [THIRD, FOURTH] {
         part(&world, 1, bucket, &all).await.prepare(&world).await.expect("prepared");
     }
-    // The session has told one bucket before it went. Another one does not know the transaction any more.
+    // The session has informed one bucket before it ended. Another one does not know the transaction any more.
     decide_in(&world, FOURTH, 1, &all).await.expect("finished");
     say_buckets_on(&world, 2, &[OTHER, THIRD, FOURTH].map(|bucket| (bucket, PROJECTOR)));
     let ended = ends_in(&world, THIRD, 1).await;
@@ -76,7 +76,7 @@ async fn a_bucket_that_the_catalog_does_not_have_yet_counts_as_silent_and_not_as
     let world = World::new(|_| {}).await;
     let all = [BUCKET, OTHER, THIRD];
     say_buckets_on(&world, 1, &[BUCKET, OTHER].map(|bucket| (bucket, PROJECTOR)));
-    // The session knows a newer catalog, and the third bucket decides.
+    // The session has a newer catalog, and the third bucket decides.
     let decider_is_young = [THIRD, OTHER];
     part(&world, 1, OTHER, &decider_is_young).await.prepare(&world).await.expect("prepared");
     sleep(Duration::from_millis(2_000)).await;
@@ -149,7 +149,7 @@ async fn buckets_that_never_answer_do_not_hold_up_the_end_of_other_transactions(
     let began = Instant::now();
     let ended = ends_in(&world, OTHER, 99).await;
     assert!(matches!(ended, TransactionFate::Committed { .. }), "{ended:?}");
-    // One second until it is looked after, and two rounds of two seconds for the silent ones, which are asked side by side and once in each.
+    // One second until it is checked, and two rounds of two seconds for the silent ones, which are queried in parallel and once in each.
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     assert_eq!(fate(&world, OTHER, 1).await, TransactionFate::Prepared);
     drop(beside);
@@ -221,7 +221,7 @@ async fn a_bucket_that_has_committed_tells_one_that_cannot_ask() {
     let world = World::new(|_| {}).await;
     say_buckets_on(&world, 1, &[(BUCKET, PROJECTOR), (OTHER, AWAY)]);
     let beside = World::beside(&world, AWAY).await;
-    // The other projector reaches nobody, and is reached.
+    // The other projector cannot call, but can be called.
     world.script.cuts.lock().unwrap().insert((AWAY, PROJECTOR));
     part(&beside, 1, OTHER, &BOTH).await.prepare(&beside).await.expect("prepared");
     part(&world, 1, BUCKET, &BOTH).await.commit(&world).await.expect("decided");

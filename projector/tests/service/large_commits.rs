@@ -64,7 +64,7 @@ async fn the_refusal_of_a_commit_names_the_document_also_after_a_look_up() {
     assert_eq!(present(&world, &id(2)).await, text("1"), "nothing of it is there");
 }
 
-/// Somebody else's write has its turn, and is not seen yet, while a commit looks its documents up.
+/// Another write is logged and not visible yet while a commit looks its documents up.
 async fn beside(other: Write, own: Vec<Write>, snapshot: bool) -> (Option<u64>, World) {
     let world = world().await;
     let mut session = match snapshot {
@@ -86,7 +86,7 @@ async fn beside(other: Write, own: Vec<Write>, snapshot: bool) -> (Option<u64>, 
     let affected = match committed {
         Ok(reply) => Some(reply.affected),
         Err(error) => {
-            // A transaction that has read nothing is told of the duplicate.
+            // A transaction that has read nothing gets the error of the duplicate.
             let expected = if snapshot { ErrorCode::Conflict } else { ErrorCode::DuplicateId };
             assert_eq!(error.code, expected, "{error}");
             None

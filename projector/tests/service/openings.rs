@@ -73,7 +73,7 @@ async fn a_loss_that_an_operator_has_accepted_is_the_one_that_was_told() {
     assert_eq!(world.store.losses().expect("losses"), [].into(), "the acceptance is used up");
 }
 
-/// The member stops, and the next one that is asked opens the bucket.
+/// The member stops, and the next member that is asked opens the bucket.
 #[tokio::test]
 async fn a_coordinator_whose_disk_fails_is_no_error_of_the_bucket() {
     let mut world = world_with(&[]).await;
@@ -92,7 +92,7 @@ async fn a_coordinator_whose_disk_fails_is_no_error_of_the_bucket() {
     until("it is served", async || code_of(&world).await.is_none().then_some(())).await;
 }
 
-/// A bucket that stays closed holds up no other one.
+/// A bucket that stays closed does not delay the others.
 #[tokio::test]
 async fn a_bucket_that_is_complete_again_is_served_with_the_next_catalog() {
     let world = restarted(9).await;

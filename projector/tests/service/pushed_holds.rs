@@ -1,4 +1,4 @@
-//! What holds the epochs of a pushed bucket, and what ends it: over two projectors, with losses, branches and full queues.
+//! What delays the epochs of a pushed bucket, and what ends the delay: over two projectors, with losses, branches and full queues.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::hand_over::{BRANCH, Pair};
 use crate::pushed_transactions::*;
 use crate::transactions::code;
 
-/// The first owner has vbuckets 0 and 2, the other one 1 and 3. The transaction has a mutation of vbucket 0 and one of vbucket 1, behind
+/// The first owner has vbuckets 0 and 2, the other one 1 and 3. The transaction has a mutation of vbucket 0 and one of vbucket 1, after
 /// one that is there.
 async fn begun(pair: &Pair) -> PushedCommit {
     let of = Producer(pair.source());
@@ -129,7 +129,7 @@ async fn is_held_up<T>(call: impl Future<Output = proto::Result<T>>) -> bool {
     timeout(Duration::from_millis(300), call).await.is_err()
 }
 
-/// Two owners, the other one with more mutations than epochs may leave out.
+/// Two owners, the second one with the maximum of mutations that no epoch covers.
 async fn full_pair() -> (Pair, PushedCommit) {
     let pair = Pair::with(|config| config.unpublished_bytes_max = 4_000).await;
     let commit = begun(&pair).await;
@@ -145,7 +145,7 @@ async fn what_a_hold_waits_for_finds_room_and_nothing_else_does() {
     assert!(is_held_up(other.push(plain(3, 41..=41))).await);
     assert_eq!(other.commit_in(&commit, vbuckets(&[1])).await, Ok(vec![(1, 2)]));
     assert!(is_held_up(other.push(plain(1, 3..=3))).await, "it is there");
-    // Another one that is begun here may be completed; one of a single vbucket waits though a commit is open.
+    // Another begun transaction may be completed; a transaction of a single vbucket waits though a commit is open.
     other.push_in(8, inside(3, 1..=1, "a")).await.expect("kept");
     assert!(is_held_up(other.commit(&commit_of(8, &[(3, 40, 1)]))).await);
     assert_eq!(other.commit_in(&commit, vbuckets(&[1])).await, Ok(vec![(1, 2)]), "again");
@@ -201,8 +201,8 @@ async fn a_commit_that_another_owner_waits_for_finds_room_among_open_commits() {
     assert_eq!(until("it is awaited", completed).await, [(1, 2)]);
 }
 
-/// The first owner has a part that is there and one that is missing. The part of the other owner is lost, and is made anew at a place that nobody
-/// has asked about.
+/// The first owner has a stored part and a missing one. The part of the other owner is lost, and is committed again at a position that was
+/// not queried.
 #[tokio::test]
 async fn a_commit_made_anew_finds_room_at_an_owner_whose_part_was_lost() {
     let pair = Pair::with(|config| config.unpublished_bytes_max = 4_000).await;
@@ -229,7 +229,7 @@ async fn a_commit_made_anew_finds_room_at_an_owner_whose_part_was_lost() {
 
 #[tokio::test]
 async fn a_missing_part_finds_room_among_open_transactions() {
-    // Too many of them, or too large ones.
+    // Too many transactions, or too large ones.
     for (transactions_max, bytes) in [(3, 1 << 20), (1_000, 2_000)] {
         let limits = |config: &mut Config| {
             config.transactions_max = transactions_max;

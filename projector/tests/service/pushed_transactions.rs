@@ -19,7 +19,7 @@ use crate::common::*;
 use crate::hand_over::{BRANCH, OTHER, Pair};
 use crate::transactions::code;
 
-/// The bucket.
+/// The id of the pushed bucket.
 pub const PUSHED_BUCKET: BucketId = PUSHED;
 
 /// A mutation of a vbucket: the n-th document of it, with a text.
@@ -40,7 +40,7 @@ pub fn id(vbucket: u16, n: u64) -> String {
     mutation((vbucket, n), 1, 0, "").id
 }
 
-/// Plain mutations of a vbucket, each of a document of its own.
+/// Plain mutations of a vbucket, each of a different document.
 pub fn plain(vbucket: u16, seqnos: RangeInclusive<u64>) -> Vec<PushMutation> {
     seqnos.map(|seqno| mutation((vbucket, 1000 + seqno), seqno, BRANCH, "plain")).collect()
 }
@@ -124,7 +124,7 @@ impl Producer {
         place.durable.iter().map(|(_, position)| position.seqno.0).collect()
     }
 
-    /// What people see of the transactions.
+    /// The transactions as SHOW TRANSACTIONS lists them.
     pub async fn listed(&self) -> Vec<TransactionStatus> {
         self.0.transactions().await.expect("a list")
     }
@@ -341,7 +341,7 @@ async fn nobody_sees_a_part_and_a_commit_is_completed_by_the_same_call() {
     let all = [inside(0, 1..=1, "a"), inside(1, 1..=2, "a"), inside(2, 1..=1, "a")].concat();
     let commit = commit_of(7, &[(0, 0, 1), (1, 0, 2), (2, 0, 1)]);
     until("both know the bucket", async || of.push_in(7, all.clone()).await.ok()).await;
-    // A projector without its part is asked before anything is committed.
+    // A projector without its part is queried before any part is committed.
     pair.other.start().await;
     let refused = until("it runs", async || match code(of.commit(&commit).await) {
         Err(ErrorCode::Unavailable) => None,
@@ -349,7 +349,7 @@ async fn nobody_sees_a_part_and_a_commit_is_completed_by_the_same_call() {
     });
     assert_eq!(refused.await, Err(ErrorCode::NoTransaction));
     assert_eq!(of.ends().await, [0; 4]);
-    // The producer's call came to one of them only.
+    // The producer's call reached only one of them.
     let first = producer(&pair.first);
     let here = first.commit_in(&commit, vbuckets(&[0, 2])).await;
     assert_eq!(here, Ok(vec![(0, 1), (2, 1)]));
@@ -384,7 +384,7 @@ async fn an_open_commit_goes_along_with_a_vbucket_that_is_handed_over() {
     producer(&pair.first).commit_in(&commit, vbuckets(&[0])).await.expect("committed");
     let transfer = pair.hand_over().await;
     pair.finish(transfer);
-    // The new owner has what the old one had committed, and still its own open part.
+    // The new owner has the old owner's committed part, and still its own open part.
     let of = Producer(pair.source());
     let other = producer(&pair.other);
     let open = |listed: Vec<TransactionStatus>| {
@@ -442,7 +442,7 @@ async fn a_producer_that_begins_a_branch_commits_the_rest_at_other_positions() {
         (report.pushed == [again.clone()]).then_some(())
     })
     .await;
-    // People may give up what never comes.
+    // An operator may give up parts that never arrive.
     again.transaction = ProducerTransactionId(8);
     of.push_in(8, inside(2, 1..=1, "a")).await.expect("kept");
     let half = commit_of(8, &[(2, 0, 1), (3, 0, 1)]);

@@ -151,7 +151,7 @@ async fn a_backfill_and_the_stream_it_joined_make_the_whole_index() {
     assert_eq!(whole["d299"], [Value::int(299)]);
 }
 
-/// All backfills that are asked for together come from one reading. One of their readers is gone, and one takes nothing for a while.
+/// All backfills that are requested together share one reading. One of their readers stops, and one accepts nothing for a while.
 #[tokio::test]
 async fn backfills_share_a_reading_and_a_slow_one_leaves_it() {
     let world = World::new(|config| config.stream_bytes_max = 8 << 10).await;
@@ -304,7 +304,7 @@ async fn a_stream_from_another_history_is_refused() {
     }
 }
 
-/// A timestamp that comes while few mutations gather must not leave the rest of a larger group unread.
+/// A timestamp that arrives while few mutations are collected must not leave the rest of a larger group unread.
 #[tokio::test]
 async fn a_large_group_behind_few_mutations_is_sent_to_its_end() {
     let world = world_with(&[index(1, PartitionBy::DocumentId)]).await;

@@ -19,7 +19,7 @@ async fn until_epochs(follower: &mut Follower, count: usize) {
     }
 }
 
-/// Handles messages until none comes for a while.
+/// Handles messages until none arrives for a while.
 async fn until_still(follower: &mut Follower) {
     while let Ok(step) = tokio::time::timeout(Duration::from_millis(200), follower.step()).await {
         step.expect("the stream goes on");
@@ -35,7 +35,7 @@ async fn timestamps_come_in_order_and_bound_the_frames_ahead() {
     let mut follower = world.subscribe(INDEXERS[0], None).await.expect("a stream");
     let mut cuts = Vec::new();
     for half in 0..2 {
-        // One statement, so that the stream takes all of it before it looks at its bound.
+        // One statement, so that the stream reads all of it before it checks its bound.
         let ids = (0..100).map(|n| format!("{half}-{n}"));
         let writes = ids.map(|id| upsert(&id, "{\"n\":1}")).collect();
         world.write(writes).await.expect("written");
@@ -54,7 +54,7 @@ async fn timestamps_come_in_order_and_bound_the_frames_ahead() {
     assert_eq!(late.epochs, [3], "a new stream gets the newest timestamp only");
 }
 
-/// All timestamps come before the frames that they cover, and none comes after them.
+/// All timestamps are sent before the frames that they cover, and none after them.
 #[tokio::test]
 async fn a_stream_that_catches_up_needs_no_further_timestamp() {
     let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;
@@ -69,7 +69,7 @@ async fn a_stream_that_catches_up_needs_no_further_timestamp() {
         end = world.projector().positions(BUCKET).await.expect("positions");
         world.script.epoch(epoch, &end);
     }
-    // The projector receives all timestamps before the indexer comes.
+    // The projector receives all timestamps before the indexer subscribes.
     let mut now = world.subscribe(INDEXERS[1], None).await.expect("a stream");
     while now.epochs.last() != Some(&3) {
         now.step().await.expect("the stream goes on");
@@ -78,14 +78,14 @@ async fn a_stream_that_catches_up_needs_no_further_timestamp() {
     let mut late = world.subscribe(INDEXERS[0], from).await.expect("a stream");
     late.reach(&end).await;
     assert_eq!(late.epochs, [1, 2, 3]);
-    // A returning indexer knows timestamps whose frames it still lacks.
+    // A restarted indexer knows timestamps whose frames it still lacks.
     let from = Some(Cut::zero(VBUCKETS));
     let mut again = world.subscribe_after(INDEXERS[0], from, 3).await.expect("a stream");
     again.reach(&end).await;
     assert!(again.epochs.is_empty());
 }
 
-/// The data that an indexer must collect is bounded by the distance of two timestamps, not by how far it is behind.
+/// The data that an indexer must collect is bounded by the distance of two timestamps, not by its lag.
 #[tokio::test]
 async fn a_stream_that_catches_up_goes_from_timestamp_to_timestamp() {
     const EPOCHS: u64 = 6;

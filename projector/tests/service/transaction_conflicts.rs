@@ -14,7 +14,7 @@ async fn the_first_committer_wins() {
     let world = world_with(&[]).await;
     world.write(["a", "b"].map(|id| upsert(id, "1")).to_vec()).await.expect("written");
     publish(&world, 1).await;
-    // Changed, inserted and deleted by somebody else since the snapshot.
+    // Documents that another writer has changed, inserted and deleted since the snapshot.
     let (mut one, mut two) = (Session::at(&world, 1, 1), Session::at(&world, 2, 1));
     let (mut three, mut four) = (Session::at(&world, 3, 1), Session::at(&world, 4, 1));
     one.write(vec![upsert("a", "2")]).await.expect("written");
@@ -63,7 +63,7 @@ async fn a_transaction_that_has_only_written_replaces_what_is_there_but_inserts_
     assert_eq!((present(&world, "c").await, present(&world, "d").await), (text("4"), text("4")));
 }
 
-/// Two commits of one document at once: in one group, or one of them behind a group that nobody sees yet.
+/// Two commits of one document at once: in one group, or one of them after a group that is not visible yet.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_commits_at_once_exactly_one_wins() {
     let world = world_with(&[]).await;

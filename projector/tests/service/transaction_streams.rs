@@ -35,7 +35,7 @@ pub async fn follow(world: &World) -> Follower {
     follower
 }
 
-/// Handles messages until none comes for a while.
+/// Handles messages until none arrives for a while.
 pub async fn until_still(follower: &mut Follower) {
     while let Ok(step) = timeout(Duration::from_millis(200), follower.step()).await {
         step.expect("the stream goes on");
@@ -162,7 +162,7 @@ async fn an_index_that_joins_gets_the_open_transactions_anew() {
     }
     assert!(follower.joined.contains_key(&two.local_id()), "the index comes first");
     assert_eq!(follower.open[&ONE].place, 1);
-    // A catalog that changes no index sends nothing anew.
+    // A catalog that changes no index causes no repeated messages.
     world.script.say(WatchMessage::Catalog(catalog(3, &[one.clone(), two]).into()));
     session.write(vec![upsert(&ids[1], &doc(2))]).await.expect("written");
     follower.reach_in(ONE, 2).await;
@@ -171,7 +171,7 @@ async fn an_index_that_joins_gets_the_open_transactions_anew() {
     assert_eq!((follower.joined.len(), follower.open[&ONE].begun), (1, 2));
 }
 
-/// Bodies have their own way: the limit of frames beyond the newest timestamp does not hold them back.
+/// Bodies are sent separately: the limit of frames beyond the newest timestamp does not delay them.
 #[tokio::test]
 async fn bodies_are_bounded_by_messages_and_not_held_back_by_frames() {
     let world = World::new(|config| config.frames_ahead_bytes_max = 500).await;

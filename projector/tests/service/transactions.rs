@@ -71,7 +71,7 @@ impl<'w> Session<'w> {
         self.world.projector().abort(BUCKET, self.transaction).await
     }
 
-    /// What the session sees of a document at a place of its transaction.
+    /// Reads a document as the session sees it at a place of its transaction.
     async fn get_at(&self, id: &str, place: u64) -> Result<Option<Bytes>> {
         let own = OwnView { transaction: self.transaction, place: TransactionPlace(place) };
         let (ids, own) = (vec![id.to_owned()], Some(own));
@@ -88,7 +88,7 @@ pub fn text(json: &str) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(json.as_bytes()))
 }
 
-/// What everybody sees.
+/// The committed document, as any reader sees it.
 pub async fn present(world: &World, id: &str) -> Option<Bytes> {
     world.projector().get(BUCKET, vec![id.into()]).await.expect("an answer").remove(0)
 }
@@ -300,7 +300,7 @@ async fn an_epoch_that_only_the_coordinators_know_is_asked_for() {
     assert_eq!(code(lost), Err(ErrorCode::SnapshotTooOld), "of another history");
 }
 
-/// Behind the purge point a deletion may be forgotten, so nobody can tell a conflict.
+/// At or below the purge point a deletion may be forgotten, so a conflict cannot be detected.
 #[tokio::test]
 async fn a_snapshot_before_the_purge_point_is_too_old() {
     let world = world_with(&[]).await;
@@ -355,7 +355,7 @@ async fn limits_are_named() {
     last.write(vec![upsert("c", "1")]).await.expect("there is room again");
 }
 
-/// The transactions of a leader are gone with it, and so are those of a projector that is started again.
+/// The transactions of a leader are lost with it, and so are those of a restarted projector.
 #[tokio::test]
 async fn a_transaction_is_lost_with_its_leader() {
     let mut world = world_with(&[]).await;

@@ -1,4 +1,4 @@
-//! Versions of data sets: projectors load their partitions from files, tell the coordinators, and serve what they have whole.
+//! Versions of data sets: projectors load their partitions from files, report them to the coordinators, and serve the whole ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use proto::model::identity::UniqueId;
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::rpc::api::*;
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, PartitionsLoaded, PartitionsLost, VersionFailed};
 use proto::rpc::mutation::*;
 use proto::value::Value;
 use proto::{Error, ErrorCode};
@@ -29,7 +29,7 @@ pub const VERSION: BucketId = BucketId(21);
 pub const OTHER: NodeId = NodeId(2);
 pub const PARTITIONS: u16 = 4;
 
-/// Two projectors, and a data set with a version of which each partition has as many holders as `replication` says.
+/// Two projectors, and a data set with a version of which each partition has `replication` holders.
 pub struct Versions {
     pub first: World,
     pub other: World,
@@ -106,7 +106,7 @@ impl Versions {
         self.first.script.proposed.lock().unwrap().clone()
     }
 
-    /// What a projector has told of its partitions, once it has told of so many.
+    /// A projector's reports of its partitions, once it has reported this many.
     pub async fn told_by(
         &self,
         node: NodeId,
@@ -115,7 +115,12 @@ impl Versions {
         until("partitions are told", async || {
             let mut told = BTreeMap::new();
             for command in self.proposed() {
-                if let Command::PartitionsLoaded { bucket, node: by, partitions, .. } = command
+                if let Command::PartitionsLoaded(PartitionsLoaded {
+                    bucket,
+                    node: by,
+                    partitions,
+                    ..
+                }) = command
                     && by == node
                 {
                     assert_eq!(bucket, VERSION);
@@ -127,7 +132,7 @@ impl Versions {
         .await
     }
 
-    /// Waits for what projectors tell, and lists it in the catalog.
+    /// Waits for the projectors' reports, and lists them in the catalog.
     pub async fn loaded(&mut self) {
         for node in [PROJECTOR, OTHER] {
             let mine = self.set.versions[&1].partitions_of(node, self.set.replication);
@@ -140,10 +145,12 @@ impl Versions {
         self.say();
     }
 
-    /// The last summary that a projector has told of all that it has read.
+    /// The last summary that a projector has reported of the files it has read.
     pub fn read_by(&self, node: NodeId) -> Vec<Option<FilesRead>> {
         let read = |command| match command {
-            Command::PartitionsLoaded { node: by, read, .. } if by == node => Some(read),
+            Command::PartitionsLoaded(PartitionsLoaded { node: by, read, .. }) if by == node => {
+                Some(read)
+            }
             _ => None,
         };
         self.proposed().into_iter().filter_map(read).collect()
@@ -153,7 +160,7 @@ impl Versions {
     pub async fn failure(&self) -> Error {
         until("the version fails", async || {
             self.proposed().into_iter().find_map(|command| match command {
-                Command::VersionFailed { bucket: VERSION, error, .. } => Some(error),
+                Command::VersionFailed(VersionFailed { bucket: VERSION, error, .. }) => Some(error),
                 _ => None,
             })
         })
@@ -163,9 +170,11 @@ impl Versions {
     pub async fn lost_by(&self, node: NodeId) -> Vec<VbucketId> {
         until("partitions are lost", async || {
             self.proposed().into_iter().find_map(|command| match command {
-                Command::PartitionsLost { bucket: VERSION, node: by, partitions } if by == node => {
-                    Some(partitions)
-                }
+                Command::PartitionsLost(PartitionsLost {
+                    bucket: VERSION,
+                    node: by,
+                    partitions,
+                }) if by == node => Some(partitions),
                 _ => None,
             })
         })
@@ -189,7 +198,7 @@ impl Versions {
     }
 }
 
-/// What is stored of the version, by id.
+/// The stored documents of the version, by id.
 pub fn stored(world: &World) -> BTreeMap<String, (u64, Bytes)> {
     let mut snapshot = world.store.snapshot(VERSION).expect("a snapshot");
     let all = snapshot.next_chunk(usize::MAX).expect("documents");
@@ -208,7 +217,7 @@ pub fn put_people(versions: &Versions) {
     versions.put("people/b.jsonl", &lines(100..250, 1000));
 }
 
-/// What the documents of [`put_people`] are.
+/// The documents that [`put_people`] writes.
 pub fn people() -> BTreeMap<String, u32> {
     (0..250).map(|id| (format!("p{id}"), if id < 100 { id } else { id + 1000 })).collect()
 }
@@ -249,7 +258,7 @@ async fn all_holders_of_a_partition_have_the_same() {
         assert_eq!(seqnos.len() as u64, content.documents);
         assert_eq!(seqnos.last(), Some(&content.rows), "the last row counts");
     }
-    // Every holder answers, whoever owns the partition.
+    // Every holder answers, whichever projector owns the partition.
     for world in [&versions.first, &versions.other] {
         let ids: Vec<String> = people().into_keys().collect();
         let found = world.projector().get(VERSION, ids.clone()).await.expect("documents");

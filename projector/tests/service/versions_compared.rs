@@ -1,11 +1,11 @@
-//! Versions of data sets: what projectors tell of the files that they have read, and the files that end a version.
+//! Versions of data sets: the projectors' reports of the files that they have read, and files that end a version.
 
 use std::time::Duration;
 
 use proto::model::data_set::{FilesRead, PartitionContent};
 use proto::model::ids::{NodeId, VbucketId};
 use proto::rpc::api::ProjectorApi;
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, VersionFailed};
 use proto::{Error, ErrorCode};
 
 use crate::common::*;
@@ -20,7 +20,7 @@ async fn whole_partitions_are_told_again_from_what_is_stored() {
     versions.first.stop();
     versions.other.stop();
     versions.first.script.proposed.lock().unwrap().clear();
-    // Another projector has told what they contain, so the files are not needed.
+    // Another projector has reported their contents, so the files are not needed.
     for (partition, content) in &told {
         versions.version().partitions[usize::from(partition.0)].content = Some(*content);
     }
@@ -76,13 +76,13 @@ async fn a_bad_row_ends_the_version_once_with_its_file_and_line() {
     let error = versions.failure().await;
     assert!(error.message.starts_with("people/a.jsonl line 20001: "), "{error}");
     let failures = |node: NodeId| {
-        let is_by = |command: &Command| matches!(command, Command::VersionFailed { node: by, .. } if *by == node);
+        let is_by = |command: &Command| matches!(command, Command::VersionFailed(VersionFailed { node: by, .. }) if *by == node);
         versions.proposed().iter().filter(|command| is_by(command)).count()
     };
     until("both say so", async || (failures(PROJECTOR) + failures(OTHER) == 2).then_some(())).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!((failures(PROJECTOR), failures(OTHER)), (1, 1));
-    let is_loaded = |command: &Command| matches!(command, Command::PartitionsLoaded { .. });
+    let is_loaded = |command: &Command| matches!(command, Command::PartitionsLoaded(_));
     assert!(!versions.proposed().iter().any(is_loaded));
 }
 

@@ -51,7 +51,7 @@ async fn partitions_that_are_gone_are_told_and_loaded_again() {
     versions.say();
     versions.other.stop();
     versions.first.script.proposed.lock().unwrap().clear();
-    // A disk that was emptied. The first catalog that comes is the newest one.
+    // The disk was emptied. The first catalog that arrives is the newest one.
     versions.first.script.forget();
     versions.say();
     versions.other = World::beside_with(&versions.first, OTHER, |config| {
@@ -101,7 +101,7 @@ async fn a_damaged_version_is_loaded_again() {
     versions.first.script.proposed.lock().unwrap().clear();
     versions.other.store.damage(VERSION);
     versions.other.start().await;
-    // It is loading still, so the partitions are told anew when they are there.
+    // The version is still loading, so the partitions are reported again once they are loaded.
     versions.told_by(OTHER, 4).await;
     assert_eq!(numbers(&versions.other), people());
     let projector = versions.other.projector();

@@ -1,7 +1,7 @@
 //! Follows the catalog and the stability timestamps on behalf of a role.
 //!
-//! The coordinator's members tell what they have applied, so that a member which lags may show an older catalog than
-//! the one before. The follower passes no catalog on that is older than the newest it has passed on.
+//! Each member of the coordinator sends the state that it has applied, so a member that lags may send an older catalog
+//! than a previous one. The follower never passes on a catalog that is older than the last one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,18 +18,19 @@ use crate::rpc::api::{Directory, WatchMessage, Watched};
 
 /// The work of a role on each catalog and each stability timestamp.
 pub trait CatalogSink: Send {
-    /// The contents of the watch. Without this, no stability timestamps come.
+    /// The contents of the watch. By default, no stability timestamps are requested.
     fn wanted(&self) -> Watched {
         Watched::Catalog
     }
 
-    /// A new watch begins: all that is still kept comes again.
+    /// Called when a new watch begins: all retained epochs are sent again.
     fn watch_begins(&mut self) {}
 
-    /// Takes over a catalog; an error ends the watch, and a new one begins.
+    /// Receives a catalog; an error ends the watch, and a new watch begins.
     fn take_catalog(&mut self, catalog: Arc<Catalog>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Takes in stability timestamps, if [`Self::wanted`] asks for them, ascending for each bucket; an error ends the watch, and a new one begins.
+    /// Receives stability timestamps, if [`Self::wanted`] requests them, ascending for each bucket; an error ends the watch, and a new
+    /// watch begins.
     fn take_epochs(&mut self, _marks: Vec<EpochMark>) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
@@ -46,7 +47,7 @@ pub struct CatalogFollower {
 }
 
 impl CatalogFollower {
-    /// A follower that has seen no catalog.
+    /// A follower that has not received a catalog yet.
     pub fn new(directory: Arc<dyn Directory>, retry: Retry) -> Self {
         Self { directory, retry, newest_cas: 0, cluster: None, identity: None }
     }
@@ -69,7 +70,7 @@ impl CatalogFollower {
         }
     }
 
-    /// One watch, from its beginning to its end.
+    /// Runs one watch, from its beginning to its end.
     async fn watch(&mut self, sink: &mut impl CatalogSink) -> Result<()> {
         if let Some(identity) = &self.identity {
             identity.wait_joined().await;
@@ -103,7 +104,7 @@ impl CatalogFollower {
         Ok(())
     }
 
-    /// Refuses a catalog of another cluster than those before: its numbers mean other things.
+    /// Refuses a catalog of another cluster than those before: numbers mean something only within one cluster.
     fn check_cluster(&mut self, catalog: &Catalog) -> Result<()> {
         match (self.cluster, catalog.cluster) {
             (Some(own), Some(theirs)) if own != theirs => {

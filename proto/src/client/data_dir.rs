@@ -20,7 +20,7 @@ pub struct DataDir {
 
 impl DataDir {
     /// Locks a directory, and checks that this build can read it (`version`) and that it is the node's. `has_data`
-    /// tells, under the lock, whether the directory has files that are written after VERSION and IDENTITY. Blocks the
+    /// returns, under the lock, whether the directory has files that are written after VERSION and IDENTITY. Blocks the
     /// thread.
     pub fn open(
         env: &Env,

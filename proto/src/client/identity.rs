@@ -70,11 +70,11 @@ impl NodeIdentity {
         let random = &*self.env.random;
         let fresh = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
         let (cluster, proof) = (self.cluster(), self.proof());
-        JoinRequest { node, cluster, fresh: ClusterId(fresh), proof, replaces: None }
+        JoinRequest { node, cluster, fresh: ClusterId(fresh), proof }
     }
 
-    /// Checks that a coordinator's answer comes from the directory's own cluster. A directory without a cluster belongs
-    /// to that of the coordinator from now on, durably, before anything of it is stored. Blocks for a short write.
+    /// Checks that a coordinator's answer comes from the directory's own cluster. A directory without a cluster joins
+    /// that of the coordinator, durably, before any of its data is stored. Blocks for a short write.
     pub fn accept(&self, cluster: Option<ClusterId>) -> Result<()> {
         let mut identity = lock(&self.identity);
         match (identity.cluster, cluster) {
@@ -94,7 +94,7 @@ impl NodeIdentity {
     }
 }
 
-/// The error of data of the cluster `own` that meets the cluster `other`; `None` is a coordinator without data.
+/// The error for data of the cluster `own` in a call of the cluster `other`; `None` is a coordinator without data.
 pub fn of_another_cluster(whose: &str, own: ClusterId, other: Option<ClusterId>) -> Error {
     match other {
         None => Error::new(

@@ -1,8 +1,8 @@
 //! Membership: a node registers with the cluster and then sends heartbeats.
 //!
-//! A node registers with each start, also where the coordinator knows it: it may have come back at another address.
+//! A node registers with each start, even if the coordinator knows it: it may have restarted at another address.
 //! A node with a data directory joins by its identity ([`NodeIdentity`]), so that no other process takes its number.
-//! What the coordinator makes of the heartbeats reaches the other members through the catalog
+//! The effects of the heartbeats reach the other nodes through the catalog
 //! ([`CatalogFollower`](super::CatalogFollower)).
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use crate::model::identity::NodeProof;
 use crate::model::ids::NodeId;
 use crate::model::node::NodeInfo;
 use crate::rpc::api::{Directory, Heartbeat};
-use crate::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use crate::rpc::command::{Command, Join, Outcome, Proposal, RegisterNode, RequestId};
 
 /// The reaction of a node to a heartbeat that the coordinator answers with `Unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum WhenForgotten {
     /// Goes on with heartbeats. A leader that has just been elected will know the node soon, and a node that was
     /// removed stays out until an operator starts it again.
     StayOut,
-    /// Registers at once.
+    /// The node must register now, without a pause.
     RegisterAtOnce,
     /// Registers after a pause.
     RegisterAfterPause,
@@ -38,7 +38,7 @@ pub enum WhenForgotten {
 /// Settings of a membership.
 #[derive(Clone)]
 pub struct MembershipConfig {
-    /// The node.
+    /// The node that registers.
     pub node: NodeInfo,
     /// Time between two heartbeats.
     pub heartbeat: Duration,
@@ -75,13 +75,14 @@ impl Membership {
         Self { directory, config, registrations: 0, silent, moment, answered, mark: None, taken }
     }
 
-    /// Marks this process, which has no data directory, with a random number. As long as it is heard, the coordinators refuse another
-    /// process under its node number, and so this one if another was there before. `taken` is the present refusal.
+    /// Marks this process, which has no data directory, with a random number. As long as it sends heartbeats, the coordinators refuse
+    /// another process with its node id; this process is refused in the same way if another one was first. `taken` receives the present
+    /// refusal.
     pub fn with_mark(self, mark: Option<NodeProof>, taken: watch::Sender<Option<Error>>) -> Self {
         Self { mark, taken, ..self }
     }
 
-    /// Passes on which nodes are silent, as the leader's last answer says. After a failed heartbeat nothing is known.
+    /// Publishes the silent nodes from the leader's last answer. After a failed heartbeat the set is empty.
     pub fn with_silent(self, silent: watch::Sender<BTreeSet<NodeId>>) -> Self {
         Self { silent, ..self }
     }
@@ -142,7 +143,7 @@ impl Membership {
             self.note_joined(false);
             self.note_taken(Some(&error));
             if self.mark.is_some() {
-                // It is registered, and its mark is taken as soon as the other process is silent.
+                // The node is registered, and its mark is accepted as soon as the other process is silent.
                 self.pause_after(&error, "heartbeat").await;
                 return;
             }
@@ -197,7 +198,7 @@ impl Membership {
         });
     }
 
-    /// Lets the process follow the catalog, or no longer.
+    /// Makes the process follow the catalog, or stop following it.
     fn note_joined(&self, joined: bool) {
         if let Some(identity) = &self.config.identity {
             identity.set_joined(joined);
@@ -210,11 +211,13 @@ impl Membership {
         let request = self.config.client.map(|client| RequestId { client, sequence });
         let node = self.config.node.clone();
         let command = match &self.config.identity {
-            Some(identity) => Command::Join(Box::new(identity.join_request(node))),
-            None => Command::RegisterNode(node),
+            Some(identity) => {
+                Command::Join(Join { request: Box::new(identity.join_request(node)) })
+            }
+            None => Command::RegisterNode(RegisterNode { node }),
         };
-        let request = CommandRequest { request, command };
-        match self.directory.coordinator().propose(request).await? {
+        let proposal = Proposal { request, ..Proposal::from(command) };
+        match self.directory.coordinator().propose(proposal).await?.outcome {
             Outcome::Refused(error) => Err(error),
             Outcome::Joined(cluster) => match &self.config.identity {
                 Some(identity) => identity.accept(Some(cluster)),
@@ -226,9 +229,13 @@ impl Membership {
 
     async fn wait_for_next(&self, changed: &mut Option<watch::Receiver<u64>>) {
         let news = async {
-            match changed {
-                Some(changed) => drop(changed.changed().await),
-                None => std::future::pending().await,
+            // A watch that has ended reports changes at once, again and again.
+            let is_news = match changed {
+                Some(changed) => changed.changed().await.is_ok(),
+                None => false,
+            };
+            if !is_news {
+                std::future::pending().await
             }
         };
         tokio::select! {
@@ -240,7 +247,7 @@ impl Membership {
 
     async fn pause_after(&mut self, error: &Error, doing: &str) {
         let (role, node) = (self.config.node.role.name(), self.config.node.id);
-        // An error that stays is said loudly once: the next try follows within a second.
+        // A lasting error is logged at a high level only once, since the next try follows within a second.
         if error.is_retry() || !self.config.retry.is_first_failure() {
             tracing::debug!(%error, "{role} {node}: {doing} failed; trying again");
         } else {

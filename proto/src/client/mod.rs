@@ -1,7 +1,7 @@
-//! A service's side of the others: its data directory ([`DataDir`]), membership of the cluster ([`Membership`]), the
+//! A service's clients for the other services: its data directory ([`DataDir`]), membership of the cluster ([`Membership`]), the
 //! catalog ([`CatalogFollower`]), and the projectors of a bucket as one source ([`source`]).
 //!
-//! Membership and the catalog are loops that retry for ever. While no coordinator answers, a role works on with what it knows.
+//! Membership and the catalog are loops that retry for ever. While no coordinator answers, a role continues with its last known state.
 
 mod catalog_follower;
 mod data_dir;

@@ -12,7 +12,7 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// The same pause after each failure.
+    /// A constant pause after each failure.
     pub fn constant(pause: Duration) -> Self {
         Self::doubling(pause, pause)
     }

@@ -1,17 +1,17 @@
 //! Threads of low priority for bulk work: the work of large requests.
 //!
-//! One COPY has work for more threads than a machine has processors. Beside it a small write, which needs several threads one after
-//! another, would wait for its share of a processor at each of them. So bulk work has few threads, and the system gives these what
-//! others leave, and a small part at least. Without other work it is as fast as any.
+//! One COPY has work for more threads than a machine has processors. At the same time a small write, which needs several threads one after
+//! another, would wait for a processor at each of them. So bulk work has few threads, and the system schedules them when no others need the
+//! processor, with a small guaranteed share. Without other work they run at full speed.
 //!
-//! There are two kinds. *Queued* work brings more work in: checks of documents, reads of an index build. It has one thread for each processor, and the
-//! rest waits. What follows from it, in streams and stores, begins *at once*, on further threads of low priority: others wait for it in
-//! the end, so it must not stand behind work that brings more.
+//! There are two kinds. *Queued* work creates further work: checks of documents, reads of an index build. It has one thread for each
+//! processor, and the rest waits. The further work, in streams and stores, begins *at once*, on additional threads of low priority: other
+//! work waits for it in the end, so it must not be queued after work that creates more.
 //!
 //! A thread that has been given a low priority cannot take a normal one again without privileges, so these threads are not tokio's. A
 //! blocking thread of tokio waits for each, so that the end of a runtime waits for bulk work as it does for other blocking work.
 //!
-//! Queued work may wait for locks that others hold, but never for other queued work: that may be behind it.
+//! Queued work may wait for locks that others hold, but never for other queued work, which may be later in the queue.
 #![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
 
 use std::cell::Cell;
@@ -23,8 +23,8 @@ use tokio::runtime::Handle;
 
 use crate::lock::lock;
 
-/// The `nice` value of the threads. Each has about a thirtieth of the weight of a usual thread, and a COPY has some ten of them. So they go
-/// on, slowly, where others take all that there is, and do not keep a lock for ever that these wait for.
+/// The `nice` value of the threads. Each has about a thirtieth of the weight of a usual thread, and a COPY has some ten of them. So they
+/// continue slowly even if others use all processors, and do not hold a lock for ever that these wait for.
 const NICE: i32 = 15;
 /// The time that a thread waits for work before it ends. The end of a runtime may have to wait for it.
 const IDLE: Duration = Duration::from_millis(20);
@@ -36,8 +36,8 @@ thread_local! {
     static IS_LOW: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs blocking work on one of tokio's threads. A thread begins with the priority of the one that begins it, and tokio's go on with other work,
-/// so bulk work lets a task begin them.
+/// Runs blocking work on one of tokio's threads. A thread begins with the priority of the one that begins it, and tokio's threads run other
+/// work afterwards, so bulk work lets a task begin them.
 pub(super) fn spawn_blocking(runtime: &Handle, work: Job) {
     if !IS_LOW.get() {
         runtime.spawn_blocking(work);
@@ -76,7 +76,7 @@ impl BulkThreads {
         Self { state: Mutex::default(), added: Condvar::new(), threads_max }
     }
 
-    /// Runs work on one of the threads, in the runtime of the caller, behind the work that waits already.
+    /// Runs work on one of the threads, in the runtime of the caller, after the work that waits already.
     pub fn run(self: &Arc<Self>, work: Job) {
         let runtime = Handle::current();
         let in_runtime = runtime.clone();
@@ -149,7 +149,7 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// A runtime that ends may drop a place before its thread has begun. Then no job may stay behind.
+    /// A runtime that ends may drop a place before its thread has begun. Then no job may be left in the queue.
     fn drop(&mut self) {
         if self.is_given_back {
             return;

@@ -23,7 +23,7 @@ const IDENTITY_HEAD: &str = "sextant identity 1";
 const FILE_BYTES_MAX: u64 = 1024;
 
 /// Checks that a directory has a layout that this build reads. A directory without the file gets it, unless it has data
-/// (`has_data`): then the file is lost, and nothing says how to read the rest.
+/// (`has_data`): then the file is lost, and the layout of the rest is unknown.
 pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: bool) -> Result<()> {
     let path = dir.join("VERSION");
     let found = read_text(fs, &path)?.unwrap_or_default();
@@ -46,21 +46,6 @@ pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: b
     Err(Error::new(ErrorCode::Version, what).with_hint(
         "start the build that wrote the directory, restore the file, or use another directory",
     ))
-}
-
-/// The same, for a layout that goes on from earlier ones: a directory of one of these gets the new version before anything else of it
-/// is changed.
-pub fn check_version_or_earlier(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    (earlier, version): (&[&str], &str),
-    has_data: bool,
-) -> Result<()> {
-    let path = dir.join("VERSION");
-    if read_text(fs, &path)?.is_some_and(|found| earlier.contains(&&*found)) {
-        return replace(fs, &path, version);
-    }
-    check_version(fs, dir, version, has_data)
 }
 
 /// The owner of a data directory.
@@ -135,7 +120,7 @@ impl DirectoryIdentity {
         replace(fs, &Self::path(dir), &self.to_text())
     }
 
-    /// The proof that the process is the one that registered.
+    /// The proof that this process is the one that registered.
     pub fn proof(&self) -> NodeProof {
         let derive = |part: u8| {
             let mut bytes = [part; 17];
@@ -172,7 +157,7 @@ impl DirectoryIdentity {
         };
         let secret = u128::from_str_radix(field("secret")?, 16).ok()?;
         let read = Self { role, node, cluster, secret };
-        // One spelling only: this also compares the check.
+        // Only one spelling is valid: this also compares the check.
         (read.to_text() == text).then_some(read)
     }
 }

@@ -8,8 +8,8 @@ use super::panics::Panic;
 /// The consequence of a task's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPolicy {
-    /// The failure is logged. The task works for one request, whose caller sees its channel close and tries again, or
-    /// does work that a later task repeats.
+    /// The failure is logged. The task works for one request, whose caller sees its channel close and retries, or does
+    /// work that a later task repeats.
     Request,
     /// The task begins again after the pause. It has no state that a panic could leave half changed.
     Restart(Duration),
@@ -32,7 +32,7 @@ pub enum TaskFailureCause {
 pub struct TaskFailure {
     /// The task's name.
     pub task: &'static str,
-    /// The cause.
+    /// The cause of the failure.
     pub cause: TaskFailureCause,
     /// The consequence.
     pub policy: TaskPolicy,

@@ -11,7 +11,7 @@ pub enum Owner {
     Process,
     /// The administrator of the machine, in a process that another user runs.
     Root,
-    /// Another user.
+    /// Another user of the system.
     Other,
 }
 
@@ -28,7 +28,7 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// Where a name leads.
+/// The target of a path after all symbolic links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
     /// The path without symbolic links.
@@ -43,15 +43,15 @@ pub struct Resolved {
 /// rename, removal) whose directory was synced after with [`FileSystem::sync_dir`]. Nothing else is
 /// promised.
 pub trait FileSystem: Send + Sync + 'static {
-    /// Opens a file. Nobody but its owner may read or write one that is created.
+    /// Opens a file. A created file can be read and written only by its owner.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
     /// Atomically renames the file and replaces the file that had the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Removes a file.
+    /// Removes a file; the removal is durable after a sync of its directory.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory with its contents.
     fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
-    /// Makes a directory and its parents. Nobody but their owner may enter those that are created.
+    /// Makes a directory and its parents. Created directories can be entered only by their owner.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
@@ -71,7 +71,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn owner(&self, _path: &Path) -> io::Result<Option<Owner>> {
         Ok(None)
     }
-    /// Takes the permissions of a file or directory from everybody but its owner.
+    /// Removes the permissions of all users but the owner from a file or directory.
     fn make_private(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -97,8 +97,8 @@ pub fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
 pub trait File: Send + Sync + 'static {
     /// Fills `buf` from `offset`; an error if the file ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
-    /// The same if the bytes are in memory: it never waits for the disk, so that it needs no thread that may block. False, and the
-    /// contents of `buf` are undefined, if that is not known, or if they are not there.
+    /// Reads like [`Self::read_exact_at`] if the bytes are in memory: it never waits for the disk, so that it needs no thread that may
+    /// block. Returns false, with undefined contents of `buf`, if they are not in memory or that is unknown.
     fn read_from_memory(&self, _buf: &mut [u8], _offset: u64) -> bool {
         false
     }

@@ -52,7 +52,7 @@ async fn no_thread_is_lent_for_a_while_after_work_that_was_not_brief() {
     tokio::spawn(in_a_task).await.expect("no panic");
 }
 
-/// The thread that is lent was woken by a timer, and the other one sleeps.
+/// The lent thread was woken by a timer, and the other one sleeps.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_go_on_while_a_thread_is_lent_for_long() {
     let env = Env::real();

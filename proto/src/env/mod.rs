@@ -17,10 +17,11 @@
 //! | method | task | after a panic |
 //! |---|---|---|
 //! | [`Env::spawn_request`] | answers one request, or does work that is repeated anyway | a line in the log |
-//! | [`Env::spawn_restarted`] | can begin anew at any time | begins anew after a pause, at most 10 seconds |
+//! | [`Env::spawn_restarted`] | can restart at any time | restarts after a pause of at most 10 seconds |
 //! | [`Env::spawn_service`] | a loop that owns state, or that the process is useless without | the process ends; so it does if the loop ends |
-//! | [`Env::spawn_blocking`], [`Env::spawn_bulk`] | blocking work that nobody waits for | as its policy says |
-//! | [`Env::blocking`], [`Env::blocking_briefly`], [`Env::bulk`] | blocking work of a task that waits for it | the panic goes on in that task |
+//! | [`Env::spawn_blocking`], [`Env::spawn_bulk`] | blocking work without a waiting caller | as its policy requires |
+//! | [`Env::blocking`], [`Env::blocking_briefly`], [`Env::bulk`] | blocking work of a task that waits for it | the panic continues in that
+//! task |
 
 mod bulk;
 #[cfg(test)]
@@ -41,7 +42,7 @@ mod spawning;
 mod task_tests;
 
 pub use clock::{Clock, Random};
-pub use data_dir::{DirectoryIdentity, check_version, check_version_or_earlier};
+pub use data_dir::{DirectoryIdentity, check_version};
 pub use failure::{TaskFailure, TaskFailureCause, TaskPolicy};
 pub use files::{File, FileSystem, OpenMode, Owner, Resolved, create_dir_durably};
 pub use panics::{Panic, remember_panic_places};

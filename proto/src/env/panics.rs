@@ -1,8 +1,8 @@
 //! Caught panics, with the place in the source where each one began.
 //!
 //! A panic unwinds with its message only; its place is known to the panic hook. [`remember_panic_places`] sets a hook
-//! that leaves the place with the thread, and [`Panic`] takes it from there. A panic that is passed on to another
-//! thread takes its place along.
+//! that stores the place in a thread-local variable, from which [`Panic`] takes it. A panic that is passed on to
+//! another thread keeps its place.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use futures::FutureExt;
 
 thread_local! {
-    /// The place of this thread's last panic that nobody has caught yet.
+    /// The place of this thread's last panic that was not caught yet.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -48,7 +48,7 @@ impl Panic {
         Self { payload, place: PLACE.take() }
     }
 
-    /// Lets the panic go on in this thread, without printing it again.
+    /// Resumes the panic in this thread, without printing it again.
     pub fn resume(self) -> ! {
         PLACE.set(self.place);
         resume_unwind(self.payload)

@@ -80,12 +80,12 @@ pub struct TokioSpawner {
     at_once: Arc<BulkThreads>,
 }
 
-/// The threads that are lent for blocking work: one at a time, and none for a while after one was lent for long. So a slow disk stops no
-/// more than one of several threads, and that for a tenth of the time.
+/// The lending of worker threads for blocking work: one at a time, and none for a while after one was lent for long. So a slow disk stops
+/// at most one of several threads, for at most a tenth of the time.
 ///
-/// A worker of tokio that sockets and timers have woken still has them while it runs a task, and the others may sleep. So a thread beside
-/// them *watches*: it wakes another worker, which takes sockets, timers and waiting tasks over, when a thread is lent for longer than
-/// [`WATCH`]. It ends when no thread is lent for a while.
+/// A worker of tokio that sockets and timers have woken still drives them while it runs a task, and the others may sleep. So a separate
+/// thread *watches*: when a thread is lent for longer than [`WATCH`], it wakes another worker, which takes over sockets, timers and waiting
+/// tasks. It ends when no thread is lent for a while.
 #[derive(Default)]
 struct Lending {
     lent_since: Option<Instant>,
@@ -94,12 +94,12 @@ struct Lending {
     is_watched: bool,
 }
 
-/// The interval of looks at the lent thread.
+/// The interval between two checks of the lent thread.
 const WATCH: Duration = Duration::from_millis(5);
-/// The time without a lent thread after which nobody watches.
+/// The time without a lent thread after which the watching thread ends.
 const WATCHED_AFTER: Duration = Duration::from_secs(1);
 
-/// Wakes a worker whenever a thread is lent for too long. Returns when there is nothing to watch.
+/// Wakes a worker whenever a thread is lent for too long. Returns when no thread is lent.
 fn watch(lending: &Mutex<Lending>, runtime: &tokio::runtime::Handle) {
     loop {
         std::thread::sleep(WATCH);
@@ -140,12 +140,12 @@ impl TokioSpawner {
     }
 }
 
-/// Ends the process with status 1 and one line. Nothing is flushed: the next start recovers as after a crash.
+/// Ends the process with status 1 and one line. No data is flushed: the next start recovers as after a crash.
 fn exit(failure: &TaskFailure) {
     let line = format!(
         "sextant: {failure}; the process ends: start it again, and it recovers as after a crash\n"
     );
-    // There is nobody left to tell of an error.
+    // An error here cannot be reported any more.
     let _lost = std::io::stderr().write_all(line.as_bytes());
     std::process::exit(1);
 }
@@ -222,7 +222,7 @@ impl Spawner for TokioSpawner {
     }
 }
 
-/// The system's files. Nobody but their owner may read or write what this process creates: data directories contain documents and
+/// The system's files. Files that this process creates can be read and written only by their owner: data directories contain documents and
 /// secrets.
 pub struct RealFs;
 

@@ -61,7 +61,7 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Starts a task without state of its own. After a panic `begin` begins it anew, after a pause that doubles up to
+    /// Starts a task without state of its own. After a panic `begin` starts it again, after a pause that doubles up to
     /// a maximum. A loop that never ends has the output `Infallible`.
     pub fn spawn_restarted<T: Send, F: Future<Output = T> + Send + 'static>(
         &self,
@@ -104,7 +104,8 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Runs blocking work that nobody waits for off the async threads. A panic means what the policy says.
+    /// Runs blocking work off the async threads, without a caller that waits. The policy determines the effect of a
+    /// panic.
     pub fn spawn_blocking(
         &self,
         name: &'static str,
@@ -114,7 +115,8 @@ impl Env {
         self.spawner.spawn_blocking(self.caught(name, policy, work));
     }
 
-    /// The same for bulk work, which gives way to other work: a large request, or a part of it.
+    /// Runs bulk work, which yields to other work, off the async threads without a caller that waits: a large request,
+    /// or a part of it.
     pub fn spawn_bulk(
         &self,
         (name, kind): (&'static str, Bulk),
@@ -138,7 +140,7 @@ impl Env {
         })
     }
 
-    /// Runs work at once that is too short for a thread of its own. A panic means what the policy says; then there is no result.
+    /// Runs work at once that is too short for a thread of its own. The policy determines the effect of a panic; then there is no result.
     pub fn inline<T>(
         &self,
         name: &'static str,
@@ -164,7 +166,7 @@ impl Env {
         answer(result).await
     }
 
-    /// The same for bulk work, which gives way to other work: the work of a large request, or a part of it.
+    /// Runs bulk work, which yields to other work, and waits for it: the work of a large request, or a part of it.
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.
@@ -178,7 +180,7 @@ impl Env {
         answer(result).await
     }
 
-    /// Runs two pieces of blocking work beside each other, and waits for both. The second one runs on the caller's thread.
+    /// Runs two pieces of blocking work in parallel, and waits for both. The second one runs on the caller's thread.
     ///
     /// # Panics
     /// If a piece panics, when both have ended.

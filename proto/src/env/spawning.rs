@@ -12,7 +12,7 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 /// When the work of a large request begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bulk {
-    /// When few others run. It never waits for other work of this kind.
+    /// The work begins when few others run. It never waits for other queued work.
     Queued,
     /// At once: others wait for it in the end.
     AtOnce,
@@ -24,7 +24,7 @@ pub trait Spawner: Send + Sync + 'static {
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
     /// Runs blocking work on a thread for it; in the simulation at once, in the caller's thread.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
-    /// Runs the work of a large request, which gives way to others, on a thread for such work.
+    /// Runs the work of a large request on a thread of low priority.
     fn spawn_bulk(&self, _kind: Bulk, work: Box<dyn FnOnce() + Send>) {
         self.spawn_blocking(work);
     }
@@ -33,15 +33,15 @@ pub trait Spawner: Send + Sync + 'static {
     fn lend_thread(&self) -> Option<LentThread> {
         None
     }
-    /// Runs two pieces of blocking work beside each other, the second one on the caller's thread; in the simulation the second one
-    /// first, then the other.
+    /// Runs two pieces of blocking work in parallel, the second one on the caller's thread; in the simulation first the second one, then
+    /// the other.
     fn beside(&self, aside: &mut (dyn FnMut() + Send), own: &mut dyn FnMut()) {
         own();
         aside();
     }
     /// Pauses blocking work for a while; in the simulation, which runs it inline, this does nothing.
     fn pause(&self, _time: Duration) {}
-    /// Does what the policy of a failed task says; called in the task. In the simulation every failure is a panic of
+    /// Applies the policy of a failed task; called in the task. In the simulation every failure is a panic of
     /// the runtime, and so a violation.
     fn failed(&self, failure: TaskFailure) {
         failure.raise()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::value::Number;
 use crate::value::{Value, compare};
 
-/// The aggregate functions.
+/// The aggregate functions of SQL that scans compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum AggregateFunction {
@@ -58,7 +58,7 @@ impl Partial {
         }
     }
 
-    /// Counts rows without looking at values: `count(*)`.
+    /// Counts rows without reading values: `count(*)`.
     pub fn add_rows(&mut self, rows: u64) {
         if let Self::Count(count) = self {
             *count += rows;

@@ -23,7 +23,7 @@ pub enum Expr {
     Path(Vec<Step>),
     /// `META().id`, and the column `id` of an index.
     DocumentId,
-    /// Column n of the entry that a scan looks at: the key parts first, then the included expressions.
+    /// Column n of the entry that a scan reads: the key parts first, then the included expressions.
     Column(u16),
     /// Parameter n of a prepared statement, from 0; resolved before evaluation.
     Parameter(u16),
@@ -63,7 +63,7 @@ pub enum Expr {
     Like {
         /// The operand.
         expr: Box<Expr>,
-        /// The pattern.
+        /// The pattern, an expression with a text.
         pattern: Box<Expr>,
         /// `NOT LIKE`.
         negated: bool,
@@ -173,7 +173,7 @@ pub enum ColumnType {
     /// `text`: strings without quotes, other values as JSON. The type of a column without a cast.
     #[default]
     Text,
-    /// `bool`.
+    /// The type `bool`.
     Bool,
     /// `int4`.
     Int4,
@@ -181,7 +181,7 @@ pub enum ColumnType {
     Int8,
     /// `float8`.
     Float8,
-    /// `numeric`.
+    /// The type `numeric`.
     Numeric,
 }
 
@@ -204,7 +204,7 @@ impl Expr {
         }
     }
 
-    /// True if `test` holds for this expression or one inside it.
+    /// True if `test` holds for this expression or for one inside it.
     pub fn any(&self, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
         test(self) || self.children().into_iter().any(|child| child.any(test))
     }

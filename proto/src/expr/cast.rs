@@ -103,7 +103,7 @@ impl ColumnType {
     }
 }
 
-/// A text without the white space around it that C's `isspace` knows.
+/// Trims the white space around a text, as defined by C's `isspace`.
 fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}'])
 }

@@ -1,18 +1,18 @@
 //! The cost of an evaluation, counted while it runs.
 //!
-//! A statement decides how much work an evaluation is: `LIKE` over a long text, `IN` with many values, a cast of a large
+//! The work of an evaluation depends on the statement: `LIKE` over a long text, `IN` with many values, a cast of a large
 //! array. An evaluation therefore counts its work in a [`CostMeter`] and ends at the meter's limit. The count depends on
-//! the expression and its values alone, never on a clock, so that all copies of a slice decide alike. Callers add the
-//! cost of their evaluations up, and give other tasks their turn by it.
+//! the expression and its values alone, never on a clock, so that all copies of a slice decide alike. Callers add up the cost of their
+//! evaluations, and yield to other tasks accordingly.
 //!
-//! One unit is a *step*, as errors call it: the work of looking at one byte of text, about a nanosecond of a release build.
+//! One unit is a *step*, as errors call it: the work of reading one byte of text, about a nanosecond of a release build.
 
 use std::cell::Cell;
 
 use crate::value::Value;
 use crate::{Error, ErrorCode};
 
-/// Limit of the cost of one evaluation for one document or entry: some ten milliseconds, which nobody notices, and several
+/// Limit of the cost of one evaluation for one document or entry: some ten milliseconds, which is not noticeable, and enough for several
 /// passes over the longest document.
 pub const EVALUATION_COST_MAX: u64 = 10_000_000;
 
@@ -39,7 +39,7 @@ impl CostMeter {
         Self { spent: Cell::new(0), max }
     }
 
-    /// A meter for one document or entry.
+    /// A meter with the cost limit of one document or entry.
     pub fn for_evaluation() -> Self {
         Self::with_max(EVALUATION_COST_MAX)
     }
@@ -56,7 +56,7 @@ impl CostMeter {
         if spent <= self.max { Ok(()) } else { Err(TooCostly { cost_max: self.max }) }
     }
 
-    /// Adds the cost of looking at bytes.
+    /// Adds the cost of reading bytes.
     pub fn add_bytes(&self, bytes: usize) -> Result<(), TooCostly> {
         self.add(bytes as u64)
     }

@@ -29,7 +29,7 @@ use crate::value::{MISSING, NULL, Value, compare};
 pub trait Scope {
     /// The value at the end of a path into the document; MISSING if there is none.
     fn path<'a>(&'a self, steps: &[Step]) -> Cow<'a, Value>;
-    /// The document's id.
+    /// The id of the document, without type or quotes.
     fn document_id(&self) -> &str;
     /// Column n of the entry: the key parts first, then the included expressions; MISSING beyond.
     fn column(&self, n: u16) -> Cow<'_, Value>;
@@ -65,7 +65,7 @@ impl Scope for DocumentScope<'_> {
 /// An evaluation that has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalError {
-    /// It would cost too much.
+    /// The evaluation exceeds its cost limit.
     TooCostly(TooCostly),
     /// A value of a query cannot be computed. An evaluation for a definition never fails so.
     Failed(Box<Error>),
@@ -121,7 +121,7 @@ impl<'a> Evaluation<'a> {
                 self.scope.column(*n)
             }
             Expr::Parameter(_) => Cow::Borrowed(&NULL),
-            // The projector makes one key of each element; here an array key has no value.
+            // The projector makes one key of each element; here the array itself is the value.
             Expr::Unnest(inner) => self.eval(inner)?,
             Expr::Call(Function::Coalesce, arguments) => self.coalesce(arguments)?,
             _ => Cow::Owned(self.compute(expr)?),
@@ -203,7 +203,7 @@ impl<'a> Evaluation<'a> {
         Ok(call(function, &value))
     }
 
-    /// The truth of a list that one term of this truth decides.
+    /// The result of a list of terms in which one term with the result `deciding` decides the list.
     fn decide(self, list: &'a [Expr], deciding: bool) -> Evaluated<Option<bool>> {
         let mut result = Some(!deciding);
         for expr in list {

@@ -202,7 +202,7 @@ fn what_has_no_value_is_null_in_a_definition_and_an_error_in_a_query() {
         (error.code, &*error.message),
         (ErrorCode::InvalidText, "\"abc\" is not a valid bigint")
     );
-    // A condition that another one decides is not looked at.
+    // A condition is not evaluated if another one decides the result.
     let fails =
         Expr::Compare(CompareOp::Eq, Box::new(cast("\"abc\"", ColumnType::Int8)), literal("1"));
     assert_eq!(value_of(&Expr::And(vec![*literal("false"), fails.clone()])), Value::Bool(false));

@@ -1,4 +1,4 @@
-//! The fields of a document that expressions read. Whoever evaluates them parses only these: a document has many fields, and
+//! The fields of a document that expressions read. An evaluation parses only these: a document has many fields, and
 //! an index reads a few.
 
 use super::ast::Expr;
@@ -7,7 +7,7 @@ use crate::value::path::Step;
 /// The fields of a document that some expressions read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fields {
-    /// All of them: an expression reads the document as a whole.
+    /// All fields: an expression reads the document as a whole.
     All,
     /// The fields of these names, sorted.
     Only(Vec<String>),
@@ -31,7 +31,8 @@ impl Fields {
     pub fn add(&mut self, expr: &Expr) {
         if let Expr::Path(steps) = expr {
             match (steps.first(), &mut *self) {
-                // A whole document. A position in one, which is MISSING in an object, is as rare.
+                // Reads a whole document. A path that begins with an array position is MISSING in an object, and
+                // equally rare.
                 (None | Some(Step::Index(_)), _) => *self = Self::All,
                 (Some(Step::Field(name)), Self::Only(names)) => {
                     if let Err(at) = names.binary_search(name) {
@@ -57,7 +58,7 @@ impl Fields {
         }
     }
 
-    /// True if a document with these fields alone is as good as one with the fields of `others`.
+    /// True if these fields include those of `others`.
     pub fn include(&self, others: &Self) -> bool {
         match (self, others) {
             (Self::All, _) => true,

@@ -1,7 +1,7 @@
 //! The values of an `IN`: a look-up of `log n` steps among its constants, however many there are.
 //!
-//! The list keeps its items as they were written. The first look-up sorts the constants once, by number of their place;
-//! items that are not constants are evaluated one after the other.
+//! The list keeps its items as they were written. The first look-up sorts the constants once, and keeps their
+//! positions; items that are not constants are evaluated one after the other.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub struct LookUpList<T>(Box<Items<T>>);
 
 /// An item of a list.
 pub trait Item {
-    /// Its value, if it is a constant.
+    /// The value of the item, if it is a constant.
     fn constant(&self) -> Option<&Value>;
 }
 
@@ -47,7 +47,7 @@ impl<T: Item> LookUpList<T> {
         self.0.items
     }
 
-    /// The items, to be changed.
+    /// The items, for changes by the caller.
     pub fn items_mut(&mut self) -> &mut Vec<T> {
         self.0.places = OnceLock::new();
         &mut self.0.items

@@ -1,10 +1,10 @@
 //! `LIKE`: `%` matches any run of characters, `_` one character, `\` takes the next one literally (a
 //! `\` at the very end stands for itself).
 //!
-//! The pattern is a sequence of *segments* between its `%`. The first segment stands at the beginning of the text, the last
-//! one at its end, and each other one at its first place behind the one before: a later place never fits where the first
-//! one does not. A segment without `_` is found by a search that is linear whatever the text. A segment with `_` is tried
-//! at each place, which is linear for most texts, and ends at the limit of the cost for the others.
+//! The pattern is a sequence of *segments* between its `%`. The first segment must match at the beginning of the text, the last one at its
+//! end, and each other one at its first match after the previous segment: a later match never succeeds where the first one fails. A segment
+//! without `_` is found by a search that is linear whatever the text. A segment with `_` is tried at each place, which is linear for most
+//! texts, and ends at the limit of the cost for the others.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub(super) fn matches(text: &str, pattern: &str, cost: &CostMeter) -> Result<boo
     }
 }
 
-/// The segment before the first `%`, and the rest behind that `%`.
+/// The segment before the first `%`, and the rest after that `%`.
 fn split(pattern: &str) -> (&str, Option<&str>) {
     let bytes = pattern.as_bytes();
     let mut at = 0;
@@ -40,7 +40,7 @@ fn split(pattern: &str) -> (&str, Option<&str>) {
     (pattern, None)
 }
 
-/// The characters of a segment; `None` stands for any character.
+/// The characters of a segment; `None` matches any character.
 fn tokens(segment: &str) -> impl Iterator<Item = Option<char>> {
     let mut chars = segment.chars();
     std::iter::from_fn(move || match chars.next()? {

@@ -27,7 +27,7 @@ impl fmt::Display for Expr {
     }
 }
 
-/// How tightly an operator binds; PostgreSQL's order.
+/// The precedence of operators, in PostgreSQL's order.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Binding {
     Or,
@@ -119,7 +119,7 @@ impl Printer<'_> {
             Expr::And(list) => self.chain(list, " AND ", Binding::Not, "TRUE"),
             Expr::Or(list) => self.chain(list, " OR ", Binding::And, "FALSE"),
             Expr::Not(e) => self.prefixed("NOT ", e, Binding::Not),
-            // A literal behind the sign would be read as a negative one.
+            // A literal after the sign would be read as a negative one.
             Expr::Negate(e) if begins_with_number(e) => {
                 self.push("-(");
                 self.expr(e);
@@ -196,7 +196,7 @@ impl Printer<'_> {
     }
 
     fn chain(&mut self, list: &[Expr], separator: &str, at_least: Binding, empty: &str) {
-        // A connective of one operand is that operand.
+        // A connective with one operand is printed as that operand.
         let at_least = if list.len() == 1 { Binding::Or } else { at_least };
         for (n, item) in list.iter().enumerate() {
             self.push(if n > 0 { separator } else { "" });

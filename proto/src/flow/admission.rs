@@ -2,7 +2,7 @@
 //! each until its own deadline.
 //!
 //! A permit consists of two reservations, a place and bytes, taken in this order. A job that waits for bytes therefore
-//! already has a place, and all jobs that wait for a place wait behind it: no job overtakes another, and a large job
+//! already has a place, and all jobs that wait for a place come after it: no job overtakes another, and a large job
 //! runs when the jobs before it have ended. A job that holds a permit and waits for another job must give the permit
 //! back; otherwise two services that wait for each other's permits would deadlock.
 
@@ -25,7 +25,7 @@ pub struct AdmissionLimits {
     pub count_max: usize,
     /// Maximum memory of all jobs (`scan_memory_total_mb`).
     pub bytes_max: usize,
-    /// Maximum memory of one job (`scan_memory_each_mb`).
+    /// The maximum memory of one job, in bytes (`scan_memory_each_mb`).
     pub bytes_each_max: usize,
 }
 
@@ -64,7 +64,8 @@ pub struct AdmissionStatus {
     pub waiting: u64,
     /// Admitted since the process began.
     pub admitted: u64,
-    /// Refused since the process began: the deadline passed, or the job exceeded the limit of one job.
+    /// The number of jobs refused since the process began: the deadline passed, or the job exceeded the limit of one
+    /// job.
     pub refused: u64,
     /// Memory reserved by running jobs, in bytes.
     pub bytes: u64,
@@ -111,7 +112,7 @@ impl Admission {
         Ok(Some(self.permit(place, room, bytes)))
     }
 
-    /// Waits for a place and for `bytes`. `OverLimit` if one job may not use so much memory, `TooBusy` when the deadline
+    /// Waits for a place and for `bytes`. The error is `OverLimit` if one job may not use so much memory, `TooBusy` when the deadline
     /// passes.
     pub async fn admit(&self, bytes: usize, deadline: Instant) -> Result<Permit> {
         let shared = &self.0;

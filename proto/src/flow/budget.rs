@@ -21,7 +21,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Gives back all but so many bytes.
+    /// Releases all but this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         let kept_units = bytes.div_ceil(UNIT_BYTES).max(1);
         let given_back = self.permit.num_permits().saturating_sub(kept_units);

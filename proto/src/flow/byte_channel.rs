@@ -21,7 +21,7 @@ pub struct ByteReceiver<T> {
     items: mpsc::UnboundedReceiver<(T, Reservation)>,
 }
 
-/// The receiver is gone, and the item with it.
+/// The error of a send after the receiver was dropped; the item is dropped too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverGone;
 
@@ -45,14 +45,14 @@ impl<T> ByteSender<T> {
         self.items.send((item, room)).map_err(|_| ReceiverGone)
     }
 
-    /// Waits until the receiver is gone.
+    /// Waits until the receiver is dropped.
     pub async fn closed(&self) {
         self.items.closed().await;
     }
 }
 
 impl<T> ByteReceiver<T> {
-    /// The next item; `None` when all were taken and the sender is gone.
+    /// Receives the next item; `None` when all were received and the sender is dropped.
     pub async fn recv(&mut self) -> Option<T> {
         self.items.recv().await.map(|(item, _room)| item)
     }

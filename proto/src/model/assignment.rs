@@ -4,7 +4,7 @@
 //! (seed 003, "kv-rebalance") transfers it to another projector:
 //!
 //! 1. The catalog lists the transfer (`VbucketAssignment::transfers`). The target copies the vbucket's log from the owner;
-//!    if the log was purged, it copies the purge point, the documents, and the log behind the purge point.
+//!    if the log was purged, it copies the purge point, the documents, and the log after the purge point.
 //! 2. The owner *releases* the vbucket: durably, it accepts no more mutations of it, and its streams end the vbucket
 //!    with STREAM_END at its last mutation.
 //! 3. The target copies the rest, and asks the coordinator to make it the owner.
@@ -81,12 +81,12 @@ impl FromIterator<VbucketId> for VbucketSet {
     }
 }
 
-/// The transfer of one vbucket to another projector.
+/// The transfer of one vbucket to another projector, as the catalog lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOver {
     /// The number of the hand-over, unique in the cluster and growing.
     pub number: u64,
-    /// The vbucket.
+    /// The vbucket that is transferred.
     pub vbucket: VbucketId,
     /// The projector that receives it.
     pub to: NodeId,
@@ -156,7 +156,7 @@ impl VbucketAssignment {
         self.transfers.iter().find(|transfer| transfer.vbucket == vbucket)
     }
 
-    /// Begins a transfer.
+    /// Begins the transfer of a vbucket.
     pub fn begin_transfer(&mut self, transfer: HandOver) {
         let at = self.transfers.partition_point(|known| known.vbucket < transfer.vbucket);
         self.transfers.insert(at, transfer);
@@ -170,7 +170,7 @@ impl VbucketAssignment {
         }
     }
 
-    /// Cancels all transfers.
+    /// Cancels all transfers of the bucket.
     pub fn cancel_transfers(&mut self) {
         self.transfers.clear();
     }

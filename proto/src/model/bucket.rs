@@ -13,7 +13,7 @@ pub const VBUCKETS_DEFAULT: u16 = 64;
 /// Maximum number of vbuckets of a bucket: every cut carries a position for each of them.
 pub const VBUCKETS_MAX: u16 = 1024;
 
-/// The kind of source that numbers a bucket's mutations; a bucket has one.
+/// The kind of a bucket's source, which determines what numbers its mutations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceKind {
     /// Documents written through SQL or the ingest service; Sextant numbers the mutations.
@@ -43,7 +43,7 @@ impl SourceKind {
         }
     }
 
-    /// True if nobody else has what the source's projector has lost. Such a loss takes nothing back before an operator has
+    /// True if mutations that the source's projector loses exist nowhere else. Such a loss causes no rollback before an operator has
     /// accepted it. A pushed bucket's producer has its data, and the partitions of a version have several holders.
     pub fn is_only_copy(self) -> bool {
         match self {
@@ -61,7 +61,7 @@ impl SourceKind {
         }
     }
 
-    /// True if a vbucket can be handed over to another projector, and leaves nothing behind where it was.
+    /// True if a vbucket can be handed over to another projector, and is then removed from its old projector.
     pub fn can_hand_over(self) -> bool {
         match self {
             Self::Embedded | Self::Files => false,
@@ -69,7 +69,7 @@ impl SourceKind {
         }
     }
 
-    /// True if the source tells the coordinators how far it is, and they compare its history. The coordinators themselves publish the
+    /// True if the source reports its position to the coordinators, and they compare its history. The coordinators themselves publish the
     /// only epoch of a version.
     pub fn reports(self) -> bool {
         match self {
@@ -79,12 +79,12 @@ impl SourceKind {
     }
 }
 
-/// A bucket.
+/// A bucket, as the catalog describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketInfo {
-    /// Its number.
+    /// The number of the bucket.
     pub id: BucketId,
-    /// Its name, folded as SQL folds it.
+    /// The name of the bucket, folded as in SQL.
     pub name: String,
     /// The number of change streams.
     pub vbuckets: u16,

@@ -14,22 +14,22 @@ use crate::model::index::{IndexInfo, IndexState};
 use crate::model::moves::EndedMove;
 use crate::model::node::{NodeInfo, Role};
 
-/// The cluster as every service sees it: one state of the StateContext, without the coordinator's own
-/// bookkeeping.
+/// The cluster's definitions as all services receive them: one state of the StateContext, without the coordinator's
+/// internal records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
-    /// Grows with each change of the catalog: the StateContext's `cas` after the last one.
+    /// The version of the catalog: the StateContext's `cas` after the last change.
     pub cas: u64,
     /// The cluster; `None` until its first node joins.
     pub cluster: Option<ClusterId>,
     /// The largest index number ever assigned. An index that is missing from `indexes` was dropped if its number is at most
     /// this one; with a larger number it is not known here yet.
     pub newest_index: IndexId,
-    /// The random ids of buckets. A bucket of an earlier build has [`UniqueId::of_earlier_build`].
+    /// The random ids of buckets.
     pub bucket_ids: BTreeMap<BucketId, UniqueId>,
     /// The buckets that were dropped last, oldest first: the last 256 of them. A projector removes the documents of these buckets
-    /// and of no others, because a number alone may mean several buckets once a coordinator was restored from an older copy. A
-    /// projector that was away for more drops than these keeps the files of the earlier ones, and does not show them.
+    /// and of no others, because a number alone may mean several buckets once a coordinator was restored from an older copy. A projector
+    /// that was down during more drops than these keeps the files of the earlier ones, and does not serve them.
     pub dropped_buckets: Vec<(BucketId, UniqueId)>,
     /// Buckets by number.
     pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
@@ -45,18 +45,18 @@ pub struct Catalog {
     pub ended_moves: Vec<EndedMove>,
     /// The copies of the embedded buckets. The leader owns all vbuckets of its bucket.
     pub copies: BTreeMap<BucketId, Copies>,
-    /// The generations beside those in `indexes`: at most one of an index is newer and being built, to take its place; the others are
+    /// The generations that are not in `indexes`. For each index, at most one is newer and being built as the replacement; the others are
     /// older and [retired](crate::model::index::IndexState::Retired).
     pub generations: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
-    /// The newest generation that was ever begun of an index, for each index that had more than one.
+    /// The newest generation that was ever begun, for each index with more than one.
     pub newest_generations: BTreeMap<IndexId, Generation>,
     /// The versioned data sets. Each has a bucket without documents, which its name means until a version is current.
     pub data_sets: BTreeMap<BucketId, DataSet>,
-    /// The indexes that get more slices by themselves, with the size in bytes of a slice from which on.
+    /// The indexes that grow automatically, each with the size of a slice, in bytes, from which it grows.
     pub slice_bytes_max: BTreeMap<IndexId, u64>,
 }
 
-/// The same for a bucket that was looked up.
+/// The text for messages of a bucket that was looked up already.
 pub fn bucket_text(bucket: BucketId, info: Option<&BucketInfo>) -> String {
     match info {
         Some(info) => format!("bucket \"{}\"", info.name),
@@ -134,7 +134,7 @@ impl Catalog {
         shown.or_else(|| self.generations.get(&id))
     }
 
-    /// All generations of all indexes: nodes keep each like an index of its own.
+    /// All generations of all indexes; nodes store each one as a separate index.
     pub fn local_indexes(&self) -> impl Iterator<Item = &Arc<IndexInfo>> {
         self.indexes.values().chain(self.generations.values())
     }
@@ -148,8 +148,8 @@ impl Catalog {
             .find(|info| info.state == IndexState::Backfill)
     }
 
-    /// True if a generation is gone: its index was dropped, or has a record that is newer and does not have it. A generation that the
-    /// catalog does not know yet is not gone.
+    /// True if a generation was dropped: its index was dropped, or has a newer record without this generation. A generation that is newer
+    /// than the catalog does not count as dropped.
     pub fn is_gone(&self, id: LocalIndexId) -> bool {
         match self.indexes.get(&id.index) {
             Some(shown) => {

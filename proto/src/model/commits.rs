@@ -1,14 +1,13 @@
-//! The transactions that were committed last, so that a session whose COMMIT had no answer can ask what became of it.
+//! The transactions that were committed last, so that a session whose COMMIT had no answer can ask for the outcome.
 //!
-//! Each commit is an item of the change log, in the group that has its mutations: so either both are there or neither. The
-//! newest commits are part of the bucket's record, which a checkpoint has and every copy takes over.
+//! Each commit is an item of the change log, in the group that has its mutations: so a crash keeps both or neither. The
+//! newest commits are part of the bucket's record, which is in each checkpoint and in every copy.
 //!
-//! - Commits are counted. A transaction learns the count when it begins, and asks with it. If everything that was
-//!   committed since is still known, a transaction that is not among it was never committed.
-//! - A bucket that goes back forgets the commits that it loses.
+//! - Commits are counted. A transaction learns the count when it begins, and asks with it. If all later commits are still known, a
+//!   transaction that is not among them was never committed. - A bucket that is rolled back forgets the commits that it loses.
 //!
-//! Commits over several buckets ([`super::joint`]), and those of producers ([`super::pushed`]), are remembered beside them, until an
-//! epoch has them.
+//! Commits over several buckets ([`super::joint`]), and those of producers ([`super::pushed`]), are remembered too, until an epoch has
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +18,6 @@ pub use super::committed::Committed;
 use super::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use super::joint::{JointCommit, JointCommits, Prepared};
 use super::pushed::{OpenCommits, PushedCommit};
-use crate::{Error, ErrorCode, Result};
 
 /// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
 const COMMITS_MAX: usize = 1 << 10;
@@ -30,28 +28,29 @@ const POSITIONS_MAX: usize = 16 << 10;
 /// A step of a transaction in the log of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionEvent {
-    /// It was committed, and has changed nothing in other buckets.
+    /// A transaction was committed that has changed only this bucket.
     Committed(Committed),
-    /// It was prepared.
+    /// A transaction was prepared.
     Prepared(Arc<Prepared>),
-    /// It was committed, in other buckets too. It is not prepared any more.
+    /// A transaction over several buckets was committed, and is no longer prepared.
     Joint(JointCommit),
-    /// It was rolled back after it was prepared.
+    /// A prepared transaction was rolled back.
     RolledBack(TransactionId),
     /// An epoch has it, so it is open no longer.
     Settled(TransactionId),
-    /// A producer has committed it, in several vbuckets, of which some are here. A later one replaces it.
+    /// A producer has committed a transaction in several vbuckets, of which some are here. A later commit of the
+    /// transaction replaces it.
     Pushed(PushedCommit),
-    /// An epoch has such a commit, or nobody waits for the rest of it any more.
+    /// An epoch has a producer's commit, or its missing parts are no longer waited for.
     PushedSettled(ProducerTransactionId),
 }
 
 /// The fate of a transaction that is not open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was committed.
+    /// The transaction was committed.
     Committed(Committed),
-    /// It was not committed.
+    /// The transaction was not committed.
     RolledBack,
     /// Too many others were committed since it began.
     Forgotten,
@@ -62,15 +61,15 @@ pub enum Fate {
 pub struct NewestCommits {
     /// The number of commits so far.
     count: u64,
-    /// The number of the last commit that was forgotten for want of room; zero if none was.
+    /// The number of the last commit that was forgotten at the size limit; zero if none was.
     forgotten_to: u64,
     /// The commits with their numbers, oldest first.
     newest: VecDeque<(u64, Committed)>,
     /// Positions of all these.
     positions: usize,
-    /// The prepared transactions and the open joint commits. They come behind the others: earlier builds wrote none.
+    /// The prepared transactions and the open joint commits.
     joint: JointCommits,
-    /// The open commits of producers. They come last: earlier builds wrote none.
+    /// The open commits of producers.
     pushed: OpenCommits,
 }
 
@@ -106,7 +105,7 @@ impl NewestCommits {
         }
     }
 
-    /// The same, with other prepared transactions: those that `with` makes of each.
+    /// A copy of the commits in which `with` has replaced each prepared transaction.
     pub fn with_prepared(&self, with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>) -> Self {
         let mut commits = self.clone();
         commits.joint.replace_prepared(with);
@@ -146,7 +145,7 @@ impl NewestCommits {
         newest.or_else(|| self.joint.find_open(transaction).map(|joint| &joint.committed))
     }
 
-    /// The fate of a transaction that began behind so many commits.
+    /// The fate of a transaction that began after this many commits.
     pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
         match self.find(transaction) {
             Some(committed) => Fate::Committed(committed.clone()),
@@ -162,52 +161,6 @@ impl NewestCommits {
         self.joint.go_back(vbucket, to);
         self.positions = self.newest.iter().map(|(_, kept)| kept.positions.len()).sum();
     }
-}
-
-/// What a build stored that had no joint commits.
-#[derive(Deserialize)]
-struct WithoutJoint {
-    count: u64,
-    forgotten_to: u64,
-    newest: VecDeque<(u64, Committed)>,
-    positions: usize,
-}
-
-impl NewestCommits {
-    /// Reads what this build or an earlier one has stored behind a record: nothing at all, everything but joint commits, everything but
-    /// commits of producers, or everything. Other ends are damage: a prepared transaction that is not read would be lost.
-    pub fn from_stored(bytes: &[u8]) -> Result<Self> {
-        let (commits, rest) = Self::take_stored(bytes)?;
-        match rest.len() {
-            0 => Ok(commits),
-            behind => Err(damaged(format!("{behind} bytes behind them"))),
-        }
-    }
-
-    /// The same, with the bytes behind them.
-    pub fn take_stored(bytes: &[u8]) -> Result<(Self, &[u8])> {
-        if bytes.is_empty() {
-            return Ok((Self::default(), bytes));
-        }
-        let (earlier, rest) = taken::<WithoutJoint>(bytes)?;
-        let WithoutJoint { count, forgotten_to, newest, positions } = earlier;
-        let (joint, rest) = taken_if_any::<JointCommits>(rest)?;
-        let (pushed, rest) = taken_if_any::<OpenCommits>(rest)?;
-        Ok((Self { count, forgotten_to, newest, positions, joint, pushed }, rest))
-    }
-}
-
-fn taken<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
-    postcard::take_from_bytes(bytes).map_err(|error| damaged(error.to_string()))
-}
-
-/// What an earlier build had nothing of.
-fn taken_if_any<'b, T: Deserialize<'b> + Default>(bytes: &'b [u8]) -> Result<(T, &'b [u8])> {
-    if bytes.is_empty() { Ok((T::default(), bytes)) } else { taken(bytes) }
-}
-
-fn damaged(what: String) -> Error {
-    Error::new(ErrorCode::Corrupt, format!("the newest commits cannot be decoded: {what}"))
 }
 
 #[cfg(test)]
@@ -289,35 +242,6 @@ mod tests {
         newest.add(&joint(2_000_000));
         newest.go_back(VbucketId(0), Seqno(1));
         assert!(newest.joint().is_empty());
-    }
-
-    #[test]
-    fn commits_that_an_earlier_build_has_stored_are_read_and_any_other_end_is_damage() {
-        let mut newest = after((1..=5).map(|n| commit(n, 2)));
-        [prepared(6), joint(7), prepared(8)].iter().for_each(|event| newest.add(event));
-        newest.add(&TransactionEvent::Pushed(pushed_commit()));
-        let whole = postcard::to_stdvec(&newest).unwrap();
-        assert_eq!(NewestCommits::from_stored(&whole), Ok(newest.clone()));
-        let pushed_at = whole.len() - postcard::to_stdvec(&newest.pushed).unwrap().len();
-        let joint_at = pushed_at - postcard::to_stdvec(&newest.joint).unwrap().len();
-        newest.pushed = OpenCommits::default();
-        let before_pushed = newest.clone();
-        newest.joint = JointCommits::default();
-        for end in 0..whole.len() {
-            let read = NewestCommits::from_stored(&whole[..end]);
-            match end {
-                0 => assert_eq!(read, Ok(NewestCommits::default()), "before transactions"),
-                _ if end == joint_at => {
-                    assert_eq!(read, Ok(newest.clone()), "before joint commits")
-                }
-                _ if end == pushed_at => {
-                    assert_eq!(read, Ok(before_pushed.clone()), "before commits of producers");
-                }
-                _ => assert_eq!(read.unwrap_err().code, ErrorCode::Corrupt, "{end} bytes"),
-            }
-        }
-        let longer = [&whole[..], &[0]].concat();
-        assert_eq!(NewestCommits::from_stored(&longer).unwrap_err().code, ErrorCode::Corrupt);
     }
 
     #[test]

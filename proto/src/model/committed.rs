@@ -8,7 +8,7 @@ use super::ids::{Seqno, TransactionId, VbucketId};
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
-    /// The transaction.
+    /// The id of the committed transaction.
     pub transaction: TransactionId,
     /// The number of documents created, replaced or removed.
     pub affected: u64,
@@ -17,7 +17,7 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// True if it has changed a vbucket behind a seqno.
+    /// True if it has changed a vbucket after a seqno.
     pub fn reaches_behind(&self, vbucket: VbucketId, seqno: Seqno) -> bool {
         self.positions.iter().any(|(of, end)| *of == vbucket && end.seqno > seqno)
     }

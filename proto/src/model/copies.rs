@@ -1,4 +1,4 @@
-//! The copies of an embedded bucket: which projectors have all of it, and which one of them leads.
+//! The copies of an embedded bucket: which projectors store it completely, and which one leads.
 //!
 //! The scheme is PacificA's (Lin, Yang, Zhang, Zhou: "PacificA: Replication in Log-Based Distributed Storage Systems", 2008):
 //! the coordinators keep the configuration of each bucket, and the copies replicate among themselves. A configuration changes
@@ -11,14 +11,14 @@
 //!      └────────────────┴────────────────────────────────────┘
 //! ```
 //!
-//! - **A write is durable when every copy in sync has it.** So each of them has everything that was ever acknowledged, and any
+//! - **A write is durable when every copy in sync has it.** So each of them has every acknowledged write, and any
 //!   of them may lead.
 //! - *Grow* is proposed by the leader alone. It waits for the copy first, and proposes when the copy has everything acknowledged.
 //!   *Shrink* takes effect before the leader stops waiting. So at any moment the leader waits for at least the copies in sync.
 //! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a follower asks for its promotion only
 //!   when its last grant has ended, and serves only then. So two terms never answer at the same time.
 //! - A leader that begins to serve after a start raises the revision. So the proposals of its earlier process are void.
-//! - A move to another projector adds that one as a copy, then the leader gives its place to it.
+//! - A move to another projector adds a copy there; then the leader hands leadership to it.
 //!
 //! Every transition here is pure. Its error is a refusal, which leaves the configuration as it was.
 
@@ -47,9 +47,9 @@ pub struct Copies {
     pub joining: Vec<NodeId>,
     /// The projector that shall lead.
     pub move_to: Option<NodeId>,
-    /// True if the leader has its place from the one before it, which had stopped to answer. Otherwise that one may still have a lease.
+    /// True if the previous leader handed leadership over, and had stopped answering. Otherwise the previous leader may still have a lease.
     pub is_given: bool,
-    /// Copies that were given up because they were silent, the last one first. They still have most of the bucket, so they are the first
+    /// Copies that were removed because they were silent, the last one first. They still have most of the bucket, so they are the first
     /// choice when a copy is missing.
     pub former: Vec<NodeId>,
 }
@@ -67,8 +67,9 @@ pub enum CopiesChange {
     Promote(NodeId),
     /// The leading copy, which answers nothing any more, gives its place to a copy in sync. From the leading copy.
     Give(NodeId),
-    /// A surplus copy goes, or one whose projector is gone. From the leading coordinator if it is joining. From the leading copy if it is
-    /// in sync: after the loss of a leader each copy in sync may have to take its place, and the coordinators learn of that loss late.
+    /// A surplus copy leaves, or one whose projector is lost. Proposed by the leading coordinator if the copy is joining. Proposed by the
+    /// leading copy if the copy is in sync: after the loss of a leader each copy in sync may have to replace it, and the coordinators
+    /// detect that loss late.
     Leave(NodeId),
 }
 
@@ -89,13 +90,13 @@ impl CopiesChange {
 /// A projector's part in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyRole {
-    /// It numbers the mutations and answers.
+    /// The copy leads: it numbers the mutations and answers calls.
     Leader,
-    /// It has everything acknowledged.
+    /// The copy has every acknowledged write.
     InSync,
-    /// It is copying the bucket.
+    /// The copy is being filled.
     Joining,
-    /// It has no part.
+    /// The projector has no copy.
     None,
 }
 
@@ -122,7 +123,7 @@ fn remove(nodes: &mut Vec<NodeId>, node: NodeId) {
 }
 
 impl Copies {
-    /// The copies of a bucket that one projector has.
+    /// The configuration of a bucket with a single copy.
     pub fn single(leader: NodeId) -> Self {
         Self {
             wanted: 1,
@@ -147,7 +148,7 @@ impl Copies {
         }
     }
 
-    /// All copies, also those that are not complete: the leader first, then those in sync, then the joining ones.
+    /// All copies, including incomplete ones: the leader first, then those in sync, then the joining ones.
     pub fn members(&self) -> impl Iterator<Item = NodeId> + '_ {
         let others = self.in_sync.iter().copied().filter(|node| *node != self.leader);
         std::iter::once(self.leader).chain(others).chain(self.joining.iter().copied())
@@ -158,7 +159,7 @@ impl Copies {
         self.in_sync.iter().copied().filter(|node| *node != self.leader)
     }
 
-    /// True if there are more copies than wanted. A bucket that moves may have one more.
+    /// True if there are more copies than the desired number. A bucket that moves may have one more.
     pub fn has_surplus(&self) -> bool {
         let moves = self.move_to.is_some_and(|to| self.role(to) != CopyRole::None);
         self.members().count() > usize::from(self.wanted) + usize::from(moves)
@@ -238,7 +239,7 @@ impl Copies {
         self.former.truncate(usize::from(COPIES_MAX));
     }
 
-    /// Begins a term. Returns the old leader. One that was silent is given up then, so that the new one need not wait for it.
+    /// Begins a term. Returns the old leader. A silent old leader is removed from the copies, so that the new one need not wait for it.
     fn led_by(&mut self, node: NodeId, is_given: bool) -> NodeId {
         self.term += 1;
         self.is_given = is_given;

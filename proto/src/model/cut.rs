@@ -1,5 +1,4 @@
-//! Cuts and epochs: places in a bucket's whole history, and the numbers that the coordinator gives to
-//! the ones it publishes.
+//! Cuts and epochs: positions in a bucket's whole history, and the numbers of the cuts that the coordinator publishes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +58,7 @@ impl Cut {
         self.0.iter().enumerate().map(|(n, position)| (VbucketId(n as u16), *position))
     }
 
-    /// True if this cut includes every mutation that `other` includes. Both must be places in one history, where
+    /// True if this cut includes every mutation that `other` includes. Both must be positions of one history, where
     /// seqnos alone decide ([`crate::model::history`]).
     pub fn reaches(&self, other: &Cut) -> bool {
         other.iter().all(|(vbucket, position)| self.get(vbucket).seqno >= position.seqno)
@@ -75,7 +74,7 @@ impl Cut {
         self.iter().filter(|(v, p)| older.get(*v) != *p).collect()
     }
 
-    /// This cut with all vbuckets outside the set reset to their beginning.
+    /// A copy of the cut, in which all vbuckets outside of the set are at their beginning.
     pub fn of(&self, vbuckets: &VbucketSet) -> Self {
         let of_each = self.iter().map(|(vbucket, position)| match vbuckets.contains(vbucket) {
             true => position,
@@ -84,14 +83,14 @@ impl Cut {
         Self(of_each.collect())
     }
 
-    /// This cut with the positions of a set of vbuckets taken from another cut.
+    /// A copy of the cut, with the positions of a set of vbuckets taken from another cut.
     pub fn with_of(&self, vbuckets: &VbucketSet, other: &Cut) -> Self {
         let mut next = self.clone();
         vbuckets.iter().for_each(|vbucket| next.set(vbucket, other.get(vbucket)));
         next
     }
 
-    /// This cut with some positions replaced.
+    /// A copy of the cut with some positions replaced.
     pub fn with(&self, changes: &[(VbucketId, Position)]) -> Self {
         let mut next = self.clone();
         for (vbucket, position) in changes {
@@ -106,9 +105,9 @@ impl Cut {
 pub struct EpochMark {
     /// The bucket that the epoch is counted in.
     pub bucket: BucketId,
-    /// Its number.
+    /// The number of the epoch.
     pub epoch: Epoch,
-    /// The epoch that it follows; zero for the first. A copy that applies this epoch on top of any other one
+    /// The epoch that this one follows; zero for the first. A copy that applies this epoch on top of any other epoch
     /// cannot answer for the epochs in between, so this epoch becomes its floor.
     pub parent: Epoch,
     /// The cut at which it ends.

@@ -4,23 +4,23 @@
 //! partitions of its data set; a document belongs to the partition [`vbucket_of`](crate::model::ids::vbucket_of) its id. Each partition is
 //! loaded by several projectors, its *holders*.
 //!
-//! - **A version is a bucket of its own**, with a vbucket for each partition. Its name is that of the data set and of the version,
-//!   `b@v42`, and nobody can use it: the name of the data set means the version that is current. So a version has streams, epochs and
+//! - **A version is a separate bucket**, with a vbucket for each partition. Its name is that of the data set and of the version, `b@v42`,
+//!   and statements cannot use it: the name of the data set means the version that is current. So a version has streams, epochs and
 //!   builds like any other bucket.
 //! - **LOAD** fixes the projectors that take part. Each of them finds its partitions by itself ([`holders_of`]), reads the files, and
-//!   *advertises* each partition when it has it durably. The advertised holders are the truth from there on, and the computation is
-//!   only a way to choose them without a conversation. A projector that joins later holds nothing of the version, and answers
+//!   *advertises* each partition when it has it durably. From then on only the advertised holders count; the computation merely chooses
+//!   them without communication. A projector that joins later holds nothing of the version, and answers
 //!   nothing of it: others do.
-//! - All projectors read all rows of the files, and tell what they have read as a whole ([`FilesRead`]). If two of them differ before the
-//!   version is current, it fails.
-//! - A version is *complete* when each partition has a holder. Behind the empty first epoch of each bucket it has one more, which covers
-//!   all partitions, and is published with the last advertisement. The vbuuid of a partition and the seqnos of its documents follow from the version and its files, so all holders of a
-//!   partition have the same, and any of them may own its vbucket.
+//! - All projectors read all rows of the files, and report a summary of what they have read ([`FilesRead`]). If two of them differ before
+//!   the version is current, it fails.
+//! - A version is *complete* when each partition has a holder. After the empty first epoch of each bucket it has one more, which covers
+//!   all partitions, and is published with the last advertisement. The vbuuid of a partition and the seqnos of its documents follow from
+//!   the version and its files, so all holders of a partition have equal data, and any of them may own its vbucket.
 //! - Then each index of the data set gets a generation over the version. When all of them can be read, and each projector that is neither
-//!   silent nor in trouble has its partitions, one command makes the version
-//!   current and its generations serve: from there on names mean the new version, and nothing of the old one.
-//! - Scans, transactions and tokens that began on the old version end on it. It is *kept* until nobody has asked for it during the data set's idle time; then its
-//!   bucket and its generations go. If nobody has ever read it, it goes within seconds.
+//!   silent nor in trouble has its partitions, one command makes the version current and its generations serve: from then on the name means
+//!   the new version only.
+//! - Scans, transactions and tokens that began on the old version end on it. It is *kept* until it had no reader during the data set's idle
+//!   time; then its bucket and its generations are dropped. If it was never read, it is dropped within seconds.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ pub const REPLICATION_MAX: u16 = 7;
 pub const IDLE_MS_DEFAULT: u64 = 10 * 60 * 1_000;
 /// Maximum of that time.
 pub const IDLE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
-/// Maximum number of versions of a data set: the one that is current, one that is loading, and older ones that are kept.
+/// Maximum number of versions of a data set: the current one, one that is loading, and older ones.
 pub const VERSIONS_MAX: usize = 4;
 /// The length limit of a version's name, in bytes.
 pub const VERSION_NAME_BYTES_MAX: usize = 128;
@@ -59,16 +59,16 @@ pub struct DataSet {
     pub newest: u64,
     /// The versions, by number. At most one is loading, and at most one is current.
     pub versions: BTreeMap<u64, Version>,
-    /// The last version that could not be loaded, until another one is begun.
+    /// The last version that could not be loaded, until another version is begun.
     pub failed: Option<FailedVersion>,
 }
 
 /// A version that could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedVersion {
-    /// Its number.
+    /// The number of the version.
     pub number: u64,
-    /// Its name.
+    /// The name of the version.
     pub name: String,
     /// The reason: the file, the place in it, and the error.
     pub why: String,
@@ -79,7 +79,7 @@ pub struct FailedVersion {
 pub struct Version {
     /// The name that the user gave it.
     pub name: String,
-    /// Its bucket.
+    /// The bucket of the version.
     pub bucket: BucketId,
     /// The files from which it is loaded.
     pub files: Files,
@@ -87,7 +87,7 @@ pub struct Version {
     pub nodes: Vec<NodeId>,
     /// The stage of its life.
     pub stage: VersionStage,
-    /// Its partitions, in their order.
+    /// The partitions of the version, in order.
     pub partitions: Vec<Partition>,
 }
 
@@ -96,9 +96,9 @@ pub struct Version {
 pub enum VersionStage {
     /// Projectors read its files, and then indexers build its generations.
     Loading,
-    /// It is the one that the data set's name means.
+    /// The name of the data set means this version.
     Current,
-    /// It was current once, and is read by what began on it.
+    /// The version was current, and is read by scans, transactions and tokens that began on it.
     Kept,
 }
 
@@ -107,7 +107,7 @@ pub enum VersionStage {
 pub struct Partition {
     /// The projectors that have it, ascending.
     pub holders: Vec<NodeId>,
-    /// Its content, once a projector has it.
+    /// The content of the partition, once a projector has loaded it.
     pub content: Option<PartitionContent>,
 }
 
@@ -141,8 +141,8 @@ impl PartitionContent {
     }
 }
 
-/// Everything that a projector has read from the files of a version, the rows of other projectors' partitions too. All projectors of a
-/// version have the same: so files that differ are found although each partition has one holder.
+/// A summary of all rows that a projector has read from the files of a version, including those of other projectors' partitions. All
+/// projectors of a version must have equal summaries: so differing files are detected even if each partition has one holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesRead {
     /// The number of files.
@@ -194,7 +194,7 @@ fn power(base: u64, mut exponent: u64) -> u64 {
 /// The files of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
-    /// The path below the projectors' directory of files, with at most one `*` in its last part. Its ending says the format.
+    /// The path below the projectors' directory of files, with at most one `*` in its last part. Its ending determines the format.
     pub pattern: String,
     /// The field or column that has the document's id.
     pub id: String,
@@ -230,7 +230,7 @@ impl DataSet {
 }
 
 impl Version {
-    /// True if each partition has a holder, or had one.
+    /// True if each partition has or had a holder.
     pub fn is_complete(&self) -> bool {
         self.partitions.iter().all(|partition| partition.content.is_some())
     }

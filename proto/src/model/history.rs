@@ -1,4 +1,4 @@
-//! The history of a source: for each vbucket the branches that it was made on, newest first.
+//! The history of a source: for each vbucket the branches of its mutations, newest first.
 //!
 //! A branch begins after a seqno, with a new vbuuid. Older branches end there: their mutations beyond that seqno
 //! belong to another history, which is lost when the source continues on the new branch. A position
@@ -6,6 +6,8 @@
 //! vbuuid (seed 003, "kv-rollback": "check for vbucket branch histories").
 //!
 //! Two positions of one history are compared by their seqnos alone, whatever their branches.
+//!
+//! The history of a bucket with several projectors is the sum of its parts: fingerprints of failover logs add up.
 
 use std::sync::Arc;
 
@@ -20,8 +22,8 @@ use crate::plant::{self, Plant};
 /// first mutation of a pushed vbucket.
 pub type Branches = Vec<(Vbuuid, u64)>;
 
-/// Maximum number of branches remembered for a vbucket. Positions on older branches count as lost, and a copy that
-/// far behind is rebuilt.
+/// Maximum number of branches remembered for a vbucket. Positions on older branches count as lost, and a copy at such a
+/// position is rebuilt.
 pub const BRANCHES_MAX: usize = 24;
 
 /// Returns the branch that a seqno is on.
@@ -95,7 +97,7 @@ impl FailoverLogs {
         self.fingerprint
     }
 
-    /// The branches of one vbucket.
+    /// The branches of one vbucket; `None` for an unknown vbucket.
     pub fn get(&self, vbucket: VbucketId) -> Option<&Branches> {
         self.branches.get(usize::from(vbucket.0))
     }
@@ -170,7 +172,7 @@ pub struct SourceHistory {
 /// The missing end of a vbucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingEnd {
-    /// The vbucket.
+    /// The vbucket of the position.
     pub vbucket: VbucketId,
     /// The last seqno that the source has of the history that it had.
     pub has: Seqno,

@@ -1,16 +1,25 @@
 //! Identity of clusters and of the processes in them.
 //!
-//! Numbers of nodes, buckets and indexes mean something only within one cluster. A *cluster id* says which cluster that
-//! is. It is drawn when the first node joins a coordinator without data, and stands in the StateContext, in the catalog,
-//! and in every data directory. A *proof* says that a process is the one that registered under a node's number: it is
-//! derived from a secret in the process's data directory, and the coordinator keeps it.
+//! Numbers of nodes, buckets and indexes mean something only within one cluster. A *cluster id* identifies that cluster. It is drawn when
+//! the first node joins a coordinator without data, and is stored in the StateContext, in the catalog, and in every data directory. A
+//! *proof* shows that a process is the one that registered under a node's number: it is derived from a secret in the process's data
+//! directory, and the coordinator keeps it.
+//!
+//! - The first node that joins a coordinator without data founds the cluster. A coordinator refuses data of another
+//!   cluster, and a call carries the cluster of its caller, so a process of another cluster refuses it. - A process applies no catalog
+//!   before it has joined, and none of another cluster. A process without the proof gets the number of a node only after its holder has
+//!   been silent for `SILENT_MS_MAX`.
+//! - A router registers without proof, because its directory is a cache: it switches to another cluster with the next catalog. Its
+//!   heartbeats carry a random mark of the process, and the leader refuses another mark while it receives the first.
+//! - Buckets and indexes have a random id beside their number ([`UniqueId`]). Data under a number with another id is not served, and is
+//!   removed only if the catalog names its id as dropped.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::ids::{BucketId, Generation};
+use crate::model::ids::Generation;
 use crate::model::node::NodeInfo;
 
 /// The random id of a cluster.
@@ -35,13 +44,14 @@ impl FromStr for ClusterId {
     }
 }
 
-/// The random id of a bucket or an index beside its number, drawn when it is created, or derived by
-/// [`UniqueId::of_earlier_build`]. A coordinator that was restored from an
-/// older copy may give a number again; data under the number with another random id belongs to another object.
+/// The random id of a bucket or an index in addition to its number, drawn when it is created. A coordinator that was
+/// restored from an older copy may give a number again; data under the number with another random id belongs to another object.
 ///
-/// A bucket keeps it whole. An index keeps a part of it as its first generation, which all that belongs to the index names
+/// A bucket stores all of it. An index stores a part of it as its first generation, which is named by all data of the index
 /// ([`LocalIndexId`](crate::model::ids::LocalIndexId)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct UniqueId(pub u128);
 
 impl UniqueId {
@@ -50,22 +60,13 @@ impl UniqueId {
         Self(u128::from(random[0]) << 64 | u128::from(random[1]))
     }
 
-    /// The id of a bucket that an earlier build made without one. It depends on nothing else, so that the bucket has the same
-    /// id after a coordinator was restored from a copy of that build's data.
-    pub fn of_earlier_build(cluster: ClusterId, bucket: BucketId) -> Self {
-        let mut bytes = b"bucket of an earlier build".to_vec();
-        bytes.extend(cluster.0.to_be_bytes());
-        bytes.extend(bucket.0.to_be_bytes());
-        Self(xxhash_rust::xxh3::xxh3_128(&bytes))
-    }
-
     /// The first generation of an index: 1 to 2^31, so that there is room for later ones.
     pub fn first_generation(self) -> Generation {
         Generation((self.0 as u32 >> 1) + 1)
     }
 
-    /// A generation behind another: 1 to 2^16 further. A coordinator that was restored from an older copy does not give the number again
-    /// that nodes know with other contents. `None` if there is none left.
+    /// A generation after another: 1 to 2^16 further. A coordinator that was restored from an older copy does not reuse a number that nodes
+    /// know with other contents. `None` if there is none left.
     pub fn generation_behind(self, newest: Generation) -> Option<Generation> {
         newest.0.checked_add(u32::from(self.0 as u16) + 1).map(Generation)
     }
@@ -92,20 +93,4 @@ pub struct JoinRequest {
     pub fresh: ClusterId,
     /// Proves later that this process is the one that joined.
     pub proof: NodeProof,
-    /// Set by the leader: the proof of a silent holder of the number, whose place this process takes.
-    pub replaces: Option<NodeProof>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Projectors have stored these ids.
-    #[test]
-    fn ids_of_an_earlier_builds_buckets_never_change() {
-        let id = |cluster, bucket| UniqueId::of_earlier_build(ClusterId(cluster), BucketId(bucket));
-        assert_eq!(id(5, 1).to_string(), "29841462e160daefcdc4f28b6a9e98d3");
-        assert_ne!(id(5, 1), id(5, 2));
-        assert_ne!(id(5, 1), id(6, 1));
-    }
 }

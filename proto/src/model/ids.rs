@@ -1,4 +1,4 @@
-//! Identifiers. Each one is a newtype, so that a seqno is never mistaken for an epoch, and has a total order, so that it
+//! Identifiers. Each one is a newtype, so that a seqno is never confused with an epoch, and has a total order, so that it
 //! can key an ordered map.
 
 use std::fmt;
@@ -55,13 +55,13 @@ id!(/// A user; numbers are never used twice, so a user that is dropped and made
 id!(/// A token of a user; numbers are never used twice.
     TokenId(u64));
 
-/// One generation of an index, as a node keeps it: its slices, files and messages are all of this one generation, and
-/// generations of one index stand side by side.
+/// One generation of an index, as a node keeps it: slices, files and messages belong to one generation, and several
+/// generations of one index can exist at the same time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct LocalIndexId {
-    /// The index.
+    /// The index that the slice belongs to.
     pub index: IndexId,
     /// The generation of the index.
     pub generation: Generation,
@@ -89,7 +89,7 @@ impl fmt::Display for LocalIndexId {
 /// A slice: its index, the generation of that index, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SliceId {
-    /// The index.
+    /// The index that the slice belongs to.
     pub index: IndexId,
     /// The generation of the index.
     pub generation: Generation,

@@ -11,8 +11,8 @@ use crate::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
 
 /// Default number of slices of an index.
 pub const SLICES_DEFAULT: u16 = 8;
-/// Maximum number of generations of an index that are kept at once: the one that serves, one that is being built, and older ones that
-/// are still read.
+/// Maximum number of generations of an index that are kept at once: the serving one, one that is being built, and older ones that are still
+/// read.
 pub const GENERATIONS_MAX: usize = 4;
 /// Maximum number of slices of an index: a scan opens a cursor for each.
 pub const SLICES_MAX: u16 = 1024;
@@ -45,7 +45,7 @@ pub enum IndexState {
 }
 
 impl IndexState {
-    /// Its name in SHOW INDEXES and in messages.
+    /// The name of the state in SHOW INDEXES and in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -131,7 +131,7 @@ impl PartitionBy {
     }
 }
 
-/// A partition by ranges: slice 0 has the values below the first bound, slice n those from bound n - 1 on, up to the next one.
+/// A partition by ranges: slice 0 has the values below the first bound, slice n those from bound n - 1 on, up to the next bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangePartition {
     /// The expression evaluated for each document.
@@ -168,7 +168,7 @@ pub struct IndexSpec {
     pub slices: u16,
     /// The number of copies of each slice besides the first.
     pub replicas: u8,
-    /// True if the included values are kept in fragments of their own, which a scan that does not ask for them never reads.
+    /// True if the included values are stored in separate fragments, which a scan without included values never reads.
     pub separate_included_columns: bool,
     /// The size limit of the included values of one entry, in KiB. It belongs to the definition, not to a projector, so
     /// that all copies of a slice leave out the same documents.
@@ -221,9 +221,9 @@ impl IndexSpec {
 /// An index as all services know it: definition, state and topology.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexInfo {
-    /// Its number.
+    /// The number of the index.
     pub id: IndexId,
-    /// Its bucket.
+    /// The bucket of the index.
     pub bucket: BucketId,
     /// The definition that the user declared.
     pub spec: Arc<IndexSpec>,
@@ -235,7 +235,8 @@ pub struct IndexInfo {
     pub topology: Arc<IndexTopology>,
     /// The moves of its slices in progress, by number.
     pub moves: Vec<SliceMove>,
-    /// Grows with each change of this record: a service that knows a larger revision ignores a smaller one.
+    /// The version of this record, which grows with each change: a service that knows a larger revision ignores a
+    /// smaller one.
     pub revision: u64,
 }
 

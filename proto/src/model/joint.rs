@@ -1,14 +1,14 @@
 //! Commits of transactions that have changed documents of several buckets: *joint commits*.
 //!
-//! Each bucket has a log of its own, so such a commit takes two phases. The bucket with the lowest number *decides*.
+//! Each bucket has its own log, so such a commit takes two phases. The bucket with the lowest number *decides*.
 //!
 //! 1. *Prepare.* Each other bucket checks the changes for conflicts, logs them without numbers, and holds their documents: until the
-//!    outcome is known nobody else changes them. A bucket in which the changes have no effect prepares too, and holds nothing.
+//!    outcome is known no other transaction may change them. A bucket in which the changes have no effect prepares too, and holds nothing.
 //! 2. *Decide.* The deciding bucket checks and logs its own changes as any commit, with the list of the participants. From then on the
 //!    transaction is committed.
 //! 3. *Finish.* Each other bucket numbers and logs the changes that it has prepared.
 //!
-//! A prepared transaction whose session is gone asks the deciding bucket. If that one has not committed it and never will, the
+//! For a prepared transaction whose session has ended, the deciding bucket is queried. If that one has not committed it and never will, the
 //! transaction is rolled back (presumed abort).
 //!
 //! A joint commit is *open* in a bucket until the bucket has an epoch with it. Epochs are promoted so that no reader sees a part of a joint
@@ -43,7 +43,7 @@ pub struct PreparedChange {
 }
 
 impl PreparedChange {
-    /// Its size in memory, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let document = self.document.as_ref().map_or(0, Bytes::len);
         CHANGE_OVERHEAD_BYTES + self.id.len() + document
@@ -53,9 +53,9 @@ impl PreparedChange {
 /// The prepared changes of a transaction in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prepared {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
-    /// All buckets whose documents it has changed, ascending. The first one decides.
+    /// All buckets whose documents the transaction has changed, ascending. The first one decides.
     pub participants: Vec<BucketId>,
     /// The changes, ordered by id, at most one of each document.
     pub changes: Vec<PreparedChange>,
@@ -90,7 +90,7 @@ impl Prepared {
         hash.digest()
     }
 
-    /// The same without its changes.
+    /// A copy without the changes of documents.
     pub fn without_changes(&self) -> Self {
         let (transaction, participants) = (self.transaction, self.participants.clone());
         Self { transaction, participants, changes: Vec::new() }
@@ -104,15 +104,15 @@ impl Prepared {
 /// A joint commit in one of its buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JointCommit {
-    /// Its changes in this bucket.
+    /// The commit of the transaction in this bucket.
     pub committed: Committed,
     /// All buckets that it has changed, ascending.
     pub participants: Vec<BucketId>,
 }
 
 impl JointCommit {
-    /// A position by which a closed cut of the bucket tells if it has the commit: such a cut has all of it or nothing. `None` if
-    /// nothing was changed here.
+    /// A position of the commit: a closed cut of the bucket has all of the commit if it includes the position, and otherwise nothing.
+    /// `None` if no document was changed here.
     pub fn at(&self) -> Option<(VbucketId, Seqno)> {
         self.committed.positions.first().map(|(vbucket, position)| (*vbucket, position.seqno))
     }
@@ -131,7 +131,7 @@ pub fn is_in(at: Option<(VbucketId, Seqno)>, cut: &Cut) -> bool {
 /// An open joint commit, as SYNC names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JointMark {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
     /// The other buckets without which the bucket has no epoch with the commit.
     pub others: Vec<BucketId>,
@@ -139,10 +139,10 @@ pub struct JointMark {
     pub at: Option<(VbucketId, Seqno)>,
 }
 
-/// A joint commit of which one bucket has its part and another one has lost it.
+/// A joint commit of which one bucket has its part and another bucket has lost its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HalvedCommit {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
     /// The bucket that has its part.
     pub bucket: BucketId,

@@ -1,7 +1,7 @@
 //! The data model of the cluster: identifiers, positions in a source's history, definitions, and placement.
 //!
-//! The types are plain data, with the questions that the data alone can answer. No module here knows a message or a
-//! service.
+//! The types are plain data, with functions that depend only on this data. No module here depends on messages or
+//! services.
 
 pub mod assignment;
 pub mod bucket;

@@ -4,12 +4,12 @@
 //!
 //! | stage | meaning | the leader ends the stage when |
 //! |---|---|---|
-//! | `start` | the move waits: each node takes part in a bounded number of moves | both nodes have room |
+//! | `start` | the move waits: the number of moves at each node is bounded | both nodes have room |
 //! | `pending` | the target copies the slice's blocks from the fragments of an existing copy | the target reports that it has them |
 //! | `catchup` | the target receives the slice's mutations too; between two epochs it fetches the changes up to the epoch that it has applied, and then shows the slice | both ends report the same checksum at one epoch |
 //! | `done` | the topology names the target; the source can still be read | no scan can ask for an epoch from before |
 //!
-//! Until `done` the source keeps the authoritative copy. After a failure of either end the move goes on from its stage, or
+//! Until `done` the source keeps the authoritative copy. After a failure of either end the move continues from its stage, or
 //! it is undone and nothing has changed.
 
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub enum MoveStage {
 }
 
 impl MoveStage {
-    /// Its name in SHOW MOVES and in messages.
+    /// The name of the stage in SHOW MOVES and in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -46,9 +46,9 @@ impl MoveStage {
 /// A move of one slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceMove {
-    /// Its number.
+    /// The number of the move.
     pub id: MoveId,
-    /// The slice.
+    /// The slice that moves.
     pub slice: SliceNo,
     /// The node whose copy is removed; `None` if the move adds a copy.
     pub from: Option<NodeId>,
@@ -79,7 +79,7 @@ impl SliceMove {
 /// A move that has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedMove {
-    /// The index.
+    /// The index whose slices move.
     pub index: IndexId,
     /// The move, with the last stage that it reached.
     pub was: SliceMove,
@@ -90,11 +90,11 @@ pub struct EndedMove {
 /// A move that the planner proposes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedMove {
-    /// The index.
+    /// The index that the slice belongs to.
     pub index: IndexId,
-    /// Its generation.
+    /// The generation that the slice belongs to.
     pub generation: Generation,
-    /// The slice.
+    /// The slice that is planned to move.
     pub slice: SliceNo,
     /// The node whose copy is removed, if any.
     pub from: Option<NodeId>,
@@ -127,11 +127,11 @@ pub struct RebalancePlan {
 /// The load of a node before and after a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedLoad {
-    /// The node.
+    /// The node whose slices are counted.
     pub node: NodeId,
     /// Copies of slices before and after.
     pub copies: (u64, u64),
-    /// Their bytes before and after.
+    /// The bytes of the slices before and after the plan.
     pub bytes: (u64, u64),
 }
 

@@ -18,7 +18,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name on the command line and in SHOW NODES.
+    /// The name of the role on the command line and in SHOW NODES.
     pub fn name(self) -> &'static str {
         match self {
             Self::Coordinator => "coordinator",
@@ -32,13 +32,13 @@ impl Role {
 /// A registered process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
-    /// Its number; unique over all roles, kept in its data directory.
+    /// The number of the node; unique over all roles, and stored in its data directory.
     pub id: NodeId,
     /// The role of the process.
     pub role: Role,
     /// The address that other processes call, `host:port`. For a router, which no process calls, its gRPC port for users.
     /// In one process any unique name.
     pub address: String,
-    /// The failure zone: copies of a slice avoid sharing one. Empty means a zone of its own.
+    /// The failure zone: copies of a slice avoid sharing one. A node without a zone counts as a zone of its own.
     pub zone: String,
 }

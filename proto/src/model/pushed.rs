@@ -3,20 +3,33 @@
 //! The producer of a pushed bucket has the data and makes the decision, so a transaction there has no conflicts, and its commit no first
 //! phase. The producer numbers its transactions, and the mutations of each one from 1 in each vbucket. The owner of a vbucket keeps them as
 //! an open transaction. The commit names, for each vbucket, the position that it ends at and the number of its mutations: the mutation
-//! with the number n gets the n-th seqno behind those that the vbucket has. So the history of a vbucket is what its producer says, also
-//! where a document was changed twice.
+//! with the number n gets the n-th seqno after those that the vbucket has. So the producer determines the history of a vbucket, even where
+//! a document was changed twice.
 //!
-//! The owners commit their parts one by one. A pushed commit of several vbuckets is *open* until an epoch has all of it. Its owners name it in
-//! SYNC, with all of its parts, and the leader lets cuts fall until none is split ([`keep_whole`]). There is no time limit: a part that was
-//! not committed holds the epochs of the other vbuckets before the commit, and its producer commits again. Mutations of a pushed
+//! The owners commit their parts one by one. A pushed commit of several vbuckets is *open* until an epoch has all of it. Its owners name it
+//! in SYNC, with all of its parts, and the leader moves cuts back until none is split ([`keep_whole`]). There is no time limit: a part that
+//! was not committed holds the epochs of the other vbuckets before the commit, and its producer commits again. Mutations of a pushed
 //! vbucket are independent of each other otherwise, so an epoch may end anywhere else.
 //!
-//! A part is in a cut if its end lies in the history of the cut. A seqno alone says nothing: behind a fail-over of the producer, or a loss, another branch
-//! has it too. Whoever lacks the failover log of a vbucket takes a part for shown only where the cut is on the branch of the part. A part is
-//! *lost* when its vbucket has left its branch before its end. A vbucket begins each branch once, so a lost part never comes. A branch that the
-//! vbucket does not know says nothing: it may be about to begin.
+//! A part is in a cut if its end lies in the history of the cut. A seqno alone says nothing: after a fail-over of the producer, or a loss,
+//! another branch has it too. A process without the failover log of a vbucket takes a part for shown only if the cut is on the branch of
+//! the part. A part is *lost* when its vbucket has left its branch before its end. A vbucket begins each branch once, so a lost part never
+//! appears. A branch that the vbucket does not know proves nothing: it may be about to begin.
 //!
-//! Open pushed commits are in the bucket's record, like joint commits. They go along with a vbucket that is handed over.
+//! Open pushed commits are in the bucket's record, like joint commits. They are handed over together with the vbucket.
+//!
+//! Limits of this:
+//!
+//! - The epoch that ends a rollback has all surviving mutations, also a part of a commit that was open then.
+//! - An owner that has lost its disk does not remember the branches that its vbuckets have left. A part on one of these
+//!   is waited for until the producer commits again, or until `CANCEL TRANSACTION`.
+//! - The owner of a plain mutation does not know if it replaces a part, so an epoch may have it before the commit is reported to the
+//!   leader. A producer that commits again instead splits nothing.
+//! - A projector that loses its part after the epoch shows the others alone until the producer has pushed it again, as
+//!   with any loss of a pushed bucket.
+//! - While a producer commits again at other positions, and one owner does not know it yet, a vbucket with a part is not handed over to
+//!   another owner of a part, unless a part of the transferred version is lost there.
+//! - While a commit is held, a stream to an indexer pauses when the frames after it fill its limit.
 
 use std::collections::BTreeMap;
 
@@ -32,14 +45,14 @@ pub const OPEN_MAX: usize = 1 << 10;
 /// Parts of all these. A record and each SYNC have some 20 bytes for each.
 pub const OPEN_PARTS_MAX: usize = 16 << 10;
 
-/// The part of a pushed commit in one vbucket.
+/// The part of a pushed commit in one vbucket: a range of seqnos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedPart {
-    /// The vbucket.
+    /// The vbucket of the part.
     pub vbucket: VbucketId,
     /// The seqno before its first mutation.
     pub after: Seqno,
-    /// The position of its last one.
+    /// The position of the last mutation.
     pub end: Position,
 }
 
@@ -49,8 +62,8 @@ impl PushedPart {
         self.end.seqno.0.saturating_sub(self.after.0)
     }
 
-    /// True if a cut has it: both places lie in the history with these failover logs, and the part does not end behind the cut. A seqno alone
-    /// says nothing, because another branch may have it too.
+    /// True if a cut includes the part: both positions are in the history with these failover logs, and the part does not end after the
+    /// cut. A seqno alone says nothing, because another branch may have it too.
     pub fn is_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let at = cut.get(self.vbucket);
         at.seqno >= self.end.seqno
@@ -58,22 +71,24 @@ impl PushedPart {
             && logs.includes(self.vbucket, self.end)
     }
 
-    /// True if a cut has it whatever the failover logs are: the cut is on the same branch. A part on an earlier branch may be there too.
+    /// True if a cut includes the part whatever the failover logs are: the cut is on the same branch. A part on an earlier branch may be
+    /// there too.
     pub fn is_on_branch_of(&self, cut: &Cut) -> bool {
         let at = cut.get(self.vbucket);
         at.vbuuid == self.end.vbuuid && at.seqno >= self.end.seqno
     }
 
-    /// True if a cut of the history with these failover logs has some mutation of it. All of them are on one branch.
+    /// True if a cut of the history with these failover logs includes a mutation of the part. All mutations of a part
+    /// are on one branch.
     fn is_begun_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let first = Seqno(self.after.0.saturating_add(1));
         cut.get(self.vbucket).seqno >= first
             && logs.branch_of(self.vbucket, first) == self.end.vbuuid
     }
 
-    /// True if the vbucket has left its branch before its end: it will never be there. `given_up` are branches that the vbucket has had and
-    /// of which nothing is left. Each branch is begun once, so none of them comes back. A branch that the vbucket never had may be about to
-    /// begin.
+    /// True if the vbucket has left the part's branch before the part's end, so that the part can never be stored. `given_up` are earlier
+    /// branches of the vbucket without remaining mutations. Each branch is begun once, so none of them returns. A branch that the vbucket
+    /// never had may be about to begin.
     pub fn is_lost(&self, branches: &Branches, given_up: &Branches) -> bool {
         let Position { vbuuid, seqno } = self.end;
         match branches.iter().position(|(known, _)| *known == vbuuid) {
@@ -82,23 +97,23 @@ impl PushedPart {
         }
     }
 
-    /// The same as far as failover logs tell.
+    /// True if the part is lost according to failover logs alone.
     fn is_lost_in(&self, logs: &FailoverLogs) -> bool {
         logs.get(self.vbucket).is_some_and(|known| self.is_lost(known, &Branches::new()))
     }
 }
 
-/// A pushed commit.
+/// A commit of a producer's transaction: the parts in all vbuckets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedCommit {
     /// The transaction, as its producer numbers it.
     pub transaction: ProducerTransactionId,
-    /// Its parts in all vbuckets, ascending, each vbucket once.
+    /// The parts of the commit, ascending by vbucket, each vbucket once.
     pub parts: Vec<PushedPart>,
 }
 
 impl PushedCommit {
-    /// A commit with parts in any order. Each must have mutations, and each vbucket one part.
+    /// Makes a commit from parts in any order. Each part must have mutations, and each vbucket at most one part.
     pub fn new(transaction: ProducerTransactionId, mut parts: Vec<PushedPart>) -> Result<Self> {
         let bad = |what: String| {
             let what = format!("the commit of transaction {transaction} {what}");
@@ -131,22 +146,23 @@ impl PushedCommit {
         self.parts.iter().any(|part| part.is_begun_in(cut, logs))
     }
 
-    /// True if a cut has some mutation of it and lacks another one that may come. What the vbucket has given up, only its owner knows: it
-    /// names that part no longer.
+    /// True if a cut includes a mutation of the commit and lacks another one that may still appear. Only the owner of a vbucket knows which
+    /// branches were given up, and it no longer names such a part.
     fn is_split_by(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let lacks = |part: &PushedPart| !part.is_in(cut, logs) && !part.is_lost_in(logs);
         self.is_begun_in(cut, logs) && self.parts.iter().any(lacks)
     }
 }
 
-/// Lets a cut fall until it splits no pushed commit, but never below `published`. What that has begun is not hidden any more: a
-/// part was lost, or is not waited for. All cuts are places in the history with these failover logs. Cuts only fall, so that ends.
+/// Moves a cut back until it splits no pushed commit, but never below `published`. A commit that `published` has begun is visible already:
+/// a part was lost, or is not waited for. All cuts are positions of the history with these failover logs. It ends because cuts only move
+/// back.
 ///
-/// A larger cut never falls to less than a smaller one: what a commit has in the smaller one it has in the larger one too. So if the newest cut
-/// falls to `published`, no older one is worth a look.
+/// A larger cut never moves to less than a smaller one: parts that are in the smaller one are in the larger one too. So if the newest cut
+/// moves back to `published`, no older one need be tried.
 ///
-/// A commit that was taken out is not begun any more, so each one is taken out once, and each part is passed by its vbucket once. The cost is that of
-/// a look at all parts, however the commits hang together.
+/// A commit that was taken out is not begun any more, so each one is taken out once, and each part is passed by its vbucket once. The cost
+/// is linear in the number of parts, however the commits depend on each other.
 pub fn keep_whole<'c>(
     commits: impl Iterator<Item = &'c PushedCommit>,
     (published, logs): (&Cut, &FailoverLogs),
@@ -239,7 +255,7 @@ impl OpenCommits {
         self.0.is_empty() || self.0.len() < OPEN_MAX && parts + commit.parts.len() <= OPEN_PARTS_MAX
     }
 
-    /// These without some of them.
+    /// The commits without some of them.
     pub fn without(&self, transactions: &[ProducerTransactionId]) -> Self {
         let mut rest = self.clone();
         transactions.iter().for_each(|transaction| rest.settle(*transaction));

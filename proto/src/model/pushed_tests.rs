@@ -188,7 +188,7 @@ fn history() -> impl Strategy<Value = (Vec<PushedCommit>, [u64; 4])> {
     })
 }
 
-/// The same in rounds over all commits, until none is split.
+/// Moves a cut back in rounds over all commits, until none is split.
 fn fallen_in_rounds(commits: &[PushedCommit], published: &Cut, from: [u64; 4]) -> Cut {
     let (mut at, logs) = (cut(from), one_branch());
     while let Some(split) =
@@ -201,8 +201,8 @@ fn fallen_in_rounds(commits: &[PushedCommit], published: &Cut, from: [u64; 4]) -
     at
 }
 
-/// Neighbours lie in turn the other way round in one vbucket and in the other, so each commit is split once the next one is taken out. Rounds over
-/// all commits would look at each pair.
+/// Neighbouring commits are in opposite orders in the two vbuckets, so each commit is split once the next one is taken out. Rounds over all
+/// commits would compare each pair.
 #[test]
 fn a_long_chain_of_commits_falls_as_a_whole() {
     let link = |n: u64| match (n, n % 2) {
@@ -258,7 +258,7 @@ proptest! {
         });
         prop_assert!(is_whole(&at), "{at:?}");
         for commit in &commits {
-            // A commit that is whole in the beginning is lost only behind one that is not.
+            // A commit that is included at first is removed only after one that was split.
             let is_lost = !has_all(&at, commit) && has_all(&cut(from), commit);
             let is_behind = |part: &PushedPart| commits.iter().any(|other| {
                 !has_all(&at, other) && other.part_of(part.vbucket).is_some_and(|o| o.end.seqno <= part.after)
@@ -267,7 +267,7 @@ proptest! {
         }
     }
 
-    /// The leader looks at its newest cut only.
+    /// The leader checks only its newest cut.
     #[test]
     fn a_smaller_cut_never_falls_to_more(
         (commits, ends) in history(),

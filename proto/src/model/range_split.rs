@@ -1,8 +1,8 @@
-//! Division of an index by ranges when one of its slices is split: the split point, the new definition, and the slices of the present
-//! generation from which those of the new one are made.
+//! Division of an index by ranges when one of its slices is split: the split point, the new definition, and which slices of the present
+//! generation the new ones are made from.
 //!
 //! A generation *derives* from another one if both have the same entries, and each slice of the new one is a range of one slice of the
-//! other. No record says so: it follows from the two definitions. So a node can make the new slices of those that it has, and any node
+//! other. This is not recorded: it follows from the two definitions. So a node can make the new slices from its own, and any node
 //! that lacks one builds them from the source, with the same result.
 //!
 //! A slice is a range of entries if the partition expression is the leading key part, ascending: an entry begins with the encoded value
@@ -15,7 +15,7 @@ use crate::plant::{self, Plant};
 use crate::value::Value;
 use crate::value::key::{decode_part, encode_part, successor};
 
-/// A slice of a new generation, and the slice of another one that has its entries.
+/// A slice of a new generation, and the slice of another generation that contains its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedSlice {
     /// The slice of the new generation.
@@ -43,7 +43,7 @@ impl RangePartition {
         (slice.checked_sub(1).and_then(bound), bound(slice))
     }
 
-    /// The same ranges with that of a slice divided at a bound; `None` if the bound is not inside of it.
+    /// The ranges after that of one slice was divided at a bound; `None` if the bound is not inside of it.
     pub fn divided(&self, slice: SliceNo, at: &[u8]) -> Option<Self> {
         let (low, high) = self.bounds_of(slice);
         let is_known = usize::from(slice.0) <= self.bounds.len();
@@ -93,7 +93,8 @@ impl IndexSpec {
         Some(Self { partition: PartitionBy::Range(ranges), slices, ..self.clone() })
     }
 
-    /// The slices of a generation of the definition `from` that those of this one are ranges of; `None` if it does not derive from it.
+    /// For each slice of this definition, the slice of the definition `from` that contains its range; `None` if this definition does not
+    /// derive from `from`.
     ///
     /// The name, the statement, the number of copies and the grouping of columns may change in place, and decide no entry.
     pub fn derived_from(&self, from: &Self) -> Option<Vec<DerivedSlice>> {
@@ -123,7 +124,7 @@ fn derived(mine: &RangePartition, parents: &RangePartition, slice: SliceNo) -> D
     if parents.bounds_of(from) == (low, high) {
         return DerivedSlice { slice, from, part: None };
     }
-    // The entries that have the split point as their value are behind it.
+    // The entries with the split point as their value belong to the upper half.
     let first = |low: &[u8]| match plant::is(Plant::SplitLosesBoundary) {
         true => successor(low).unwrap_or_default(),
         false => low.to_vec(),

@@ -1,30 +1,29 @@
 //! Rollback: the reaction of the cluster to a source that has lost a part of its history (seed 003, "kv-rollback").
 //!
-//! Nobody else has what an embedded source has lost. Its rollback begins only when an operator has accepted the loss
+//! The mutations that an embedded source has lost exist nowhere else. Its rollback begins only when an operator has accepted the loss
 //! (`Command::OpenSource`).
 //!
-//! A source that comes back with less than it had, or with another history, shows this in its failover logs
+//! A source that restarts with fewer mutations than before, or with another history, shows this in its failover logs
 //! ([`crate::model::history`]). The coordinator compares them with the last stability timestamp. If that timestamp is not a
 //! place in the new history, the bucket passes through these stages, each one a command in the replicated log:
 //!
 //! | stage | meaning | the leader ends the stage |
 //! |---|---|---|
-//! | `started` | a loss was seen: no epochs are published, new scans wait, moves are undone | with the source's present history |
+//! | `started` | a loss was detected: no epochs are published, new scans wait, moves are undone | with the source's present history |
 //! | `prepare` | the *failover timestamp* (the end of the surviving history) is known, and the rollback point: the newest retained epoch that lies within the new history in every vbucket | at once |
 //! | `restart` | the *restart timestamp* is known: the cut from which mutations are applied again | at once |
 //! | `rollback` | the epochs above the rollback point are dead, and the next epoch is published | when each live indexer has applied it |
 //!
 //! That next epoch ends at the failover timestamp, has the rollback point as its parent, and a number above all numbers
-//! ever used. An indexer whose newest epoch is above the point goes back to the point before it applies anything else. It
-//! learns of the rollback from the catalog ([`DeadEpochs`]), so it may have been down during all of it. A slice that
-//! cannot go back that far is dropped and fetched from a copy that could; without such a copy the node rebuilds it from
-//! the source.
+//! ever used. An indexer whose newest epoch is above the point rolls back to the point before it applies any other epoch. It
+//! learns of the rollback from the catalog ([`DeadEpochs`]), so it may have been down during all of it. A slice that cannot roll back that
+//! far is dropped and fetched from a copy that could; without such a copy the node rebuilds it from the source.
 //!
 //! An operator's `--skip-epochs` takes all buckets through the same stages, after the coordinator was restored from an older
-//! copy. The rollback point is then zero: nobody knows which of the epochs that nodes have applied are those of the copy. All
+//! copy. The rollback point is then zero: it is unknown which of the epochs that nodes have applied are those of the copy. All
 //! slices are rebuilt, and the next epoch is [`SKIP`] above all known numbers.
 //!
-//! From then on scans read nothing below that epoch. It contains every surviving mutation, so a rollback never hides one.
+//! From then on scans read no epoch below that one. It contains every surviving mutation, so a rollback never hides one.
 //! Dead epochs are refused for ever, also in tokens.
 
 use std::sync::Arc;
@@ -42,7 +41,7 @@ pub const DEAD_MAX: usize = 16;
 /// The stages of a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RollbackStage {
-    /// A loss was seen.
+    /// A loss was detected; no epochs are published.
     Started,
     /// The end of the surviving history and the rollback point are known.
     Prepare,
@@ -53,7 +52,7 @@ pub enum RollbackStage {
 }
 
 impl RollbackStage {
-    /// Its name in SHOW ROLLBACKS.
+    /// The name of the stage in SHOW ROLLBACKS.
     pub fn name(self) -> &'static str {
         match self {
             Self::Started => "started",
@@ -64,7 +63,7 @@ impl RollbackStage {
     }
 }
 
-/// The distance by which an operator's `--skip-epochs` goes beyond every known number. Clients may hold tokens of epochs that no
+/// The distance by which an operator's `--skip-epochs` exceeds every known number. Clients may hold tokens of epochs that no
 /// process reports; a cluster that publishes an epoch every millisecond needs seven weeks for as many.
 pub const SKIP: u64 = 1 << 32;
 
@@ -87,7 +86,7 @@ pub struct Rollback {
     pub failover: Option<Arc<Cut>>,
     /// The rollback point; zero if no retained epoch fits and all slices are rebuilt. Set from `prepare` on.
     pub point: Epoch,
-    /// The restart timestamp: mutations behind it are applied again. Set from `restart` on.
+    /// The restart timestamp: mutations after it are applied again. Set from `restart` on.
     pub restart: Option<Arc<Cut>>,
     /// The first epoch after the rollback, which shows all surviving mutations. Set in `rollback`.
     pub resumes: Option<Epoch>,

@@ -1,8 +1,8 @@
 //! The placement of an index's slices on nodes, and the assignment of documents to slices.
 //!
-//! In the index-manager design the partition algorithm names a *partition*; a partition has *replicas*; and in a
-//! replica a key lies in a *slice* on a *shard* (all slices of one index on one node). Here a partition is a slice
-//! number, and a replica is a place in the slice's list of nodes, of which scans ask the first one first.
+//! In the index-manager design the partition algorithm determines a *partition*; a partition has *replicas*; and in a
+//! replica a key is in a *slice* on a *shard* (all slices of one index on one node). Here a partition is a slice
+//! number, and a replica is a place in the slice's list of nodes, of which scans prefer the first one.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,10 +1,10 @@
 //! Users, and the privileges that they have.
 //!
-//! A user logs in with a password, a token or a certificate. No secret is kept in clear: of a password there is a SCRAM verifier
-//! (RFC 5802, RFC 7677), of a token its SHA-256. Neither can be used to log in, and neither is printed: [`Secret32`] hides its bytes
-//! from `Debug`, so that no log, error or dump of the state shows them.
+//! A user logs in with a password, a token or a certificate. No secret is stored in clear text: a password is stored as a SCRAM verifier
+//! (RFC 5802, RFC 7677), a token as its SHA-256. Neither can be used to log in, and neither is printed: [`Secret32`] hides its bytes from
+//! `Debug`, so that no log, error or dump of the state shows them.
 //!
-//! A grant is on a bucket, or on all: on every bucket, also those that do not exist yet, and on the cluster itself. Grants name buckets
+//! A grant is for one bucket, or for all: every present and future bucket, and the cluster itself. Grants name buckets
 //! by number, so a bucket that takes the name of a dropped one inherits nothing. Indexes have the privileges of their bucket, and the
 //! versions of a data set those of the data set.
 
@@ -31,7 +31,7 @@ pub enum Privilege {
     Define,
     /// Move slices and vbuckets.
     Rebalance,
-    /// Everything, and to grant it.
+    /// All privileges, and the right to grant them.
     Admin,
     /// See states, moves and figures.
     Monitor,
@@ -42,7 +42,7 @@ impl Privilege {
     pub const ALL: [Self; 6] =
         [Self::Scan, Self::Write, Self::Define, Self::Rebalance, Self::Admin, Self::Monitor];
 
-    /// Its name in statements.
+    /// The name of the privilege in statements.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scan => "scan",
@@ -138,7 +138,7 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// The privileges on a bucket: its own and those on all.
+    /// The privileges on a bucket: those granted for it and those granted for all.
     pub fn on(&self, bucket: BucketId) -> Privileges {
         self.buckets.get(&bucket).map_or(self.all, |own| self.all.with(*own))
     }
@@ -159,7 +159,7 @@ impl Secret32 {
         &self.0
     }
 
-    /// True if the bytes are the same. The time tells nothing about them: all are looked at.
+    /// True if the bytes are equal. All bytes are compared, so that the time reveals nothing about them.
     pub fn matches(&self, other: &[u8; 32]) -> bool {
         let differing = self.0.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b));
         std::hint::black_box(differing) == 0
@@ -180,7 +180,7 @@ impl fmt::Debug for Secret32 {
     }
 }
 
-/// Proves a password without being one (RFC 5802, section 3).
+/// Verifies a password without containing it (RFC 5802, section 3).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScramVerifier {
     /// Random bytes of this verifier.
@@ -193,7 +193,7 @@ pub struct ScramVerifier {
     pub server_key: Secret32,
 }
 
-/// The salt is sent to everyone who asks to log in, but a dump needs none of it.
+/// The salt is sent to every client that logs in, but a dump does not need it.
 impl fmt::Debug for ScramVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ScramVerifier({} iterations, …)", self.iterations)
@@ -203,7 +203,7 @@ impl fmt::Debug for ScramVerifier {
 /// A token for gRPC and HTTP, as its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HashedToken {
-    /// Its number; numbers are never used twice.
+    /// The number of the token; numbers are never reused.
     pub id: TokenId,
     /// The SHA-256 of the token.
     pub sha256: Secret32,
@@ -214,20 +214,20 @@ pub struct HashedToken {
 /// The limits of one user, where they differ from those of the settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserLimits {
-    /// Sessions at one router.
+    /// The maximum number of sessions at one router.
     pub sessions_max: Option<u32>,
-    /// Statements and requests at once at one router.
+    /// The maximum number of concurrent statements and requests at one router.
     pub statements_max: Option<u32>,
 }
 
-/// A user.
+/// A user of the cluster, with secrets, grants and limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// The number; numbers are never used twice, so a user that is dropped and made again has a new one.
+    /// The number of the user. Numbers are never reused, so a user that is dropped and created again has a new one.
     pub id: UserId,
-    /// The name.
+    /// The name of the user.
     pub name: String,
-    /// Of the password, if there is one.
+    /// The verifier of the password, if the user has one.
     pub verifier: Option<ScramVerifier>,
     /// The moment from which on the password is not valid, in milliseconds since 1970.
     pub until_unix_ms: Option<u64>,
@@ -235,9 +235,9 @@ pub struct User {
     pub tokens: Vec<HashedToken>,
     /// The privileges.
     pub grants: Grants,
-    /// The limits.
+    /// The limits of the user.
     pub limits: UserLimits,
-    /// Grows with each change of the password, and is never used twice. A session that logged in with an earlier one ends.
+    /// The number of the password: it grows with each change, and is never reused. A session that logged in with an earlier one ends.
     pub secret_no: u64,
 }
 
@@ -257,8 +257,8 @@ pub struct Users {
     pub last_user: UserId,
     /// The last token's number.
     pub last_token: TokenId,
-    /// Makes the salts that unknown users are shown, always the same for a name, so that a salt does not tell if there is such a user
-    /// (RFC 5802, section 9).
+    /// Derives the salts that are sent for unknown users. A name always gets the same salt, so that a salt does not reveal whether the user
+    /// exists (RFC 5802, section 9).
     pub mock_key: Secret32,
     /// The users by name.
     pub by_name: BTreeMap<String, Arc<User>>,
@@ -282,12 +282,12 @@ impl Users {
         self.by_name.get(name)
     }
 
-    /// The user with a name if it is still the one with this number.
+    /// Returns the user with a name, if it still has this number.
     pub fn same(&self, name: &str, id: UserId) -> Option<&Arc<User>> {
         self.named(name).filter(|user| user.id == id)
     }
 
-    /// The user who has the token with a number, and the token.
+    /// Returns the token with a number, and its user.
     pub fn token(&self, id: TokenId) -> Option<(&Arc<User>, &HashedToken)> {
         self.by_name.values().find_map(|user| Some((user, user.token(id)?)))
     }
@@ -296,14 +296,14 @@ impl Users {
 /// The secret by which a user proves its identity, as commands carry it: never in clear.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NewSecret {
-    /// A password.
+    /// A new password.
     Password {
-        /// Its verifier.
+        /// The verifier of the new password.
         verifier: ScramVerifier,
         /// The moment from which on it is not valid, in milliseconds since 1970.
         until_unix_ms: Option<u64>,
     },
-    /// One token more.
+    /// One more token.
     Token {
         /// The SHA-256 of the token's random part.
         sha256: Secret32,
@@ -315,13 +315,13 @@ pub enum NewSecret {
 /// A change of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UserChange {
-    /// Another password, or a token more.
+    /// Replaces the password, or adds a token.
     Secret(NewSecret),
     /// No password any more.
     DropPassword,
     /// A token is no longer valid.
     DropToken(TokenId),
-    /// Other limits: `None` leaves a limit as it is, and zero stands for that of the settings.
+    /// Changes limits: `None` leaves a limit unchanged, and zero restores that of the settings.
     Limits(UserLimits),
 }
 
@@ -339,36 +339,36 @@ pub enum GrantOn {
 pub enum UserCommand {
     /// CREATE USER.
     Create {
-        /// The name.
+        /// The name of the user.
         name: String,
-        /// Its first secret; without one the user logs in with a certificate.
+        /// The first secret of the user; without one the user logs in with a certificate.
         secret: Option<NewSecret>,
-        /// The limits; zero stands for that of the settings.
+        /// The limits of the user; zero means that of the settings.
         limits: UserLimits,
         /// Random bytes: they become [`Users::mock_key`] of the first user.
         fresh: Secret32,
-        /// True for the first user of a cluster, who may do everything. Refused (`WrongState`) if there is a user.
+        /// True for the first user of a cluster, an administrator. Refused (`WrongState`) if a user exists.
         first: bool,
     },
     /// ALTER USER.
     Alter {
-        /// The name.
+        /// The name of the user.
         name: String,
-        /// The change.
+        /// The change to make.
         change: UserChange,
     },
-    /// DROP USER. The last user who may do everything, and can log in, stays.
+    /// DROP USER. Refused for the last administrator that can log in.
     Drop {
-        /// The name.
+        /// The name of the user.
         name: String,
         /// True if its absence is no error.
         if_exists: bool,
     },
-    /// GRANT.
+    /// GRANT: adds privileges of a user.
     Grant {
         /// The user's name.
         user: String,
-        /// The privileges.
+        /// The privileges to add.
         privileges: Privileges,
         /// The object.
         on: GrantOn,
@@ -377,7 +377,7 @@ pub enum UserCommand {
     Revoke {
         /// The user's name.
         user: String,
-        /// The privileges.
+        /// The privileges to remove.
         privileges: Privileges,
         /// The object.
         on: GrantOn,

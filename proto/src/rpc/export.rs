@@ -18,7 +18,7 @@ pub fn checksum_patience(bytes: u64) -> Duration {
 /// A request of a move's target to a node that has a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportRequest {
-    /// The slice.
+    /// The slice to export.
     pub slice: SliceId,
     /// The move, for whose duration the source keeps the copy's files. `None` if the target restores a lost copy: a later
     /// answer may then name other files.
@@ -49,8 +49,8 @@ pub enum ExportMessage {
 pub struct ExportHead {
     /// The index as the source has it.
     pub info: Arc<IndexInfo>,
-    /// A random number, drawn each time the source opens its store: file numbers may be reused after a restart, and a node
-    /// that comes back empty starts again with the first number.
+    /// A random number, drawn each time the source opens its store: file numbers may be reused after a restart, and a node that restarts
+    /// empty begins again with the first number.
     pub opening: u64,
     /// The oldest epoch that the copy can answer.
     pub floor: Epoch,
@@ -75,7 +75,7 @@ pub struct FilePiece {
     pub offset: u64,
     /// CRC-32C of `file` and `offset` (little endian) and the bytes.
     pub crc: u32,
-    /// The bytes.
+    /// The bytes of the piece.
     pub bytes: Bytes,
 }
 

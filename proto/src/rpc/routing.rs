@@ -15,7 +15,7 @@ pub enum Route {
     EmptyState,
 }
 
-/// Routes key-versions to the slices that own them. The projector asks for each document, index and node; it never reads
+/// Routes key-versions to the slices that own them. The projector calls it for each document, index and node; it never reads
 /// a topology itself.
 pub trait MutationRouter: Send + Sync + 'static {
     /// Returns the destination of a document's state in `index` on `node`. For an index that is partitioned by expressions,

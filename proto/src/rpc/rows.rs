@@ -22,7 +22,7 @@ pub struct RowBlock {
 pub struct Row<'a> {
     /// Encoded key parts, then the document id.
     pub entry: &'a [u8],
-    /// Encoded included values, each as an ascending key part; empty if not asked for.
+    /// Encoded included values, each as an ascending key part; empty if not requested.
     pub include: &'a [u8],
 }
 
@@ -112,7 +112,7 @@ fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Rows of at most this length are copied in one move.
+/// Rows of at most this length are copied with one fixed-size copy.
 const WIDE_BYTES: usize = 32;
 /// Maximum bytes of an encoded length.
 const LEN_BYTES_MAX: usize = 10;
@@ -123,7 +123,7 @@ const ROOM_BYTES: usize = 1 << 10;
 #[derive(Debug, Default)]
 pub struct RowBlockBuilder {
     rows: u32,
-    /// The rows, and room for more behind them.
+    /// The rows, and room for more after them.
     data: BytesMut,
     /// Bytes of the rows.
     len: usize,
@@ -151,7 +151,8 @@ impl RowBlockBuilder {
         let bytes = row.len();
         let room = self.room(bytes.max(WIDE_BYTES));
         match (data[row.start..].first_chunk::<WIDE_BYTES>(), room.first_chunk_mut()) {
-            // One move for a short row. Bytes of the next row come along, and the next row overwrites them.
+            // A short row is copied with a fixed size. Bytes of the next row are copied too, and the next row
+            // overwrites them.
             (Some(wide), Some(room)) if bytes <= WIDE_BYTES => *room = *wide,
             _ => room[..bytes].copy_from_slice(&data[row]),
         }
@@ -172,7 +173,7 @@ impl RowBlockBuilder {
         self.len += at + bytes.len();
     }
 
-    /// Returns a buffer of at least so many bytes behind the rows, for encoded rows (entry and included values, each
+    /// Returns a buffer of at least so many bytes after the rows, for encoded rows (entry and included values, each
     /// preceded by its length). [`Self::commit`] adds them to the block.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
@@ -194,17 +195,17 @@ impl RowBlockBuilder {
         self.len += bytes;
     }
 
-    /// The entry of the last row so far.
+    /// The entry of the last row that was added.
     pub fn last_entry(&self) -> Option<&[u8]> {
         RowIter::new(&self.data[..self.len]).last().map(|row| row.entry)
     }
 
-    /// Rows so far.
+    /// The number of rows so far.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub fn len(&self) -> usize {
         self.len
     }

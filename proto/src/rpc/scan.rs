@@ -1,6 +1,6 @@
 //! Scans: the requests of a front end to a router and of a router to a shard, and their answers.
 //!
-//! An *entry* is the encoded key parts followed by the raw bytes of the document id (`key` says how);
+//! An *entry* is the encoded key parts followed by the raw bytes of the document id (see `key`);
 //! its bytes are its order and its identity, so a range, a resume point and a merge are byte
 //! comparisons. A row is an entry and the encoded included values.
 
@@ -51,23 +51,23 @@ pub enum Consistency {
     RequestPlus,
     /// The given epoch, for the later scans of a transaction.
     Epoch(Epoch),
-    /// The newest epoch that all slices have applied, but none before the given one, for the later scans of a session.
+    /// The newest epoch that all slices have applied, but at least the given one; for later scans of a session.
     AtLeast(Epoch),
 }
 
-/// The changes of a transaction that the transaction itself sees: those up to a place.
+/// The changes of a transaction up to a place, which the transaction itself sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnView {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The place.
+    /// The place up to which changes are visible.
     pub place: TransactionPlace,
 }
 
 /// The result of a scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Output {
-    /// Entries, with the included values if asked for.
+    /// Entries, with the included values if requested.
     Rows {
         /// True if the included values are needed.
         include: bool,
@@ -76,10 +76,10 @@ pub enum Output {
     Aggregates(Vec<AggregateCall>),
 }
 
-/// One aggregate.
+/// One aggregate of a scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AggregateCall {
-    /// The function.
+    /// The aggregate function.
     pub function: AggregateFunction,
     /// The argument; `None` for `count(*)`.
     pub argument: Option<Expr>,
@@ -111,18 +111,18 @@ pub struct ScanRequest {
     pub output: Output,
     /// The moment to read.
     pub consistency: Consistency,
-    /// The changes of the reader's own transaction that the scan sees besides.
+    /// The changes of the reader's own transaction, which the scan sees in addition.
     pub own: Option<OwnView>,
     /// Time limit for starting to serve the scan, in milliseconds.
     pub timeout_ms: u64,
-    /// When another copy is asked beside a slow node.
+    /// When another copy is queried in addition to a slow node.
     pub hedge_after: HedgeAfter,
 }
 
-/// When a scan asks another copy beside a node that does not answer.
+/// When a scan queries another copy in addition to a node that does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HedgeAfter {
-    /// As the router's setting says; without one, after three times the usual time, and 10 ms at least.
+    /// As set in the router; without a setting, after three times the usual time, and at least 10 ms.
     #[default]
     Usual,
     /// After so many milliseconds.
@@ -160,7 +160,7 @@ pub struct ShardScan {
     pub slices: Vec<SliceNo>,
     /// The epoch to read. The indexer waits for it until `timeout_ms`, and refuses it below the floor of a slice.
     pub epoch: Epoch,
-    /// The changes of the reader's own transaction that the scan sees besides. The indexer waits for them until `timeout_ms`.
+    /// The changes of the reader's own transaction, which the scan sees in addition. The indexer waits for them until `timeout_ms`.
     pub own: Option<OwnView>,
     /// The ranges to read, ascending and disjoint.
     pub ranges: Vec<KeyRange>,
@@ -189,15 +189,15 @@ pub enum ShardBatch {
     Moved(Vec<(SliceNo, NodeId)>),
     /// Partial aggregates of the whole shard, in the order of the calls.
     Partials(Vec<Partial>),
-    /// Nothing follows.
+    /// The end of the answer.
     Done,
-    /// The condition has no value for this entry, which is behind all rows so far. Nothing follows. A scan that ends before the entry has no
-    /// error.
+    /// The condition has no value for this entry, which is after all rows so far. This is the end of the answer. A scan that ends before
+    /// the entry has no error.
     Failed(Bytes, Error),
 }
 
 impl ShardBatch {
-    /// Bytes in memory, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Rows(block) => block.data.len(),
@@ -209,19 +209,20 @@ impl ShardBatch {
     }
 }
 
-/// The beginning of a shard's answer, as one reply. Most answers are no longer than that.
+/// The beginning of a shard's answer, as one reply. Most answers are not longer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FirstBatch {
     /// The first rows, all partial aggregates, or the slices that the node does not have.
     pub batch: ShardBatch,
-    /// True if nothing follows. If not, a scan that resumes after the last row, or that begins anew if there is none, reads the rest.
+    /// True if this is the whole answer. If not, a scan that resumes after the last row, or from the beginning if there is none, reads the
+    /// rest.
     pub is_whole: bool,
 }
 
 /// The epochs that a node has applied, by which routers choose the epoch of a scan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedReport {
-    /// The node.
+    /// The node that answers.
     pub node: NodeId,
     /// The newest epoch applied, by bucket; only changed buckets, all of them in the first report.
     pub applied: Vec<(BucketId, Epoch)>,

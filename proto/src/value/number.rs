@@ -65,7 +65,7 @@ impl Number {
         }
     }
 
-    /// The integer, if it is one that is kept exactly.
+    /// The integer, if it is stored exactly.
     pub fn as_i128(self) -> Option<i128> {
         match self {
             Self::Int(n) => Some(n.into()),
@@ -74,7 +74,7 @@ impl Number {
         }
     }
 
-    /// The integer, if it is one in the range of `i64`.
+    /// The integer, if it is in the range of `i64`.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Self::Int(n) => Some(n),

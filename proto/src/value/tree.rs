@@ -1,9 +1,8 @@
-//! JSON values: the six types of JSON, and MISSING for a path that leads nowhere.
+//! JSON values: the six types of JSON, and MISSING for a path without a value.
 //!
 //! A number has one representation per mathematical value: an integer that fits 64 bits (signed or unsigned) is kept as an
 //! integer, whatever its spelling (`1`, `1.0` and `1e0` are the same value); every other number is a double: a finite one in JSON, and
-//! a cast may give an infinite one.
-//! Equality, order, hashing and the key encoding therefore agree.
+//! a cast may give an infinite one. Equality, order, hashing and the key encoding therefore agree.
 //!
 //! **The order** ([`compare`]): MISSING < NULL < false < true < numbers < strings < arrays < objects.
 //! Numbers by exact value, strings by UTF-8 bytes, arrays element by element (a prefix comes first),
@@ -66,8 +65,8 @@ impl Object {
     pub fn new(mut fields: Vec<(String, Value)>) -> Self {
         if !fields.is_sorted_by(|a, b| a.0 < b.0) {
             fields.sort_by(|a, b| a.0.cmp(&b.0));
-            // The sort is stable: of equal names the last one given stands last, and is moved into
-            // the place of the first before the rest are dropped.
+            // The sort is stable: of equal names the last given one is last, and is moved into the place of the first
+            // before the rest are dropped.
             fields.dedup_by(|later, kept| {
                 let same = later.0 == kept.0;
                 if same {

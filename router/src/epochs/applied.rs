@@ -23,7 +23,7 @@ pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
     catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
 }
 
-/// For each index an epoch below which no scan goes back.
+/// The epoch of each index below which no scan reads.
 pub type EpochFloors = BTreeMap<LocalIndexId, Epoch>;
 
 /// The applied epochs and readable slices of all connected indexers.
@@ -79,13 +79,13 @@ impl AppliedEpochs {
         newest
     }
 
-    /// Lets no scan go back below some epochs; without floors, each reads what the nodes can answer.
+    /// Sets the epochs below which no scan reads; without floors, scans read any epoch that the nodes can answer.
     pub fn set_floors(&self, floors: EpochFloors) {
         self.floors.store(Arc::new(floors));
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// The number of changes so far.
+    /// The number of changed reports so far.
     pub fn reports(&self) -> u64 {
         *self.changed.borrow()
     }
@@ -185,7 +185,7 @@ impl AppliedEpochs {
         floor.is_some_and(|floor| *floor <= epoch) && applied.is_some_and(|newest| epoch <= *newest)
     }
 
-    /// Returns the nodes to ask for a slice at an epoch, best first: nodes that have applied the epoch, then nodes that
+    /// Returns the nodes to query for a slice at an epoch, best first: nodes that have applied the epoch, then nodes that
     /// will apply it, then nodes that do not report the slice, then nodes that are not connected. Nodes of one rank keep
     /// the order of the topology.
     pub fn candidates(&self, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> Vec<NodeId> {

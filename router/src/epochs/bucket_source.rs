@@ -35,7 +35,7 @@ impl<'a> BucketSource<'a> {
         source_of(&*self.context.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// True if a bucket may go to another projector by itself.
+    /// True if a bucket may move to another projector without a statement.
     fn may_move(&self, bucket: &BucketInfo) -> bool {
         let catalog = self.context.catalog.load();
         let copies = catalog.copies.get(&bucket.id);

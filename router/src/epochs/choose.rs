@@ -2,8 +2,8 @@
 //!
 //! For positions (`at_plus`, or the source's end for `request_plus`) the coordinator names the oldest and the newest epoch that
 //! cover them, and the scan reads one of these or one between them. An epoch with a higher number need not cover the
-//! positions: a rollback may have undone the covering epochs since the answer. If all covering epochs are too old to be
-//! read, the coordinator is asked again.
+//! positions: a rollback may have undone the covering epochs since the answer. If all covering epochs are too old to be read, the
+//! coordinator is queried again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,13 +26,13 @@ use super::leases::EpochLease;
 use super::reachable::{Unreachable, unreachable};
 use crate::context::RouterContext;
 
-/// How long a scan waits for an epoch that its session has seen before.
+/// The time limit of a scan's wait for an epoch that its session has read before.
 const FLOOR_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a scan waits for a slice that is rebuilt from the documents. A small one is there by then.
+/// The time limit of a scan's wait for a slice that is rebuilt from the documents; enough for a small slice.
 const REBUILD_WAIT: Duration = Duration::from_secs(2);
 
-/// The catalog whose generations a reader of an index keeps: zero, which stands for all, if the one that it reads has given way.
+/// The catalog whose generations a reader of an index keeps; zero, which keeps all, if the reader's generation has been replaced.
 pub(crate) fn catalog_to_keep(catalog: &Catalog, index: &IndexInfo) -> u64 {
     let shown = catalog.indexes.get(&index.id);
     let serves = shown.is_some_and(|shown| shown.generation == index.generation);
@@ -47,12 +47,12 @@ pub(crate) struct EpochChooser<'a> {
     deadline: Instant,
     /// The catalog whose generations the lease keeps.
     catalog_cas: u64,
-    /// Until then the scan waits for slices that are rebuilt.
+    /// The time until which the scan waits for slices that are rebuilt.
     rebuilt_until: Instant,
 }
 
 impl<'a> EpochChooser<'a> {
-    /// `catalog` is the one by which the generation of the index was chosen, or a newer one.
+    /// `catalog` is the catalog from which the generation of the index was chosen, or a newer one.
     pub fn new(
         context: &'a RouterContext,
         index: &'a Arc<IndexInfo>,
@@ -118,15 +118,15 @@ impl<'a> EpochChooser<'a> {
         self.wait_applied(newest).await
     }
 
-    /// The same for a short time: a session that has read an epoch asks for another one when the copies that had it are lost. A rollback gives
-    /// greater numbers to the epochs behind it, so a floor that it has removed stands for the first of them.
+    /// Waits a short time for an epoch at or above the floor. Without one, the copies that had the session's last epoch may be lost. The
+    /// epochs after a rollback have greater numbers, so a floor that the rollback has removed stands for the first of them.
     async fn newest_from_soon(&self, floor: Epoch) -> Result<Epoch> {
         loop {
             let soon = Instant::now() + FLOOR_WAIT;
             if let Ok(found) = timeout_at(soon, self.newest_from(floor)).await {
                 return found;
             }
-            // If no epoch can be read at all, the scan waits for that, as any other one.
+            // If no epoch is readable at all, the scan waits for one, like any other scan.
             let from = readable_from(&self.context.catalog.load(), self.index.bucket);
             let newest = self.context.applied.newest_common(self.index);
             if from.is_some_and(|from| newest.is_some_and(|newest| newest >= from)) {
@@ -213,7 +213,7 @@ impl<'a> EpochChooser<'a> {
         }
     }
 
-    /// Returns an epoch that covers positions; `None` if the coordinator must be asked again.
+    /// Returns an epoch that covers positions; `None` if the coordinator must be queried again.
     async fn epoch_covering(
         &self,
         positions: &[(VbucketId, Position)],
@@ -229,7 +229,7 @@ impl<'a> EpochChooser<'a> {
             return Err(Error::new(ErrorCode::InvalidParameter, message));
         }
         let cut = Cut::zero(bucket.vbuckets).with(positions);
-        // A member of the coordinator that lacks what the slices have applied is behind.
+        // A member of the coordinator that lacks an epoch which the slices have applied lags.
         let known = self.wait_applied(|applied, from| Some(self.readable(applied, from)?.newest));
         let known = known.await?;
         let left_ms = self.deadline.saturating_duration_since(Instant::now()).as_millis() as u64;

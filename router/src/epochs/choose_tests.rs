@@ -17,7 +17,7 @@ use proto::model::node::NodeInfo;
 use proto::model::rollback::DeadEpochs;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::*;
-use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::command::{Applied, Proposal};
 use proto::rpc::scan::AppliedReport;
 
 use super::*;
@@ -34,7 +34,7 @@ struct Script {
     known: Mutex<Vec<u64>>,
     fixed: Mutex<VecDeque<Result<FixedMoment>>>,
     in_force: Mutex<VecDeque<Result<Epoch>>>,
-    /// The moments that were asked for.
+    /// The moments that were requested.
     asked: Mutex<Vec<Moment>>,
 }
 
@@ -52,7 +52,7 @@ impl CoordinatorApi for Script {
         let answer = self.answers.lock().unwrap().pop_front();
         answer.ok_or_else(|| Error::internal("the router asked too often"))
     }
-    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
+    async fn propose(&self, _: Proposal) -> Result<Applied> {
         Err(Error::unavailable("not here"))
     }
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
@@ -136,7 +136,7 @@ impl World {
         world
     }
 
-    /// The router hears of the catalog, with a range of dead epochs.
+    /// The router receives a catalog with a range of dead epochs.
     fn rolled_back(&self, dead: Option<DeadEpochs>) {
         let mut bucket = BucketInfo::new(BUCKET, "b", 1, SourceKind::Push, NodeId(100));
         bucket.dead = Arc::new(dead.into_iter().collect());
@@ -194,7 +194,7 @@ async fn an_epoch_after_a_rollback_is_not_taken_for_one_that_covers_the_position
     world.applied(1, 123);
     assert_eq!(world.choose().await.unwrap(), 130, "stale answers are asked again");
 
-    // The indexers have heard of the rollback, the router and a member of the coordinator have not.
+    // The indexers know of the rollback; the router and a member of the coordinator do not.
     let world = World::new(&[(100, 122)]);
     world.applied(1, 123);
     let undone = world.choose().await.unwrap();
@@ -290,7 +290,7 @@ async fn a_session_that_has_seen_an_epoch_gets_none_before_it() {
     let at_least = |floor: u64| Consistency::AtLeast(Epoch(floor));
     world.applied(1, 9);
     assert_eq!(world.choose_for(&at_least(7)).await.unwrap(), 9, "the newest");
-    // The copy that had epoch 9 is lost, and another one is behind.
+    // The copy that had epoch 9 is lost, and another one lags.
     world.context.applied.forget(INDEXER);
     world.applied(1, 6);
     let began = Instant::now();

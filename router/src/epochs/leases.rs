@@ -1,20 +1,20 @@
 //! Leases keep epochs readable: the epochs that running scans and transactions read, and the epochs that continuation
-//! tokens name. The lease of a moment keeps the epoch readable that is in force at it in each bucket, also in those that its transaction
-//! has yet to read. The router reports them in its heartbeats, and the coordinator keeps the horizon below them.
+//! tokens name. The lease of a moment keeps the epoch that is in force at it readable in each bucket, also in buckets that the transaction
+//! has not read yet. The router reports them in its heartbeats, and the coordinator keeps the horizon below them.
 //!
-//! Nobody knows whether a token will be used, so it holds its epoch for a fixed time (`TOKEN_KEPT`). Tokens of the
+//! The router does not know whether a token will be used, so a token holds its epoch for a fixed time (`TOKEN_KEPT`). Tokens of the
 //! same epoch share a lease.
 //!
 //! The leader ignores a lease whose epoch was superseded longer ago than [`LEASE_AGE_MS_MAX`]. A heartbeat has room
-//! for a bounded number of leases, so the router leaves out those that the leader ignores anyway. To the router an
-//! epoch is superseded when it sees a newer one, which is never before the leader publishes it; so it leaves out
-//! nothing that the leader still counts. A new leader counts the age from its election. It would hold such an old
-//! lease a little longer, but the heartbeats no longer name it. The lease of a moment ends for the leader when the router has told it for
-//! that time, since nobody but the leader knows when the epochs of all buckets were superseded.
+//! for a bounded number of leases, so the router leaves out those that the leader ignores anyway. For the router an epoch is superseded
+//! when it receives a newer one, which is never before the leader publishes it; so it leaves out no lease that the leader still counts. A
+//! new leader counts the age from its election. It would hold such an old lease a little longer, but the heartbeats no longer name it. The
+//! lease of a moment ends for the leader when the router has reported it for that time, since only the leader knows when the epochs of all
+//! buckets were superseded.
 //!
 //! A lease also keeps the generations of indexes in which its holder began: it has the number of the catalog that named them. The heartbeat
-//! tells the oldest of these numbers, and a generation that has given way to a newer one goes when all routers tell a catalog that shows
-//! so.
+//! reports the oldest of these numbers. A generation that was replaced by a newer one is dropped when all routers report a catalog from
+//! after the replacement.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,7 +26,7 @@ use proto::model::moment::Moment;
 use proto::rpc::api::LEASE_AGE_MS_MAX;
 use tokio::time::Instant;
 
-/// How long a token stays usable at least: the time that a person needs for a page.
+/// The minimum time for which a token stays usable: the time that a person needs for a page.
 pub const TOKEN_KEPT: Duration = Duration::from_secs(120);
 /// Maximum of epochs that the tokens of one bucket hold; beyond it the oldest is released.
 const TOKEN_EPOCHS_MAX: usize = 1024;
@@ -47,7 +47,7 @@ pub struct Leases(Arc<Mutex<LeaseTable>>);
 struct LeaseTable {
     /// The number of running scans and transactions that hold each epoch.
     running: BTreeMap<(BucketId, Epoch), usize>,
-    /// When the tokens of each epoch expire.
+    /// The times at which the tokens of each epoch expire.
     tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
     /// The moments that transactions read: how many hold each, and since when it is leased.
     moments: BTreeMap<Moment, (usize, Instant)>,
@@ -59,7 +59,7 @@ struct LeaseTable {
     published: BTreeMap<BucketId, PublishedEpochs>,
 }
 
-/// When epochs were first seen.
+/// The times at which this router first saw each epoch.
 #[derive(Default)]
 struct PublishedEpochs {
     seen: VecDeque<(Epoch, Instant)>,
@@ -107,7 +107,7 @@ impl Leases {
         lock(&self.0)
     }
 
-    /// Leases an epoch, and the generations of indexes that serve in a catalog. Zero stands for generations that gave way before.
+    /// Leases an epoch, and the generations of indexes that serve in a catalog. Zero stands for all generations, including replaced ones.
     pub fn take(&self, bucket: BucketId, epoch: Epoch, catalog_cas: u64) -> EpochLease {
         let hold = self.hold(catalog_cas);
         *self.lock().running.entry((bucket, epoch)).or_default() += 1;
@@ -142,7 +142,7 @@ impl Leases {
         counts.map(|(moment, _)| *moment).take(HEARTBEAT_MOMENTS_MAX).collect()
     }
 
-    /// Notes the newest epochs that are known to be published.
+    /// Records the newest epochs that are known to be published.
     pub fn note_published(
         &self,
         newest: impl IntoIterator<Item = (BucketId, Epoch)>,
@@ -189,7 +189,7 @@ impl Leases {
 }
 
 impl EpochLease {
-    /// Keeps the epoch readable for `TOKEN_KEPT`, because a token that names it goes to the client.
+    /// Keeps the epoch readable for `TOKEN_KEPT`, because a token that names it is sent to the client.
     pub fn keep_for_token(&self, now: Instant) {
         let mut held = self.leases.lock();
         let epochs = held.tokens.entry(self.bucket).or_default();

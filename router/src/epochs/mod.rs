@@ -1,7 +1,6 @@
-//! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans hold
-//! (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`, with
-//! `bucket_source`) and for a transaction (`pinned`), and slices that no node can answer
-//! (`reachable`).
+//! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans keep
+//! readable (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`, with
+//! `bucket_source`) and for a transaction (`pinned`), and slices that no node can answer (`reachable`).
 
 pub mod applied;
 pub(crate) mod bucket_source;

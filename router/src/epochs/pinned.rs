@@ -1,13 +1,13 @@
 //! The reads of a transaction: an epoch in a bucket, and the moment at which it reads the other buckets.
 //!
-//! A transaction fixes its moment with its first read. One that may write asks the coordinator, whose moment covers everything that was
-//! acknowledged before, in all buckets. One that reads at any epoch asks nobody: it names its moment by the epoch that it has chosen and
-//! by the moment that it has heard of last, and the coordinator translates that when a second bucket is read. The lease of the moment keeps
-//! the epochs of all buckets readable meanwhile.
+//! A transaction fixes its moment with its first read. If it may write, it gets the moment from the coordinator; such a moment covers
+//! everything that was acknowledged before, in all buckets. If it reads at any epoch, it needs no call: it names its moment by the chosen
+//! epoch and by the last moment that the router has received, and the coordinator resolves that when a second bucket is read. The lease of
+//! the moment keeps the epochs of all buckets readable meanwhile.
 //!
-//! A transaction that may write needs the newest moment. Otherwise a transaction that reads what its session has committed before, and
-//! writes it back, would conflict with that commit, at each try again. The epoch belongs to the bucket: documents are read as of its cut,
-//! also while no index has applied it, and a scan waits until its slices have.
+//! A transaction that may write needs the newest moment. Otherwise a transaction that reads and writes documents which its session has just
+//! committed would conflict with that commit, at every retry. The epoch belongs to the bucket: documents are read as of its cut, also while
+//! no index has applied it, and a scan waits until its slices have.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,7 +33,7 @@ pub struct PinnedEpoch {
 }
 
 impl PinnedEpoch {
-    /// The epoch.
+    /// The epoch that the transaction reads in the bucket.
     pub fn epoch(&self) -> Epoch {
         self.lease.epoch()
     }
@@ -43,7 +43,7 @@ impl PinnedEpoch {
         &self.catalog
     }
 
-    /// Pins an epoch that this router has chosen by itself, by a catalog.
+    /// Pins an epoch that this router has chosen, with its catalog.
     pub(crate) fn of_lease(
         context: &Arc<RouterContext>,
         lease: EpochLease,
@@ -71,7 +71,7 @@ impl PinnedEpoch {
         Ok(Self { context: Arc::clone(context), lease, moment, catalog })
     }
 
-    /// Pins another bucket at the same moment. `SnapshotTooOld` if the epoch in force there is not readable any more, or the bucket is
+    /// Pins another bucket at the same moment. `SnapshotTooOld` if the epoch in force in it is not readable any more, or the bucket is
     /// younger than the moment.
     pub async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Self> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
@@ -79,7 +79,7 @@ impl PinnedEpoch {
         let epoch = loop {
             let coordinator = self.context.directory.coordinator();
             match timeout_at(deadline, coordinator.epoch_at(bucket, moment)).await {
-                // What a member does not keep, no later answer has.
+                // A moment that a member no longer retains will not be in a later answer either.
                 Ok(Err(error)) if error.is_retry() && error.code != ErrorCode::SnapshotTooOld => {
                     self.pause(deadline, error).await?;
                 }
@@ -111,7 +111,7 @@ async fn moment_of_now(
     deadline: Instant,
 ) -> Result<FixedMoment> {
     loop {
-        // A member of the coordinator that lacks what a node has applied is behind.
+        // A member of the coordinator that lacks an epoch which a node has applied lags.
         let known = context.applied.newest_published().get(&bucket).copied();
         let left = deadline.saturating_duration_since(Instant::now()).as_millis() as u64;
         let coordinator = context.directory.coordinator();
@@ -123,17 +123,17 @@ async fn moment_of_now(
                 return Ok(fixed);
             }
             (Err(error), _) if !error.is_retry() => return Err(error),
-            // There is no leader at present, or a rollback is on its way.
+            // There is no leader at present, or a rollback is in progress.
             _ => sleep(context.config.retry).await,
         }
     }
 }
 
-/// Refuses an epoch that a rollback has taken back, as far as this router knows.
+/// Refuses an epoch that a rollback has removed, as far as this router's catalog shows.
 fn check_readable(context: &RouterContext, bucket: BucketId, epoch: Epoch) -> Result<()> {
     let catalog = context.catalog.load();
     let from = readable_from(&catalog, bucket);
-    // A catalog that does not have the bucket yet knows of no rollback either.
+    // A catalog without the bucket shows no rollback of it either.
     if !catalog.buckets.contains_key(&bucket) || from.is_some_and(|from| from <= epoch) {
         return Ok(());
     }

@@ -1,6 +1,6 @@
-//! Slices that no node can answer. A node is given up only if two parties have lost it: the coordinator's leader hears no
-//! heartbeat, and the router's own connection to it is broken. A node that only one of them reaches may still serve. A slice that
-//! its node rebuilds from the documents, because no node had it any more, can be read when that is done.
+//! Slices that no node can answer. A node counts as lost only if two observers agree: the coordinator's leader receives no heartbeat, and
+//! the router's own connection to it is broken. A node that only one of them reaches may still serve. A slice that its node rebuilds from
+//! the documents, because no node had it any more, becomes readable when the rebuild ends.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceNo};
@@ -17,7 +17,7 @@ const NODES_NAMED_MAX: usize = 4;
 pub(crate) struct Unreachable {
     /// The error of a scan that needs them.
     pub error: Error,
-    /// True if each of them is being rebuilt, so they may be there soon.
+    /// True if all of these slices are being rebuilt, so they may be readable soon.
     pub is_rebuilt: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn unreachable(
     index: &IndexInfo,
     slices: &[SliceNo],
 ) -> Option<Unreachable> {
-    // Almost always nobody is silent and nothing is rebuilt, and the check costs little.
+    // Almost always no node is silent and no slice is rebuilt, so this check is cheap.
     if context.silent.borrow().is_empty() && !context.applied.has_rebuilt() {
         return None;
     }
@@ -52,7 +52,7 @@ pub(crate) fn unreachable(
             lost.push(LostSlice { slice: *slice, nodes, rebuilt_on });
         }
     }
-    // A slice that nobody rebuilds is named first, since it does not come back by itself.
+    // A slice that no node rebuilds is named first, since it does not return by itself.
     let worst = lost.iter().min_by_key(|lost| lost.rebuilt_on.is_some())?;
     Some(described(&catalog, index, worst, lost.len() - 1))
 }

@@ -1,7 +1,7 @@
 //! Read views: the state of the cluster that a new scan of an index needs, computed once for each change of it.
 //!
-//! A view holds the newest epoch that all slices can answer, and the node to ask for each slice at it. It belongs to one catalog and
-//! one number of reports, and is computed again by the first scan that finds it older. So a view never outlives a drop, a move, a
+//! A view holds the newest epoch that all slices can answer, and the node to query for each slice at that epoch. It belongs to one catalog
+//! and one number of reports, and the first scan after a change of either computes it again. So a view never outlives a drop, a move, a
 //! rollback that the catalog shows, or a report of a node, and a scan needs no walk over nodes and slices.
 
 use std::collections::BTreeSet;
@@ -17,27 +17,27 @@ use proto::model::topology::TopologyProvider;
 use super::applied::{AppliedEpochs, readable_from};
 use crate::busy::Busy;
 
-/// Slices that one node is asked for.
+/// A set of slices to read from one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     /// The slices, ascending.
     pub slices: Vec<SliceNo>,
-    /// The node to ask first; `None` if none is known.
+    /// The node to query first; `None` if no node is known.
     pub node: Option<NodeId>,
     /// True if each slice has another node.
     pub has_others: bool,
-    /// True if the node is slow, and asked all the same: its answer tells whether it still is.
+    /// True if the node counts as slow and is queried anyway, to find out whether it is still slow.
     pub is_probe: bool,
 }
 
-/// Nodes that are not asked where a slice has another.
+/// Nodes to avoid for a slice that another node has too.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Avoided<'a> {
-    /// They have just failed.
+    /// Nodes that have just failed.
     pub failed: &'a [NodeId],
-    /// They are slow, which is better than a node that has not applied the epoch.
+    /// Slow nodes; a slow node is still better than a node that has not applied the epoch.
     pub slow: &'a [NodeId],
-    /// A busy node gives way to the next copy that has applied the epoch.
+    /// The request counts: instead of a busy node, the next copy that has applied the epoch is queried.
     pub busy: Option<&'a Busy>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct ReadView {
     reports: u64,
     /// The newest epoch that all slices can answer now; `None` if a scan must wait for one.
     pub epoch: Option<Epoch>,
-    /// All slices by the node to ask at that epoch.
+    /// All slices, grouped by the node to query at that epoch.
     pub shards: Vec<Placed>,
     /// The nodes that have a copy of any slice, by the topology.
     pub copies: BTreeSet<NodeId>,
@@ -78,7 +78,8 @@ impl ReadViews {
             return Arc::clone(&view);
         }
         let view = Arc::new(ReadView::new(index, applied, &catalog, reports));
-        // The view of an older topology, by which a token goes on, gives way to that of the present one.
+        // A view of an older topology, which a token continues with, is replaced by the next view of the present
+        // topology.
         if catalog.local_index(index.local_id()).is_some() {
             self.0.insert(index.local_id(), Arc::clone(&view));
         }
@@ -118,7 +119,7 @@ impl ReadView {
     }
 }
 
-/// Groups slices by the node to ask at an epoch, and avoids some nodes where a slice has another.
+/// Groups slices by the node to query at an epoch. Avoids the given nodes for slices that have another node.
 pub(crate) fn place(
     applied: &AppliedEpochs,
     index: &IndexInfo,

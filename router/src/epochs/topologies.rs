@@ -28,7 +28,7 @@ impl Topologies {
         catalog.local_indexes().for_each(|index| self.keep(index.local_id(), &index.topology));
     }
 
-    /// Remembers one topology.
+    /// Remembers a topology of a generation, by its number.
     pub fn keep(&self, index: LocalIndexId, topology: &Arc<IndexTopology>) {
         let mut all = self.lock();
         let known = all.entry(index).or_default();

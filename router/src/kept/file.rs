@@ -21,20 +21,20 @@ use crate::epochs::applied::EpochFloors;
 
 const NAME: &str = "CATALOG";
 pub(crate) const ENVELOPE: Envelope =
-    Envelope::new("sextant router catalog 3\n", "sextant router catalog ");
+    Envelope::new("sextant routing catalog 1\n", "sextant routing catalog ");
 /// A longer file is not one of these: a catalog fits in a message of a few MiB.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// The kept knowledge of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    /// The time of day at which the coordinators were heard last.
+    /// The wall-clock time of the coordinators' last answer.
     pub heard_unix_ms: u64,
     /// The moment of the coordinators' last answer to a heartbeat.
     pub moment: u64,
     /// For each index the newest epoch that scans could read.
     pub floors: EpochFloors,
-    /// The catalog.
+    /// The catalog of a coordinator.
     pub catalog: Arc<Catalog>,
 }
 

@@ -19,7 +19,7 @@ use super::file::{self, Kept};
 use crate::context::RouterContext;
 use crate::epochs::applied::EpochFloors;
 
-const VERSION: &str = "sextant router 1\n";
+const VERSION: &str = "sextant router, format 1\n";
 
 /// Pause between two writes of the file.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
@@ -69,19 +69,19 @@ impl RouterData {
         })
     }
 
-    /// The knowledge of an earlier process, for the first who asks.
+    /// Takes the state of an earlier process; `None` for all but the first caller.
     pub(super) fn take_found(&self) -> Option<Kept> {
         lock(&self.found).take()
     }
 
-    /// Removes the file for good, because its cluster is gone. Blocks the thread.
+    /// Removes the file for good, because its cluster no longer exists. Blocks the thread.
     pub(crate) fn forget(&self) -> Result<()> {
         let mut is_forgotten = lock(&self.is_forgotten);
         *is_forgotten = true;
         file::remove(&*self.env.fs, &self.dir)
     }
 
-    /// Notes the epochs that scans can read, and returns the newest ones of the indexes that there are.
+    /// Notes the epochs that scans can read, and returns the newest ones of the existing indexes.
     fn note_shown(&self, context: &RouterContext, catalog: &Catalog) -> EpochFloors {
         let mut shown = lock(&self.shown);
         shown.retain(|index, _| catalog.local_index(*index).is_some());
@@ -122,13 +122,14 @@ fn of_cluster(kept: Kept, own: Option<ClusterId>) -> Result<Kept> {
     Err(Error::new(ErrorCode::OtherCluster, what))
 }
 
-/// Keeps the file current. A task of its own, so that no scan waits for a disk; it may begin anew at any time.
+/// Keeps the file current, in a separate task, so that no scan waits for a disk. The task may restart at any time.
 pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infallible {
     let mut changed = context.catalog_changed.subscribe();
     // The catalog may be there already.
     changed.mark_changed();
     let (mut written_of, mut is_failing) = (None, false);
-    // A process with a mark may wait for its first answer while another one is heard, and has no moment until then.
+    // A process with a mark may wait for its first answer while another process holds its id, and has no moment until
+    // then.
     let mut lacks_moment = context.config.mark.is_some();
     loop {
         let wait = if lacks_moment { WRITE_EVERY } else { REFRESH };
@@ -155,7 +156,7 @@ pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infal
     }
 }
 
-/// The knowledge to keep: that of a coordinator of this process. `None` if it has heard none, or its cluster has no id yet.
+/// The state to write: that received from a coordinator. `None` if no coordinator has answered this process, or the cluster has no id yet.
 fn to_keep(context: &RouterContext, data: &RouterData) -> Option<Kept> {
     if context.heard.is_from_disk() {
         return None;

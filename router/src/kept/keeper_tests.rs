@@ -78,7 +78,7 @@ fn a_file_without_the_identity_of_its_directory_is_ignored() {
     assert_eq!(open(&env).take_found(), None);
 }
 
-/// Nobody to call.
+/// A directory without any service.
 struct Nobody;
 
 impl Directory for Nobody {

@@ -12,19 +12,19 @@ use super::keeper::RouterData;
 use crate::context::RouterContext;
 use crate::epochs::applied::EpochFloors;
 
-/// How long the coordinators must have an older catalog before it counts. A leader that was just elected, or a member that
-/// lags, has come to the kept one by then.
+/// The time for which the coordinators must send an older catalog before it counts. By then a new leader, or a member that lags, has
+/// reached the kept catalog.
 const OLDER_FOR: Duration = Duration::from_secs(10);
 
 /// Decides whether a catalog of the coordinators replaces that of the disk.
 #[derive(Default)]
 pub(crate) struct TakeOver {
-    /// When the first older catalog came.
+    /// The time at which the first older catalog arrived.
     older_since: Option<Instant>,
 }
 
 impl TakeOver {
-    /// Takes the knowledge of an earlier process over, if there is any; returns its catalog, to be installed.
+    /// Starts from the state of an earlier process, if there is any; returns its catalog, to be installed.
     pub fn begin(context: &RouterContext, data: &RouterData) -> Option<Arc<Catalog>> {
         let kept = data.take_found()?;
         context.heard.begin_from_disk(kept.heard_unix_ms);
@@ -64,17 +64,17 @@ impl TakeOver {
         Ok(())
     }
 
-    /// Notes that a catalog of a coordinator is installed.
+    /// Records that a catalog of a coordinator is installed.
     pub fn end(&mut self, context: &RouterContext) {
         if context.heard.is_from_disk() {
-            // By this catalog the router knows of rollbacks.
+            // From this catalog the router knows of rollbacks.
             context.applied.set_floors(EpochFloors::new());
         }
         context.heard.catalog_came();
     }
 }
 
-/// The newest change of the catalog that the leader knows.
+/// The number of the leader's newest catalog change.
 async fn leaders_cas(context: &RouterContext) -> Result<u64> {
     let no_leader = || Error::unavailable("no coordinator leads");
     let leader = context.directory.coordinator().status().await?.leader.ok_or_else(no_leader)?;

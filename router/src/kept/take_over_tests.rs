@@ -1,4 +1,4 @@
-//! The kept catalog gives way to what the coordinators say, and to nothing else.
+//! Tests that the kept catalog is replaced by a catalog of the coordinators, and by nothing else.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -17,7 +17,7 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::*;
-use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::command::{Applied, Proposal};
 use proto::rpc::scan::AppliedReport;
 
 use super::super::file::tests::{catalog, kept};
@@ -25,7 +25,7 @@ use super::*;
 use crate::catalog_watch::CatalogWatch;
 use crate::context::tests::context_of;
 
-/// The leader of the coordinators, with the newest change that it knows.
+/// A simulated leader of the coordinators, with the number of its newest catalog change.
 #[derive(Default)]
 struct Leader(AtomicU64);
 
@@ -64,7 +64,7 @@ impl CoordinatorApi for Leader {
     ) -> Result<CoveringEpochs> {
         not_here()
     }
-    async fn propose(&self, _: CommandRequest) -> Result<Outcome> {
+    async fn propose(&self, _: Proposal) -> Result<Applied> {
         not_here()
     }
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
@@ -176,7 +176,7 @@ impl World {
         self.context.view(&index).epoch
     }
 
-    /// Both indexers have applied an epoch.
+    /// Makes both indexers report an applied epoch.
     fn applied(&self, newest: u64) {
         let index = self.context.catalog.load().indexes[&IndexId(3)].local_id();
         for node in [201, 202] {

@@ -3,7 +3,7 @@
 //! There are few shards (one for each node), so the merge compares the heads of all shards instead of keeping a heap.
 //! The first eight bytes of an entry are compared as one integer. The blocks of a single shard pass through unchanged.
 //!
-//! A shard may fail at an entry. The merge fails when it comes to that entry, and an error of any other kind is raised behind the rows that are
+//! A shard may fail at an entry. The merge fails when it comes to that entry, and an error of any other kind is raised after the rows that are
 //! merged already: so a scan with a limit does not fail for a row that it does not return.
 
 use std::cmp::Ordering;
@@ -32,7 +32,7 @@ pub(crate) struct Gather {
     block_bytes: usize,
     /// True once a full block was merged.
     is_long: bool,
-    /// The error behind the rows that were returned.
+    /// The error after the rows that were returned.
     held: Option<Error>,
     /// The entry at which the merge has failed.
     failed_at: Option<Bytes>,

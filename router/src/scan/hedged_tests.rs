@@ -252,7 +252,7 @@ impl Scans for SlowRest {
     }
 }
 
-/// A scan whose first node becomes slow behind its first batch.
+/// A scan whose first node becomes slow after its first batch.
 fn plan_with_slow_rest(delay: Duration, other: Node) -> ScanPlan {
     let plan = plan_over(vec![vec![1, 2]; 2], vec![only(SlowRest(delay)), only(other)]);
     applied(&plan, 1);

@@ -1,5 +1,7 @@
 //! Merges a long scan ahead of its reader, in a task of its own: so rows are merged on one core while they are printed on
 //! another. A few blocks are ready at most.
+//!
+//! The task begins after the first blocks, so a short scan has none.
 
 use proto::env::{Env, Task};
 use proto::flow::{ByteReceiver, byte_channel};

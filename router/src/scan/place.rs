@@ -35,7 +35,7 @@ pub(super) struct ShardPosition {
 }
 
 impl ShardPosition {
-    /// Goes behind the rows of a block.
+    /// Moves past the rows of a block.
     pub(super) fn advance(&mut self, block: &RowBlock) {
         if block.rows > 0 {
             self.reached = Place::BehindBlock(block.clone());

@@ -1,6 +1,6 @@
 //! The batches of a task that reads a shard scan, from a node that may become slow in the midst of them.
 //!
-//! A batch that does not come within a stage is asked of another copy too, once for each node ([`crate::hedging`]): that one begins behind the
+//! A batch that does not come within a stage is asked of another copy too, once for each node ([`crate::hedging`]): that one begins after the
 //! last row, and whichever batch comes first counts. If it is the other copy's, the scan goes on there. That is exact, because the epoch is
 //! the same. The first batch of the task has a longer stage, since the node opens the scan for it.
 
@@ -35,7 +35,7 @@ type Next = Option<Result<ShardBatch>>;
 type Other = (ShardBatch, ResultStream<ShardBatch>);
 
 impl Rest {
-    /// Opens a shard scan behind a place, and waits for its first batch.
+    /// Opens a shard scan after a place, and waits for its first batch.
     pub async fn open(
         plan: &ScanPlan,
         (node, slices): (NodeId, &[SliceNo]),
@@ -78,7 +78,7 @@ impl Rest {
         begun
     }
 
-    /// The next batch, behind a place. The outer error is a time-out.
+    /// The next batch, after a place. The outer error is a time-out.
     pub async fn next(
         &mut self,
         plan: &ScanPlan,
@@ -130,7 +130,7 @@ impl Rest {
     }
 }
 
-/// Waits for the answer of a node, or for the first batch that another copy sends from behind a place.
+/// Waits for the answer of a node, or for the first batch that another copy sends from after a place.
 async fn first_of<T>(
     plan: &ScanPlan,
     (node, slices): (NodeId, &[SliceNo]),
@@ -180,7 +180,7 @@ impl ScanPlan {
             && self.has_ready_others(slices, node)
     }
 
-    /// The plan of the rest behind a place, for other copies.
+    /// The plan of the rest after a place, for other copies.
     fn behind(&self, place: &ShardPosition) -> Self {
         Self {
             resume_after: place.reached.resume_after(),

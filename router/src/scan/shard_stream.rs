@@ -1,8 +1,12 @@
 //! The reader's end of a shard scan.
 //!
-//! A shard scan begins with one call for its first batch, which is read in the reader's own task: most scans end there. Only behind
+//! A shard scan begins with one call for its first batch, which is read in the reader's own task: most scans end there. Only after
 //! the first batch a task ([`super::shard`]) streams the rest through a bounded channel. The task begins after the last row, or from
 //! the beginning if the call brought nothing: it also deals with nodes that fail and slices that have moved.
+//!
+//! The first batch is cheap. If the node is in this process and all blocks are in memory, the page cache of the kernel
+//! included, it needs no task, no channel and no other thread. If some are not, it needs one hop to a blocking thread.
+//! Another process is asked on a stream that is open already.
 
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -328,7 +332,7 @@ impl Shard {
         }
     }
 
-    /// Goes behind the rows of a batch; false if it has none.
+    /// Moves past the rows of a batch; false if it has none.
     fn advance(&mut self, batch: &ShardBatch) -> bool {
         // The time-out limits the time without a node that serves, so it starts again after each batch.
         self.plan.deadline = None;

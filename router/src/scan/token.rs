@@ -4,6 +4,9 @@
 //! Tokens come back from clients, so they are versioned, checksummed and bounded, and any other text is refused.
 //! Text has one form: the unused bits of the last character are zero.
 //! Layout before base64url (RFC 4648 section 5, without padding): version (1 byte), postcard body, XXH3-64 of all bytes before it (8 bytes, little endian).
+//!
+//! Clients get tokens of ordered scans, over gRPC. Those of unordered scans have the virtual-scan map, and stay in the
+//! router.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

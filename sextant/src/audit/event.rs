@@ -11,22 +11,22 @@ pub enum What {
     Move,
     /// The nodes of the cluster.
     Node,
-    /// The end of somebody's transaction.
+    /// The end of another user's transaction.
     Transaction,
-    /// A log-in.
+    /// A log-in of a user.
     Login,
     /// The process itself.
     Process,
 }
 
-/// The port on which something was asked for.
+/// The protocol of the port at which a request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
-    /// SQL.
+    /// The SQL port.
     Sql,
-    /// gRPC.
+    /// The gRPC port.
     Grpc,
-    /// HTTP.
+    /// The HTTP port.
     Http,
 }
 

@@ -1,16 +1,18 @@
-//! The nodes of the cluster and the places of its data as facts, and the facts that differ between two catalogs.
+//! Describes the nodes of the cluster and the places of its data as facts, and finds the facts that differ between two catalogs.
 //!
-//! A fact has an object and a value. A change of it has the value before and the one after: one of both is missing if the fact is new, or
-//! holds no longer. Objects have names as users know them, so a fact is about whatever has the name at the time.
+//! A fact has an object and a value. A change of it has the value before and the one after: one of them is absent if the fact is new or no
+//! longer holds. Objects have the names that users know, so a fact is about the object with the name at that time.
 //!
 //! | object | value |
 //! |---|---|
 //! | `node 204` | `indexer at 10.0.0.4:7500 in zone a, draining` |
-//! | `index "by_city"`, or `generation 9 of index "by_city"`, when it comes or goes | the nodes of its slices: `0 on 201, 202; 1 on 203`; of more than 64, `256 slices on 201, 202, 203` |
+//! | `index "by_city"`, or `generation 9 of index "by_city"`, when it is created or dropped | the nodes of its slices: `0 on 201, 202; 1 on
+//! 203`; of more than 64, `256 slices on 201, 202, 203` |
 //! | `slice 3 of index "by_city"` | the nodes with a copy: `201, 202` |
 //! | `serving generation of index "by_city"` | `9` |
-//! | `move 17` | `slice 3 of index "by_city" from 201 to 203`; then `done`, `undone: …`, or `ended` if the catalog does not tell how |
-//! | `bucket "b"`, when it comes or goes | the projectors of its vbuckets; of a version of a data set, the holders of its partitions |
+//! | `move 17` | `slice 3 of index "by_city" from 201 to 203`; then `done`, `undone: …`, or `ended` if the catalog does not record how |
+//! | `bucket "b"`, when it is created or dropped | the projectors of its vbuckets; of a version of a data set, the holders of its
+//! partitions |
 //! | `vbucket 5 of bucket "b"` | `101` |
 //! | `hand-over of vbucket 5 of bucket "b"` | `from 101 to 102` |
 //! | `copies of bucket "b"` | `101 leads, 102 in sync, 103 joining`: an embedded bucket has no facts about vbuckets |
@@ -29,8 +31,8 @@ use serde::{Deserialize, Serialize};
 
 use super::event::What;
 
-/// An object with more parts is told by their number and its nodes when it comes or goes: indexes that are made and dropped shall not push
-/// other lines out of their file.
+/// The number of parts up to which they are listed when an object is created or dropped. Beyond it their number and the nodes are logged,
+/// so that long lines do not push other lines out of the file.
 const PARTS_LISTED_MAX: usize = 64;
 
 /// The facts of a catalog.
@@ -48,7 +50,7 @@ pub(super) struct Facts {
     others: BTreeMap<String, String>,
 }
 
-/// How moves have ended.
+/// The outcomes of ended moves.
 pub(super) type Ends = BTreeMap<MoveId, String>;
 
 /// A fact that has changed.
@@ -111,7 +113,7 @@ impl Facts {
     }
 }
 
-/// The ends of moves that a catalog still knows.
+/// The outcomes of ended moves that a catalog still contains.
 pub(super) fn ends(catalog: &Catalog) -> Ends {
     let end = |undone: Option<&String>| match undone {
         None => "done".to_owned(),

@@ -1,11 +1,11 @@
-//! The file with the facts that were told last: a start compares with them.
+//! The file with the facts that were written last, with which a start compares.
 //!
 //! ```text
 //! audit.facts := [`Envelope`] body
 //! ```
 //!
-//! `body` is [`Facts`] in postcard. The file is written whole under a temporary name, synced and renamed, behind the lines. So after a
-//! crash between both, lines are told once more. A file that cannot be used is logged, and all facts are told anew.
+//! `body` is [`Facts`] in postcard. The file is written whole under a temporary name, synced and renamed, after the lines. So after a crash
+//! between the two, lines are written once more. A file that cannot be used is logged, and all facts are written again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl FactsFile {
         let (fs, path) = (&*self.env.fs, self.path());
         let (bytes, tmp) = (encode(facts)?, path.with_extension("tmp"));
         let publish = || {
-            // A file that is created has the mode of this process's files; one that was left behind may have another.
+            // A created file has the mode of this process's files; a leftover file may have another mode.
             if fs.exists(&tmp) {
                 fs.remove_file(&tmp)?;
             }

@@ -135,7 +135,7 @@ fn a_move_is_told_from_its_beginning_to_its_end() {
     });
     let from = "slice 1 of index \"by_n\" from 202 to 201";
     assert_eq!(undone, [format!("move move 18: {from} -> undone: cancelled")]);
-    // The catalog tells the ends of the last ones only.
+    // The catalog contains the outcomes of the last moves only.
     other.id = MoveId(19);
     next(&|catalog| change_index(catalog, |info| info.moves.push(other.clone())));
     let gone = next(&|catalog| change_index(catalog, |info| info.moves.clear()));
@@ -161,7 +161,7 @@ fn a_generation_that_takes_a_place_is_told() {
     built.generations.insert(grown.local_id(), Arc::new(grown));
     let comes = "move generation 9 of index \"by_n\": - -> 0 on 202; 1 on 202; 2 on 202";
     assert_eq!(told(&before, &built), [comes]);
-    // The one before stays for those that read it.
+    // The previous generation stays for its readers.
     let mut serves = before.clone();
     let mut retired = IndexInfo::clone(&before.indexes[&INDEX]);
     retired.state = IndexState::Retired;
@@ -175,7 +175,7 @@ fn a_generation_that_takes_a_place_is_told() {
         "move serving generation of index \"by_n\": 0 -> 9",
     ];
     assert_eq!(told(&built, &serves), wanted);
-    // All of it is told of catalogs in quick succession as well.
+    // All of these facts are also written for catalogs in quick succession.
     let mut gone = serves.clone();
     gone.generations.clear();
     assert_eq!(told(&before, &gone), wanted[2..]);
@@ -253,7 +253,7 @@ fn vbuckets_and_copies_are_told() {
     copies.change(copies.revision, CopiesChange::Join(NodeId(103))).expect("a change");
     let wanted = "move copies of bucket \"docs\": 101 leads -> 101 leads, 102 in sync, 103 joining";
     assert_eq!(told(&copied, &joined), [wanted]);
-    // A promotion changes the owner of all vbuckets: the copies tell it.
+    // A promotion changes the owner of all vbuckets: the facts of the copies show it.
     let mut promoted = joined.clone();
     let copies = promoted.copies.get_mut(&BUCKET).expect("copies");
     copies.change(copies.revision, CopiesChange::Promote(NodeId(102))).expect("a change");

@@ -1,8 +1,8 @@
-//! The files of the audit: `audit.jsonl` and `refused.jsonl`, and behind half of the space of each `audit.1.jsonl` and `refused.1.jsonl`
+//! The files of the audit: `audit.jsonl` and `refused.jsonl`, and after half of the space of each `audit.1.jsonl` and `refused.1.jsonl`
 //! with the older lines.
 //!
-//! A file is opened anew for each batch of lines, so that a tool may move it away at any time. A batch that could not be written whole
-//! is taken back. A line that a crash has cut ends with a line break before the next one begins, and stays as it is.
+//! A file is reopened for each batch of lines, so that a tool may move it away at any time. A batch that could not be written completely is
+//! removed. A line that a crash has cut stays, and a line break is written before the next line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use proto::env::{Env, FileSystem, OpenMode, create_dir_durably};
 use proto::{Error, Result};
 
-/// A file of a directory, and the one with its older lines.
+/// A file of the audit, and the file with its older lines.
 #[derive(Clone)]
 pub(super) struct AuditFile {
     env: Env,
@@ -30,7 +30,7 @@ impl AuditFile {
         Self { env, dir, path, older, bytes_max: bytes_max / 2 }
     }
 
-    /// Makes the directory. Nobody but their owner may read the files. Blocks the thread.
+    /// Creates the directory. Only the owner may read the files. Blocks the thread.
     pub(super) fn prepare(&self) -> Result<()> {
         let fs = &*self.env.fs;
         let prepare = || {
@@ -66,7 +66,7 @@ impl AuditFile {
         let file = fs.open(&self.path, OpenMode::Create)?;
         let len = file.len()?;
         if len == 0 {
-            // It is new, or the name was not durable yet when an earlier batch failed.
+            // The file is new, or its name was not durable yet when an earlier batch failed.
             fs.sync_dir(&self.dir)?;
         }
         let mut last = [b'\n'];
@@ -76,7 +76,7 @@ impl AuditFile {
         let cut: &[u8] = if last == [b'\n'] { &[] } else { b"\n" };
         let written = file.write_all_at(&[cut, lines].concat(), len).and_then(|()| file.sync());
         if written.is_err() {
-            // If this fails too, the next batch begins on a line of its own.
+            // If this fails too, the next batch begins on a new line.
             let _also_failed = file.set_len(len);
         }
         written

@@ -1,16 +1,15 @@
-//! Writes each change of the nodes and of the places of data, whoever wanted it: an operator, the leading coordinator, or a node.
+//! Writes each change of the nodes and of the places of data, whatever caused it: an operator, the leading coordinator, or a node.
 //!
-//! A follower watches the catalog of its coordinator and compares the facts of each one with those that it has told last ([`super::facts`]).
-//! These are kept in a file ([`super::facts_file`]), so a start goes on from there: a coordinator that applies its log again tells nothing
-//! twice, and one that did not run, or comes from a snapshot, tells what has changed meanwhile when it learns of it.
+//! A follower watches the catalog of its coordinator and compares the facts of each one with those that it has written last
+//! ([`super::facts`]). These are stored in a file ([`super::facts_file`]), so a start continues from there: a coordinator that replays its
+//! log writes no line twice, and one that was down, or starts from a snapshot, writes the changes when it receives them.
 //!
 //! - A watch skips catalogs, and the follower compares at most a tenth of the time, with pauses of a second at most. So changes in quick
-//!   succession are told as one, and a change that is undone before the next look is not told.
-//! - A catalog with a lower `cas` than the one that was told last is left out: the member applies its log, or is behind. An older copy of a
-//!   coordinator is told when `--skip-epochs`, which is the way to go on from one, has raised its `cas` above all known ones.
-//! - The facts of another cluster are told whole.
-//! - Lines that could not be written are tried again before the next look. After a crash between lines and the file of facts, lines are
-//!   told once more, or not taken back if the change was undone meanwhile.
+//!   succession are written as one, and a change that is undone before the next comparison is not written.
+//! - A catalog with a lower `cas` than the last written one is left out: the member replays its log, or lags. The facts of a restored older
+//!   copy are written once `--skip-epochs`, with which it continues, has raised its `cas` above all known ones. - The facts of another
+//!   cluster are written completely. - Lines that could not be written are retried before the next comparison. After a crash between lines
+//!   and the file of facts, lines are written once more, or not corrected if the change was undone meanwhile.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,20 +28,20 @@ use super::opened::Opened;
 /// The pause after the first failure, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// The pause behind a look is as many times as long as the comparison was, and this long at most.
+/// The pause after a look is as many times as long as the comparison was, and this long at most.
 const PAUSE_FOLD: u32 = 9;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Finds the coordinator whose catalogs are told.
+/// Finds the coordinator whose catalogs are followed.
 pub type FindCoordinator = Arc<dyn Fn() -> Arc<dyn CoordinatorApi> + Send + Sync>;
 
 /// The follower of an audit.
 pub(super) struct Follower {
     audit: Arc<Opened>,
     coordinator: FindCoordinator,
-    /// The facts that were told last, or are being told.
+    /// The facts that were written last, or are being written.
     told: Facts,
-    /// Their changes that have no line yet.
+    /// The changes to these facts that have no line yet.
     untold: Vec<FactChange>,
     /// False if the file has older facts.
     is_kept: bool,
@@ -51,7 +50,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// A follower that goes on from the kept facts.
+    /// A follower that continues from the stored facts.
     pub(super) async fn new(audit: Arc<Opened>, coordinator: FindCoordinator) -> Self {
         let told = audit.facts.read().await;
         let (untold, is_kept, compared) = (Vec::new(), true, Duration::ZERO);
@@ -74,7 +73,7 @@ impl Follower {
         }
     }
 
-    /// One watch, from its beginning to its end.
+    /// Runs one watch, from its beginning to its end.
     async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
         let mut messages = (self.coordinator)().watch(Watched::Catalog).await?;
         while let Some(message) = messages.next().await {
@@ -111,8 +110,7 @@ impl Follower {
         self.finish().await
     }
 
-    /// Writes the lines that are left of the facts that are being told, and then keeps the facts. So a line is never taken back by a
-    /// catalog that came behind it.
+    /// Writes the remaining lines of the present facts, and then stores the facts. So a later catalog never cancels a pending line.
     async fn finish(&mut self) -> Result<()> {
         self.audit.tell(&mut self.untold, &self.told).await?;
         if !self.is_kept {

@@ -46,7 +46,7 @@ async fn each_change_has_a_line_with_its_catalog() {
         ClusterId(1)
     );
     assert_eq!(line, wanted);
-    // Another member is behind.
+    // Another member lags.
     follower.take(catalog(1, 2)).await.expect("nothing");
     follower.take(catalog(1, 3)).await.expect("nothing");
     assert_eq!(told(&world).len(), 3);
@@ -58,7 +58,8 @@ async fn a_process_that_starts_again_goes_on_from_what_it_has_told() {
     let audit = world.audit(MIB).await;
     follower(&audit).await.take(catalog(1, 3)).await.expect("lines");
     let before = told(&world).len();
-    // It applies its log again, and sees some of the catalogs: none, an empty one, one that was told.
+    // The member replays its log, and the follower receives some of the catalogs: none, an empty one, one that was
+    // written already.
     for seen in [&[][..], &[0], &[2], &[0, 3]] {
         let mut again = follower(&audit).await;
         for cas in seen {
@@ -67,11 +68,11 @@ async fn a_process_that_starts_again_goes_on_from_what_it_has_told() {
         again.take(catalog(1, 3)).await.expect("nothing");
         assert_eq!(told(&world).len(), before, "{seen:?}");
     }
-    // A catalog whose number alone has grown is nothing to tell.
+    // A catalog of which only the number has grown causes no line.
     let same = Catalog { cas: 7, ..Catalog::clone(&catalog(1, 3)) };
     follower(&audit).await.take(Arc::new(same)).await.expect("nothing");
     assert_eq!(told(&world).len(), before);
-    // Others went on meanwhile: what has changed is told when it learns of it.
+    // Other members continued meanwhile: the changes are written when the follower receives them.
     follower(&audit).await.take(catalog(1, 5)).await.expect("lines");
     assert_eq!(told(&world)[before..], ["node 4 5", "node 5 5"]);
 }
@@ -96,7 +97,7 @@ async fn a_new_cluster_is_told_whole() {
     follower(&audit).await.take(catalog(1, 50)).await.expect("lines");
     let before = told(&world).len();
     let mut next = follower(&audit).await;
-    // It is about to be founded.
+    // The cluster is about to be founded.
     let unfounded = Catalog { cluster: None, ..Catalog::clone(&catalog(2, 1)) };
     next.take(Arc::new(unfounded)).await.expect("nothing");
     next.take(catalog(2, 1)).await.expect("lines");
@@ -145,7 +146,7 @@ async fn facts_for_which_there_is_no_room_refuse_no_statement() {
     let (taken, ()) = tokio::join!(follower.take(catalog(1, 60)), audit.changed());
     taken.expect_err("no room for 59 lines");
     assert_eq!(world.lines().iter().filter(|line| line["what"] == "ddl").count(), 2);
-    // A catalog that was looked at is told, also if it holds no longer.
+    // A catalog that was compared is written, even if it is outdated by now.
     world.fs.set_capacity(u64::MAX);
     let gone = Catalog { cas: 61, ..Catalog::clone(&catalog(1, 1)) };
     follower.take(Arc::new(gone)).await.expect("lines");

@@ -40,11 +40,11 @@ pub(super) enum Outcome {
     Done,
     /// The SQLSTATE of the refusal or the failure.
     Failed(&'static str),
-    /// No answer came.
+    /// No answer arrived, so the outcome is unknown.
     Unknown,
     /// The client did not wait for it.
     Left,
-    /// Of so many refusals and log-ins there is no line.
+    /// The number of refusals and log-ins without a line.
     LeftOut(u64),
 }
 
@@ -76,7 +76,7 @@ impl Who {
     }
 }
 
-/// A line.
+/// A line of the audit; its fields are those of the JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) at_unix_ms: u64,

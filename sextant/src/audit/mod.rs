@@ -1,12 +1,12 @@
-//! The audit: files that tell who has changed definitions, users, the placement of data and the nodes, and who was refused.
+//! The audit: files that record changes of definitions, users, the placement of data and the nodes, with their authors, and refusals.
 //!
 //! A change has two lines with one number: one before it is sent to the coordinators, and one with its outcome before the client has its
-//! answer. Both are durable. So no change is made that the audit lacks, and a change whose outcome is missing was under way when the process
-//! ended. If the file cannot be written, or its disk hangs, changes are refused, and everything else goes on.
+//! answer. Both are durable. So no change is made that the audit lacks, and a change whose outcome is missing was in progress when the
+//! process ended. If the file cannot be written, or its disk hangs, changes are refused, and everything else continues.
 //!
-//! A statement that was refused before it was sent, and a failed log-in, has one line, which nobody waits for, in a file of its own: whoever
-//! may change nothing cannot push the changes out of theirs. There are at most ten of these lines in a second, and then a line with the
-//! number of those left out.
+//! A statement that was refused before it was sent, and a failed log-in, has one line, which no caller waits for, in a separate file, so
+//! that a user without privileges cannot push changes out of the other file. There are at most ten of these lines in a second, and then a
+//! line with the number of those left out.
 //!
 //! A coordinator writes a third kind: which nodes there are and where data is, whenever that changes, whether a statement or the cluster
 //! itself has changed it (`facts`, `follow`). These lines refuse no statement.
@@ -50,13 +50,13 @@ use crate::principal::Principal;
 /// The default of `audit_mb`: all files together, in MiB.
 pub const AUDIT_MB: u64 = 64;
 
-/// The pause after the first failure to open an audit that nothing waits for, and the longest one.
+/// The first and the longest pause after a failure to open an audit that no caller waits for.
 const OPEN_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// Time limit for a line that is waited for.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The SQLSTATEs of a statement whose change may be made all the same: no answer, an interruption, a doubt.
+/// The SQLSTATEs of a failed statement whose change may have been made: no answer, an interruption, a doubt.
 const OPEN: [&str; 3] = ["57P03", "57014", "08007"];
 
 /// The audit of a process; cheap to clone.
@@ -97,8 +97,8 @@ impl Audit {
         Some(env.spawn_restarted("placement audit", begin))
     }
 
-    /// The same in an audit of its own, for a process without statements. Nothing waits for it: a directory that cannot be used is logged,
-    /// and tried again.
+    /// Follows the catalog and writes to a separate audit, for a process without statements. No caller waits for it: a directory that
+    /// cannot be used is logged and retried.
     pub fn follow_in(
         (dir, bytes_max): (PathBuf, u64),
         node: NodeId,
@@ -148,7 +148,7 @@ impl Audit {
         Attempt(Some(Arc::new(Attempted { audit: Arc::clone(audit), line, state })))
     }
 
-    /// Notes that a log-in has failed. It waits for nothing.
+    /// Notes that a log-in has failed. It does not wait for the disk.
     pub fn login_failed(
         &self,
         from: Option<SocketAddr>,
@@ -168,20 +168,20 @@ pub struct Attempt(Option<Arc<Attempted>>);
 
 struct Attempted {
     audit: Arc<Opened>,
-    /// Its first line.
+    /// The first line of the change.
     line: Line,
     state: Mutex<State>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was sent.
+    /// No command was sent.
     Idle,
     /// The first line is written, or under way.
     Begun,
     /// The coordinators have made the change.
     Made,
-    /// Nothing more is written.
+    /// The second line was written; no more lines follow.
     Ended,
 }
 
@@ -202,7 +202,7 @@ impl Attempt {
                 Err(error)
             }
             Err(_) => {
-                // The line may be written yet, and then this one behind it.
+                // The first line may still be written; this line then follows it.
                 attempted.enter(State::Ended);
                 let code = ErrorCode::Io;
                 audit.send(attempted.later(Outcome::Failed(code.sqlstate()), None), Kind::Change);
@@ -211,7 +211,7 @@ impl Attempt {
         }
     }
 
-    /// Notes that the coordinators have made the change, whatever becomes of the statement.
+    /// Records that the coordinators have made the change, whatever the outcome of the statement.
     pub fn made(&self) {
         if let Some(attempted) = &self.0 {
             attempted.enter(State::Made);
@@ -255,7 +255,7 @@ impl Attempt {
 }
 
 impl Attempted {
-    /// Goes on to a later state; returns the one before.
+    /// Advances to a later state; returns the previous state.
     fn enter(&self, next: State) -> State {
         let mut state = lock(&self.state);
         let before = *state;
@@ -269,7 +269,7 @@ impl Attempted {
         before
     }
 
-    /// The line with an outcome; the first one has the statement.
+    /// The second line, with an outcome. Only the first line has the statement.
     fn later(&self, outcome: Outcome, error: Option<&'static str>) -> Line {
         let at_unix_ms = self.audit.env.clock.unix_ms();
         Line { at_unix_ms, outcome, error, statement: None, ..self.line.clone() }

@@ -21,7 +21,7 @@ pub(super) const WAITING_MAX: usize = 1024;
 pub(super) struct Opened {
     pub(super) env: Env,
     pub(super) node: NodeId,
-    /// The file with the facts that were told last.
+    /// The file with the facts that were written last.
     pub(super) facts: FactsFile,
     pub(super) requests: async_channel::Sender<Request>,
     pub(super) _writer: Task,
@@ -35,7 +35,7 @@ impl Opened {
         Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement, fact }
     }
 
-    /// Writes durably which facts a catalog has changed, and takes those that are written out of the list; an error if one is not.
+    /// Writes the changed facts of a catalog durably, and removes the written ones from the list. Returns an error if one was not written.
     pub(super) async fn tell(&self, changes: &mut Vec<FactChange>, facts: &Facts) -> Result<()> {
         while !changes.is_empty() {
             let count = changes.len().min(TOLD_MAX);
@@ -54,7 +54,7 @@ impl Opened {
         self.hand_in(vec![line], Kind::Change).await
     }
 
-    /// Hands lines to the writer, when there is a place for them, and waits until they are durable.
+    /// Passes lines to the writer, when its queue has room, and waits until they are durable.
     async fn hand_in(&self, lines: Vec<Line>, kind: Kind) -> Result<()> {
         let (done, written) = oneshot::channel();
         let request = Request { lines, kind, done: Some(done) };
@@ -62,12 +62,12 @@ impl Opened {
         written.await.map_err(|_| ended())?
     }
 
-    /// Writes an event that nobody waits for.
+    /// Writes an event without waiting for the disk.
     pub(super) fn note(&self, what: What, outcome: Outcome, who: Who) {
         self.send(self.line(what, outcome, who), Kind::of(what));
     }
 
-    /// Writes a line that nobody waits for.
+    /// Writes a line without waiting for the disk.
     pub(super) fn send(&self, line: Line, kind: Kind) {
         // A queue that is full means a disk that hangs.
         if self.requests.try_send(Request { lines: vec![line], kind, done: None }).is_err() {

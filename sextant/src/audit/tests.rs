@@ -84,7 +84,7 @@ fn ada() -> Principal {
     )))
 }
 
-/// Lets the writer write what nobody waits for.
+/// Lets the writer write the lines without a waiting caller.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -167,7 +167,7 @@ impl proto::env::Spawner for Hangs {
     }
 
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
-        // Its caller waits for ever.
+        // The caller of the call waits for ever.
         std::mem::forget(work);
     }
 }

@@ -25,14 +25,14 @@ const BATCH_MAX: usize = 256;
 pub(super) enum Kind {
     /// The file of changes, and of the process itself.
     Change,
-    /// The file of changes too, behind them: facts that do not fit on the disk refuse no statement.
+    /// The file of changes too, after them: facts that do not fit on the disk refuse no statement.
     Fact,
     /// The file of refusals and failed log-ins.
     Refusal,
 }
 
 impl Kind {
-    /// The file of a line that nobody waits for.
+    /// The file for a line without a waiting caller.
     pub(super) fn of(what: What) -> Self {
         if what == What::Login { Self::Refusal } else { Self::Change }
     }
@@ -46,7 +46,7 @@ pub(super) struct Request {
     pub(super) done: Option<oneshot::Sender<Result<()>>>,
 }
 
-/// The writer.
+/// The task that writes the lines of the audit.
 pub(super) struct Writer {
     env: Env,
     changes: AuditFile,
@@ -78,7 +78,7 @@ impl Refused {
         takes
     }
 
-    /// The number of those left out, once their second is over.
+    /// The number of omitted lines, once their second has passed.
     fn summed(&mut self, now: Instant) -> Option<u64> {
         let is_over = self.since.is_none_or(|since| now - since >= SECOND);
         (self.left_out > 0 && is_over).then(|| std::mem::take(&mut self.left_out))
@@ -96,7 +96,7 @@ impl Writer {
         Self { env, changes, refusals, node, waiting, refused, is_failing: false }
     }
 
-    /// Writes until nobody can ask any more.
+    /// Writes until all senders are dropped.
     pub(super) async fn run(mut self) -> String {
         loop {
             let first = match self.refused.left_out {
@@ -139,7 +139,7 @@ impl Writer {
                 Kind::Change | Kind::Refusal => waiting.extend(done),
             }
         }
-        // Nobody waits for a refusal, and a disk without room for it has none for changes either.
+        // No caller waits for a refusal, and a disk without room for it has none for changes either.
         if let Err(error) = self.append(&self.refusals, refusals).await {
             tracing::debug!(%error, "refusals are missing in the audit");
         }

@@ -1,8 +1,10 @@
-//! The doors of a process: they let clients in at its ports for users, each by a proof.
+//! The doors of a process: they admit clients at its ports for users, each by a proof.
 //!
-//! A process either trusts its machine, and lets in any client whose connection has a loopback address at both ends; or it asks each client
-//! for a proof: a password (SQL), a token (gRPC, HTTP) or a certificate (all of them). With TLS, it takes only encrypted connections from
-//! then on; without it, a client that is not of this machine cannot log in, since its proof would cross the network in clear.
+//! A process either trusts its machine, and lets in any client whose connection has a loopback address at both ends; or it requires a proof
+//! of each client: a password (SQL), a token (gRPC, HTTP) or a certificate (all of them). With TLS, it takes only encrypted connections
+//! from then on; without it, a client that is not of this machine cannot log in, since its proof would cross the network in clear text.
+//!
+//! The proof of a session is checked again with each statement, and a token with each request.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -42,18 +44,18 @@ pub struct Doors {
 enum Kind {
     /// Any client of this machine.
     Trust,
-    /// Users.
+    /// Each client needs a proof to be one of these users.
     Users(Arc<KnownUsers>),
 }
 
 /// The next step of a client whose connection is taken.
 #[derive(Debug, PartialEq)]
 pub enum Greeting {
-    /// It is let in without a proof.
+    /// The client is admitted without a proof.
     Trusted,
-    /// Its certificate is the proof.
+    /// The client's certificate is the proof.
     Certificate(Principal),
-    /// It must prove who it is.
+    /// The client must still prove its identity.
     Proof,
 }
 
@@ -63,13 +65,13 @@ impl Doors {
         Self::trust_within(ClientLimits::default(), Audit::off(), env)
     }
 
-    /// The same with other limits of clients, and with an audit.
+    /// Doors that trust clients, with other limits of clients, and with an audit.
     pub fn trust_within(limits: ClientLimits, audit: Audit, env: &Env) -> Arc<Self> {
         let limits = ClientLimits { login_failures_max: 0, ..limits };
         Self::new((Kind::Trust, None), limits, audit, env)
     }
 
-    /// Doors for users. An address may fail so many times a minute.
+    /// Doors for users. `login_failures_max` limits the failed log-ins of an address per minute.
     pub fn for_users(
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
@@ -80,7 +82,7 @@ impl Doors {
         Self::for_users_within(users, tls, (limits, Audit::off()), env)
     }
 
-    /// The same with other limits of clients, and with an audit.
+    /// Doors for users, with other limits of clients, and with an audit.
     pub fn for_users_within(
         users: Arc<KnownUsers>,
         tls: Option<Arc<TlsSettings>>,
@@ -129,7 +131,7 @@ impl Doors {
         &self.audit
     }
 
-    /// Notes a client that was not let in.
+    /// Records a client that was refused.
     pub fn note_refused(
         &self,
         link: &Link,
@@ -137,7 +139,7 @@ impl Doors {
         user: Option<&str>,
         sqlstate: &'static str,
     ) {
-        // An address that has failed too often is not looked at: that is no other failure.
+        // A proof from an address with too many failures is not checked, so this is no further failure.
         if sqlstate == ErrorCode::TooBusy.sqlstate() {
             return;
         }
@@ -150,7 +152,7 @@ impl Doors {
         self.tls.as_ref()
     }
 
-    /// The seconds until the certificate of the ports ends, if they have one; negative behind its end.
+    /// The seconds until the certificate of the ports ends, if they have one; negative after its end.
     pub fn certificate_seconds_left(&self) -> Option<i64> {
         let now = i64::try_from(self.env.clock.unix_ms() / 1000).unwrap_or(i64::MAX);
         self.tls.as_ref().map(|tls| tls.not_after_unix_s().saturating_sub(now))
@@ -164,7 +166,7 @@ impl Doors {
         }
     }
 
-    /// Takes a connection, or refuses it for where it comes from.
+    /// Accepts a connection, or refuses it because of its origin.
     pub fn greet(&self, link: &Link) -> Result<Greeting> {
         match &self.kind {
             Kind::Trust if link.is_of_this_machine() => Ok(Greeting::Trusted),
@@ -266,12 +268,12 @@ impl Doors {
         Principal::user(user, Proof::Password(user.secret_no), link.peer())
     }
 
-    /// The error of a failed log-in with a password, the same for all reasons.
+    /// The error of a failed log-in with a password, which does not reveal the reason.
     pub fn bad_password(&self, name: &str) -> Error {
         let text = format!("password authentication failed for user \"{name}\"");
         let error = Error::new(ErrorCode::BadPassword, text);
         match self.users().by_name.is_empty() {
-            // It tells nothing about names.
+            // This error reveals nothing about names.
             true => error.with_hint(
                 "no user is known here: `sextant init` makes the first one, and coordinators must have answered",
             ),

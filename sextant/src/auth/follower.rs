@@ -1,8 +1,11 @@
 //! Follows the users on behalf of a process that serves clients.
 //!
-//! The follower watches any member of the coordinators. Each watch begins with all users, and a member that is behind tells older ones
-//! than those before: these are left out ([`KnownUsers::learn`]). Users of another cluster are refused, since their names and numbers mean
-//! others. With a data directory each change is written down as well ([`super::kept`]).
+//! The follower watches any member of the coordinators. Each watch begins with all users, and a member that lags sends older ones than
+//! before: these are left out ([`KnownUsers::learn`]). Users of another cluster are refused, since their names and numbers mean other
+//! users. With a data directory each change is written down as well ([`super::kept`]).
+//!
+//! The catalog has no users: every process has it, and routers store it in a file. Users have a separate watch, which only processes with
+//! ports for users follow. No call asks a coordinator about a user.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,9 +30,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 pub struct UsersFollower {
     directory: Arc<dyn Directory>,
     known: Arc<KnownUsers>,
-    /// The cluster that this process belongs to, as far as it knows.
+    /// The cluster that this process belongs to; `None` if unknown.
     cluster: Arc<dyn Fn() -> Option<ClusterId> + Send + Sync>,
-    /// The cluster that the coordinators have told.
+    /// The cluster that the coordinators have named.
     heard: Option<ClusterId>,
     file: Option<UsersFile>,
     /// The users that were written last.
@@ -37,7 +40,7 @@ pub struct UsersFollower {
 }
 
 impl UsersFollower {
-    /// A follower that tells what it hears.
+    /// A follower that updates the given users.
     pub fn new(
         directory: Arc<dyn Directory>,
         known: Arc<KnownUsers>,
@@ -76,7 +79,7 @@ impl UsersFollower {
         }
     }
 
-    /// One watch, from its beginning to its end.
+    /// Runs one watch, from its beginning to its end.
     async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
         let mut messages = self.directory.coordinator().watch(Watched::Users).await?;
         while let Some(message) = messages.next().await {

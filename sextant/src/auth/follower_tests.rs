@@ -9,7 +9,7 @@ use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
 use super::super::kept::tests::{CLUSTER, users};
 use super::*;
 
-/// A directory that is never asked: the tests bring the messages.
+/// A directory that is never called: the tests pass the messages.
 struct Nobody;
 
 impl Directory for Nobody {
@@ -30,7 +30,7 @@ impl Directory for Nobody {
     }
 }
 
-/// A follower of a process that knows its cluster, or not.
+/// A follower of a process that may know its cluster.
 fn follower(
     own: Option<ClusterId>,
 ) -> (UsersFollower, Arc<KnownUsers>, Arc<Mutex<Option<ClusterId>>>) {

@@ -1,14 +1,14 @@
-//! The file in which a router keeps the users, so that they log in after a restart while no coordinator answers.
+//! The file in which a router keeps the users, so that they can log in after a restart while no coordinator answers.
 //!
 //! ```text
 //! USERS := [`Envelope`] body
 //! ```
 //!
-//! `body` is [`Kept`] in postcard. The file is written whole under a temporary name, synced
-//! and renamed. It is a cache: a file that cannot be used is logged, and the router then waits for a coordinator. It stands beside the
-//! kept catalog and not in it, since it has the hashes of secrets: nobody but the owner of the process may read it.
+//! `body` is [`Kept`] in postcard. The file is written whole under a temporary name, synced and renamed. It is a cache: a file that cannot
+//! be used is logged, and the router then waits for a coordinator. It is separate from the stored catalog, since it has the hashes of
+//! secrets: only the owner of the process may read it.
 //!
-//! A user that was dropped stays valid at a router that has not heard of it, so also at one that begins with this file.
+//! A dropped user stays valid at a router that does not know of the drop, and so at a router that starts from this file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,9 +29,9 @@ const BYTES_MAX: u64 = 4 << 20;
 /// The kept users of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Their cluster.
+    /// The cluster of the users.
     pub cluster: ClusterId,
-    /// The users.
+    /// The users, with the hashes of their secrets.
     pub users: Arc<Users>,
 }
 
@@ -69,7 +69,7 @@ impl UsersFile {
         self.env.blocking(move || write(&*own.env.fs, &own.dir, &kept)).await
     }
 
-    /// Removes the file durably, because its cluster is gone.
+    /// Removes the file durably, because its cluster no longer exists.
     pub async fn remove(&self) {
         let own = self.clone();
         let removed = self.env.blocking(move || remove(&*own.env.fs, &own.dir)).await;
@@ -102,7 +102,7 @@ fn write(fs: &dyn FileSystem, dir: &Path, kept: &Kept) -> Result<()> {
     let (path, bytes) = (path(dir), encode(kept)?);
     let tmp = path.with_extension("tmp");
     let publish = || {
-        // A file that is created has the mode of this process's files; one that was left behind may have another.
+        // A created file has the mode of this process's files; a leftover file may have another mode.
         if fs.exists(&tmp) {
             fs.remove_file(&tmp)?;
         }

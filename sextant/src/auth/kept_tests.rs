@@ -40,7 +40,7 @@ async fn the_users_of_the_cluster_are_read_again_and_others_are_not() {
     }
     assert_eq!(file.read(Some(ClusterId(8))).await, None);
     assert_eq!(file.read(None).await, None, "the cluster of this process is not known");
-    // A file that a crash has left behind is in the way of nothing.
+    // A leftover file of a crash does no harm.
     std::fs::write(dir.path().join("USERS.tmp"), b"half").unwrap();
     file.write(Kept { cluster: CLUSTER, users: users(10) }).await.unwrap();
     let names: Vec<_> =
@@ -50,7 +50,7 @@ async fn the_users_of_the_cluster_are_read_again_and_others_are_not() {
     assert_eq!(file.read(Some(CLUSTER)).await, None);
 }
 
-/// The encoding of users is that of the file's version: whoever changes it gives the file another version.
+/// The encoding of users belongs to the file's version: a change of the encoding needs a new version.
 #[test]
 fn the_encoding_is_that_of_version_1() {
     let bytes = encode(&Kept { cluster: CLUSTER, users: users(4) }).unwrap();

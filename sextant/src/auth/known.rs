@@ -1,4 +1,4 @@
-//! The users as this process knows them.
+//! The newest users that this process has received.
 
 use std::sync::Arc;
 
@@ -8,12 +8,11 @@ use tokio::sync::watch;
 
 use crate::principal::{Identified, Principal, Proof};
 
-/// The newest users that this process has heard of. A cheap look, without waiting: whoever asks holds no lock, and a change takes
-/// effect with the next look.
+/// The newest users that this process has received. Reading is cheap and takes no lock, and a change takes effect with the next read.
 #[derive(Default)]
 pub struct KnownUsers {
     newest: ArcSwap<Users>,
-    /// The newest `cas`, for those who wait for one.
+    /// The newest `cas`, for callers that wait for one.
     newest_cas: watch::Sender<u64>,
 }
 
@@ -28,7 +27,7 @@ impl KnownUsers {
         self.newest.load_full()
     }
 
-    /// Takes over newer users. Older ones, from a member of the coordinators that is behind, are left out.
+    /// Replaces the users by newer ones. Older ones, from a member of the coordinators that lags, are left out.
     pub fn learn(&self, users: Arc<Users>) {
         self.newest.rcu(|known| {
             let newer = if users.cas > known.cas { &users } else { known };
@@ -51,7 +50,7 @@ impl KnownUsers {
     }
 }
 
-/// The user that a principal stands for, unless what it has proved itself with was withdrawn since, or its time is over.
+/// The user of a principal, unless its proof was withdrawn since, or has expired.
 pub fn still_valid<'a>(
     users: &'a Users,
     identified: &Identified,

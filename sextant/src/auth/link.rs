@@ -15,7 +15,7 @@ pub struct Link {
     tls: Option<Arc<Encryption>>,
 }
 
-/// The addresses of a socket; `None` if the system does not tell one.
+/// The addresses of a socket; `None` if the system does not report one.
 #[derive(Clone, Copy, Debug)]
 struct Ends {
     local: Option<SocketAddr>,
@@ -50,7 +50,7 @@ impl Link {
         Self { ends: Some(ends), tls }
     }
 
-    /// The same connection, encrypted.
+    /// A copy of the connection data, with the encryption of a handshake.
     pub fn encrypted(&self, handshaken: &Handshaken) -> Self {
         let Handshaken { peer, end_point, .. } = handshaken;
         let tls =
@@ -83,8 +83,8 @@ impl Link {
         self.peer().map(|peer| peer.ip().to_canonical())
     }
 
-    /// True if the client runs on this machine, and has not come over the network. Both ends must be loopback addresses: an unknown one
-    /// is not.
+    /// True if the client runs on this machine and is not connected over the network. Both ends must be loopback addresses; an unknown
+    /// address is not.
     pub fn is_of_this_machine(&self) -> bool {
         let Some(Ends { local, peer }) = self.ends else { return true };
         [local, peer].iter().all(|end| end.is_some_and(|end| end.ip().to_canonical().is_loopback()))

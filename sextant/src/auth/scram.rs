@@ -1,8 +1,8 @@
 //! The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), with channel binding `tls-server-end-point` (RFC 5929), as PostgreSQL has it.
 //! Pure: the caller reads and writes messages, and draws the nonce.
 //!
-//! A client that has no account here goes the whole way with a salt made from its name, and is refused at the end like one with a wrong
-//! password, so the exchange does not tell which names exist. The user name in the first message is ignored, as in PostgreSQL: the
+//! For a client without an account the exchange runs to its end with a salt made from its name, and it is refused like a client with a
+//! wrong password, so the exchange does not reveal which names exist. The user name in the first message is ignored, as in PostgreSQL: the
 //! start-up packet has named it already.
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// Its registered name.
+    /// The registered name of the mechanism.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unbound => "SCRAM-SHA-256",
@@ -50,7 +50,7 @@ impl Mechanism {
 pub enum Failure {
     /// The client does not keep to the protocol.
     Protocol(&'static str),
-    /// The proof is wrong, or there is nobody who could have proved to be this user.
+    /// The proof is wrong, or the user has no verifier.
     Refused,
 }
 
@@ -76,7 +76,7 @@ impl Account {
     }
 }
 
-/// The verifier that a client without an account is shown: always the same for a name.
+/// The verifier that is used for a client without an account; always the same for a name.
 fn mock_verifier(mock_key: &Secret32, name: &str) -> ScramVerifier {
     let drawn = hmac(mock_key.bytes(), &[name.as_bytes()]);
     let mut salt = [0; SALT_BYTES];
@@ -91,12 +91,12 @@ pub fn nonce(random: &dyn Random) -> String {
     STANDARD.encode(bytes)
 }
 
-/// An exchange behind the server's first message.
+/// An exchange after the server's first message.
 pub struct Exchange {
     account: Account,
     /// `gs2-header` and the data of the binding, as the client must repeat them.
     bound: Vec<u8>,
-    /// Both nonces.
+    /// The nonces of the client and of the server, joined.
     nonce: String,
     /// `client-first-message-bare`, and the server's first message.
     messages: String,
@@ -168,7 +168,7 @@ fn text(message: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(message).map_err(|_| MALFORMED)
 }
 
-/// Splits the client's first message behind `gs2-header`: the flag of the binding, and another user to act for, which must be empty.
+/// Splits the client's first message after `gs2-header`: the flag of the binding, and another user to act for, which must be empty.
 fn split_header(text: &str) -> Result<(&str, &str), Failure> {
     let commas = text.match_indices(',').map(|(at, _)| at);
     let second = commas.take(2).nth(1).ok_or(MALFORMED)?;
@@ -187,7 +187,8 @@ fn binding_data<'a>(
 ) -> Result<&'a [u8], Failure> {
     match (mechanism, flag, end_point) {
         (Mechanism::Unbound, "n", _) | (Mechanism::Unbound, "y", None) => Ok(&[]),
-        // The client could, and thinks that the server cannot: somebody between them has changed the offer.
+        // The client supports channel binding, and believes that the server does not: an attacker between them may have
+        // changed the offer.
         (Mechanism::Unbound, "y", Some(_)) => Err(Failure::Protocol(
             "the client supports channel binding, and did not see that the server does: the connection may be tampered with",
         )),

@@ -1,7 +1,7 @@
-//! Limits the failed log-ins of an address, so that nobody finds a password by trying.
+//! Limits the failed log-ins of an address, so that passwords cannot be guessed.
 //!
 //! Each failure counts one, and a count falls by `login_failures_max` a minute. An address whose count is full is refused before its next
-//! proof is looked at, and that refusal counts nothing: so clients that go on trying are let in again at the same pace. Addresses of IPv6
+//! proof is checked, and that refusal does not count: so clients that keep trying are admitted again at the same rate. Addresses of IPv6
 //! count by their /64, which one household or machine has in any case.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use crate::listen::network;
 
-/// The addresses that are remembered. The one whose last failure is the oldest goes first.
+/// The number of remembered addresses. The one with the oldest last failure is forgotten first.
 const ADDRESSES_MAX: usize = 4096;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ struct Failures {
 }
 
 impl Throttle {
-    /// Allows an address so many failures a minute; 0 allows any number.
+    /// Allows an address this many failures per minute; 0 allows any number.
     pub fn new(failures_max: u32) -> Self {
         Self { failures_max, table: Mutex::default() }
     }

@@ -52,11 +52,11 @@ impl fmt::Debug for FreshToken {
 pub enum TokenRefusal {
     /// There is no such token.
     Unknown,
-    /// It was valid until an earlier time.
+    /// The token has expired.
     Ended,
 }
 
-/// The user who has a token that is valid at a time, and the token's number.
+/// The user of a token that is valid at a time, and the token's number.
 pub fn user_of<'a>(
     users: &'a Users,
     text: &str,

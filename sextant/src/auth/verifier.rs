@@ -82,7 +82,7 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
     Hmac::<Sha256>::new_from_slice(key).expect("a key of HMAC has any length")
 }
 
-/// HMAC-SHA-256 of some parts, one behind the other.
+/// HMAC-SHA-256 of some parts, one after the other.
 pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = keyed(key);
     parts.iter().for_each(|part| mac.update(part));

@@ -1,4 +1,10 @@
 //! Waits for the end of a build.
+//!
+//! A build belongs to the catalog, not to the statement that waits for it: the statement watches the catalog of its
+//! router until the index serves, has another definition, or was dropped. `CANCEL BUILD` is a command that removes an
+//! index only while it is in `backfill`, so it never removes one that has just become `online`. An ALTER INDEX over a
+//! version of a data set that has lost a partition is restarted over the next version, and its statement waits for
+//! that.
 
 use std::sync::Arc;
 
@@ -36,7 +42,7 @@ pub(super) async fn wait_ready(
     }
 }
 
-/// The generation that has taken the place of one: it has the same definition, and is over another version of the data set.
+/// The generation that has replaced another one: it has the same definition, and is over another version of the data set.
 fn successor(catalog: &Catalog, gone: &IndexInfo) -> Option<LocalIndexId> {
     let shown = catalog.indexes.get(&gone.id).filter(|shown| shown.state.is_read())?;
     let next = catalog.next_generation(gone.id).into_iter().chain([shown]);
@@ -48,7 +54,7 @@ fn successor(catalog: &Catalog, gone: &IndexInfo) -> Option<LocalIndexId> {
 
 /// Waits until a version of a data set is current, or was. An error if its loading has ended otherwise.
 pub(super) async fn wait_version(router: &Router, data_set: BucketId, number: u64) -> Result<()> {
-    // A catalog from before the statement knows nothing of the version.
+    // A catalog from before the statement does not contain the version.
     let is_decided = |catalog: &Catalog| {
         let set = catalog.data_sets.get(&data_set);
         let loads = |(loading, _)| loading == number;
@@ -77,7 +83,7 @@ fn version_result(catalog: &Catalog, (id, bucket): (BucketId, &str), number: u64
         return Err(Error::new(ErrorCode::InvalidText, message)
             .with_hint("what serves is as it was; mend the files and load the version again"));
     }
-    // It may have been current for a moment, and be gone again.
+    // The version may have been current for a moment, and dropped again.
     if current > number {
         return Ok(());
     }
@@ -95,7 +101,7 @@ fn find(catalog: &Catalog, index: IndexId, id: Option<LocalIndexId>) -> Option<&
     }
 }
 
-/// The error of a build whose index is gone.
+/// The error of a build whose index was dropped.
 fn ended(catalog: &Catalog, index: IndexId, before: Option<&IndexInfo>) -> Error {
     if let Some(info) = before.filter(|info| !catalog.buckets.contains_key(&info.bucket)) {
         let (name, bucket) = (&info.spec.name, &info.spec.bucket);
@@ -145,7 +151,7 @@ mod tests {
             assert!(error.message.contains(name), "{error}");
         }
         catalog.indexes.insert(id, Arc::new(info.clone()));
-        // A router may have heard of nothing before the end of the build.
+        // A router may receive no catalog before the end of the build.
         for before in [Some(&info), None] {
             let hint = ended(&catalog, id, before).hint.expect("what serves");
             assert!(hint.contains("the index serves as it did before"), "{hint}");

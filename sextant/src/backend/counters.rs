@@ -28,7 +28,7 @@ pub struct Counters {
     pub documents: Counter<u64, AtomicU64>,
     /// Replicated commands.
     pub commands: Counter<u64, AtomicU64>,
-    /// Times until a scan has its epoch and its first rows are on their way.
+    /// The times until a scan has its epoch and its first rows are requested.
     pub scan_start: Histogram,
     /// Times from the start of a scan to its end, the client's reading included.
     pub scan_whole: Histogram,

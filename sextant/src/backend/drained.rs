@@ -1,10 +1,28 @@
-//! Waits until a draining node has no slices.
+//! Waits of a drain: until the moves are planned, and until the node has no slices.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::NodeId;
+use proto::model::index::{IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::{Error, ErrorCode, Result};
 use router::Router;
+use tokio::time::timeout;
+
+/// The time that `DRAIN NODE` waits for the leader to plan the moves. Some slices may have no possible target.
+const PLANNED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Waits until the indexes that serve have moves for all their slices on a draining node, if there is a place for them.
+pub(super) async fn wait_planned(router: &Router, node: NodeId) {
+    let serves = |index: &&Arc<IndexInfo>| index.state == IndexState::Maintenance;
+    let is_planned = |catalog: &Catalog| {
+        catalog.indexes.values().filter(serves).all(|index| index.moves_all_from(node))
+    };
+    // The statement reports to the user why slices stay.
+    let _ = timeout(PLANNED_WITHIN, router.wait_catalog(is_planned)).await;
+}
 
 /// Waits until no slice is left on a draining node. An error if the node is an indexer that is not drained, or not any more.
 pub(super) async fn wait_drained(router: &Router, node: NodeId) -> Result<()> {
@@ -26,10 +44,8 @@ fn decided(catalog: &Catalog, node: NodeId) -> Option<Result<()>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proto::model::ids::{BucketId, IndexId};
-    use proto::model::index::{IndexInfo, IndexSpec};
+    use proto::model::index::IndexSpec;
     use proto::model::node::NodeInfo;
 
     use super::*;

@@ -1,7 +1,7 @@
 //! Keeps the open transactions of this process open.
 //!
-//! A projector forgets a transaction for which nobody asks, because the process of its session may be gone. One task asks for all of
-//! them, bucket by bucket: most transactions end before it does so once, and cost no task of their own.
+//! A projector rolls back a transaction without calls, because the process of its session may have ended. One task renews all of them,
+//! bucket by bucket: most transactions end before their first renewal, and need no separate task.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,8 @@ use super::source_calls::SourceCalls;
 
 /// Time between two calls for a transaction: two of them may be late.
 const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
-/// Time limit of a call, less than the time between two: a projector that does not answer delays no other one.
+/// The time limit of a call, less than the interval between two calls: a projector that does not answer delays no other
+/// one.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// The transactions of this process that are open at a projector.
@@ -30,23 +31,23 @@ pub(super) struct KeptTransactions {
     open: Arc<Mutex<Open>>,
 }
 
-/// The transactions of a bucket, each with the flag that tells its session that the projector does not know it any more.
+/// The transactions of a bucket, each with a flag that is set when the projector does not know it any more.
 type OfBucket = (Arc<BucketInfo>, BTreeMap<TransactionId, Arc<AtomicBool>>);
 
 #[derive(Default)]
 struct Open {
     buckets: BTreeMap<BucketId, OfBucket>,
-    /// Asks for them; it begins with the first one, and ends with this value.
+    /// The task that renews the transactions; it starts with the first one, and ends with this value.
     keeper: Option<Task>,
 }
 
 impl KeptTransactions {
-    /// None yet.
+    /// A keeper without transactions.
     pub fn new(calls: SourceCalls, env: Env) -> Self {
         Self { calls, env, open: Arc::default() }
     }
 
-    /// Asks for a transaction from now on, which its projector knows. `is_lost` becomes true once it does not know it any more.
+    /// Renews a transaction that its projector knows, from now on. `is_lost` becomes true once it does not know it any more.
     pub fn keep(&self, bucket: &Arc<BucketInfo>, id: TransactionId, is_lost: &Arc<AtomicBool>) {
         let mut open = lock(&self.open);
         let of_bucket = open.buckets.entry(bucket.id);

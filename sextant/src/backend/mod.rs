@@ -8,7 +8,6 @@ mod drained;
 mod kept;
 mod pushes;
 mod samples;
-mod shown;
 mod source_calls;
 mod transactions;
 

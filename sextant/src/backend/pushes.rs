@@ -1,7 +1,7 @@
-//! What producers push into their buckets: mutations, transactions and commits.
+//! The calls of producers into their buckets: mutations, transactions and commits.
 //!
-//! A vbucket may be handed over meanwhile. A call goes to the present owners, and is made again for the vbuckets that have no owner yet, for at
-//! most [`NOT_HOME_WAIT`]. An owner that has taken its share does not get it again.
+//! A vbucket may be handed over meanwhile. A call is sent to the present owners, and repeated for the vbuckets that no owner has accepted,
+//! for at most [`NOT_HOME_WAIT`]. An owner that has accepted its share does not get it again.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::source_calls::{NOT_HOME_PAUSE, NOT_HOME_WAIT, SourceCalls, in_doubt};
 
-/// A call to the owners of several vbuckets, as far as they have not taken it.
+/// The part of a call to the owners of several vbuckets that they have not accepted yet.
 trait Share: Clone {
     /// Leaves out the vbuckets whose owners have taken their shares.
     fn leave_out(&mut self, taken: &BTreeSet<VbucketId>);
@@ -55,8 +55,8 @@ impl Share for PushedCommitRequest {
     }
 }
 
-/// Calls the owners of vbuckets until each has taken its share. Returns what they answer for each vbucket. The time limit of hand-overs also
-/// ends the calls if nobody takes anything.
+/// Calls the owners of vbuckets until each has accepted its share. Returns the answer for each vbucket. The time limit of hand-overs also
+/// ends the calls if no owner accepts.
 async fn until_taken<S: Share, R, F>(
     bucket: &BucketInfo,
     mut left: S,
@@ -129,7 +129,7 @@ impl SourceCalls {
             }
             _ => error,
         })?;
-        // An owner that is not told shows the documents with the next epoch.
+        // An owner that this call does not reach shows the documents with the next epoch.
         let _told = self.source(bucket)?.commit_pushed(request(PushedStep::Complete)).await;
         durable.sort_unstable();
         Ok(PushReply { durable })

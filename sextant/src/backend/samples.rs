@@ -1,6 +1,6 @@
-//! The kinds of values in a sample of an index, for notices about comparisons that no row can meet.
+//! The kinds of values in a sample of an index, for notices about comparisons that no row can satisfy.
 //!
-//! A sample is the entries at both ends of the index, as many as come with the first batches. The leading column is ordered by type
+//! A sample consists of the entries at both ends of the index, as many as the first batches contain. The leading column is ordered by type
 //! first, so if both of its ends are of one kind, all of its values are. A sample is taken once for all sessions of a process,
 //! is kept for a minute, and is waited for only a moment: without one there is no notice.
 
@@ -21,11 +21,11 @@ use tokio::time::{Instant, timeout};
 use crate::sql::backend::Backend;
 use crate::sql::plan::Kinds;
 
-/// Entries that are looked at, at each end of the index.
+/// The number of entries that are read at each end of the index.
 const ENTRIES_MAX: u64 = 100;
 /// The time for which a statement waits for a sample.
 const WITHIN: Duration = Duration::from_millis(100);
-/// The age at which a sample is taken anew, if a statement asks.
+/// The age at which a sample is taken again, when a statement needs it.
 const KEPT: Duration = Duration::from_secs(60);
 
 /// A sample, or the place of one that is being taken.
@@ -39,7 +39,7 @@ struct Sample {
 pub struct Samples(Mutex<BTreeMap<LocalIndexId, Sample>>);
 
 impl Samples {
-    /// The kinds of values in a sample of an index; `None` if there is none soon. The caller may read the index.
+    /// The kinds of values in a sample of an index; `None` if it takes too long. The caller may read the index.
     pub async fn kinds(&self, backend: &dyn Backend, index: &IndexInfo) -> Option<Arc<Kinds>> {
         let kinds = {
             let mut samples = lock(&self.0);
@@ -69,7 +69,7 @@ async fn sample(backend: &dyn Backend, index: &IndexInfo) -> Result<Kinds> {
     Ok(kinds)
 }
 
-/// A scan from one end of an index, behind the entries whose leading value is not known.
+/// A scan from one end of an index, after the entries without a leading value.
 fn request(index: &IndexInfo, reverse: bool) -> ScanRequest {
     let (low, high) = match index.spec.keys.first() {
         Some(key) => values_known(key.descending),

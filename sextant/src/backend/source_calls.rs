@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::counters::Counters;
 
-/// How long a call waits for a vbucket that is being handed over, or for a bucket that another copy takes over.
+/// The time limit of a call's wait for a vbucket that is being handed over, or for a bucket that another copy takes
+/// over.
 pub(super) const NOT_HOME_WAIT: Duration = Duration::from_secs(5);
 /// Time for which a write waits for a projector that does not have a new bucket yet. A projector makes some ten buckets
 /// in a second.
@@ -37,7 +38,7 @@ impl SourceCalls {
         source_of(&*self.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// Reads from the projector of a bucket. While the bucket goes to another one, the read waits.
+    /// Reads from the projector of a bucket. While the bucket moves to another projector, the read waits.
     pub(super) async fn read_from<T, F: Future<Output = Result<T>>>(
         &self,
         bucket: &BucketInfo,
@@ -90,14 +91,15 @@ impl SourceCalls {
         self.read_from(bucket, read).await
     }
 
-    /// An error if a bucket was dropped. Its projector may learn of that later than this router, and would still write until then.
+    /// Returns an error if a bucket was dropped. Its projector may receive the drop later than this router, and would still write until
+    /// then.
     pub(super) fn check_present(&self, bucket: &BucketInfo) -> Result<()> {
-        // The bucket is from a catalog of this router: what a newer one lacks was dropped.
+        // The bucket is from a catalog of this router: if a newer catalog lacks it, it was dropped.
         let is_present = self.router.catalog().buckets.contains_key(&bucket.id);
         if is_present { Ok(()) } else { Err(dropped(bucket)) }
     }
 
-    /// Names a bucket that its projector does not have. The projector knows the number, and the name of no bucket that was dropped.
+    /// Adds the bucket's name to the error that its projector does not have it. The projector knows only the number of a dropped bucket.
     pub(super) fn named(&self, bucket: &BucketInfo, error: Error) -> Error {
         let name = &bucket.name;
         let was_dropped = self.check_present(bucket).is_err();
@@ -133,7 +135,7 @@ impl SourceCalls {
                 Err(error) if error.code == ErrorCode::NotOwner && Instant::now() < deadline => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }
-                // Nothing was written. The projector has waited for the outcome, or it came a moment too late for that.
+                // Nothing was written. The projector has waited for the outcome, or the outcome arrived just too late.
                 Err(error) if error.code == ErrorCode::Held && began.elapsed() < NOT_HOME_WAIT => {
                     tokio::time::sleep(NOT_HOME_PAUSE).await;
                 }

@@ -1,7 +1,7 @@
 //! A transaction at the projector of its bucket.
 //!
-//! The projector forgets a transaction for which nobody asks, so this process asks for it as long as the session has it (`kept`). A
-//! transaction that is dropped without a commit tells the projector, which need not wait for that time.
+//! The projector rolls back a transaction without calls, so this process renews it as long as the session has it (`kept`). A transaction
+//! that is dropped without a commit is rolled back by a call, so that the projector need not wait for that time.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,10 +30,11 @@ use crate::sql::backend::BucketTransaction;
 /// Bits of a transaction's number: a client that has only floating-point numbers can show it.
 const ID_BITS: u32 = 53;
 
-/// How long a commit is asked for: a projector that restarts, or another copy that takes over, has an answer by then.
+/// The time for which a commit is retried: a projector that restarts, or another copy that takes over, has an answer by
+/// then.
 const COMMIT_WAIT: Duration = Duration::from_secs(15);
 
-/// How long the last call may take beyond that.
+/// The additional time limit of the last call.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// Time limit for a projector's list of transactions.
@@ -60,12 +61,12 @@ fn asks_again(error: &Error) -> bool {
     matches!(error.code, Unavailable | Cancelled | NotOwner | Interrupted)
 }
 
-/// The error of a commit to which nobody has answered in time.
+/// The error of a commit without an answer within the time limit.
 fn silent() -> Error {
     Error::new(ErrorCode::Cancelled, "the projector does not answer")
 }
 
-/// The error of a commit that was asked for again, with the reason for that. Only a refusal says that nothing was committed.
+/// The error of a retried commit, with the reason of the retry. Only a refusal means that nothing was committed.
 fn explained(error: Error, first: Option<Error>) -> Error {
     use ErrorCode::{Cancelled, InDoubt, Interrupted};
     let was_lost =
@@ -79,14 +80,14 @@ fn explained(error: Error, first: Option<Error>) -> Error {
     }
 }
 
-/// The error of a commit that nobody has answered.
+/// The error of a commit whose outcome is unknown.
 fn in_doubt(error: Error) -> Error {
     let message = format!("{}; the transaction may have been committed", error.message);
     Error::new(ErrorCode::InDoubt, message).with_hint("look at the data before you write again")
 }
 
-/// What the commit of a transaction wrote in its buckets. An error if none is found and a bucket was not looked at: nobody leads it, or its
-/// projector does not answer.
+/// The results of a transaction's commit in its buckets. Returns an error if no commit is found and a bucket could not be searched, because
+/// it has no leader or its projector does not answer.
 pub(super) async fn find_commit(
     calls: &SourceCalls,
     transaction: TransactionId,
@@ -139,12 +140,12 @@ pub(super) struct ClusterTransaction {
     /// True once the projector may have something of it.
     was_sent: AtomicBool,
     has_ended: AtomicBool,
-    /// True once the projector has said that it does not know the transaction.
+    /// True once the projector has answered that it does not know the transaction.
     is_lost: Arc<AtomicBool>,
 }
 
 impl ClusterTransaction {
-    /// A transaction of which the projector knows nothing yet.
+    /// A transaction that the projector does not know yet.
     pub fn new(
         calls: SourceCalls,
         kept: Arc<KeptTransactions>,
@@ -179,7 +180,7 @@ impl ClusterTransaction {
         }
     }
 
-    /// Asks for a step of a commit until there is an answer: one whose answer was lost has the same answer again.
+    /// Calls a step of a commit until there is an answer: a step whose answer was lost returns the same answer again.
     async fn ask<T, F: Future<Output = Result<T>>>(
         &self,
         step: impl Fn(Arc<dyn ProjectorApi>) -> F,
@@ -207,7 +208,7 @@ impl ClusterTransaction {
         }
     }
 
-    /// Notes that the projector has nothing of the transaction any more, or will not.
+    /// Records that the projector does not keep the transaction any more, or soon will not.
     fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.kept.release(self.bucket.id, self.id);
@@ -230,7 +231,7 @@ impl BucketTransaction for ClusterTransaction {
     }
 
     fn check(&self) -> Result<()> {
-        // A first write may be on its way while the projector is asked.
+        // A first write may be in flight during the call to the projector.
         if !self.is_lost.load(Ordering::Relaxed) || self.place().0 == 0 {
             return Ok(());
         }
@@ -256,7 +257,7 @@ impl BucketTransaction for ClusterTransaction {
         };
         let written = self.calls.write_to(&self.bucket, write).await?;
         *lock(&self.place) = written.place;
-        // Only now: before, the projector may not know it yet.
+        // Not earlier, because the projector may not know the transaction before.
         self.kept.keep(&self.bucket, self.id, &self.is_lost);
         self.behind.store(written.behind, Ordering::Relaxed);
         Ok(written.affected)

@@ -80,7 +80,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
 }
 
 /// Runs a service until it fails or the process receives a stop signal. The signal handler is installed first, so that
-/// a signal during the start is a clean end too. The service goes on while its clients are drained; a second signal ends that.
+/// a signal during the start is a clean end too. The service continues while its clients are drained; a second signal ends that.
 async fn until_stopped<F: Future<Output = Result<(), Error>>>(
     run: impl FnOnce(Shutdown) -> F,
 ) -> Result<(), Error> {

@@ -87,7 +87,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     let mut listeners = ports.bind(&PortOptions::DEV).await?;
     let wanted = args.doors.wanted(listeners.are_loopback(&PortOptions::DEV))?;
     if args.peer_listen.is_none() && wanted.asks() {
-        // It would be a door without a lock beside those for users.
+        // The port would be an entry without a check, next to the protected ports for users.
         listeners.close_peer();
     }
     listeners.check_peer("--peer-listen")?;

@@ -40,7 +40,7 @@ pub struct DoorArgs {
     tls: bool,
 }
 
-/// The doors as they are wanted.
+/// The doors that the settings require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     auth: Auth,
@@ -48,7 +48,7 @@ pub struct Wanted {
 }
 
 impl DoorArgs {
-    /// What is wanted at ports that other machines can call, or cannot.
+    /// The doors that the settings require, for ports that other machines can or cannot call.
     pub(super) fn wanted(&self, is_loopback: bool) -> Result<Wanted> {
         let usual = if is_loopback && !self.tls { Auth::Trust } else { Auth::Scram };
         let wanted = Wanted { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
@@ -66,7 +66,7 @@ impl DoorArgs {
 }
 
 impl Wanted {
-    /// True if clients are asked who they are.
+    /// True if clients need a proof of their identity.
     pub(super) fn asks(self) -> bool {
         self.auth == Auth::Scram
     }
@@ -112,7 +112,7 @@ impl Wanted {
             password: password.clone(),
             until_unix_ms: Some(env.clock.unix_ms() + PASSWORD_MS),
         };
-        // It is refused if there are users that this process has not heard of yet.
+        // The command is refused if there are users that this process has not received yet.
         match make_first_admin(&*cluster.directory().coordinator(), env, admin).await {
             Ok(()) => {}
             Err(error) if error.code == ErrorCode::WrongState => return Ok(None),

@@ -1,4 +1,4 @@
-//! `sextant init`: makes the first user of a cluster, who may do everything.
+//! `sextant init`: creates the first user of a cluster, an administrator.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -206,7 +206,7 @@ fn inspect_changes(env: &Env, args: &FileArgs) -> Result<()> {
     damaged(&args.file, count.max(info.damaged))
 }
 
-/// The zeros behind the last record, which a last segment may have.
+/// The zeros after the last record, which a last segment may have.
 fn room(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!(", and room of {bytes} bytes behind them") }
 }

@@ -1,4 +1,4 @@
-//! The flags, environment variables and settings file of a role that runs as a process of its own. A flag overrides its
+//! The flags, environment variables and settings file of a role that runs as a separate process. A flag overrides its
 //! variable, and both override the file.
 
 use std::net::IpAddr;
@@ -43,7 +43,7 @@ pub struct Args {
     /// Zone of this process; replicas of a slice are placed in different zones
     #[arg(long, env = "SEXTANT_ZONE")]
     zone: Option<String>,
-    /// Certificate of this process, and intermediate ones behind it. New files are taken over while it runs
+    /// Certificate of this process, and intermediate ones after it. New files are taken over while it runs
     #[arg(long, env = "SEXTANT_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
     /// Private key of the certificate. Nobody but its owner may read it

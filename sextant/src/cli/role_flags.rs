@@ -1,4 +1,4 @@
-//! The flags of each role: one struct of settings serves all roles, and each role shows and takes its own part of it.
+//! The flags of each role: one struct of settings serves all roles, and each role shows and accepts its own part of it.
 
 use clap::Arg;
 use clap::builder::Resettable;
@@ -63,7 +63,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
     }
 }
 
-/// The meaning of a flag where it is not the same for all roles.
+/// The meaning of a flag for a role, if the flag does not mean the same for all roles.
 fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
     match (flag, role) {
         ("data", Role::Router) => Some(

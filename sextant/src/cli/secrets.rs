@@ -12,7 +12,7 @@ use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::tls::read_private;
 
-/// The first line of a file that nobody but its owner may read.
+/// Reads the first line of a file that only its owner may read.
 pub(super) async fn from_file(env: &Env, path: &Path) -> Result<String> {
     let (its_env, its_path) = (env.clone(), path.to_owned());
     let bytes = env.blocking(move || read_private(&*its_env.fs, &its_path)).await?;

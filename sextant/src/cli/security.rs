@@ -1,4 +1,4 @@
-//! The settings of a role that say how it knows other processes.
+//! The settings of a role that determine how it authenticates other processes.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,8 @@ pub struct Given {
     pub insecure: Option<bool>,
 }
 
-/// Either all of a certificate, or `insecure`: a process that checks nobody says so.
+/// Checks the settings: either all parts of a certificate, or `insecure`, because a process without checks must be
+/// configured explicitly.
 pub fn security(role: Role, given: Given) -> Result<SecuritySettings> {
     let Given { certificate, key, ca, insecure } = given;
     let bad = |what: String| Error::new(ErrorCode::InvalidParameter, what);

@@ -1,6 +1,6 @@
 //! The settings file of a role: TOML whose keys are the names of its flags, with `_` for `-`.
 //!
-//! A key is read as its flag is, so it has the same values, limits and refusals. An error says the line.
+//! A key is read as its flag is, so it has the same values, limits and refusals. An error names the line.
 
 use clap::builder::Resettable;
 use clap::{ArgAction, Args, Command};
@@ -37,7 +37,7 @@ fn command() -> Command {
     Command::new("file").no_binary_name(true).disable_help_flag(true)
 }
 
-/// The flags of a key, one for each of its values, which the flag takes.
+/// The flags of a key: one for each of its values.
 fn flags(all: &Command, key: &str, value: &DeValue<'_>) -> Result<Vec<String>> {
     let flag = key.replace('_', "-");
     let is_setting = !key.contains('-') && !FLAGS_ONLY.contains(&key);
@@ -62,7 +62,7 @@ fn flags(all: &Command, key: &str, value: &DeValue<'_>) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// A value as it is written behind a flag.
+/// A value in the form in which it follows a flag.
 fn word(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),

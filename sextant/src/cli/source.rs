@@ -1,6 +1,6 @@
 //! `sextant source recover`: the way back for a projector that lacks documents which its indexes show.
 //!
-//! Nobody else has these documents, so nothing happens by itself: the bucket is not served, and its indexes keep what they have.
+//! These documents exist nowhere else, so nothing happens automatically: the bucket is not served, and its indexes keep what they have.
 //! An operator puts the newest copy of the directory back, or first writes down what the indexes still know (`--report`) and then
 //! gives up what is lost (`--accept-loss`).
 
@@ -172,8 +172,8 @@ fn lost_commits(found: &[RecoveredBucket], commits: &[LostCommit]) -> String {
     text
 }
 
-/// Writes the entries of all indexes of a bucket to a file. An index that cannot be read, because it is being built, holds up no
-/// other one.
+/// Writes the entries of all indexes of a bucket to a file. An index that cannot be read, because it is being built, does not delay the
+/// others.
 async fn report(target: &Target, bucket: &str, path: &Path) -> Result<()> {
     let client = target.connect().await?;
     let indexes = indexes(&client, bucket).await?;

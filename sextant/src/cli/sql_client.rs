@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for the log-in.
 const LOG_IN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What the library says if the server asks for a password that it was not given.
+/// The library's error if the server requires a password that it was not given.
 const NO_PASSWORD: &str = "password missing";
 
 /// The environment variable of a password, as for PostgreSQL's programs.
@@ -53,7 +53,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Connects; asks for the password at the terminal if the server wants one and it is not known otherwise.
+    /// Connects; reads the password from the terminal if the server requires one and it was not given otherwise.
     pub(super) async fn connect(&self) -> Result<Client> {
         let (env, tls) = (Env::real(), self.tls().await?);
         let known = match &self.password_file {
@@ -90,7 +90,7 @@ impl Target {
 
 /// The reason why there is no session.
 enum Failed {
-    /// The server wants a password.
+    /// The server requires a password that was not given.
     NoPassword,
     Other(Error),
 }
@@ -204,7 +204,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     text
 }
 
-/// The host and port of `HOST:PORT`; an IPv6 address stands in brackets.
+/// The host and port of `HOST:PORT`; an IPv6 address is in brackets.
 fn host_and_port(at: &str) -> Result<(&str, u16)> {
     let parts = at.rsplit_once(':').and_then(|(host, port)| {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));

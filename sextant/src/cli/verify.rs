@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use proto::env::Env;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
-use storage::verify::{Report, is_data_dir, verify};
+use storage::verify::{Report, check_format, is_data_dir, verify};
 
 use super::client::say;
 
@@ -40,8 +40,14 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
     for dir in nodes(env, &args.data)? {
         let _lock = lock(env, &dir)?;
         let report = match projector::is_source_dir(env, &dir) {
-            true => projector::verify_source(env, &dir),
-            false => verify(env, &dir),
+            true => {
+                projector::check_source_format(env, &dir)?;
+                projector::verify_source(env, &dir)
+            }
+            false => {
+                check_format(env, &dir)?;
+                verify(env, &dir)
+            }
         };
         findings += report.findings.len();
         if args.json {
@@ -152,9 +158,9 @@ mod tests {
     #[test]
     fn all_indexers_in_a_directory_are_checked_and_missing_files_are_an_error() {
         let (env, _, _) = world(1);
-        put(&env, "data/indexer-1/VERSION", b"sextant indexer data 9\n");
-        put(&env, "data/indexer-2/VERSION", b"sextant indexer data 9\n");
-        put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
+        put(&env, "data/indexer-1/VERSION", b"sextant indexer, format 1\n");
+        put(&env, "data/indexer-2/VERSION", b"sextant indexer, format 1\n");
+        put(&env, "data/projector-1/VERSION", b"sextant projector, format 9\n");
         assert_eq!(verify_data(&env, "data"), Ok(()));
         // The manifest names missing fragments.
         put(&env, "data/indexer-2/manifests/index-7.3.manifest", MANIFEST);
@@ -164,11 +170,28 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_of_another_format_is_refused_and_not_called_damaged() {
+        let (env, _, _) = world(1);
+        put(&env, "data/indexer-1/VERSION", b"sextant indexer data 7\n");
+        put(&env, "data/projector-1/VERSION", b"sextant documents 8\n");
+        put(&env, "data/projector-1/source.1", b"of another format");
+        for (dir, found) in [
+            ("data/indexer-1", "sextant indexer data 7"),
+            ("data/projector-1", "sextant documents 8"),
+            ("data", "sextant indexer data 7"),
+        ] {
+            let refused = verify_data(&env, dir).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::Version);
+            assert!(refused.message.contains(found), "{refused}");
+        }
+    }
+
+    #[test]
     fn a_directory_that_is_in_use_or_has_no_indexer_is_refused() {
         let (env, _, _) = world(1);
-        put(&env, "data/projector-1/VERSION", b"sextant projector data 9\n");
+        put(&env, "data/projector-1/VERSION", b"sextant projector, format 9\n");
         assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::InvalidParameter);
-        put(&env, "data/indexer-1/VERSION", b"sextant indexer data 9\n");
+        put(&env, "data/indexer-1/VERSION", b"sextant indexer, format 1\n");
         put(&env, "data/indexer-1/LOCK", b"");
         let lock = env.fs.lock_dir(Path::new("data/indexer-1")).unwrap();
         assert_eq!(verify_data(&env, "data").unwrap_err().code, ErrorCode::Io);

@@ -23,13 +23,13 @@ struct Counts {
     open: u32,
     /// True if any call was let in.
     any: bool,
-    /// The open calls of users: those of services for anybody are not among them.
+    /// The open calls of users, without those of public services.
     open_of_users: u32,
-    /// All calls of users, with those that were refused.
+    /// All calls of users, including refused ones.
     of_users: u64,
     /// All calls that were refused.
     refused: u64,
-    /// The task that waits for the next one.
+    /// The task that waits for the next call.
     waiting: Option<Waker>,
     /// The begin of the connection, or the end of its last call.
     since: Instant,
@@ -40,9 +40,9 @@ struct Counts {
 pub struct Seen {
     /// True if a call of a user is open.
     pub is_open: bool,
-    /// All calls of users so far, with those that were refused.
+    /// All calls of users so far, including refused ones.
     pub of_users: u64,
-    /// All calls that were refused so far.
+    /// All refused calls so far.
     pub refused: u64,
 }
 
@@ -85,31 +85,31 @@ impl Calls {
         OpenCall { calls: Arc::clone(self), is_of_user: true }
     }
 
-    /// Begins a call of a service for anybody. It keeps the connection.
+    /// Begins a call of a public service. It keeps the connection open.
     pub fn begin_of_anybody(self: &Arc<Self>) -> OpenCall {
         let mut counts = lock(&self.0);
         (counts.open, counts.any) = (counts.open + 1, true);
         OpenCall { calls: Arc::clone(self), is_of_user: false }
     }
 
-    /// Notes that a call of nobody known was refused.
+    /// Records that a call of an unknown client was refused.
     pub fn refuse(&self) {
         lock(&self.0).refused += 1;
     }
 
-    /// Notes that a call of a user was refused: it is over a limit.
+    /// Records that a call of a user was refused: it is over a limit.
     pub fn refuse_user(&self) {
         let mut counts = lock(&self.0);
         counts.refused += 1;
         counts.of_users += 1;
     }
 
-    /// The calls so far.
+    /// The counts of calls so far.
     pub fn look(&self) -> Seen {
         lock(&self.0).seen()
     }
 
-    /// The calls so far. The next call of a user wakes the task.
+    /// The counts of calls so far. The next call of a user wakes the task.
     pub fn look_and_wait(&self, waker: &Waker) -> Seen {
         let mut counts = lock(&self.0);
         counts.waiting = Some(waker.clone());
@@ -209,7 +209,7 @@ mod tests {
             drop(call);
         };
         let (ended, ()) = tokio::join!(ends_after(&mut used), ends);
-        // The look during the call is up to one limit before its end.
+        // The check during the call is up to one limit before its end.
         assert!((1600..=2200).contains(&ended.as_secs()), "{ended:?}");
         let (calls, mut kept, _flow) = quiet(0);
         drop(calls.begin());

@@ -1,7 +1,7 @@
 //! Definitions that a process sends to the coordinators at once, of all users and of each.
 //!
-//! The coordinators' log is one for the whole cluster: who floods it holds up all others. So a user's further definitions wait for its own
-//! earlier ones, and then for those of others, in order of arrival.
+//! The whole cluster has one log of the coordinators: a user that floods it delays all others. So a user's further definitions wait for its
+//! own earlier ones, and then for those of others, in order of arrival.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -60,7 +60,7 @@ impl Definitions {
 
     fn of_user(&self, user: UserId) -> Arc<Semaphore> {
         let mut by_user = lock(&self.0.by_user);
-        // Whoever has a place or waits for one has a reference.
+        // Each holder of a place, and each waiting caller, has a reference.
         by_user.retain(|_, places| Arc::strong_count(places) > 1);
         let places =
             by_user.entry(user).or_insert_with(|| Arc::new(Semaphore::new(self.0.each_max)));

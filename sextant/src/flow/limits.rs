@@ -11,14 +11,14 @@ pub struct ClientLimits {
     pub user_sessions_max: u32,
     /// `user_statements_max`: statements, calls and requests of a user at once, unless it has a limit of its own.
     pub user_statements_max: u32,
-    /// `statements_max`: the same of all clients together.
+    /// `statements_max`: statements, calls and requests of all clients at once.
     pub statements_max: u32,
     /// `address_connections_max`: connections of an address at all ports together. `None` is the default number, and leaves loopback
     /// addresses to the limits of the ports: behind a proxy of this machine, all clients have one.
     pub address_connections_max: Option<u32>,
     /// `definitions_max`: definitions of all users that are sent to the coordinators at once.
     pub definitions_max: u32,
-    /// `user_definitions_max`: the same of a user.
+    /// `user_definitions_max`: definitions of a user that the process sends at once.
     pub user_definitions_max: u32,
     /// `session_memory_total_mb`: memory of the texts of SQL sessions.
     pub session_memory_bytes: usize,

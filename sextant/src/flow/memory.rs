@@ -1,8 +1,10 @@
 //! Memory that the requests of clients take together.
 //!
-//! A request waits in order of arrival until there is room, up to a time limit; then it is refused. A user has half of the room at most, so
-//! that one who keeps it, with many prepared statements or open calls, does not stop the others. A request larger than the whole budget
-//! passes alone.
+//! A request waits in order of arrival until there is room, up to a time limit; then it is refused. A user has at most half of the memory,
+//! so that one user with many prepared statements or open calls does not stop the others. A request larger than the whole budget is
+//! admitted alone.
+//!
+//! The values of a portal count only if their message was large.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -28,7 +30,7 @@ pub struct RoomBudget {
     budget: Budget,
     /// The parts of the users that have any room.
     users: Arc<Mutex<BTreeMap<UserId, Budget>>>,
-    /// The user who takes.
+    /// The user that reserves memory; `None` for memory that counts for no user.
     user: Option<UserId>,
     refusals: Refusals,
 }
@@ -40,7 +42,7 @@ pub struct Room {
 }
 
 impl RoomBudget {
-    /// A budget of so many bytes, which a setting in MiB says. Who takes of it is in no user's part.
+    /// A budget of this many bytes, from a setting in MiB. Reservations from it count for no user.
     pub fn new(limit: Limit, bytes_max: usize, refusals: Refusals) -> Self {
         let (budget, users) = (Budget::new(bytes_max), Arc::default());
         Self { limit, bytes_max, budget, users, user: None, refusals }
@@ -59,7 +61,7 @@ impl RoomBudget {
     pub async fn take(&self, bytes: usize, within: Option<Duration>) -> proto::Result<Room> {
         let wait = within.unwrap_or(WAIT_MAX).min(WAIT_MAX);
         let taking = async {
-            // The user's part comes first: a request that waits for the common room holds nothing that other users wait for.
+            // The user's part is reserved first: a request that waits for the common room holds nothing that other users wait for.
             let of_user = match self.user {
                 Some(user) => Some(self.take_of_user(user, bytes).await),
                 None => None,
@@ -94,7 +96,7 @@ impl RoomBudget {
             users.insert(user, whole);
         }
         let budget = &users[&user];
-        // A part of which nothing is taken is forgotten when another user comes: so it is taken under the lock.
+        // An unused part is removed when another user arrives, so memory is reserved under the lock.
         budget.try_reserve(bytes).ok_or_else(|| budget.clone())
     }
 
@@ -106,24 +108,24 @@ impl RoomBudget {
         self.refusals.refuse(self.limit, ErrorCode::OutOfRoom, what)
     }
 
-    /// All bytes.
+    /// The size of the whole budget in bytes.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 
-    /// The bytes that one user may take.
+    /// The bytes that one user may reserve.
     pub fn user_bytes_max(&self) -> usize {
         self.bytes_max / 2
     }
 
-    /// The free bytes.
+    /// The number of free bytes.
     pub fn free_bytes(&self) -> usize {
         self.budget.free_bytes()
     }
 }
 
 impl Room {
-    /// Gives back all but so many bytes.
+    /// Releases all but this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.all.shrink_to(bytes);
         if let Some(room) = &mut self.of_user {

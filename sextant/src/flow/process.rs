@@ -15,13 +15,13 @@ use super::users::UserPlaces;
 pub struct Flow {
     /// The settings.
     pub limits: ClientLimits,
-    /// The refusals so far.
+    /// The counters of refusals.
     pub refusals: Refusals,
     /// Sessions and statements.
     pub users: UserPlaces,
     /// Connections.
     pub addresses: Addresses,
-    /// Definitions.
+    /// The limits of concurrent definitions.
     pub definitions: Definitions,
     /// Memory of SQL sessions.
     pub session_memory: RoomBudget,

@@ -1,14 +1,14 @@
-//! The pace at which a gRPC connection is read that asks for nothing.
+//! The rate at which a gRPC connection without calls is read.
 //!
 //! Frames that belong to no call of a user (pings, settings, resets, headers without an end) cost as much of a processor as those of calls,
 //! and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and its client waits
-//! for room in its socket. An open call of a user lifts this limit, and each new one gives all of the room back. Calls that the door refuses
-//! have a limit of their own, which nothing lifts; they are counted behind each read. Calls of paths that no service has do not come to the
-//! door, and count by their bytes only.
+//! for room in its socket. An open call of a user lifts this limit, and each new call restores all of the allowance. Calls that the door
+//! refuses have a separate limit, which is never lifted; they are counted after each read. Calls of unknown paths do not reach the door,
+//! and count by their bytes only.
 //!
-//! The message of a call that has ended early is still on its way, and the next call comes behind it. So the end of a user's call leaves
-//! room for all that a connection may send ahead, and so does the refusal of a user who is over a limit. The refusals of unknown clients
-//! leave room for the message of one call together, until a call of a user comes.
+//! The message of a call that has ended early is still in flight, and the next call follows it. So the end of a user's call leaves
+//! room for all that a connection may send ahead, and so does the refusal of a user above a limit. The refusals of unknown clients together
+//! leave room for the message of one call, until a call of a user arrives.
 //!
 //! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections (`listen.rs`).
 
@@ -48,7 +48,7 @@ pub struct ReadPace {
     refused_due: Instant,
     /// Bytes that are not counted, since they may be of calls that have ended.
     left_bytes: u32,
-    /// Bytes that refusals of clients whom nobody knows may still add to them.
+    /// The bytes that refusals of unknown clients may still add to the allowance.
     refusals_bytes: u32,
     pause: Option<Pin<Box<Sleep>>>,
 }

@@ -10,15 +10,15 @@ use proto::{Error, ErrorCode};
 pub enum Limit {
     /// Failed log-ins of an address.
     LoginFailures,
-    /// Sessions of a user.
+    /// The session limit of one user.
     UserSessions,
     /// Statements of a user at once.
     UserStatements,
     /// Statements of all clients at once.
     Statements,
-    /// Connections of an address.
+    /// The connection limit of one address.
     AddressConnections,
-    /// Memory of sessions.
+    /// The memory limit of sessions.
     SessionMemory,
     /// Memory of gRPC messages.
     GrpcMemory,

@@ -1,11 +1,12 @@
-//! The orderly stop of a process, as its clients see it.
+//! The orderly stop of a process, in the steps that clients observe.
 //!
 //! ```text
 //! Serving ── stop signal ──▶ Draining ── all sessions and calls have ended, or 5 s ──▶ Cut ── they have told their clients ──▶ end
 //! ```
 //!
-//! While a process drains, its ports stay open, but for gRPC's, which takes no new calls: `/readyz` says `draining`, so that a load balancer sends nobody else; a new session is refused
-//! with 57P03, and an idle one ends with 57P01. Statements, transactions and calls go on. A cut ends what is left with 57P01.
+//! While a process drains, its ports stay open, except gRPC's, which accepts no new calls: `/readyz` reports `draining`, so that a load
+//! balancer sends no further clients; a new session is refused with 57P03, and an idle one ends with 57P01. Statements, transactions and
+//! calls continue. A cut ends the remaining ones with 57P01.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio::sync::watch;
 
 /// The time for which statements, transactions and calls go on.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
-/// The time in which sessions tell their clients that they are cut.
+/// The time limit in which sessions send the error of the cut to their clients.
 const CUT_WITHIN: Duration = Duration::from_millis(500);
 
 /// A stage of the stop.

@@ -1,9 +1,9 @@
-//! Sessions and statements of single users, so that one of them does not take the places of all.
+//! Limits the sessions and statements of single users, so that one user does not take all places.
 //!
 //! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request from its beginning to the end of its
-//! answer. A statement that ends a transaction is counted, and never refused: it gives back what others may wait for. An eighth of the
-//! places of all statements is for administrators, so that one can always look and stop others. A quarter is for SQL: a connection of gRPC has
-//! many calls at once, and they take a place before their requests are there.
+//! answer. A statement that ends a transaction is counted, and never refused: it releases resources that others may wait for. An eighth of
+//! all places for statements is for administrators, so that an administrator can always inspect the cluster and stop others. A quarter is
+//! for SQL: a connection of gRPC has many calls at once, and they take a place before their requests have arrived.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -182,7 +182,7 @@ impl Drop for SessionPlace {
 }
 
 impl StatementPlace {
-    /// True if it was taken without a look at the limits, for the end of a transaction.
+    /// True if the place was taken without a check of the limits, for the end of a transaction.
     pub fn is_exempt(&self) -> bool {
         self.work == Work::EndOfTransaction
     }

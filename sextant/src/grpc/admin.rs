@@ -13,12 +13,13 @@ use super::caller::{Callers, principal};
 use super::status::counted;
 use crate::audit::Door;
 use crate::principal::Principal;
+use crate::sql::admin;
 use crate::sql::ast::{Statement, UserStatement};
 use crate::sql::backend::Backend;
+use crate::sql::definitions::ddl;
 use crate::sql::remarks::Remarks;
 use crate::sql::texts::parse_call;
 use crate::sql::users::{self, Ran};
-use crate::sql::{admin, ddl};
 use crate::status::catalog_status;
 use crate::status::render::grpc as render;
 

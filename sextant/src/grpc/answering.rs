@@ -16,8 +16,7 @@ use super::door::held;
 use super::status::{counted, status};
 use crate::sql::backend::Backend;
 
-/// How long a request is waited for that was begun before the deadline of its stream: a little longer than the projector
-/// lets a write wait for its turn.
+/// The time limit of a request that was begun before the deadline of its stream: a little longer than a write may wait in the projector.
 const OUTCOME_WAIT: Duration = Duration::from_secs(12);
 
 /// Maximum of replies that wait for a slow client.
@@ -34,7 +33,7 @@ pub(super) trait AsyncAnswer<Q, A> {
 }
 
 /// Answers the requests of a stream in order. The first error ends the stream. A request after the deadline of the stream
-/// is not begun; one that is under way then is waited for, so that its outcome is known.
+/// is not begun; a request in progress is waited for, so that its outcome is known.
 pub(super) fn answer<Q, A, F>(
     callers: &Callers,
     request: Request<Streaming<Q>>,
@@ -53,7 +52,7 @@ where
     let answering = async move {
         loop {
             let Ok(request) = until(deadline, requests.next()).await else {
-                // The reader may be gone.
+                // The reader may have stopped.
                 let _ = replies.send(Err(status(nothing_begun()))).await;
                 break;
             };
@@ -101,7 +100,7 @@ fn outcome_unknown() -> Error {
     Error::new(ErrorCode::Cancelled, what).with_hint("look at the data before you write again")
 }
 
-/// The time-out that a client asks for with its stream; `None` if it asks for none, or in an unknown form.
+/// The time-out that a client sends with its stream; `None` if there is none, or in an unknown form.
 fn timeout(metadata: &MetadataMap) -> Option<Duration> {
     let text = metadata.get("grpc-timeout")?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

@@ -1,9 +1,9 @@
-//! The memory of large messages that arrive.
+//! Limits the memory of large messages that are being received.
 //!
-//! A message has five bytes of head, with its length, and is decoded once it is there as a whole. Before the body of a large one is taken
-//! from its connection, its call gets room for all of it. A call keeps the room of its largest message until it ends: the buffer of the
-//! decoder does not shrink (it has up to twice the size of the largest message), and a client may send more messages than the call takes.
-//! A call that needs more room gives its own back first, so that those that wait hold none.
+//! A message has a head of five bytes, with its length, and is decoded once it is complete. Before the body of a large message is read from
+//! its connection, its call reserves memory for all of it. A call keeps the memory of its largest message until it ends: the buffer of the
+//! decoder does not shrink (it has up to twice the size of the largest message), and a client may send more messages than the call reads. A
+//! call that needs more memory releases its own first, so that waiting calls hold none.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ const SMALL_BYTES: usize = 64 << 10;
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
 /// The bytes in front of a message: a flag that says whether it is compressed, and the length.
 const HEAD_BYTES: usize = 5;
-/// The bytes that gzip can make of one, at the most.
+/// The largest number of bytes to which gzip can expand one byte.
 const GZIP_RATIO_MAX: usize = 1032;
 
 /// The room of a call's largest message so far. It outlives the body of the request.
@@ -45,7 +45,7 @@ pub(super) struct Arriving {
     room_bytes: usize,
     /// A frame in which a large message begins, until there is room for it.
     waiting: Option<(Frame<Bytes>, BoxFuture<Room, Error>)>,
-    /// True while a large message is there in part.
+    /// True while a large message has arrived in part.
     is_arriving: bool,
     /// The end of its time, once its next part is waited for. It does not run while the call handles the message before.
     deadline: Option<Pin<Box<Sleep>>>,
@@ -72,13 +72,13 @@ impl Arriving {
     fn look_at(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
         let Some(data) = frame.data_ref() else { return Some(frame) };
         let largest = self.heads.walk(data);
-        // The decoder refuses a larger one at its head.
+        // The decoder refuses a larger message at its head.
         let large = largest.filter(|bytes| (SMALL_BYTES + 1..=MESSAGE_BYTES_MAX).contains(bytes));
         if largest.is_some() {
             (self.is_arriving, self.deadline) = (large.is_some(), None);
         }
         self.is_arriving &= self.heads.body_bytes_left > 0;
-        // Room grows in large steps, so that messages that grow little by little ask for more a few times only.
+        // Room grows in large steps, so that messages that grow little by little reserve more only a few times.
         let wanted = large.map_or(0, |bytes| bytes.next_multiple_of(SMALL_BYTES));
         if wanted <= self.room_bytes {
             return Some(frame);
@@ -144,7 +144,7 @@ impl HttpBody for Arriving {
     }
 }
 
-/// The most bytes of a message that arrives with some bytes. The decoder ends a compressed one at the limit.
+/// The maximum size of a message of which some bytes have arrived. The decoder ends a compressed one at the limit.
 fn message_bytes(arriving: usize, ratio: usize) -> usize {
     arriving.max(MESSAGE_BYTES_MAX.min(arriving.saturating_mul(ratio)))
 }

@@ -1,5 +1,6 @@
-//! The door of the services for users: it lets calls in, tells their services who has sent them, and gives each a place until the end of
-//! its answer. A task that goes on without its call has the place meanwhile: a client cannot begin any number of them by resets.
+//! The door of the services for users: it admits calls, passes their principals to the services, and gives each call a place until the end
+//! of its answer. A task that continues without its call keeps the place meanwhile, so that a client cannot start any number of tasks by
+//! resets.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -24,22 +25,22 @@ use crate::limited::PeerInfo;
 /// The metadata with the credentials of a call.
 const AUTHORIZATION: &str = "authorization";
 
-/// A service behind the door.
+/// A service whose calls pass the door.
 #[derive(Clone)]
 pub(super) struct AtTheDoor<S> {
     service: S,
-    /// `None` for a service that asks nobody who has sent a call, such as health.
+    /// `None` for a service that needs no principal, such as health.
     doors: Option<Arc<Doors>>,
 }
 
-/// The places and the memory of a call, until the end of its answer and of each task that goes on without it.
+/// The places and the memory of a call, until the end of its answer and of each task that continues without it.
 pub(super) struct Admitted {
     _place: StatementPlace,
     _open: Option<OpenCall>,
     _room: MessageRoom,
 }
 
-/// The places and the memory of the call of a request, for a task that goes on without it.
+/// The places and the memory of the call of a request, for a task that continues without it.
 pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<Admitted>> {
     request.extensions().get().cloned()
 }
@@ -55,7 +56,7 @@ impl<S> AtTheDoor<S> {
         Self { service, doors: Some(Arc::clone(doors)) }
     }
 
-    /// A service for anybody.
+    /// Wraps a public service, such as health.
     pub(super) fn open(service: S) -> Self {
         Self { service, doors: None }
     }
@@ -69,12 +70,12 @@ impl<S> AtTheDoor<S> {
     }
 }
 
-/// Finds out who sends a call, and notes it in the call.
+/// Determines the principal of a call, and attaches it to the request.
 fn admit(doors: &Doors, request: &mut http::Request<Body>) -> Result<Arc<Admitted>, Status> {
     let Some(peer) = request.extensions().get::<PeerInfo>().cloned() else {
         return Err(status(Error::new(ErrorCode::BadLogin, "the call has no connection")));
     };
-    // Nothing behind the door needs the token.
+    // No service after the door needs the token.
     let credentials = request.headers_mut().remove(AUTHORIZATION);
     let credentials = credentials.as_ref().map(|value| value.as_bytes());
     let principal = doors.bearer(&Link::of_request(&peer), Door::Grpc, credentials);
@@ -154,7 +155,7 @@ mod tests {
     use crate::audit::Audit;
     use crate::flow::{Calls, ClientLimits};
 
-    /// Answers each call with a body that does not end, and keeps what the last one has.
+    /// Answers each call with a body that does not end, and keeps the last call's places.
     #[derive(Clone, Default)]
     struct Endless(Option<Arc<Admitted>>);
 

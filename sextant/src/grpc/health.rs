@@ -1,6 +1,6 @@
 //! `grpc.health.v1.Health` of a port for users: its services are healthy until the process drains its clients.
 //!
-//! A watch that only its client ends would hold the drain up to its limit. So it ends by itself behind the last status.
+//! A watch that only its client ends would hold the drain up to its limit. So it ends by itself after the last status.
 
 use std::pin::Pin;
 use std::sync::Arc;

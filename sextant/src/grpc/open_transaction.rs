@@ -1,11 +1,14 @@
-//! One transaction of gRPC clients, and what is left of it when it has ended.
+//! One transaction of gRPC clients, and the record of it after its end.
 //!
-//! Its calls may come over any connection, at once, and may be given up in their midst. They run one after another. A write that was
-//! cut off, or whose answer was lost, leaves the transaction *in doubt*: the next call takes it back to the place before that write, so
-//! that nothing of it is in. The first write of a transaction has no place before it that a late write could not pass, so the
-//! transaction ends with it.
+//! Its calls may arrive over any connection, concurrently, and may be cancelled at any point. They run one after another. A write that was
+//! cut off, or whose answer was lost, leaves the transaction *in doubt*: the next call rolls it back to the place before that write, so
+//! that no part of it remains. A rollback to before the first write could not exclude that write from arriving late, so the transaction
+//! ends with it.
 //!
 //! A transaction begins in one bucket and may read and write others.
+//!
+//! Transactions of gRPC are those of SQL ([`crate::pg`], `transact`) without savepoints. The process that begins one
+//! keeps it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,8 +24,8 @@ use tokio::time::Instant;
 
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, BucketTransaction, TransactionView};
-use crate::sql::commit::commit_all;
-use crate::sql::transaction_buckets::TransactionBuckets;
+use crate::sql::transactions::buckets::TransactionBuckets;
+use crate::sql::transactions::commit::commit_all;
 
 /// A transaction of gRPC clients.
 pub(super) struct OpenTransaction {
@@ -39,7 +42,7 @@ pub(super) struct OpenTransaction {
 enum State {
     Open(Open),
     Committed(Vec<WriteReply>),
-    /// It was rolled back, or nobody knows whether it was committed; the error says so.
+    /// The transaction was rolled back, or its outcome is unknown; the error says which.
     Ended(Error),
 }
 
@@ -56,7 +59,7 @@ struct Open {
 pub(super) struct Written {
     /// Documents created, replaced or removed.
     pub(super) affected: u64,
-    /// The same of all writes of the transaction so far.
+    /// The place after all writes of the transaction so far.
     pub(super) place: u64,
 }
 
@@ -75,7 +78,7 @@ impl OpenTransaction {
         Self { number, principal, owner, bucket, idle_max, used_at, state }
     }
 
-    /// Its number.
+    /// The number of the transaction.
     pub(super) fn number(&self) -> TransactionId {
         self.number
     }
@@ -90,12 +93,12 @@ impl OpenTransaction {
         self.principal.is_same(principal)
     }
 
-    /// Notes that its client is there.
+    /// Records a sign of life of the client.
     pub(super) fn touch(&self) {
         *lock(&self.used_at) = Instant::now();
     }
 
-    /// Leases the epoch that it reads, unless it has one.
+    /// Leases the epoch that the transaction reads, unless it has one.
     pub(super) async fn pin(&self, backend: &dyn Backend) -> Result<Epoch> {
         let mut state = self.enter().await;
         let epoch = state.open(self.number)?.buckets.pin(backend, self.bucket.id).await?;
@@ -103,7 +106,7 @@ impl OpenTransaction {
         Ok(epoch)
     }
 
-    /// The generation of an index in which it goes on.
+    /// The generation of an index in which the transaction continues.
     pub(super) async fn goes_on_in(
         &self,
         shown: &Arc<IndexInfo>,
@@ -112,7 +115,7 @@ impl OpenTransaction {
         self.enter().await.open(self.number)?.buckets.goes_on_in(shown, now)
     }
 
-    /// Its view of a bucket now.
+    /// The transaction's present view of a bucket.
     pub(super) async fn view(
         &self,
         backend: &dyn Backend,
@@ -154,8 +157,8 @@ impl OpenTransaction {
         written
     }
 
-    /// Commits all changes, or none of them. A commit that is asked for again has the same answer. The call must not be dropped in its
-    /// midst, because its outcome would be unknown.
+    /// Commits all changes, or none of them. A repeated commit has the same answer. The call must not be dropped before its end, because
+    /// its outcome would be unknown.
     pub(super) async fn commit(&self) -> Result<Vec<WriteReply>> {
         let mut state = self.enter().await;
         if let State::Committed(replies) = &*state {
@@ -191,7 +194,7 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Rolls it back if its client was away for too long. A call on its way means that the client is there.
+    /// Rolls the transaction back if its client was silent for too long. A call in progress counts as a sign of life.
     pub(super) fn end_if_idle(&self, now: Instant) {
         let Ok(mut state) = self.state.try_lock() else { return };
         let idle = now.saturating_duration_since(*lock(&self.used_at));
@@ -205,7 +208,7 @@ impl OpenTransaction {
 
     /// True if it has ended.
     pub(super) fn has_ended(&self) -> bool {
-        // A call that is on its way notes the end itself.
+        // A call in progress records the end itself.
         self.state.try_lock().is_ok_and(|state| !matches!(*state, State::Open(_)))
     }
 

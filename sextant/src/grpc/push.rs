@@ -19,7 +19,7 @@ use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, pos
 use super::door::Admitted;
 use crate::sql::backend::Backend;
 
-/// Answers one request of a Push stream; `from` is the address of its client, for people.
+/// Answers one request of a Push stream; `from` is the address of its client, for messages.
 pub(super) async fn push(
     backend: &dyn Backend,
     bucket: &BucketInfo,
@@ -82,11 +82,11 @@ pub(super) async fn commit(
         async move {
             let committed = backend.commit_pushed(&bucket, commit).await;
             drop(held);
-            // The client may have gone, and may ask again.
+            // The client may have disconnected, and may ask again.
             let _gone = done.send(committed);
         }
     };
-    // A client that goes away does not leave a commit in part.
+    // A client that disconnects must not leave a partial commit.
     env.spawn_request("commit of a producer", committing).detach();
     let failed = |_| Error::internal("the task of a commit has failed");
     outcome.await.map_err(failed)?.map(reply_of)

@@ -29,7 +29,7 @@ use crate::sql::parse::SelectParts;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
 use crate::sql::texts::{is_long, parse_call_of};
 
-/// How long a scan waits for an epoch or a node.
+/// The time limit of a scan for an epoch or a node, in milliseconds.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
 pub(super) struct QueryService {
@@ -70,7 +70,7 @@ impl QueryService {
                 let relation = relation.clone();
                 let plan = move || {
                     let planned = resolve(&select, Some(&relation))?.plan(&[]);
-                    // A thread whose call has gone keeps its places.
+                    // A thread whose call was cancelled keeps its places.
                     drop((room, held));
                     planned
                 };
@@ -90,7 +90,7 @@ impl QueryService {
         }
     }
 
-    /// The index of a request, in the generation in which its scan or its transaction goes on.
+    /// The index of a request, in the generation in which its scan or its transaction continues.
     async fn relation(&self, backend: &dyn Backend, request: &ScanRequest) -> Result<Relation> {
         let relation = backend.relation(&request.index).await?;
         let Relation::Index(shown) = &relation else { return Ok(relation) };
@@ -162,7 +162,7 @@ impl QueryService {
         })
     }
 
-    /// Lets a scan read in the transaction that its request names.
+    /// Makes a scan read in the transaction that its request names.
     async fn transaction(
         &self,
         backend: &dyn Backend,

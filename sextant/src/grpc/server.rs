@@ -30,12 +30,12 @@ const QUIET_MAX: Duration = Duration::from_secs(30);
 /// Time-out of a ping; it is long because the ping may queue behind megabytes of rows on a slow line.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// Streams of one connection at once; a client waits with further ones.
+/// The limit of concurrent streams of one connection; a client waits with further streams.
 const STREAMS_MAX: u32 = 200;
-/// The same of a process: it has some streams for each bucket, and one for each call.
+/// The limit of concurrent streams of another process: it has some streams for each bucket, and one for each call.
 const PEER_STREAMS_MAX: u32 = 64 << 10;
-/// Streams that a connection may make the server reset before it is closed. The library never forgets one, and counts parts of messages that
-/// come behind the end of their call too.
+/// Streams that a connection may make the server reset before it is closed. The library never forgets a reset, and also counts parts of
+/// messages that arrive after the end of their call.
 const LOCAL_RESETS_MAX: usize = 1024;
 /// Streams that a client has opened and reset before the server took them, after which the connection is closed (CVE-2023-44487).
 const PENDING_RESETS_MAX: usize = 20;
@@ -51,7 +51,7 @@ macro_rules! limits {
     };
 }
 
-/// Reflection over the services of one port only, in its two versions. Older clients ask for `v1alpha`.
+/// Reflection over the services of one port only, in its two versions. Older clients use `v1alpha`.
 macro_rules! reflection {
     ($descriptors:expr) => {{
         let described = || {
@@ -80,8 +80,8 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
         .add_service(peer_service(peers, trust))
 }
 
-/// The services of a port for users. All but health ask who has sent a call; its calls keep their connection too, because a channel may
-/// have no others for long.
+/// The services of a port for users. All but health need a principal; health calls keep their connection too, because a channel may have no
+/// others for long.
 pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
     let callers = Callers { backends, doors: Arc::clone(doors), env };
@@ -116,7 +116,7 @@ fn user_server() -> Server {
         .max_concurrent_streams(STREAMS_MAX)
 }
 
-/// The server of any port. Each number is said here: a library that gets none may take no limit at all.
+/// The server of any port. Each limit is set here, because the library may have none by default.
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {
     Server::builder()
         .http2_max_header_list_size(HEADER_LIST_BYTES_MAX)

@@ -80,10 +80,10 @@ impl Transact {
             let committed = transaction.commit().await;
             transactions.note_end(&transaction);
             drop(held);
-            // The client may have gone, and may ask again.
+            // The client may have disconnected, and may ask again.
             let _ = done.send(committed);
         };
-        // A client that goes away does not leave the outcome unknown.
+        // A client that disconnects must not leave the outcome unknown.
         self.env.spawn_request("commit", commit).detach();
         let replies =
             outcome.await.map_err(|_| Error::internal("the task of a commit has failed"))??;

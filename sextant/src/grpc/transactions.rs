@@ -1,7 +1,7 @@
 //! The transactions that gRPC clients have begun in this process.
 //!
-//! A transaction is found by its number, by the principal that has begun it. It is rolled back when no call has come for its idle
-//! time-out. The newest ones that have ended are remembered, so that a late or repeated call learns how its transaction ended.
+//! Only the principal that has begun a transaction finds it, by its number. It is rolled back after its idle time-out without a call. The
+//! newest ended ones are remembered, so that a late or repeated call learns how its transaction ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ pub(super) const OPEN_MAX: usize = 1_000;
 const ENDED_MAX: usize = 256;
 /// Time between two looks for idle transactions: much shorter than a time-out that makes sense.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
-/// The idle time-out of a transaction that asks for none; SQL sessions have the same.
+/// The default idle time-out of a transaction, equal to that of SQL sessions.
 const IDLE_DEFAULT: Duration = Duration::from_secs(300);
 /// The longest idle time-out: a transaction holds an epoch, and memory.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
@@ -39,13 +39,13 @@ pub(super) struct Transactions {
 #[derive(Default)]
 struct Known {
     all: BTreeMap<TransactionId, Arc<OpenTransaction>>,
-    /// Those that have ended, oldest first.
+    /// The ended transactions that are remembered, oldest first.
     ended: VecDeque<TransactionId>,
     open_max: usize,
 }
 
 impl Transactions {
-    /// No transaction yet, and room for so many open ones.
+    /// Without transactions, and with room for `open_max` open ones.
     pub(super) fn new(env: &Env, open_max: usize) -> Self {
         let known = Arc::new(Mutex::new(Known { open_max, ..Known::default() }));
         let swept = Arc::clone(&known);
@@ -91,7 +91,7 @@ impl Transactions {
         })
     }
 
-    /// Notes that a transaction has ended, if it has. It is forgotten when enough others have ended.
+    /// Records that a transaction has ended, if it has. It is forgotten when enough others have ended.
     pub(super) fn note_end(&self, transaction: &OpenTransaction) {
         if transaction.has_ended() {
             lock(&self.known).ended(transaction.number());
@@ -136,7 +136,7 @@ impl Known {
     }
 }
 
-/// The idle time-out that a request asks for.
+/// The idle time-out of a request.
 pub(super) fn idle_timeout(ms: u64) -> Result<Duration> {
     match Duration::from_millis(ms) {
         Duration::ZERO => Ok(IDLE_DEFAULT),

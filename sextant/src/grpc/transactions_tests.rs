@@ -13,7 +13,7 @@ use crate::principal::{Identified, Proof};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What a bucket was told of its transactions.
+/// The calls that a bucket has received about its transactions.
 #[derive(Default)]
 struct Told {
     dropped: AtomicU64,
@@ -21,13 +21,13 @@ struct Told {
     commits: AtomicU64,
 }
 
-/// A transaction whose writes fail as a test wants.
+/// A transaction whose writes fail as a test sets.
 struct Scripted {
     id: TransactionId,
     bucket: Arc<BucketInfo>,
     told: Arc<Told>,
     place: Mutex<TransactionPlace>,
-    /// The outcomes of the next writes; those behind them succeed.
+    /// The outcomes of the next writes; those after them succeed.
     fails: Mutex<VecDeque<Option<ErrorCode>>>,
 }
 
@@ -125,7 +125,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ErrorCode {
     result.expect_err("an error").code
 }
 
-/// Somebody else.
+/// Another principal than the transaction's.
 fn stranger() -> Principal {
     let user = Identified::new(UserId(1), "ada".into(), Proof::Certificate, None);
     Principal::User(Arc::new(user))
@@ -155,10 +155,10 @@ async fn the_number_of_open_transactions_is_bounded_and_ended_ones_do_not_count(
     assert_eq!(begun.begin(&[]).err().map(|error| error.code), Some(ErrorCode::TooBusy));
     open[0].abort().await.expect("aborted");
     begun.transactions.note_end(&open[0]);
-    // The one that was refused is dropped too.
+    // The refused transaction is dropped too.
     assert_eq!(begun.dropped(), 2, "an abort rolls back at once");
     begun.begin(&[]).expect("there is room again");
-    // Those that have ended are remembered, and not for ever.
+    // Ended transactions are remembered, but not for ever.
     for n in 0..ENDED_MAX {
         let found = begun.find(&open[0]);
         assert_eq!(found.is_ok(), n < ENDED_MAX, "{n}");

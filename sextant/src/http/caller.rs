@@ -36,11 +36,11 @@ impl IntoResponse for Refused {
     }
 }
 
-/// The sender of a request that asks for figures, with a place until its answer.
+/// The sender of a request for figures, with a place until its answer.
 pub struct Visitor {
     /// The sender.
     pub principal: Principal,
-    /// The doors that have let it in.
+    /// The doors that have admitted the request.
     pub doors: Arc<Doors>,
     _place: StatementPlace,
 }
@@ -48,7 +48,7 @@ pub struct Visitor {
 /// The sender of a request that needs no log-in.
 #[derive(Clone, Copy, Debug)]
 pub struct Asker {
-    /// True if it is let in all the same.
+    /// True if an unauthenticated request is admitted too.
     pub is_let_in: bool,
 }
 
@@ -98,7 +98,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Exposition {
     }
 }
 
-/// The doors to which a request has come, and its connection.
+/// The doors of the port of a request, and its connection.
 fn door(parts: &Parts) -> Result<(&Doors, Link), Refused> {
     let (doors, peer) = (parts.extensions.get::<Arc<Doors>>(), parts.extensions.get::<PeerInfo>());
     match (doors, peer) {

@@ -22,7 +22,7 @@ const READY_WAIT: Duration = Duration::from_secs(2);
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
 pub struct Observed {
-    /// The cluster as those who ask may see it.
+    /// The backends, which restrict the cluster to what each principal may see.
     pub backends: Arc<dyn Backends>,
     /// The router of this process and the other services.
     pub backend: Arc<ClusterBackend>,

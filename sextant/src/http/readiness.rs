@@ -1,5 +1,5 @@
-//! The answer of `/readyz`. Anybody may ask for it, so it is kept for a while, and one request at a time finds it out: strangers make the
-//! coordinators no work.
+//! The answer of `/readyz`. Any client may request it, so the answer is cached for a while, and one request at a time computes it: unknown
+//! clients cannot load the coordinators.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,24 +21,24 @@ use crate::status::render::{
 pub enum RoleService {
     /// A member of the coordinator.
     Coordinator(Arc<dyn CoordinatorApi>),
-    /// A projector.
+    /// The process runs a projector.
     Projector(Arc<projector::Projector>),
-    /// An indexer.
+    /// The process runs an indexer.
     Indexer(Arc<indexer::Indexer>),
 }
 
 /// The sources of the port's answers.
 #[derive(Clone)]
 pub struct RoleObserved {
-    /// The node.
+    /// The node of the process.
     pub node: NodeInfo,
-    /// The process.
+    /// The process, for its own figures.
     pub process: OwnProcess,
-    /// Its service.
+    /// The service that the process runs.
     pub service: RoleService,
 }
 
-/// The routes.
+/// The HTTP routes of a process with one role.
 pub fn role_routes(observed: RoleObserved) -> Router {
     Router::new()
         .route("/status", get(status))

@@ -1,7 +1,7 @@
 //! The routes: `/status` as JSON, `/metrics`, `/healthz`, `/readyz`.
 //!
 //! A process whose service has stopped ends, so that a process that answers is healthy. It is ready when it can run
-//! statements: a coordinator leads, and a projector and an indexer are registered. Both can be asked without a log-in.
+//! statements: a coordinator leads, and a projector and an indexer are registered. Both answer without a log-in.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use super::readiness::Readiness;
 use crate::auth::doors::Doors;
 use crate::status::render::{exposition::Exposition, metrics};
 
-/// The routes.
+/// The HTTP routes of a process with ports for users.
 pub fn routes(observed: Observed) -> Router {
     Router::new()
         .route("/status", get(status))
@@ -55,7 +55,7 @@ async fn readyz(
     }
 }
 
-/// The answer of a process that cannot serve now. The reason is for those who are let in.
+/// The answer of a process that cannot serve now. The reason is shown only to admitted clients.
 fn unavailable(asker: Asker, why: &str) -> Response {
     let why = if asker.is_let_in { format!("{why}\n") } else { "unavailable\n".to_owned() };
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()

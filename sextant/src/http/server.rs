@@ -59,7 +59,7 @@ async fn connection(accepted: Limited, routes: Router) {
         .header_read_timeout(HEADERS_WITHIN)
         .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(accepted), TowerToHyperService::new(service));
-    // An error is the client's, and it is gone.
+    // An error concerns only the client, which is disconnected.
     let _ended = tokio::time::timeout(CONNECTION_WITHIN, serving).await;
 }
 

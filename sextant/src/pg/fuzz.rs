@@ -18,14 +18,14 @@ use proto::rpc::rows::Row;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Runtime;
 
-use super::conn::Conn;
-use super::copy_lines::Pieces;
-use super::frame;
-use super::login::initial_response;
+use super::copy::lines::Pieces;
 use super::memory::{Memory, MemoryBackends};
-use super::settings::Settings;
-use super::startup::{self, Encryption, Start};
-use super::types::parameter;
+use super::message::conn::Conn;
+use super::message::frame;
+use super::message::types::parameter;
+use super::session::settings::Settings;
+use super::start::login::initial_response;
+use super::start::startup::{self, Encryption, Start};
 use super::{PgConfig, PgServer};
 use crate::auth::doors::Doors;
 use crate::auth::scram::{Account, Exchange, Mechanism};
@@ -33,10 +33,10 @@ use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
 use crate::sql::plan::Cell;
 
-/// The time that a session may take; some statements wait for what never comes.
+/// The time limit of a session; some statements wait for an event that never happens.
 const SESSION_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A socket whose input is given. It comes in pieces, as from a network, and what is written is dropped.
+/// A socket with a given input, which arrives in pieces, as from a network. Output is dropped.
 struct Given<'a> {
     input: &'a [u8],
     /// Draws the lengths of pieces.

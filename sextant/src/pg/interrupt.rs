@@ -11,7 +11,7 @@ use proto::{Error, ErrorCode};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::error::{WireError, WireResult};
+use super::message::error::{WireError, WireResult};
 use crate::flow::StopWatch;
 
 /// The open sessions by process number. A cancel request must also know the session's secret.
@@ -56,7 +56,7 @@ impl Sessions {
         (registration, Interrupt { cancelled, stop, deadline: None })
     }
 
-    /// Cancels the running statement of a session if the secret is right; false if it was not, which the client is not told.
+    /// Cancels the running statement of a session if the secret is right; false if it was wrong, which is not reported to the client.
     pub(super) fn cancel(&self, process: i32, secret: i32) -> bool {
         match self.lock().sessions.get(&process) {
             Some((known, sender)) if *known == secret => {
@@ -107,12 +107,12 @@ impl Interrupt {
     }
 }
 
-/// Time limit for the outcome of an interrupted statement that changes something. It is a little longer than the time
-/// that a write may wait in the projector, than an election, and than the time for which a COMMIT is asked for again.
+/// The time limit for the outcome of an interrupted statement that changes data. It is a little longer than a write may
+/// wait in the projector, than an election, and than a COMMIT is retried.
 const OUTCOME_WAIT: Duration = Duration::from_secs(18);
 
-/// The outcome of a statement that changes something and was interrupted. The change may be queued or even committed
-/// already, so the client is told the outcome, or after [`OUTCOME_WAIT`] that the outcome is unknown. The end of the session waits for none.
+/// Waits for the outcome of an interrupted statement that changes data. The change may be queued or even committed already, so the client
+/// gets the outcome, or after [`OUTCOME_WAIT`] the error that it is unknown. The end of the session does not wait.
 pub(super) async fn outcome<T>(
     interrupted: WireError,
     run: impl Future<Output = T>,

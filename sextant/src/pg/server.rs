@@ -12,16 +12,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::conn::Conn;
-use super::error::{WireError, WireResult};
 use super::interrupt::Sessions;
-use super::login::log_in;
-use super::session::Session;
-use super::session_places::SessionPlaces;
-use super::settings::Settings;
-use super::starting::{Starting, StartingPlaces};
-use super::startup::{self, Encryption, Parameters, Start};
-use super::state::Login;
+use super::message::conn::Conn;
+use super::message::error::{WireError, WireResult};
+use super::protocol::session::Session;
+use super::session::settings::Settings;
+use super::session::state::Login;
+use super::start::login::log_in;
+use super::start::session_places::SessionPlaces;
+use super::start::starting::{Starting, StartingPlaces};
+use super::start::startup::{self, Encryption, Parameters, Start};
 use crate::auth::doors::Doors;
 use crate::auth::link::Link;
 use crate::auth::throttle::Throttle;
@@ -33,7 +33,7 @@ use crate::tls::{self, Clients, Protocol, TlsSettings};
 
 /// Time limit for a refused client to read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
-/// The number of clients that are told the reason at once, of those whose address has too many connections.
+/// The number of clients that get the reason at once, among those whose address has too many connections.
 const REFUSALS_MAX: usize = 16;
 /// Time limit for the start-up packet of a client whose address has too many connections.
 const CANCEL_WITHIN: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub struct PgConfig {
     /// Maximum of concurrent sessions; further ones are refused. The last eighth is for administrators.
     pub sessions_max: usize,
     /// Maximum of connections that have not logged in; further ones are refused, or take the place of a silent
-    /// one. They take no session's place.
+    /// one. They do not count as sessions.
     pub starting_max: usize,
     /// Time-out of the log-in, with the start-up messages and the TLS handshake.
     pub startup_timeout: Duration,
@@ -69,7 +69,7 @@ pub struct PgServer {
     sessions: Sessions,
     places: SessionPlaces,
     starting: StartingPlaces,
-    /// Clients that are told at once why their address has no place.
+    /// Limits the clients that get the reason of their refusal at once.
     refusals: Arc<Semaphore>,
     /// Cancel requests with a wrong secret, by address.
     wrong_cancels: Arc<Throttle>,
@@ -168,7 +168,8 @@ impl PgServer {
         }
     }
 
-    /// Cancels a statement. A secret has 32 bits, so an address has a limit of wrong ones; beyond it none is looked at.
+    /// Cancels a statement. A secret has 32 bits, so an address has a limit of wrong ones; beyond it no secret is
+    /// checked.
     fn cancel(&self, link: &Link, process: i32, secret: i32) {
         let is_allowed = self.wrong_cancels.check(link.address()).is_ok();
         if is_allowed && !self.sessions.cancel(process, secret) {
@@ -246,7 +247,7 @@ impl PgServer {
                         return Err(refusal.clone());
                     }
                     let user = parameters.user();
-                    // The client may end here if it needs the newer version, before it proves who it is.
+                    // The client may disconnect here if it needs the newer version, before it authenticates.
                     if let Some(negotiation) = parameters.negotiation() {
                         conn.send(negotiation)?;
                     }
@@ -260,7 +261,7 @@ impl PgServer {
         newcomer.starting.run(starts).await.unwrap_or(Ok(Started::Ended))
     }
 
-    /// Runs the session that a connection has started, or tells why there is none.
+    /// Runs the session that a connection has started, or sends the reason why there is none.
     async fn go_on<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         mut conn: Conn<S>,
@@ -303,12 +304,12 @@ impl PgServer {
 /// A connection that has not logged in.
 struct Newcomer {
     starting: Starting,
-    /// Its refusal, unless it sends a cancel request: its address has too many connections, which must not keep it from stopping what
-    /// they do.
+    /// The refusal of the connection, unless it sends a cancel request: its address has too many connections, but must still be able to
+    /// cancel their statements.
     refusal: Option<WireError>,
 }
 
-/// The state of a connection behind its start.
+/// The state of a connection after its start.
 enum Started {
     /// A client that is logged in begins a session.
     Session(Parameters, Principal),

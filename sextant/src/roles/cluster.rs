@@ -25,7 +25,7 @@ const PROJECTOR: u64 = 100;
 const INDEXER: u64 = 200;
 const ROUTER: u64 = 300;
 
-/// Settings of a cluster in one process.
+/// The settings of a cluster in one process.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
     /// The data directory; each node has a directory in it.
@@ -126,12 +126,12 @@ impl Cluster {
         Arc::clone(&self.peers)
     }
 
-    /// The router.
+    /// The router of the cluster.
     pub fn router(&self) -> Arc<router::Router> {
         Arc::clone(&self.router)
     }
 
-    /// The users.
+    /// The users that the router has received.
     pub fn users(&self) -> Arc<KnownUsers> {
         Arc::clone(&self.users)
     }
@@ -146,13 +146,13 @@ impl Cluster {
         self.indexers.values().cloned().collect()
     }
 
-    /// The projector.
+    /// The projector of the cluster.
     pub fn projector(&self) -> Arc<projector::Projector> {
         self.projector.projector()
     }
 
     /// Waits until a service has stopped by itself, because it could not write a file; returns the reason. The others
-    /// would go on, but without it the cluster in this process is not whole.
+    /// would continue, but without it the cluster in this process is incomplete.
     pub async fn stopped(&self) -> Error {
         let coordinators = self.coordinators.iter().map(|(id, member)| {
             async move {
@@ -256,7 +256,7 @@ async fn start_coordinator(
     id: NodeId,
 ) -> Result<Arc<coordinator::Coordinator>> {
     let dir = node_dir(&config.data_dir, "coordinator", id.0);
-    // One member is enough to ask for it, whichever leads.
+    // It is enough that one member requests it, whichever leads.
     let skip_epochs = config.recovery.skip_epochs && id == NodeId(COORDINATOR);
     // Files of a cluster that is given up are not in the directory any more.
     let flags = RecoveryFlags { skip_epochs, force_new_cluster: false, ..config.recovery };
@@ -283,8 +283,8 @@ async fn start_indexer(
     Ok(indexer)
 }
 
-/// Takes the permissions of a data directory that exists from everybody but its owner. An earlier build made it with wider ones, and a
-/// directory may belong to another user.
+/// Removes the permissions of all users but the owner from an existing data directory. A copy may have wider ones. Failures are
+/// ignored, since a directory may belong to another user.
 pub(super) fn keep_private(fs: &dyn FileSystem, dir: &Path) {
     if fs.exists(dir)
         && let Err(error) = fs.make_private(dir)

@@ -1,4 +1,4 @@
-//! The data directories of a cluster in one process: they belong together, or an operator gives them up.
+//! The data directories of a cluster in one process: they must belong together, unless an operator gives them up.
 
 use std::path::{Path, PathBuf};
 
@@ -88,8 +88,8 @@ fn check_log(env: &Env, dir: &Path) -> Result<()> {
     ))
 }
 
-/// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the
-/// log the cluster would begin anew beside data of unknown origin.
+/// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the log a new cluster
+/// would begin beside data of unknown origin.
 fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Result<()> {
     let mut found: Option<(PathBuf, ClusterId)> = None;
     let dirs = match env.fs.exists(data_dir) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proto::env::{File, FileSystem, OpenMode};
 use proto::model::bucket::SourceKind;
-use proto::rpc::command::{Command, CommandRequest};
+use proto::rpc::command::{Command, CreateBucket};
 
 use super::*;
 
@@ -97,15 +97,16 @@ async fn a_service_that_cannot_write_its_files_ends_the_cluster() {
     let quiet = tokio::time::timeout(Duration::from_millis(300), cluster.stopped()).await;
     assert!(quiet.is_err(), "all services run");
     full.0.store(true, Ordering::Relaxed);
-    let command = Command::CreateBucket {
+    let command = Command::CreateBucket(CreateBucket {
         name: "b".into(),
         vbuckets: 1,
         source: SourceKind::Embedded,
         projectors: 1,
+        copies: None,
         if_not_exists: false,
-    };
+    });
     let coordinator = cluster.directory().coordinator();
-    let proposed = coordinator.propose(CommandRequest { request: None, command });
+    let proposed = coordinator.propose(command.into());
     let _fails = tokio::time::timeout(Duration::from_secs(5), proposed).await;
     let stopped = tokio::time::timeout(Duration::from_secs(10), cluster.stopped()).await;
     let error = stopped.expect("the end of a service is noticed");

@@ -1,4 +1,4 @@
-//! The settings of the ports for users: who is let in.
+//! The settings of the ports for users: which clients are admitted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl DoorSettings {
         self.audit_mb.unwrap_or(AUDIT_MB).clamp(1, AUDIT_MB_MAX) << 20
     }
 
-    /// Makes the doors of a process. A process with certificates asks each client who it is.
+    /// Makes the doors of a process. A process with certificates requires each client to authenticate.
     pub(super) fn doors(
         &self,
         security: &Security,

@@ -1,18 +1,18 @@
-//! The first user of a cluster, who may do everything.
+//! The first user of a cluster, an administrator.
 
 use proto::env::Env;
 use proto::model::users::{NewSecret, Secret32, UserCommand, UserLimits};
 use proto::rpc::api::CoordinatorApi;
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Command, Outcome, Proposal, RequestId};
 use proto::{Error, Result};
 
 use crate::auth::verifier::{ITERATIONS, SALT_BYTES, derive};
 
-/// The first user as an operator wants it.
+/// The first user, as configured by an operator.
 pub struct FirstAdmin {
-    /// The name.
+    /// The name of the user.
     pub name: String,
-    /// The password.
+    /// The password of the user.
     pub password: String,
     /// The moment from which on the password is not valid, in milliseconds since 1970.
     pub until_unix_ms: Option<u64>,
@@ -41,9 +41,9 @@ pub async fn make_first_admin(
         fresh: Secret32::new(mock_key),
         first: true,
     };
-    let request = Some(RequestId { client: env.random.next_u64(), sequence: 0 });
-    let command = Command::Users(Box::new(command));
-    match coordinator.propose(CommandRequest { request, command }).await? {
+    let request = RequestId { client: env.random.next_u64(), sequence: 0 };
+    let proposal = Proposal::from(Command::Users(Box::new(command))).with_request(request);
+    match coordinator.propose(proposal).await?.outcome {
         Outcome::User { .. } => Ok(()),
         Outcome::Refused(error) => Err(error),
         other => Err(Error::internal(format!("a user was made with the outcome {other:?}"))),

@@ -2,10 +2,10 @@
 //!
 //! A log has its own members, and the settings are only addresses. Without a log the settings name the members of a new cluster, unless
 //! the process itself is not among them: then it waits until it is added. Settings may also name a coordinator before it is
-//! added, on a new machine of a cluster that runs. So a process without a log asks the others first, side by side, and the first one that knows its
-//! group decides: if this process is not among the founders it waits. It must not found a second cluster with other new ones.
+//! added, on a new machine of a cluster that runs. So a process without a log first queries the others in parallel, and the first one that
+//! knows its group decides: if this process is not among the founders it waits. It must not found a second cluster with other new ones.
 //!
-//! A member that was added, has a vote and comes without a log has lost its directory, and its votes with it: it may not start.
+//! A member that was added, has a vote and starts without a log has lost its directory, and its votes with it: it may not start.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,10 +21,11 @@ use proto::rpc::api::{CoordinatorMembers, Directory};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
-/// The time limit of the question, if nobody answers who knows. A machine that does not run refuses at once; one that cannot be reached does not.
+/// The time limit of the queries, if no member with the group answers. A connection to a stopped process fails at once; one to an
+/// unreachable machine does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// The members of the settings, without this one if it has to be added first. An error if it was removed.
+/// The members of the settings, without this process if it has to be added first. Returns an error if it was removed.
 pub(super) async fn members_to_begin_with(
     (node, data): (&NodeInfo, &Path),
     named: &[(NodeId, String)],
@@ -93,15 +94,15 @@ fn is_same(founders: &[NodeId], named: &[(NodeId, String)]) -> bool {
     named == founders.iter().copied().collect()
 }
 
-/// The members of the group to which the others belong, as the first tells that hears of a leader. If there is none, the answer of one that does not:
-/// it may have old members. Some may not answer at all.
+/// The members of the group to which the others belong, from the first answer of a member with a leader. Without one, the answer of a
+/// member without a leader, which may have an old list. Some members may not answer.
 async fn best_answer(
     asked: impl Iterator<Item = impl Future<Output = Option<CoordinatorMembers>>>,
 ) -> Option<CoordinatorMembers> {
     let (mut asked, until) = (FuturesUnordered::from_iter(asked), Instant::now() + ANSWER_WITHIN);
     let mut older = None;
     while let Ok(Some(answer)) = timeout_at(until, asked.next()).await {
-        // One that waits until it is added itself knows nothing.
+        // A member that waits until it is added has no list.
         match answer.filter(|told| !told.founders.is_empty()) {
             Some(told) if told.has_leader => return Some(told),
             Some(told) => older = Some(told),

@@ -1,9 +1,10 @@
 //! Ends a router whose coordinators have begun another cluster.
 //!
-//! The cluster of a router is that of the first catalog that it takes over, or of the one that it keeps on disk. If the coordinators
+//! The cluster of a router is that of the first catalog that it applies, or of the catalog on its disk. If the coordinators
 //! begin a new cluster (`--force-new-cluster`) meanwhile, they refuse its calls, and it would serve the old catalog for
-//! ever. So it ends, and removes the kept catalog: a router that starts again follows the new cluster. One refusal proves little, since an address may be wrong
-//! for a moment: the router ends once a majority of the coordinators has refused it for a while, and none has answered.
+//! ever. So it ends, and removes the stored catalog: after a restart it follows the new cluster. One refusal proves little, since an
+//! address may be wrong for a moment: the router ends once a majority of the coordinators has refused it for a while, and none has
+//! answered.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The pause between two rounds of calls, and the time limit of each call.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long the refusals have to last.
+/// The time for which the refusals have to last.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 /// Waits until the coordinators belong to another cluster for good; returns the error to end with.

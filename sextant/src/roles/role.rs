@@ -1,4 +1,4 @@
-//! Runs one role as a process of its own.
+//! Runs one role as a separate process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,14 +30,14 @@ use crate::listen::{bind, end_reason};
 use crate::process_figures::OwnProcess;
 use crate::wire::{PeerDirectory, Peers};
 
-/// Time after which the process says that it waits for a coordinator.
+/// The time after which the process logs that it waits for a coordinator.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The default HTTP address of a router.
 const ROUTER_HTTP: &str = "127.0.0.1:7480";
-/// A router ends after this time if the coordinators hear another process under its number. One that was just ended is heard for
-/// half of it.
+/// A router ends after this time if the coordinators receive heartbeats of another process with its node id. A process that has just ended
+/// counts as alive for half of it.
 const TAKEN_FOR: Duration = Duration::from_secs(10);
-/// The pause before the coordinators are asked again.
+/// The pause before the coordinators are called again.
 const ANSWER_PAUSE: Duration = Duration::from_millis(200);
 
 /// Limits of scans; `None` for the defaults.
@@ -47,16 +47,16 @@ pub struct ScanSettings {
     pub count_max: Option<usize>,
     /// Memory of all scans together.
     pub memory_bytes: Option<usize>,
-    /// Memory of one scan.
+    /// The memory limit of one scan, in bytes.
     pub each_memory_bytes: Option<usize>,
-    /// Milliseconds after which a router asks another copy beside a slow node; 0 means never.
+    /// The time in milliseconds after which a router queries another copy in addition to a slow node; 0 means never.
     pub hedge_after_ms: Option<u32>,
 }
 
 /// The complete settings of a role.
 #[derive(Debug)]
 pub struct RoleSettings {
-    /// The node.
+    /// The node that the process is.
     pub node: NodeInfo,
     /// The address to listen on: for other processes, or on a router for gRPC of users.
     pub bind: String,
@@ -72,9 +72,9 @@ pub struct RoleSettings {
     pub transactions_bytes_max: Option<usize>,
     /// The directory of a projector below which the files of versions are.
     pub files_dir: Option<PathBuf>,
-    /// Of a coordinator: what an operator asks for after a loss.
+    /// Of a coordinator: the options that an operator sets after a loss.
     pub recovery: RecoveryFlags,
-    /// How it knows other processes.
+    /// The authentication of other processes.
     pub security: SecuritySettings,
     /// The members of the coordinator.
     pub coordinators: Vec<(NodeId, String)>,
@@ -207,7 +207,7 @@ fn serve_http(
 ) -> Result<Option<Task>> {
     let Some(listener) = listener else { return Ok(None) };
     let limit = connections.of_http();
-    // Users have no business at this port: it tells of all buckets.
+    // Users must not use this port, because it reports all buckets.
     let listener = match security.port() {
         Some(tls) => LimitedListener::with_tls(listener, limit, env, tls)?,
         None => LimitedListener::new(listener, limit, env)?,
@@ -262,7 +262,7 @@ async fn serve_peers(
     std::future::pending().await
 }
 
-/// Waits until a coordinator answers, and says so if that takes a while. Until then the process serves nothing.
+/// Waits until a coordinator answers, and logs a line if that takes a while. Until then the process serves no calls.
 async fn wait_coordinators(directory: &dyn Directory, settings: &RoleSettings) {
     wait_answer(directory, &member_list(&settings.coordinators)).await;
 }

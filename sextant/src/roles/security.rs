@@ -1,4 +1,6 @@
-//! How a process knows the others: by certificates, or, on one machine, not at all.
+//! The authentication of other processes: by certificates, or, on one machine, not at all.
+//!
+//! `dev`, the simulation and `--insecure` check no certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,23 +16,23 @@ use crate::listen::check_loopback;
 use crate::tls::{Clients, Identity, TlsFiles, TlsSettings};
 use crate::wire::{Connect, PeerTrust, loopback_connect, tls_connect};
 
-/// The settings of a role that say how it knows other processes.
+/// The settings of a role that determine how it authenticates other processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecuritySettings {
     /// By their certificates; these files have its own.
     Certificates(TlsFiles),
-    /// `--insecure`: not at all. Nobody but processes of the same machine reaches it.
+    /// `--insecure`: no authentication. Only processes of the same machine reach it.
     Insecure,
 }
 
 /// The security of a running process.
 pub(super) enum Security {
-    /// Its certificate, and the task that follows the files.
+    /// The certificate of the process, and the task that follows its files.
     Certificates(
         Arc<TlsSettings>,
         #[expect(dead_code, reason = "it runs until it is dropped")] Task,
     ),
-    /// Nobody is checked.
+    /// Other processes are not authenticated.
     Insecure,
 }
 
@@ -100,7 +102,7 @@ impl Security {
         }
     }
 
-    /// Checks a listener: one that checks nobody has a loopback address.
+    /// Checks a listener: without authentication it must have a loopback address.
     pub fn check(&self, listener: &TcpListener, option: &str) -> Result<()> {
         match self {
             Self::Certificates(..) => Ok(()),
@@ -109,8 +111,8 @@ impl Security {
     }
 }
 
-/// Checks that a data directory belongs to the cluster of the certificate. A cluster that takes the place of a lost one
-/// needs another id, so that it refuses the data of the lost one.
+/// Checks that a data directory belongs to the cluster of the certificate. A cluster that replaces a lost one needs
+/// another id, so that it refuses the data of the lost one.
 async fn check_directory(env: &Env, data: &Path, cluster: ClusterId, forced: bool) -> Result<()> {
     let (its_env, dir) = (env.clone(), data.to_owned());
     let found = env.blocking(move || DirectoryIdentity::read(&*its_env.fs, &dir)).await?;

@@ -35,11 +35,11 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 pub struct Ports {
     /// PostgreSQL's protocol.
     pub sql: String,
-    /// gRPC.
+    /// The address of the gRPC port.
     pub grpc: String,
-    /// HTTP.
+    /// The address of the HTTP port.
     pub http: String,
-    /// gRPC for other processes; `None` if none may call the services of this one.
+    /// The address of the gRPC port for other processes; `None` if they may not call this process.
     pub peer: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl Listeners {
     }
 }
 
-/// The services behind the ports.
+/// The services behind the ports, and their settings.
 pub struct ServerParts {
     /// The router, which runs scans.
     pub router: Arc<router::Router>,
@@ -240,7 +240,7 @@ impl Server {
                 let draining = async { stop.draining().await };
                 let served = public.serve_with_incoming_shutdown(users, draining).await;
                 if served.is_ok() {
-                    // Its calls have ended before the process.
+                    // The calls of the port have ended before the process ends.
                     drop(stop);
                     std::future::pending::<()>().await;
                 }
@@ -259,22 +259,22 @@ impl Server {
         Ok(Self { addresses, doors, peer_address, router, indexers: joining, _tasks: tasks })
     }
 
-    /// The SQL address.
+    /// The address of the SQL port.
     pub fn sql_address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// The gRPC address.
+    /// The address of the gRPC port.
     pub fn grpc_address(&self) -> SocketAddr {
         self.addresses[1]
     }
 
-    /// The HTTP address.
+    /// The address of the HTTP port.
     pub fn http_address(&self) -> SocketAddr {
         self.addresses[2]
     }
 
-    /// The address for other processes, if there is one.
+    /// The address of the port for other processes, if there is one.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.peer_address
     }
@@ -291,7 +291,7 @@ impl Server {
         })
     }
 
-    /// The line that reports the addresses, and who is let in.
+    /// The line that reports the addresses, and the kind of authentication.
     pub fn ready_line(&self) -> String {
         let ([sql, grpc, http], auth) = (self.addresses, self.doors.word());
         format!("ready sql={sql} grpc={grpc} http={http} auth={auth}")
@@ -308,8 +308,8 @@ fn session_limits() -> pg::PgConfig {
     }
 }
 
-/// Waits until a projector and the indexers of this process are registered. A process without indexers does not wait: the
-/// parts of its cluster come and go without it.
+/// Waits until a projector and the indexers of this process are registered. A process without indexers does not wait: the nodes of its
+/// cluster start and stop independently.
 async fn wait_whole(router: &router::Router, indexers: usize) {
     if indexers > 0 {
         router.wait_catalog(|catalog| is_whole(catalog, indexers)).await;

@@ -21,7 +21,7 @@ use crate::descriptors::Shares;
 pub struct RecoveryFlags {
     /// Begin a new cluster though the log of the directory is lost.
     pub force_new_cluster: bool,
-    /// Let all numbers go on above the known ones, because the directory is an older copy.
+    /// Continue all numbers above the known ones, because the directory is an older copy.
     pub skip_epochs: bool,
     /// The silence in seconds after which slices without another copy are rebuilt elsewhere; 0 stands for never, and `None` for the
     /// usual time.
@@ -100,7 +100,7 @@ pub async fn open_router_data(env: &Env, dir: &Path, node: &NodeInfo) -> Result<
     env.blocking(move || RouterData::open(&its_env, &dir, &node)).await
 }
 
-/// The users of a process that serves clients, and their follower, which is to be started.
+/// The users of a process that serves clients, and their follower, which the caller starts.
 pub fn follow_users(
     directory: Arc<dyn Directory>,
     router: &Arc<router::Router>,

@@ -22,7 +22,7 @@ struct Column {
     column_type: ColumnType,
     /// Values of one width, or texts.
     values: Vec<u8>,
-    /// Where each text ends.
+    /// The end of each text.
     ends: Vec<u8>,
     /// The bits of NULLs; shorter than the rows if the last ones have none.
     nulls: Vec<u8>,
@@ -127,7 +127,7 @@ impl Column {
         }
     }
 
-    /// Notes the end of a text.
+    /// Records the end of a text.
     #[inline]
     fn end_text(&mut self) -> Result<()> {
         let end = u32::try_from(self.values.len()).map_err(|_| too_long())?;
@@ -135,7 +135,7 @@ impl Column {
         Ok(())
     }
 
-    /// Makes the value of a row NULL; of texts, the end is there.
+    /// Makes the value of a row NULL; for texts, the end is still recorded.
     fn push_null(&mut self, row: usize) {
         self.values.resize(self.values.len() + width(self.column_type).unwrap_or(0), 0);
         self.nulls.resize(row / 8 + 1, 0);

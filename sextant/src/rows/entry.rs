@@ -25,7 +25,7 @@ use crate::sql::plan::{Cell, ColumnInfo};
 pub(crate) struct EntryPrinter {
     cells: Vec<Cell>,
     descending: Vec<bool>,
-    /// The cost of computed columns since it was last asked for.
+    /// The cost of computed columns since it was last read.
     spent: u64,
     /// Places of parts, kept from row to row because clearing them costs as much as printing a number.
     key_starts: Starts,
@@ -56,7 +56,7 @@ impl EntryPrinter {
         self.spent >= TURN_COST
     }
 
-    /// The same, and the cost counts from zero again.
+    /// True if the computed columns since the last call were costly enough to yield; resets the cost.
     pub(crate) fn must_yield(&mut self) -> bool {
         let is_due = self.is_due();
         if is_due {
@@ -85,7 +85,7 @@ impl EntryPrinter {
     }
 
     /// The key parts and the id of a row whose key parts are all short integers, as those of many indexes are. They are
-    /// found in one walk, without a note of places.
+    /// found in one walk, without storing positions.
     #[inline]
     pub(crate) fn integers<'r>(&self, row: Row<'r>) -> Option<([i64; INTEGERS_MAX], &'r [u8])> {
         let (mut integers, mut rest) = ([0; INTEGERS_MAX], row.entry);
@@ -97,7 +97,7 @@ impl EntryPrinter {
         Some((integers, rest))
     }
 
-    /// The cells.
+    /// The cells of a row, in the order of the result.
     pub(crate) fn cells(&self) -> &[Cell] {
         &self.cells
     }
@@ -199,7 +199,7 @@ type Starts = [u32; PARTS_MAX + 1];
 struct Parts<'a> {
     bytes: &'a [u8],
     descending: &'a [bool],
-    /// Positions of the first parts; `known` says how many are found.
+    /// Positions of the first parts; `known` is the number of positions found.
     starts: &'a mut Starts,
     known: usize,
 }

@@ -5,7 +5,7 @@ use proto::{Error, ErrorCode, Result};
 /// The format of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Text.
+    /// The text format of PostgreSQL.
     #[default]
     Text,
     /// The binary form of the type.

@@ -3,7 +3,8 @@
 use proto::Result;
 use proto::expr::ColumnType;
 
-/// Appends a line. `cell` appends the text of value n, and returns false for NULL. After an error half a line is there.
+/// Appends a line. `cell` appends the text of value n, and returns false for NULL. After an error the line is
+/// incomplete.
 pub(crate) fn write(
     out: &mut Vec<u8>,
     types: impl Iterator<Item = ColumnType>,
@@ -43,8 +44,8 @@ fn may_need_escapes(text: &[u8]) -> bool {
         || rest.iter().any(|byte| *byte == b'\\' || *byte < 0x20)
 }
 
-/// Spells NUL characters of a text from `at` on as JSON does: no text of PostgreSQL contains one, and clients end or refuse
-/// a text there.
+/// Spells NUL characters of a text from `at` on as JSON does: no text of PostgreSQL contains one, and clients truncate or refuse a text
+/// there.
 pub(crate) fn escape_nul(column_type: ColumnType, out: &mut Vec<u8>, at: usize) {
     if column_type != ColumnType::Text || !out[at..].contains(&0) {
         return;

@@ -1,4 +1,4 @@
-//! Merges the scans of a statement that is divided ([`Merge`]) into the rows that it asks for.
+//! Merges the scans of a statement that is divided ([`Merge`]) into the rows of its result.
 //!
 //! Each scan has its rows in the order of the index. If MISSING reads as NULL in the parts by which the scan was divided, the merge of
 //! all is in that order too, and equal rows of DISTINCT are neighbours. All scans read the epoch of the first one, whose lease
@@ -70,7 +70,7 @@ struct Scan {
     /// True if it has given its permit back.
     is_parked: bool,
     block: RowBlock,
-    /// The place of the row after the current one.
+    /// The index of the row after the current one.
     next: usize,
     current: Option<Row>,
     is_ended: bool,
@@ -79,7 +79,7 @@ struct Scan {
 /// A row of a block.
 struct Row {
     place: Range<usize>,
-    /// Its entry, in which MISSING reads as NULL.
+    /// The entry of the current row, in which MISSING reads as NULL.
     read: Vec<u8>,
 }
 
@@ -102,7 +102,7 @@ impl Scan {
 }
 
 struct Merged {
-    /// The scans, also those at their end.
+    /// The scans, including those at their end.
     scans: Vec<Scan>,
     epoch: Epoch,
     reverse: bool,
@@ -133,7 +133,7 @@ impl Merged {
         }
     }
 
-    /// Moves each scan onto a row or to its end, without waiting; false if one has to be waited for.
+    /// Moves each scan onto a row or to its end, without waiting; false if the caller has to wait for one.
     fn settle(&mut self) -> Result<bool> {
         for scan in &mut self.scans {
             if scan.current.is_some() || scan.is_ended {
@@ -177,7 +177,7 @@ impl Merged {
         Ok(())
     }
 
-    /// The scan whose row comes first.
+    /// The index of the scan whose row is first in the order; `None` if all have ended.
     fn first(&self) -> Option<usize> {
         let wanted = if self.reverse { Ordering::Greater } else { Ordering::Less };
         let mut first: Option<(usize, &Row)> = None;
@@ -190,7 +190,7 @@ impl Merged {
         first.map(|(at, _)| at)
     }
 
-    /// True if DISTINCT has had no row that reads like this one.
+    /// True if DISTINCT has returned no equal row yet.
     fn is_new(&mut self, read: &[u8]) -> Result<bool> {
         let Some(parts) = self.distinct else { return Ok(true) };
         let parts = LeadingParts::of(read, self.descending.iter().take(parts).copied())?;

@@ -12,8 +12,8 @@ use proto::lock::lock;
 
 use crate::flow::{Flow, Limit};
 
-/// How long a scan keeps running while its client does not read: many times what a client needs to request the next
-/// rows.
+/// The time that a scan keeps running while its client does not read: many times longer than a client needs to request
+/// the next rows.
 pub(crate) const SUSPENDED_RUNS: Duration = Duration::from_secs(2);
 
 /// A result that can be parked until the next read.

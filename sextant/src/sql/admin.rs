@@ -6,7 +6,11 @@ use proto::model::moves::{PlannedMove, RebalancePlan, RebalanceRequest};
 use proto::model::node::Role;
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::CoordinatorChange;
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{
+    CancelHandOver, CancelMoves, CancelVersion, Command, DrainNode, HandOver, MoveBucket, Outcome,
+    RemoveNode, SetCopies, SetReplicas, SetSeparateIncludedColumns, SetSliceBytesMax,
+    SetVersionIdle, StartMoves,
+};
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::Admin;
@@ -14,8 +18,8 @@ use super::backend::Backend;
 use super::draining::tell_what_stays;
 use super::remarks::Remarks;
 
-/// Runs a statement and returns its command tag. The moves that it starts run on by themselves; SHOW MOVES shows their
-/// progress.
+/// Runs a statement and returns its command tag. The moves that it starts continue in the background; SHOW MOVES shows
+/// their progress.
 pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) -> Result<String> {
     if let Admin::ChangeCoordinators(change) = statement {
         return change_coordinators(backend, change, remarks).await;
@@ -28,7 +32,8 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
             return Ok(format!("REBALANCE {}", plan.moves.len()));
         }
         Admin::CancelRebalance { index } => {
-            let outcome = backend.command(Command::CancelMoves { index: index.clone() }).await?;
+            let outcome =
+                backend.command(Command::CancelMoves(CancelMoves { index: index.clone() })).await?;
             let count = if let Outcome::Moves(moves) = outcome { moves.len() } else { 0 };
             return Ok(format!("CANCEL REBALANCE {count}"));
         }
@@ -41,17 +46,14 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
                 .with_hint("SHOW TRANSACTIONS lists the open transactions"));
         }
         Admin::DrainNode { node, drain } => {
-            let drains = |node| Command::DrainNode { node, drain: *drain };
+            let drains = |node| Command::DrainNode(DrainNode { node, drain: *drain });
             let command = for_node(backend, (node, Some(Role::Indexer)), drains).await?;
             (command, if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" })
         }
         Admin::RemoveNode { node, wait, force } => {
-            let remove = |node| match force {
-                true => Command::RemoveNodeForced { node },
-                false => Command::RemoveNode { node },
-            };
+            let remove = |node| Command::RemoveNode(RemoveNode { node, force: *force });
             let command = for_node(backend, (node, None), remove).await?;
-            if let (true, Command::RemoveNode { node }) = (*wait, &command) {
+            if let (true, Command::RemoveNode(RemoveNode { node, .. })) = (*wait, &command) {
                 backend.wait_drained(*node).await?;
             }
             (command, "REMOVE NODE")
@@ -60,42 +62,48 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
         Admin::MoveVbuckets { bucket, vbuckets, to } => {
             let hand_over = |to| {
                 let (bucket, vbuckets) = (bucket.clone(), vbuckets.clone());
-                Command::HandOver { bucket, vbuckets, to }
+                Command::HandOver(HandOver { bucket, vbuckets, to })
             };
             (for_node(backend, (to, Some(Role::Projector)), hand_over).await?, "ALTER BUCKET")
         }
         Admin::MoveBucket { bucket, to } => {
-            let moves = |to| Command::MoveBucket { bucket: bucket.clone(), to };
+            let moves = |to| Command::MoveBucket(MoveBucket { bucket: bucket.clone(), to });
             (for_node(backend, (to, Some(Role::Projector)), moves).await?, "ALTER BUCKET")
         }
-        Admin::SetCopies { bucket, copies } => {
-            (Command::SetCopies { bucket: bucket.clone(), copies: *copies }, "ALTER BUCKET")
-        }
+        Admin::SetCopies { bucket, copies } => (
+            Command::SetCopies(SetCopies { bucket: bucket.clone(), copies: *copies }),
+            "ALTER BUCKET",
+        ),
         Admin::SetVersionIdle { bucket, idle_ms } => {
             let (bucket, idle_ms) = (bucket.clone(), *idle_ms);
-            (Command::SetVersionIdle { bucket, idle_ms }, "ALTER BUCKET")
+            (Command::SetVersionIdle(SetVersionIdle { bucket, idle_ms }), "ALTER BUCKET")
         }
         Admin::CancelVersion { bucket, version } => {
             let (bucket, version) = (bucket.clone(), version.clone());
-            (Command::CancelVersion { bucket, version }, "ALTER BUCKET")
+            (Command::CancelVersion(CancelVersion { bucket, version }), "ALTER BUCKET")
         }
         Admin::CancelVbuckets { bucket } => {
-            (Command::CancelHandOver { bucket: bucket.clone() }, "ALTER BUCKET")
+            (Command::CancelHandOver(CancelHandOver { bucket: bucket.clone() }), "ALTER BUCKET")
         }
         Admin::SeparateIncludedColumns { index, separate } => (
-            Command::SetSeparateIncludedColumns { index: index.clone(), separate: *separate },
+            Command::SetSeparateIncludedColumns(SetSeparateIncludedColumns {
+                index: index.clone(),
+                separate: *separate,
+            }),
             "ALTER INDEX",
         ),
-        Admin::SetSliceBytesMax { index, bytes } => {
-            (Command::SetSliceBytesMax { index: index.clone(), bytes: *bytes }, "ALTER INDEX")
-        }
-        Admin::SetReplicas { index, replicas } => {
-            (Command::SetReplicas { index: index.clone(), replicas: *replicas }, "ALTER INDEX")
-        }
+        Admin::SetSliceBytesMax { index, bytes } => (
+            Command::SetSliceBytesMax(SetSliceBytesMax { index: index.clone(), bytes: *bytes }),
+            "ALTER INDEX",
+        ),
+        Admin::SetReplicas { index, replicas } => (
+            Command::SetReplicas(SetReplicas { index: index.clone(), replicas: *replicas }),
+            "ALTER INDEX",
+        ),
         Admin::ChangeCoordinators(_) => return Err(Error::internal("it was run before")),
     };
     let drained = match &command {
-        Command::DrainNode { node, drain: true } => Some(*node),
+        Command::DrainNode(DrainNode { node, drain: true }) => Some(*node),
         _ => None,
     };
     backend.command(command).await?;
@@ -109,7 +117,7 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
 const NOT_VOTING: &str = "start it with its --id, an empty --data and the others in --coordinators; it votes by itself when it has the log, \
                           and SHOW NODES tells; REMOVE COORDINATOR takes it back";
 
-/// Adds or removes a coordinator. A new one that does not vote yet is a remark: it is a member all the same.
+/// Adds or removes a coordinator. If a new one does not vote yet, the client gets a remark: it is a member anyway.
 async fn change_coordinators(
     backend: &dyn Backend,
     change: &CoordinatorChange,
@@ -131,7 +139,7 @@ async fn for_node(
     (name, role): (&str, Option<Role>),
     command: impl Fn(NodeId) -> Command + Send,
 ) -> Result<Command> {
-    // What a command needs does not depend on its node.
+    // The privilege that a command needs does not depend on its node.
     let of_no_node = command(NodeId(0));
     backend.may_send(&of_no_node).await?;
     Ok(command(find_node(&backend.catalog(), name, role)?))
@@ -147,14 +155,16 @@ async fn move_slice(backend: &dyn Backend, statement: &Admin) -> Result<Command>
             .with_hint("SHOW INDEXES lists the indexes")
     })?;
     let planned = |from, to| {
-        Command::StartMoves(vec![PlannedMove {
-            index: info.id,
-            generation: info.generation,
-            slice: *slice,
-            from,
-            to,
-            reason: "asked for".into(),
-        }])
+        Command::StartMoves(StartMoves {
+            moves: vec![PlannedMove {
+                index: info.id,
+                generation: info.generation,
+                slice: *slice,
+                from,
+                to,
+                reason: "asked for".into(),
+            }],
+        })
     };
     let of_no_node = planned(None, None);
     backend.may_send(&of_no_node).await?;

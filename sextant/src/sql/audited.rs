@@ -1,28 +1,35 @@
 //! The statements that the audit lists, and their texts there.
 
+use proto::model::users::UserCommand;
+use proto::rpc::command::{
+    Audited, BuildGeneration, BuildIndexes, CancelBuild, CancelHandOver, CancelMoves,
+    CancelVersion, CommandKind, CreateBucket, CreateDataSet, CreateIndex, DrainNode, DropBucket,
+    DropIndex, HandOver, LoadVersion, MoveBucket, RemoveNode, RenameIndex, SetCopies, SetReplicas,
+    SetSeparateIncludedColumns, SetSliceBytesMax, SetVersionIdle, StartMoves,
+};
 use sqlparser::tokenizer::{Token, Whitespace};
 
 use super::ast::{Admin, Statement};
 use crate::audit::What;
 
-/// The longest text, in bytes. A longer one ends with `…`.
+/// The maximum length of a text, in bytes. A longer text is cut and ends with `…`.
 const TEXT_BYTES_MAX: usize = 4096;
 
 /// The kind of event that a statement is; `None` if the audit does not list it. A new statement does not compile until it has its line.
 pub fn kind(statement: &Statement) -> Option<What> {
     match statement {
-        Statement::CreateBucket(_)
-        | Statement::CreateDataSet(_)
-        | Statement::LoadVersion { .. }
-        | Statement::DropBucket { .. }
-        | Statement::CreateIndex(_)
-        | Statement::BuildIndex { .. }
-        | Statement::DropIndex { .. }
-        | Statement::CancelBuild(_)
-        | Statement::AlterIndex { .. }
-        | Statement::RenameIndex { .. } => Some(What::Ddl),
-        Statement::Admin(statement) => Some(kind_of_admin(statement)),
-        Statement::User(_) => Some(What::Users),
+        Statement::CreateBucket(_) => of::<CreateBucket>(),
+        Statement::CreateDataSet(_) => of::<CreateDataSet>(),
+        Statement::LoadVersion { .. } => of::<LoadVersion>(),
+        Statement::DropBucket { .. } => of::<DropBucket>(),
+        Statement::CreateIndex(_) => of::<CreateIndex>(),
+        Statement::BuildIndex { .. } => of::<BuildIndexes>(),
+        Statement::DropIndex { .. } => of::<DropIndex>(),
+        Statement::CancelBuild(_) => of::<CancelBuild>(),
+        Statement::AlterIndex { .. } => of::<BuildGeneration>(),
+        Statement::RenameIndex { .. } => of::<RenameIndex>(),
+        Statement::Admin(statement) => kind_of_admin(statement),
+        Statement::User(_) => of::<Box<UserCommand>>(),
         Statement::Insert(_)
         | Statement::Delete { .. }
         | Statement::Select(_)
@@ -48,25 +55,35 @@ pub fn kind(statement: &Statement) -> Option<What> {
     }
 }
 
-fn kind_of_admin(statement: &Admin) -> What {
+fn kind_of_admin(statement: &Admin) -> Option<What> {
     match statement {
-        Admin::Rebalance { .. }
-        | Admin::CancelRebalance { .. }
-        | Admin::MoveSlice { .. }
-        | Admin::MoveVbuckets { .. }
-        | Admin::MoveBucket { .. }
-        | Admin::CancelVbuckets { .. } => What::Move,
-        Admin::DrainNode { .. } | Admin::RemoveNode { .. } | Admin::ChangeCoordinators(_) => {
-            What::Node
-        }
-        Admin::CancelTransaction(_) => What::Transaction,
-        Admin::SetCopies { .. }
-        | Admin::SetVersionIdle { .. }
-        | Admin::CancelVersion { .. }
-        | Admin::SeparateIncludedColumns { .. }
-        | Admin::SetSliceBytesMax { .. }
-        | Admin::SetReplicas { .. } => What::Ddl,
+        Admin::Rebalance { .. } | Admin::MoveSlice { .. } => of::<StartMoves>(),
+        Admin::CancelRebalance { .. } => of::<CancelMoves>(),
+        Admin::MoveVbuckets { .. } => of::<HandOver>(),
+        Admin::MoveBucket { .. } => of::<MoveBucket>(),
+        Admin::CancelVbuckets { .. } => of::<CancelHandOver>(),
+        Admin::DrainNode { .. } => of::<DrainNode>(),
+        Admin::RemoveNode { .. } => of::<RemoveNode>(),
+        // No commands of the StateContext.
+        Admin::ChangeCoordinators(_) => Some(What::Node),
+        Admin::CancelTransaction(_) => Some(What::Transaction),
+        Admin::SetCopies { .. } => of::<SetCopies>(),
+        Admin::SetVersionIdle { .. } => of::<SetVersionIdle>(),
+        Admin::CancelVersion { .. } => of::<CancelVersion>(),
+        Admin::SeparateIncludedColumns { .. } => of::<SetSeparateIncludedColumns>(),
+        Admin::SetSliceBytesMax { .. } => of::<SetSliceBytesMax>(),
+        Admin::SetReplicas { .. } => of::<SetReplicas>(),
     }
+}
+
+/// The kind of the statements that propose a command.
+fn of<C: CommandKind>() -> Option<What> {
+    C::AUDITED.map(|audited| match audited {
+        Audited::Definition => What::Ddl,
+        Audited::Move => What::Move,
+        Audited::Node => What::Node,
+        Audited::Users => What::Users,
+    })
 }
 
 /// The text of a statement for the audit, from its tokens: without comments, and with `…` for each literal of a definition or of a

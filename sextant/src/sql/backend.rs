@@ -43,11 +43,10 @@ pub trait Backend: Send + Sync + 'static {
     /// An error unless the sender may read a bucket and its indexes.
     fn may_read(&self, bucket: BucketId) -> Result<()>;
 
-    /// The newest catalog that this process has, as far as the sender may know it: a bucket or an index that it has no privilege on
-    /// is not in it.
+    /// The newest catalog of this process, restricted to what the sender may see: buckets and indexes without a privilege are left out.
     fn catalog(&self) -> Arc<Catalog>;
 
-    /// The same with the buckets and indexes only of which the sender may see some kind of figures.
+    /// The newest catalog, restricted to the buckets and indexes whose figures of a kind the sender may see.
     fn catalog_of(&self, seen: Seen) -> Result<Arc<Catalog>>;
 
     /// The router whose catalog this is, and the age of its knowledge; `None` if there is no router.
@@ -72,20 +71,21 @@ pub trait Backend: Send + Sync + 'static {
     /// an error.
     async fn command(&self, command: Command) -> Result<Outcome>;
 
-    /// An error unless the sender may send a command. Whatever tells of nodes asks first: without the privilege, nobody learns which there are.
+    /// Returns an error unless the sender may send a command. Statements that reveal nodes call it first, so that a user without the
+    /// privilege does not learn which nodes exist.
     async fn may_send(&self, _command: &Command) -> Result<()> {
         Ok(())
     }
 
-    /// The users that this process knows, with the hashes of their secrets: nothing shows these.
+    /// The users that this process knows, with the hashes of their secrets, which must never be shown.
     fn users(&self) -> Arc<Users>;
 
-    /// Changes the users, or what they may do. It returns after the outcome is committed and this process knows of it. A refusal is an
+    /// Changes the users or their privileges. It returns after the outcome is committed and this process has received it. A refusal is an
     /// error.
     async fn change_users(&self, command: UserCommand) -> Result<Outcome>;
 
-    /// The same backend for one statement that is in the audit: its line is written before the first change is sent. `None` if the backend
-    /// knows no audit.
+    /// A copy of the backend for one audited statement: its line is written before the first change is sent. `None` if the backend has no
+    /// audit.
     fn audited(&self, _attempt: &Attempt) -> Option<Arc<dyn Backend>> {
         None
     }
@@ -93,7 +93,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Counts an error that a client gets.
     fn note_error(&self, _sqlstate: &'static str) {}
 
-    /// Waits until an index serves scans, or a generation of it does; an error if that is gone.
+    /// Waits until an index serves scans, or a generation of it does; an error if that was dropped.
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()>;
 
     /// Waits until a version of a data set is current, or was current; an error if it has ended otherwise.
@@ -138,12 +138,12 @@ pub trait Backend: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<Box<dyn EpochPin>>;
 
-    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one at it. For the first read of a
-    /// transaction that may write.
+    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one bucket at that moment. For the
+    /// first read of a transaction that may write.
     async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>>;
 
     /// Begins a transaction that writes documents of a bucket, under a number that it has in other buckets already, or a new one.
-    /// Nothing is sent before its first write. `owner` tells people whose it is.
+    /// Nothing is sent before its first write. `owner` names its session in status reports.
     fn begin(
         &self,
         bucket: &Arc<BucketInfo>,
@@ -154,7 +154,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns the open transactions that have changes, of all buckets. A projector that does not answer is left out.
     async fn transactions(&self) -> Result<Vec<TransactionStatus>>;
 
-    /// Returns what the commit of a transaction wrote in its buckets, as far as they remember it.
+    /// Returns the results of a transaction's commit in its buckets, as far as they are remembered.
     async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>>;
 
     /// Rolls back the open transaction with a number; false if there is none.
@@ -171,7 +171,7 @@ pub trait Backend: Send + Sync + 'static {
     /// The oldest epoch that has a write. `InvalidParameter` if the source has lost it.
     async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch>;
 
-    /// Begins a scan, or goes on with one that was interrupted, by its token.
+    /// Begins a scan, or continues an interrupted one by its token.
     async fn scan(&self, request: ScanRequest, token: Option<&str>)
     -> Result<Box<dyn BatchSource>>;
 
@@ -214,21 +214,21 @@ pub enum Seen {
 pub struct TransactionView {
     /// The epoch that it reads; `None` for the present.
     pub snapshot: Option<Epoch>,
-    /// Its own changes.
+    /// The transaction's own changes in the bucket.
     pub own: Option<OwnView>,
 }
 
-/// The changes of a transaction in one bucket. One session makes its calls, one after another. A transaction that is dropped without
+/// The changes of a transaction in one bucket. One session makes the calls, one after another. A transaction that is dropped without
 /// a commit is rolled back.
 #[async_trait]
 pub trait BucketTransaction: Send + Sync {
-    /// Its number.
+    /// The number of the transaction.
     fn id(&self) -> TransactionId;
 
-    /// The bucket.
+    /// The bucket that the transaction changes.
     fn bucket(&self) -> &BucketInfo;
 
-    /// Its own changes so far; `None` before the first.
+    /// The transaction's changes so far; `None` before the first.
     fn own(&self) -> Option<OwnView>;
 
     /// An error if it is known that the projector has lost the transaction.
@@ -239,7 +239,7 @@ pub trait BucketTransaction: Send + Sync {
     /// Writes documents: all of them or none. Returns the number of documents created, replaced or removed.
     async fn write(&self, snapshot: Option<Epoch>, writes: CheckedWrites) -> Result<u64>;
 
-    /// Takes back the changes behind a place.
+    /// Takes back the changes after a place.
     async fn back_to(&self, place: TransactionPlace) -> Result<()>;
 
     /// Commits all changes, durably, or none of them. With participants, its bucket decides, and the others are prepared.
@@ -249,8 +249,8 @@ pub trait BucketTransaction: Send + Sync {
         participants: &[BucketId],
     ) -> Result<WriteReply>;
 
-    /// Prepares the changes for a commit over several buckets, under the number that the transaction has in the deciding one. Returns the
-    /// number of documents.
+    /// Prepares the changes for a commit over several buckets, under the number that the transaction has in the deciding bucket. Returns
+    /// the number of documents.
     async fn prepare(
         &self,
         snapshot: Option<Epoch>,
@@ -265,7 +265,7 @@ pub trait BucketTransaction: Send + Sync {
 /// A lease on an epoch and on its moment, which stay readable until the lease is dropped.
 #[async_trait]
 pub trait EpochPin: Send + Sync {
-    /// The epoch.
+    /// The epoch that is leased.
     fn epoch(&self) -> Epoch;
 
     /// The catalog from before the lease: the generations of indexes that serve in it stay readable as well.
@@ -293,6 +293,6 @@ pub trait BatchSource: Send {
     /// True if the page has its rows.
     fn page_is_full(&self) -> bool;
 
-    /// The token with which the scan goes on behind what was returned; `None` if nothing is left.
+    /// The token with which the scan continues after the returned rows; `None` at the end.
     fn token(&self) -> Result<Option<String>>;
 }

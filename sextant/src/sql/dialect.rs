@@ -5,7 +5,7 @@ use std::any::TypeId;
 
 use sqlparser::dialect::{Dialect, PostgreSqlDialect};
 
-/// Sextant's dialect.
+/// The token rules of Sextant's SQL.
 #[derive(Debug)]
 pub struct SextantDialect;
 

@@ -26,7 +26,7 @@ pub(super) async fn tell_what_stays(backend: &dyn Backend, node: NodeId, remarks
     }
 }
 
-/// The indexes with slices that have no move away from a node: those that serve or are built first, then the other generations.
+/// The indexes with slices on a node for which no move is planned: first the serving ones and first builds, then the other generations.
 fn staying(catalog: &Catalog, node: NodeId) -> impl Iterator<Item = &IndexInfo> {
     let stays = move |index: &&IndexInfo| !index.moves_all_from(node);
     catalog.local_indexes().map(|index| &**index).filter(stays)

@@ -5,7 +5,7 @@ use proto::{Error, ErrorCode};
 /// An error with its position in the query text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
-    /// The error.
+    /// The error of the statement.
     pub error: Error,
     /// The position as the number of a character, from 1.
     pub position: Option<u32>,

@@ -5,18 +5,17 @@
 //! ```
 //!
 //! `sqlparser` provides the tokens and a cursor over them. The grammar is our own, because most statements exist only in
-//! Sextant, and paths into documents are not SQL's column names. This module knows neither the protocol nor the cluster:
+//! Sextant, and paths into documents are not SQL's column names. This module depends neither on the protocol nor on the cluster:
 //! the session in [`crate::pg`] connects the three.
+//!
+//! Statements that are no scans run here as well, over the interface of [`backend`]: [`definitions`], [`transactions`],
+//! [`users`], and the placement of data ([`admin`]).
 
 pub mod admin;
-pub mod alter;
 pub mod ast;
 pub mod audited;
 pub mod backend;
-pub mod building;
-pub mod commit;
-pub mod ddl;
-pub mod define;
+pub mod definitions;
 pub mod dialect;
 mod draining;
 pub mod error;
@@ -26,13 +25,11 @@ pub mod places;
 pub mod plan;
 pub(crate) mod qualifier;
 pub mod remarks;
-pub mod split_points;
 pub mod texts;
-pub mod transaction_buckets;
+pub mod transactions;
 pub mod units;
 pub mod users;
 pub(crate) mod walk;
-pub mod written;
 
 pub use error::{SqlError, SqlResult};
 pub use parse::{Parsed, parse};

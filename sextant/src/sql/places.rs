@@ -39,7 +39,7 @@ fn place_of(name: &str, sql: &str) -> Option<u32> {
     let is_name =
         |at: &usize| matches!(&tokens[*at].token, Token::Word(word) if word.value == name);
     let mut found = (0..tokens.len()).filter(is_name);
-    // After a period stands the field of another path, or a column after its qualifiers.
+    // After a period follows the field of another path, or a column after its qualifiers.
     let first = found.clone().next()?;
     let mut at = found.find(|at| !is_qualified(*at)).unwrap_or(first);
     while at >= 2 && is_qualified(at) {

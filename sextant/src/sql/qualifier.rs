@@ -1,7 +1,7 @@
 //! Qualified columns: `t.c` and `"public"."t"."c"` for the column `c` of `FROM t`, or of `FROM i AS t`.
 //!
-//! A path into a document looks alike (`address.city`). The first part of a path is a qualifier if it is the name of the relation, or its
-//! alias where it has one, and the rest is a column; otherwise the whole is a path. What has both meanings, and means two columns, is
+//! A path into a document has the same form (`address.city`). The first part of a path is a qualifier if it is the name of the relation, or
+//! its alias where it has one, and the rest is a column; otherwise the whole is a path. What has both meanings, and means two columns, is
 //! ambiguous (42702). A bucket has the columns `id` and `doc` and no paths, so any other qualifier of them is an error there (42P01).
 
 use proto::Result;
@@ -40,7 +40,7 @@ impl<'a> Qualifier<'a> {
         }
     }
 
-    /// Removes the qualifier wherever it stands.
+    /// Removes the qualifier from all columns of an expression.
     fn strip(self, expr: &mut Expr) {
         if let Expr::Path(steps) = expr
             && let Some(column) = self.column(steps)

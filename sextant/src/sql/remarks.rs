@@ -5,10 +5,10 @@ use tokio::sync::mpsc;
 /// The number of remarks that may wait for a slow client; further ones are left out.
 const WAITING_MAX: usize = 16;
 
-/// A remark.
+/// A remark on a statement, sent to the client as a notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
-    /// The message.
+    /// The message of the remark.
     pub message: String,
     /// The advice.
     pub hint: Option<&'static str>,
@@ -23,13 +23,13 @@ pub struct Remarks(Option<mpsc::Sender<Remark>>);
 pub struct Told(mpsc::Receiver<Remark>);
 
 impl Remarks {
-    /// Remarks that somebody reads.
+    /// A channel of remarks with its reader.
     pub fn channel() -> (Self, Told) {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         (Self(Some(sender)), Told(receiver))
     }
 
-    /// Remarks that nobody reads.
+    /// A channel of remarks without a reader.
     pub fn unread() -> Self {
         Self(None)
     }
@@ -52,7 +52,7 @@ impl Told {
         }
     }
 
-    /// The next remark, if there is one already.
+    /// Returns the next remark without waiting, if there is one.
     pub fn next_now(&mut self) -> Option<Remark> {
         self.0.try_recv().ok()
     }

@@ -11,7 +11,8 @@ use super::limits::check_length;
 use super::parse::{Parsed, parse};
 use crate::flow::{Room, RoomBudget};
 
-/// Bytes of a query text that is parsed on a blocking thread. A shorter one takes less than some milliseconds.
+/// The length in bytes from which a query text is parsed on a blocking thread. A shorter text needs less than a few
+/// milliseconds.
 pub const LONG_TEXT_BYTES: usize = 16 << 10;
 
 /// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
@@ -23,8 +24,8 @@ const PARSING: usize = 90;
 /// The memory of a parsed text, in multiples of its length.
 pub const PARSED: usize = 10;
 
-/// Takes the memory of a text while it is parsed. A text over the limit of its length waits for none, and another one takes half of all
-/// at most, so that it does not hold up all others.
+/// Takes the memory of a text while it is parsed. A text above the length limit does not wait, and any other takes at most half of the
+/// budget, so that it does not delay all others.
 pub async fn room_for(
     bytes: usize,
     memory: &RoomBudget,
@@ -67,7 +68,7 @@ pub async fn parse_call(
     parse_call_of(sql.len(), parse, memory, env).await
 }
 
-/// Parses a call whose texts have `bytes` together. What is parsed has the room while it lives.
+/// Parses a call whose texts have `bytes` together. The result holds the memory while it exists.
 pub async fn parse_call_of<T: Send + 'static>(
     bytes: usize,
     parse: impl FnOnce() -> proto::Result<T> + Send + 'static,

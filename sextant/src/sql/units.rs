@@ -1,6 +1,6 @@
 //! Durations and sizes as PostgreSQL writes them in settings.
 
-/// Milliseconds of a number with one of PostgreSQL's units, or without one.
+/// Parses a duration in milliseconds, with one of PostgreSQL's units or without a unit.
 pub fn duration_ms(text: &str) -> Option<u64> {
     number(text, |unit| match unit {
         "" | "ms" => Some(1),
@@ -12,7 +12,8 @@ pub fn duration_ms(text: &str) -> Option<u64> {
     })
 }
 
-/// Bytes of a number with one of PostgreSQL's units, or without one. A kilobyte has 1,024 bytes, as there.
+/// Parses a size in bytes, with one of PostgreSQL's units or without a unit. A kilobyte has 1,024 bytes, as in
+/// PostgreSQL.
 pub fn bytes(text: &str) -> Option<u64> {
     number(text, |unit| match unit {
         "" | "B" => Some(1),

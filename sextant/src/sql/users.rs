@@ -2,6 +2,8 @@
 //!
 //! A password becomes a verifier, and a token its hash, before anything leaves this process. So no command, no log of the coordinators
 //! and no state has a secret in clear.
+//!
+//! A statement that changes users waits until its own router has received the change. Other routers receive it like a catalog.
 
 use proto::env::{Env, Random};
 use proto::model::users::{NewSecret, Secret32, UserChange, UserCommand};
@@ -20,13 +22,13 @@ pub const TOKEN_MS: u64 = 90 * 86_400_000;
 /// The result of a statement about users.
 #[derive(Debug)]
 pub enum Ran {
-    /// It is done: the command tag.
+    /// The statement is done. Contains the command tag.
     Tag(&'static str),
-    /// It has made a token, which is told only here.
+    /// The statement has created a token, which is returned only here.
     Token(&'static str, Sensitive),
 }
 
-/// Runs a statement. It returns after the command is committed and this process knows of the change.
+/// Runs a statement. It returns after the command is committed and this process has received the change.
 pub async fn run(backend: &dyn Backend, env: &Env, statement: &UserStatement) -> Result<Ran> {
     let tag = tag(statement);
     let (command, token) = command(env, statement).await?;
@@ -140,7 +142,7 @@ async fn derived(env: &Env, password: &Sensitive) -> Result<proto::model::users:
     Ok(env.blocking(derive).await)
 }
 
-/// True for PostgreSQL's older form of a hashed password, which nobody could log in with.
+/// True for PostgreSQL's older form of a hashed password, which cannot be used to log in.
 fn is_md5(password: &str) -> bool {
     let hash = password.strip_prefix("md5");
     hash.is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))

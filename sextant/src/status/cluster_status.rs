@@ -29,7 +29,7 @@ pub struct ClusterStatus {
     pub indexes: Vec<IndexStatus>,
     /// The copies of slices in the topology, by index, slice and replica.
     pub slices: Vec<SliceStatus>,
-    /// The moves under way by index, then the ended ones, oldest first.
+    /// The moves in progress by index, then the ended ones, oldest first.
     pub moves: Vec<MoveStatus>,
     /// The last rollbacks of each bucket, oldest first, and the commits over several buckets that were halved by a loss.
     pub rollbacks: Vec<RollbackStatus>,
@@ -53,7 +53,7 @@ pub enum CoordinatorAnswer {
         #[serde(serialize_with = "as_text")]
         error: Error,
     },
-    /// The coordinator was not asked.
+    /// The coordinator was not called.
     NotAsked,
 }
 
@@ -82,13 +82,13 @@ impl CoordinatorAnswer {
 /// A registered process.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeStatus {
-    /// Its number.
+    /// The id of the node.
     pub node: NodeId,
-    /// Its role.
+    /// The role of the node.
     pub role: &'static str,
     /// The address that other processes call, or a router's gRPC port for users, `host:port`.
     pub address: String,
-    /// Its failure zone.
+    /// The failure zone of the node.
     pub zone: String,
     /// `alive`, `silent` (no heartbeat for five seconds), `draining, 12 slices left`, `drained`, `removed`, or `unknown` without an answer of
     /// the leader.
@@ -99,7 +99,7 @@ pub struct NodeStatus {
     pub scans: Option<AdmissionStatus>,
     /// An indexer's progress in each bucket.
     pub buckets: Vec<NodeBucketStatus>,
-    /// On a coordinator: whether it votes. On the router that is asked: the age of its catalog, while no coordinator answers it.
+    /// On a coordinator: whether it votes. On the router that answers: the age of its catalog, while no coordinator answers it.
     pub note: Option<String>,
 }
 
@@ -118,12 +118,12 @@ pub struct NodeBucketStatus {
     pub queue_bytes_max: u64,
 }
 
-/// A bucket.
+/// The status of a bucket.
 #[derive(Clone, Debug, Serialize)]
 pub struct BucketStatus {
-    /// Its number.
+    /// The number of the bucket.
     pub id: BucketId,
-    /// Its name.
+    /// The name of the bucket.
     pub name: String,
     /// Number of its vbuckets.
     pub vbuckets: u16,
@@ -131,11 +131,11 @@ pub struct BucketStatus {
     pub source: &'static str,
     /// Number of its indexes.
     pub indexes: usize,
-    /// Its projectors.
+    /// The projectors of the bucket.
     pub projectors: Vec<ProjectorShare>,
     /// Number of vbuckets that are handed over.
     pub moving: usize,
-    /// The copies in sync of those that are wanted; `None` for a pushed bucket, as the next two.
+    /// The number of copies in sync, and the desired number; `None` for a pushed bucket, as the next two.
     pub copies: Option<String>,
     /// Number of copies that have everything acknowledged, its leader included.
     pub copies_in_sync: Option<u64>,
@@ -160,7 +160,7 @@ pub struct BucketStatus {
 pub struct CopyStatus {
     /// The bucket's name.
     pub bucket: String,
-    /// The projector.
+    /// The id of the projector.
     pub projector: NodeId,
     /// `leader`, `in sync` or `joining`.
     pub role: &'static str,
@@ -179,7 +179,7 @@ pub struct VersionStatus {
     pub bucket: String,
     /// The number of the version.
     pub number: u64,
-    /// The name that it was given.
+    /// The name of the version.
     pub version: String,
     /// `loading`, `complete` (its indexes are built), `current`, `kept` or `failed`.
     pub state: &'static str,
@@ -206,18 +206,18 @@ pub struct ProjectorShare {
     pub vbuckets: usize,
 }
 
-/// An index.
+/// The status of an index.
 #[derive(Clone, Debug, Serialize)]
 pub struct IndexStatus {
-    /// Its number.
+    /// The number of the index.
     pub id: IndexId,
-    /// Its name.
+    /// The name of the index.
     pub name: String,
-    /// Its bucket's name.
+    /// The name of the bucket.
     pub bucket: String,
-    /// Its state.
+    /// The state of the index.
     pub state: &'static str,
-    /// Its columns, as a scan returns them.
+    /// The columns of the index, as a scan returns them.
     pub columns: Vec<String>,
     /// Number of its slices.
     pub slices: u16,
@@ -237,12 +237,12 @@ pub struct IndexStatus {
     pub built_percent: Option<u64>,
     /// During a build: the entries that the copies have counted so far.
     pub built_entries: Option<u64>,
-    /// During a build: the seconds until the last copy has read all documents, at the pace so far; `None` while some copy cannot tell.
+    /// During a build: the seconds until the last copy has read all documents, at the pace so far; `None` while a copy has no estimate.
     pub seconds_left: Option<u64>,
     /// The number of documents left out because they exceed a limit, since the projectors started; a document counts with
     /// each of its versions. `None` without a report.
     pub left_out: Option<u64>,
-    /// The same by the limit that they exceed.
+    /// The documents that are left out, by the limit that they exceed.
     pub left_out_by_reason: Option<LeftOut>,
 }
 
@@ -251,11 +251,11 @@ pub struct IndexStatus {
 pub struct SliceStatus {
     /// The index's name.
     pub index: String,
-    /// The slice.
+    /// The number of the slice.
     pub slice: SliceNo,
     /// The number of the copy.
     pub replica: usize,
-    /// The node.
+    /// The node with the copy.
     pub node: NodeId,
     /// `ready`, `building`, `copying`, `troubled`, `silent` if the node is, or `unknown` without a report of the node.
     pub state: &'static str,
@@ -272,16 +272,16 @@ pub struct SliceStatus {
 /// A move of a slice.
 #[derive(Clone, Debug, Serialize)]
 pub struct MoveStatus {
-    /// Its number.
+    /// The number of the move.
     #[serde(rename = "move")]
     pub id: MoveId,
     /// The index's name.
     pub index: String,
-    /// The slice.
+    /// The slice that moves.
     pub slice: SliceNo,
-    /// The node that gives it; `None` for one copy more.
+    /// The node that the slice leaves; `None` for an additional copy.
     pub from: Option<NodeId>,
-    /// The node that gets it; `None` for one copy less.
+    /// The node that gets the slice; `None` if a copy is removed.
     pub to: Option<NodeId>,
     /// The stage, or `ended` or `undone`.
     pub stage: &'static str,
@@ -300,7 +300,7 @@ pub struct MoveStatus {
 pub struct HoldStatus {
     /// The name of the bucket whose epochs are held.
     pub bucket: String,
-    /// Milliseconds since the leader knows of the commit.
+    /// The milliseconds since the commit was first reported to the leader.
     pub held_ms: u64,
     /// The transaction; the oldest one that waits for that other bucket.
     pub transaction: TransactionId,
@@ -308,7 +308,7 @@ pub struct HoldStatus {
     pub waits_for: String,
     /// The projectors of the other bucket.
     pub projectors: Vec<NodeId>,
-    /// What is known of the reason.
+    /// The reason, as far as it is known.
     pub note: Option<String>,
 }
 

@@ -1,4 +1,6 @@
 //! The copies of embedded buckets.
+//!
+//! A joining copy has no figure of its progress.
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;

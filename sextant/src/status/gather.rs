@@ -19,11 +19,11 @@ use super::cluster_status::{
     ProjectorShare,
 };
 use super::{copies, holds, moves, rollbacks, slices, versions};
-use crate::sql::alter::declaration;
 use crate::sql::backend::{Backend, Seen};
+use crate::sql::definitions::alter::declaration;
 
-/// The status of the cluster, as far as the backend's principal may know of it. Asks the coordinator. With `seen`, the buckets are those
-/// whose figures of this kind the principal may see; otherwise all that it may know.
+/// The status of the cluster, restricted to what the backend's principal may see. Calls the coordinator. With `seen`, the buckets are those
+/// whose figures of this kind the principal may see; otherwise all that it may see.
 pub async fn cluster_status(backend: &dyn Backend, seen: Option<Seen>) -> Result<ClusterStatus> {
     let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
     let answer = match backend.status().await {
@@ -33,7 +33,7 @@ pub async fn cluster_status(backend: &dyn Backend, seen: Option<Seen>) -> Result
     Ok(ClusterStatus::new(&catalog, answer).with_knowledge(backend.knowledge()))
 }
 
-/// The same without the reports of its nodes. Asks nobody.
+/// The status of the cluster without the reports of its nodes, from the catalog alone.
 pub fn catalog_status(backend: &dyn Backend, seen: Option<Seen>) -> Result<ClusterStatus> {
     let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
     Ok(ClusterStatus::new(&catalog, CoordinatorAnswer::NotAsked))
@@ -75,7 +75,7 @@ impl ClusterStatus {
         }
     }
 
-    /// The same, with the age of the catalog at the router that has it.
+    /// Adds the age of the catalog at the router that has it.
     pub fn with_knowledge(mut self, knowledge: Option<(NodeId, Knowledge)>) -> Self {
         let Some((router, knowledge)) = knowledge else { return self };
         for node in self.nodes.iter_mut().filter(|node| node.node == router) {
@@ -85,7 +85,7 @@ impl ClusterStatus {
     }
 }
 
-/// The registered nodes, then those that were removed last.
+/// The registered nodes, then the recently removed ones.
 fn nodes(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<NodeStatus> {
     let present = catalog.nodes.values().map(|info| node(catalog, reports, info));
     let removed = catalog

@@ -35,7 +35,7 @@ fn status(
     })
 }
 
-/// How long the epochs of a bucket are held; `None` without an answer of the leader.
+/// The time for which the epochs of a bucket have been held; `None` without an answer of the leader.
 pub(super) fn held_ms(reports: Option<&CoordinatorStatus>, bucket: BucketId) -> Option<u64> {
     let status = reports.filter(|status| status.leader == Some(status.node))?;
     let of_bucket = status.holds.iter().filter(|hold| hold.bucket == bucket);

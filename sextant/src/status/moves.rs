@@ -1,4 +1,4 @@
-//! The slice moves under way, and the last ones that have ended.
+//! The slice moves in progress, and the last ended ones.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{IndexId, LocalIndexId};
@@ -7,8 +7,8 @@ use proto::rpc::api::CoordinatorStatus;
 
 use super::cluster_status::MoveStatus;
 
-/// The moves under way by index, then the ended ones, oldest first. Without the coordinator's status the progress of a
-/// copy is unknown.
+/// The moves in progress by index, then the ended ones, oldest first. Without the coordinator's status the progress of
+/// a copy is unknown.
 pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<MoveStatus> {
     let mut moves = Vec::new();
     for index in catalog.local_indexes() {

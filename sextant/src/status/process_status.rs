@@ -1,4 +1,4 @@
-//! The status of one process, and of the cluster as it sees it.
+//! The status of one process, and of the cluster in its view.
 
 use proto::flow::AdmissionStatus;
 use proto::model::ids::NodeId;
@@ -9,10 +9,10 @@ use super::cluster_status::ClusterStatus;
 /// All that the HTTP port shows; `/status` is this value as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// This process.
+    /// The status of this process.
     #[serde(flatten)]
     pub process: ProcessStatus,
-    /// The cluster.
+    /// The status of the cluster.
     #[serde(flatten)]
     pub cluster: ClusterStatus,
 }
@@ -30,9 +30,9 @@ pub struct ProcessStatus {
     pub catalog_is_from_disk: bool,
     /// The scans of its router.
     pub scans: AdmissionStatus,
-    /// Its indexers.
+    /// The indexers of this process.
     pub local_indexers: Vec<indexer::Status>,
-    /// Its projectors.
+    /// The projectors of this process.
     pub local_projectors: Vec<projector::Status>,
     /// The work of its ports.
     pub work: WorkStatus,
@@ -47,9 +47,9 @@ pub struct WorkStatus {
     pub scan_rows: u64,
     /// Requests to another copy beside a slow node.
     pub hedges_begun: u64,
-    /// Those that answered first.
+    /// The parallel requests that answered first.
     pub hedges_won: u64,
-    /// Those that were not begun, because they are at most 5 % of all scans.
+    /// The parallel requests that were not sent, because their number is limited to 5 % of all scans.
     pub hedges_refused: u64,
     /// Documents written or deleted.
     pub documents_written: u64,

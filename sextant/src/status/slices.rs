@@ -35,7 +35,7 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
     slices
 }
 
-/// Says that a generation is not the one that serves its index.
+/// The note that a generation is not the serving one of its index.
 fn beside(catalog: &Catalog, index: &IndexInfo) -> Option<String> {
     let is_beside = catalog.generations.contains_key(&index.local_id());
     is_beside.then(|| match index.state {
@@ -52,7 +52,7 @@ fn progress(report: &NodeStatus, slice: SliceId) -> Option<&SliceProgress> {
     report.slices.iter().find(|progress| progress.slice == slice)
 }
 
-/// Says that a node is silent: its last report tells nothing about now.
+/// The note that a node is silent, so that its last report is outdated.
 pub(super) fn silence(report: &NodeStatus) -> Option<String> {
     let (node, silent_ms) = (report.node, report.silent_ms);
     let text = || format!("node {node} has been silent for {} s", silent_ms / 1_000);

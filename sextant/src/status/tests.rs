@@ -1,4 +1,4 @@
-//! All renderings of one status agree. `UPDATE=1` writes `testdata/status.txt`, which shows them, anew.
+//! All renderings of one status agree. `UPDATE=1` rewrites `testdata/status.txt`, which shows them.
 #![allow(clippy::disallowed_methods, reason = "a test that reads and writes its expectations")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -277,7 +277,7 @@ fn shown(column: &ColumnInfo, value: &Datum) -> Option<String> {
     is_there.then(|| String::from_utf8(text).expect("text"))
 }
 
-/// The same value in JSON, in the words of SHOW.
+/// A value of the JSON output, in the words of SHOW.
 fn worded(value: &Json) -> Option<String> {
     match value {
         Json::Null => None,

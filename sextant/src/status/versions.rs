@@ -7,10 +7,10 @@ use proto::model::index::IndexState;
 use proto::rpc::api::CoordinatorStatus;
 
 use super::cluster_status::VersionStatus;
-use crate::sql::building::lost_partitions;
-use crate::sql::written;
+use crate::sql::definitions::building::lost_partitions;
+use crate::sql::definitions::written;
 
-/// The versions by data set and number; the one that failed last behind them.
+/// The versions by data set and number; followed by the one that failed last.
 pub(super) fn versions(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -62,7 +62,7 @@ fn progress(version: &Version) -> String {
     format!("{held} of {}", version.partitions.len())
 }
 
-/// What a version lacks, and the reasons why it waits.
+/// The missing partitions of a version, and the reasons why it waits.
 fn note(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -96,7 +96,7 @@ fn lost_note(catalog: &Catalog, version: &Version) -> Option<String> {
     Some(format!("{what}; {waits} until another version is loaded; CANCEL BUILD {first} ends one"))
 }
 
-/// What the catalog and the builds tell of a version.
+/// The part of a version's note that comes from the catalog and the builds.
 fn own_note(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,

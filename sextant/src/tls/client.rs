@@ -30,9 +30,9 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The node that a process calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
-    /// Its role.
+    /// The role of the node.
     pub role: Role,
-    /// Its number.
+    /// The number of the node.
     pub node: NodeId,
 }
 
@@ -46,7 +46,7 @@ async fn handshake(
     timeout(HANDSHAKE_WITHIN, shaken).await.map_err(|_| late())?.map_err(in_words)
 }
 
-/// Makes the handshake with a node. The error names the node that answers, if it is another one.
+/// Makes the handshake with a node. The error names the answering node, if it is a different one.
 pub async fn connect(
     settings: &TlsSettings,
     expected: Expected,
@@ -60,7 +60,7 @@ async fn connect_with(
     expected: Expected,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
-    // Host names are not judged, and an address is not sent as one.
+    // Host names are not checked, and an address is not sent as a host name.
     let name = ServerName::from(std::net::Ipv4Addr::UNSPECIFIED);
     let stream = handshake(config, name, stream).await?;
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
@@ -80,7 +80,7 @@ async fn connect_with(
     }
 }
 
-/// The TLS of an operator's command: it judges nodes as other nodes do.
+/// The TLS of an operator's command: it checks nodes as other nodes do.
 #[derive(Clone)]
 pub struct OperatorTls(Arc<ClientConfig>);
 
@@ -108,7 +108,7 @@ impl OperatorTls {
     }
 }
 
-/// The TLS of a user's command: it judges the certificate and the host name of a router.
+/// The TLS of a user's command: it checks the certificate and the host name of a router.
 #[derive(Clone)]
 pub struct UserTls(Arc<ClientConfig>);
 

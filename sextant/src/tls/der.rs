@@ -1,6 +1,6 @@
-//! What this project reads from a certificate itself: its end, and the algorithm of its signature.
+//! The parts of a certificate that this project parses itself: its end, and the algorithm of its signature.
 //!
-//! The certificate is the process's own, or one whose chain was verified. Even so each length is checked.
+//! The certificate is the process's own, or one whose chain was verified. Nevertheless each length is checked.
 
 const SEQUENCE: u8 = 0x30;
 const CONTEXT_0: u8 = 0xa0;
@@ -8,7 +8,7 @@ const OBJECT_ID: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// Takes one element: its tag, its contents, and the bytes behind it.
+/// Splits off one element: its tag, its contents, and the bytes after it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -24,7 +24,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, contents, rest))
 }
 
-/// Takes one element of a tag.
+/// Splits off one element with a given tag.
 fn tagged(tag: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     element(bytes).and_then(|(found, contents, rest)| (found == tag).then_some((contents, rest)))
 }

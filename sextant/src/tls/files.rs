@@ -12,18 +12,18 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Three files as they were read: certificate, key, authority.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
-    /// The certificate, and intermediate ones behind it.
+    /// The certificate, and intermediate ones after it.
     pub certificate: Vec<u8>,
     /// The private key.
     pub key: Vec<u8>,
-    /// The certificates of the authority; several while one takes the place of another.
+    /// The certificates of the authority; several while one replaces another.
     pub ca: Vec<u8>,
 }
 
 /// The three files of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, and intermediate ones behind it.
+    /// The certificate, and intermediate ones after it.
     pub certificate: PathBuf,
     /// The private key, which `check_private` must allow.
     pub key: PathBuf,
@@ -81,8 +81,8 @@ pub fn read_private(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read_public(fs, path)
 }
 
-/// Refuses a file with a secret that others may read. As in PostgreSQL, nobody but its owner may read it, or, if it is root's, the group
-/// by which this process reads it: so an orchestrator mounts secrets.
+/// Refuses a file with a secret that other users may read. As in PostgreSQL, only its owner may read it, or, if it belongs to root, the
+/// group by which this process reads it: orchestrators mount secrets like this.
 fn check_private(path: &Path, mode: u32, owner: Option<Owner>) -> Result<()> {
     let path = path.display();
     let (refused, hint) = match owner {
@@ -96,7 +96,7 @@ fn check_private(path: &Path, mode: u32, owner: Option<Owner>) -> Result<()> {
     Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint))
 }
 
-/// Writes a new file that nobody but its owner may read, durably. Blocks the thread.
+/// Writes a new file durably, which only its owner may read. Blocks the thread.
 pub fn write_private(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
     let write = || {
         let file = fs.open(path, OpenMode::CreateNew)?;

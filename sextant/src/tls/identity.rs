@@ -1,4 +1,4 @@
-//! Who the holder of a certificate is.
+//! The identity of the holder of a certificate.
 //!
 //! ```text
 //! sextant://<cluster, 32 hex digits>/<coordinator|projector|indexer|router>/<number>     a node
@@ -6,8 +6,8 @@
 //! sextant://<cluster>/user/<name, percent-encoded>                                      a user
 //! ```
 //!
-//! The name is one of the certificate's subject alternative names, a URI. A certificate with none or with several of them is
-//! nobody's. There is one spelling of each name.
+//! The name is one of the certificate's subject alternative names, a URI. A certificate with none or with several of them has no holder.
+//! There is one spelling of each name.
 
 use std::fmt::{self, Write};
 
@@ -27,21 +27,21 @@ const USER_BYTES_MAX: usize = 63;
 pub enum Identity {
     /// A process of the cluster.
     Node {
-        /// Its cluster.
+        /// The cluster of the node.
         cluster: ClusterId,
-        /// Its role.
+        /// The role of the node.
         role: Role,
-        /// Its number.
+        /// The number of the node.
         node: NodeId,
     },
-    /// Somebody who may do at the port for other processes what an operator does there.
+    /// An operator, with the operator's rights at the port for other processes.
     Operator {
-        /// The cluster.
+        /// The cluster of the operator.
         cluster: ClusterId,
     },
     /// A user of SQL, gRPC or HTTP.
     User {
-        /// The cluster.
+        /// The cluster of the user.
         cluster: ClusterId,
         /// The user's name.
         name: String,
@@ -96,7 +96,7 @@ impl Identity {
         (is_named && read.to_uri() == uri).then_some(read)
     }
 
-    /// The holder of a certificate, or the reason why it is nobody's.
+    /// The holder of a certificate, or the reason why it has none.
     pub fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let parsed = EndEntityCert::try_from(certificate)
             .map_err(|error| format!("the certificate cannot be read: {error}"))?;

@@ -26,7 +26,7 @@ const BEFORE: Duration = Duration::from_secs(60 * 60);
 
 /// A certificate and its private key, as PEM.
 pub struct Issued {
-    /// The certificate.
+    /// The certificate, as PEM.
     pub certificate: String,
     /// The private key.
     pub key: String,
@@ -69,7 +69,7 @@ impl Authority {
         Ok(Self { cluster, key, certificate: certificate.to_owned() })
     }
 
-    /// The cluster.
+    /// The cluster of the authority.
     pub fn cluster(&self) -> ClusterId {
         self.cluster
     }
@@ -101,7 +101,7 @@ impl Authority {
         };
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate().map_err(failed("drawing a key"))?;
-        // Its name and its key identifier follow from the cluster and the key.
+        // The authority's name and key identifier follow from the cluster and the key.
         let authority_params = authority(self.cluster, now_ms);
         let authority = Issuer::from_params(&authority_params, &self.key);
         let signed = params.signed_by(&key, &authority).map_err(failed("signing a certificate"))?;

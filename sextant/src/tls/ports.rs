@@ -1,4 +1,4 @@
-//! The ports: who connects there, and in which protocol.
+//! The ports: the kinds of clients, and the protocol.
 
 /// The clients of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Protocol {
     Sql,
     /// HTTP/2.
     Grpc,
-    /// HTTP/1.1.
+    /// HTTP/1.1, without HTTP/2.
     Http,
 }
 

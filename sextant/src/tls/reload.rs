@@ -31,8 +31,8 @@ pub(super) fn warning(not_after: i64, now_ms: u64) -> Option<String> {
 }
 
 impl TlsSettings {
-    /// Follows the files until the task is dropped: takes over a set that is complete and belongs together, and otherwise keeps
-    /// the present one and warns. Warns of the end of the certificate.
+    /// Follows the files until the task is dropped: uses a set that is complete and belongs together, and otherwise keeps the present one
+    /// and warns. Warns of the end of the certificate.
     pub fn follow(self: &Arc<Self>, env: &Env) -> Task {
         let settings = Arc::clone(self);
         env.spawn_service("certificates", async move {

@@ -27,15 +27,15 @@ pub struct Handshaken {
 }
 
 /// Makes the handshake of a connection. Any number of them may wait for their clients: each has a place of its port, and one that waits
-/// costs some KiB. The processor's part is a signature, without a wait. A limit of those at once would let silent clients keep out all
-/// others. The error says why the client was refused.
+/// costs some KiB. The processor's work is one signature, without a wait. A limit of concurrent handshakes would let silent clients exclude
+/// all others. The error contains the reason of the refusal.
 pub async fn accept(
     settings: &TlsSettings,
     clients: Clients,
     protocol: Protocol,
     stream: TcpStream,
 ) -> io::Result<Handshaken> {
-    // A set that is taken over meanwhile does not mix with this one.
+    // A set that is loaded meanwhile does not mix with this one.
     let generation = settings.generation();
     let acceptor = TlsAcceptor::from(generation.server(clients, protocol));
     let shaken = async { acceptor.accept(stream).await.map_err(in_words) };

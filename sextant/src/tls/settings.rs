@@ -41,7 +41,7 @@ impl Generation {
         Arc::clone(&self.servers[clients as usize][protocol as usize])
     }
 
-    /// Makes a set ready, or says why it cannot be used.
+    /// Prepares a set, or returns the reason why it cannot be used.
     pub(super) fn from_pem(env: &Env, pem: &Pem) -> Result<Self> {
         let chain = certificates(&pem.certificate, "the certificate")?;
         let own = chain.first().ok_or_else(|| unusable("the certificate: the file has none"))?;
@@ -51,7 +51,7 @@ impl Generation {
             return Err(unusable(format!("the certificate is of {identity}"))
                 .with_hint("a process needs a certificate of a node: sextant cert node"));
         };
-        // A set of which one file is new already, and another one is not, ends here.
+        // A set with one new and one old file is refused here.
         let judge = NodeJudge::new(Arc::clone(&roots), cluster);
         let time = now(&*env.clock);
         judge.verify_chain(own, &chain[1..], time).map_err(|error| {
@@ -168,7 +168,7 @@ pub struct TlsSettings {
     /// `None` for a set that exists in memory only.
     pub(super) files: Option<TlsFiles>,
     pub(super) generation: ArcSwap<Generation>,
-    /// What was read last from the files, or why they could not be read. The same is not judged again.
+    /// The last contents of the files, or the error of reading them. Unchanged contents are not checked again.
     pub(super) seen: Mutex<Option<std::result::Result<Pem, String>>>,
 }
 

@@ -66,7 +66,8 @@ async fn pair() -> (TcpStream, TcpStream) {
     (client.expect("connected"), listener.accept().await.expect("accepted").0)
 }
 
-/// A user connects to a router; returns what the router sees, and the channel binding data of the user's side.
+/// A user connects to a router; returns the router's view of the client, and the channel binding data of the user's
+/// side.
 async fn user_at(
     router: &TlsSettings,
     user: &UserTls,
@@ -75,7 +76,7 @@ async fn user_at(
     let (client, server) = pair().await;
     let shaken = async {
         let (mut stream, binding) = user.connect(host, client).await?;
-        // A refusal of the client's certificate comes behind its own handshake.
+        // A refusal of the client's certificate arrives after the client's own handshake.
         stream.write_all(b"?").await?;
         stream.read_u8().await.map(|_| binding)
     };
@@ -88,7 +89,7 @@ async fn user_at(
     tokio::join!(served, shaken)
 }
 
-/// A node calls another one.
+/// A handshake in which a node calls another one.
 async fn node_at(
     called: &TlsSettings,
     caller: &TlsSettings,
@@ -164,7 +165,7 @@ async fn nodes_know_each_other_by_their_certificates() {
 /// Settings of a certificate that was issued at some time.
 fn settings_of(world: &World, ca: &Authority, identity: &Identity, at_ms: u64) -> Arc<TlsSettings> {
     let issued = ca.issue(identity, &hosts(), at_ms).expect("a certificate");
-    // Its own check would refuse an old one: the process was started earlier.
+    // The process's own check would refuse an expired one, so the process was started earlier.
     let (env, clock, _) = proto::env::sim::world(1);
     clock.set(at_ms);
     let then = Env { clock: env.clock, ..world.env.clone() };

@@ -58,7 +58,7 @@ pub fn in_words(error: io::Error) -> io::Error {
 fn refusal_in_words(error: &CertificateError) -> String {
     let why = match error {
         CertificateError::Other(OtherError(why)) => return why.to_string(),
-        // Authorities of one cluster have one name, so that a foreign one is found by its signature.
+        // Authorities of one cluster have one name, so that a foreign one is detected by its signature.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "it is not signed by the authority of this cluster".to_owned()
         }

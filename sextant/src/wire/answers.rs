@@ -1,10 +1,10 @@
 //! The answers to the questions of one shared stream (`questions`).
 //!
-//! A question is worked on where it arrives, and is mostly answered there: a read of blocks in memory waits for nothing, and costs no
-//! task and no change of threads. A question that has to wait, for an epoch, a place or the disk, gets a task of its own. So
-//! neither the questions behind it nor a caller that reads no answers holds it up, and it gives its place back in time.
+//! A question is worked on where it arrives, and is mostly answered there: a read of blocks in memory does not wait, and costs no task and
+//! no thread switch. A question that has to wait, for an epoch, a place or the disk, gets a separate task. So neither later questions nor a
+//! caller that reads no answers delay it, and it releases its place in time.
 //!
-//! At most [`RUNNING_MAX`] questions of a stream have a task. Further ones wait in a queue, from which they can be taken back like the
+//! At most [`RUNNING_MAX`] questions of a stream have a task. Further ones wait in a queue, from which they can be cancelled like the
 //! others.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -76,7 +76,7 @@ struct Answering<A> {
     endpoint: A,
     headers: MetadataMap,
     cluster: Option<ClusterId>,
-    /// `None` behind the last one.
+    /// `None` after the last one.
     questions: Option<Streaming<PeerQuestion>>,
     /// Questions that wait for a task, in the order of their arrival.
     waiting: VecDeque<PeerQuestion>,
@@ -123,13 +123,13 @@ impl<A: Answer> Answering<A> {
                     }
                 }
                 Ok(None) => self.questions = None,
-                // The caller is gone.
+                // The caller has disconnected.
                 Err(_) => self.end(),
             }
         }
     }
 
-    /// Takes a question, or takes one back.
+    /// Receives a question, or the cancellation of one.
     fn take(&mut self, question: PeerQuestion) -> Result<(), Status> {
         let number = question.number;
         if question.body.is_empty() {
@@ -173,9 +173,9 @@ impl<A: Answer> Answering<A> {
     }
 }
 
-/// The reply of a task. It is told when the task ends, however it does.
+/// The reply of a task. It is sent when the task ends, even by a panic.
 struct Reply {
-    /// That the work has failed, until it is done.
+    /// The answer; an error until the work is done.
     answer: Option<PeerAnswer>,
     tell: mpsc::UnboundedSender<PeerAnswer>,
 }

@@ -1,6 +1,6 @@
-//! The coordinator through any of its members: a call stays with the member that answered last, and goes to the next one
-//! when that fails. Commands carry request ids, so that a retry is safe. They are retried for a while, because a new
-//! leader is elected within about a second.
+//! The coordinator through any of its members: a call is sent to the member that answered last, and to the next one when that fails.
+//! Commands carry request ids, so that a retry is safe. They are retried for a while, because a new leader is elected within about a
+//! second.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,11 +13,11 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::methods::*;
 use super::peers::Peers;
 
-/// How long a command is retried while no member can run it.
+/// The time for which a command is retried while no member can run it.
 const PROPOSE_FOR: Duration = Duration::from_secs(10);
-/// How long a change of the members is retried: as long as a new member has for its way to a vote.
+/// The time for which a change of the members is retried: as long as a new member may take until it votes.
 const CHANGE_MEMBERS_FOR: Duration = Duration::from_secs(20);
-/// Of the time of a call that waits, a member has the part of so many.
+/// Each member gets one part in this many of the time limit of a call.
 const MEMBERS_ASKED: u32 = 3;
 /// But at least this.
 const MEMBER_WAIT_MIN: Duration = Duration::from_millis(50);
@@ -30,12 +30,12 @@ pub(super) struct AnyMember {
 }
 
 impl AnyMember {
-    /// Uses the members that `peers` knows.
+    /// Creates a client of the members that `peers` knows.
     pub fn new(peers: Arc<Peers>) -> Self {
         Self { peers }
     }
 
-    /// Asks the members in turn, the preferred one first, until one gives a final answer.
+    /// Calls the members in turn, the preferred one first, until one gives a final answer.
     async fn any_member<T, F, Fut>(&self, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
@@ -78,20 +78,21 @@ impl AnyMember {
         }
     }
 
-    async fn propose_for_a_while(&self, request: CommandRequest) -> Result<Outcome> {
+    async fn propose_for_a_while(&self, proposal: Proposal) -> Result<Applied> {
         let deadline = Instant::now() + PROPOSE_FOR;
         let ask = |member: Arc<dyn CoordinatorApi>| {
-            let request = request.clone();
-            async move { member.propose(request).await }
+            let proposal = proposal.clone();
+            async move { member.propose(proposal).await }
         };
         // A command without a request id must not run twice.
-        match request.request {
+        match proposal.request {
             Some(_) => self.any_member_until(deadline, ask).await,
             None => self.any_member(ask).await,
         }
     }
 
-    /// A repeated change does nothing more. A leader that is to be removed hands over first, and the next one is asked.
+    /// A repeated change has no further effect. A leader that is to be removed hands leadership over first, and the
+    /// next leader is called.
     async fn change_for_a_while(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
         let deadline = Instant::now() + CHANGE_MEMBERS_FOR;
         let ask = |member: Arc<dyn CoordinatorApi>| {
@@ -116,14 +117,14 @@ impl AnyMember {
             let left = deadline.saturating_duration_since(Instant::now());
             let is_last = calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(members.max(1));
             async move {
-                // A member whose machine is gone leaves time for the others.
+                // The time limit of one member leaves time for the others.
                 let part = if is_last { left } else { left / MEMBERS_ASKED };
                 let part_ms = part.max(MEMBER_WAIT_MIN).as_millis() as u64;
                 let asked = member.epoch_covering(bucket, cut, history, at_least, part_ms);
                 let silent = |_| Err(Error::unavailable("a coordinator does not answer"));
                 let until = Duration::from_millis(part_ms) + MEMBER_WAIT_MIN;
                 match timeout(until, asked).await.unwrap_or_else(silent) {
-                    // Its part of the time is over.
+                    // The time limit of this member has passed.
                     Err(error) if error.code == ErrorCode::Cancelled => {
                         Err(Error { code: ErrorCode::Unavailable, ..error })
                     }
@@ -143,7 +144,7 @@ impl AnyMember {
     }
 }
 
-/// The body of a method: as `via` says in the table.
+/// The body of a method, chosen by `via` in the table.
 macro_rules! ask {
     ($this:ident, $name:ident($($argument:ident),*), any_member) => {
         $this

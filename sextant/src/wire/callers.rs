@@ -10,10 +10,10 @@ use std::sync::Arc;
 use coordinator::sender_of_message;
 use proto::model::ids::NodeId;
 use proto::model::node::Role;
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, Join, Need, Process};
 use tonic::{Extensions, Status};
 
-use super::methods::{Bytes, CommandRequest, Heartbeat, SyncReport, Watched};
+use super::methods::{Bytes, Heartbeat, Proposal, SyncReport, Watched};
 use crate::limited::PeerInfo;
 use crate::tls::Identity;
 
@@ -22,14 +22,14 @@ use crate::tls::Identity;
 pub enum PeerTrust {
     /// Each caller has shown a certificate of a node or an operator.
     Certificates,
-    /// Nobody is checked: the simulation, and `--insecure` on loopback addresses.
+    /// Callers are not checked: the simulation, and `--insecure` on loopback addresses.
     Insecure,
 }
 
 /// The caller of a request.
 #[derive(Clone)]
 pub(super) enum Caller {
-    /// Anybody, because nobody is checked.
+    /// Any caller, because callers are not checked.
     Unchecked,
     /// The holder of a certificate.
     Holder(Arc<Identity>),
@@ -116,7 +116,7 @@ pub(super) fn of_raft(
 ) -> Result<(Vec<Bytes>,), Status> {
     if let Caller::Holder(holder) = caller {
         for message in &messages {
-            // One that cannot be read is refused where it is delivered.
+            // An unreadable message is refused where it is delivered.
             let Ok(from) = sender_of_message(message) else { continue };
             let is_own = matches!(&**holder, Identity::Node { node, .. } if *node == from);
             if !is_own {
@@ -127,7 +127,7 @@ pub(super) fn of_raft(
     Ok((messages,))
 }
 
-/// `watch`: the users, with the hashes of their secrets, are for those who let users in.
+/// `watch`: the users, with the hashes of their secrets, are only for processes that authenticate users.
 pub(super) fn of_watch(caller: &Caller, (wanted,): (Watched,)) -> Result<(Watched,), Status> {
     if wanted == Watched::Users {
         caller.may_call("watch the users", &["router", "coordinator"])?;
@@ -135,44 +135,44 @@ pub(super) fn of_watch(caller: &Caller, (wanted,): (Watched,)) -> Result<(Watche
     Ok((wanted,))
 }
 
-/// `propose`: nodes propose what concerns themselves; definitions come from routers and operators. A cluster that begins is
-/// the one of the certificates.
+/// `propose`: nodes propose what concerns themselves; definitions come from routers and operators. A new cluster must be that of the
+/// certificates.
 pub(super) fn of_proposal(
     caller: &Caller,
-    (mut request,): (CommandRequest,),
-) -> Result<(CommandRequest,), Status> {
-    let Caller::Holder(holder) = caller else { return Ok((request,)) };
-    match &mut request.command {
-        Command::Join(join) => {
-            caller.is_node(join.node.id, Some(join.node.role), "joins")?;
-            join.fresh = holder.cluster();
-        }
-        Command::RegisterNode(node) => caller.is_node(node.id, Some(node.role), "registers")?,
-        Command::OpenSource { projector: node, .. }
-        | Command::PartitionsLoaded { node, .. }
-        | Command::PartitionsLost { node, .. }
-        | Command::VersionFailed { node, .. } => {
-            caller.is_node(*node, Some(Role::Projector), "reports")?;
-        }
-        Command::HandedOver { .. } | Command::ChangeCopies { .. } => {
+    (mut proposal,): (Proposal,),
+) -> Result<(Proposal,), Status> {
+    let Caller::Holder(holder) = caller else { return Ok((proposal,)) };
+    match proposal.command.need() {
+        Need::Process(Process::Node(node, role)) => caller.is_node(node, role, "reports")?,
+        Need::Process(Process::Projector) => {
             caller.may_propose("a change of copies", &["projector", "coordinator"])?;
         }
-        Command::SkipEpochs(_) => caller.may_propose("--skip-epochs", &["coordinator"])?,
+        Need::Process(Process::Coordinator) => {
+            caller.may_propose("--skip-epochs", &["coordinator"])?;
+        }
+        Need::Process(Process::Leader) => {
+            caller.may_propose("a command of the leader", &["coordinator"])?;
+        }
         _ => {
             caller.may_propose("a definition", &["router", "operator", "coordinator"])?;
-            // Routers keep an audit of what users ask for.
+            // Routers keep an audit of the users' requests.
             if let Identity::Operator { .. } = &**holder {
-                tracing::info!(command = ?request.command, "an operator has sent a command");
+                tracing::info!(command = ?proposal.command, "an operator has sent a command");
             }
         }
     }
-    Ok((request,))
+    if let Command::Join(Join { request }) = &mut proposal.command {
+        request.fresh = holder.cluster();
+    }
+    Ok((proposal,))
 }
 
 #[cfg(test)]
 mod tests {
     use proto::model::identity::{ClusterId, JoinRequest, NodeProof};
+    use proto::model::ids::BucketId;
     use proto::model::node::NodeInfo;
+    use proto::rpc::command::{DropVersion, Join, PartitionsLost, RegisterNode, RemoveNode};
 
     use super::*;
 
@@ -187,9 +187,8 @@ mod tests {
     }
 
     fn proposed(caller: &Caller, command: Command) -> Result<Command, String> {
-        let request = CommandRequest { request: None, command };
-        match of_proposal(caller, (request,)) {
-            Ok((request,)) => Ok(request.command),
+        match of_proposal(caller, (command.into(),)) {
+            Ok((proposal,)) => Ok(proposal.command),
             Err(status) => Err(status.message().to_owned()),
         }
     }
@@ -210,26 +209,29 @@ mod tests {
     #[test]
     fn a_node_joins_and_registers_as_itself_and_gives_the_cluster_of_its_certificate() {
         let join = |role, id| {
-            Command::Join(Box::new(JoinRequest {
-                node: info(role, id),
-                cluster: None,
-                fresh: ClusterId(1),
-                proof: NodeProof(1),
-                replaces: None,
-            }))
+            Command::Join(Join {
+                request: Box::new(JoinRequest {
+                    node: info(role, id),
+                    cluster: None,
+                    fresh: ClusterId(1),
+                    proof: NodeProof(1),
+                }),
+            })
         };
         let indexer = node(Role::Indexer, 201);
         match proposed(&indexer, join(Role::Indexer, 201)) {
-            Ok(Command::Join(join)) => assert_eq!(join.fresh, CLUSTER),
+            Ok(Command::Join(Join { request: join })) => assert_eq!(join.fresh, CLUSTER),
             other => panic!("{other:?}"),
         }
         for (role, id) in [(Role::Indexer, 202), (Role::Projector, 201)] {
-            for command in [join(role, id), Command::RegisterNode(info(role, id))] {
+            for command in
+                [join(role, id), Command::RegisterNode(RegisterNode { node: info(role, id) })]
+            {
                 let why = proposed(&indexer, command).expect_err("another node");
                 assert!(why.contains("indexer 201") && why.contains(&id.to_string()), "{why}");
                 assert!(why.contains(role.name()), "{why}");
             }
-            // It passes on requests of others.
+            // A coordinator passes on requests of others.
             proposed(&node(Role::Coordinator, 1), join(role, id)).expect("passed on");
         }
         proposed(&operator(), join(Role::Indexer, 201)).expect_err("an operator is no node");
@@ -237,16 +239,20 @@ mod tests {
 
     #[test]
     fn definitions_come_from_routers_operators_and_coordinators() {
-        let definition = || Command::RemoveNode { node: NodeId(201) };
+        let definition = || Command::RemoveNode(RemoveNode { node: NodeId(201), force: false });
         for caller in [operator(), node(Role::Router, 301), node(Role::Coordinator, 2)] {
             proposed(&caller, definition()).expect("a definition");
         }
         for caller in [node(Role::Indexer, 201), node(Role::Projector, 101)] {
             proposed(&caller, definition()).expect_err("no definition");
         }
+        let of_leader = || Command::DropVersion(DropVersion { data_set: BucketId(1), version: 1 });
+        for caller in [operator(), node(Role::Router, 301), node(Role::Projector, 101)] {
+            proposed(&caller, of_leader()).expect_err("a command of the leader");
+        }
         let lost = |node| {
-            let (bucket, partitions) = (proto::model::ids::BucketId(1), Vec::new());
-            Command::PartitionsLost { bucket, node: NodeId(node), partitions }
+            let (bucket, partitions) = (BucketId(1), Vec::new());
+            Command::PartitionsLost(PartitionsLost { bucket, node: NodeId(node), partitions })
         };
         proposed(&node(Role::Projector, 101), lost(101)).expect("its own");
         proposed(&node(Role::Projector, 101), lost(102)).expect_err("of another one");
@@ -269,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_coordinator_sends_messages_of_raft_for_itself_only() {
-        // Its version, the group, the kind and the sender are the first bytes.
-        let from = |node| Bytes::from(vec![2, 0, 0, node, 0]);
+        // The first bytes of a message are its version, group, kind and sender.
+        let from = |node| Bytes::from(vec![1, 0, 0, node, 0]);
         let caller = node(Role::Coordinator, 2);
         of_raft(&caller, (vec![from(2), from(2)],)).expect("its own");
         let why = of_raft(&caller, (vec![from(2), from(3)],)).expect_err("of another one");

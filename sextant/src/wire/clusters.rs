@@ -1,8 +1,8 @@
 //! The cluster of a process, in the headers of calls between processes.
 //!
-//! Numbers of nodes, buckets and indexes mean something only within one cluster, and an address may go over to a process of
-//! another one. A request carries the cluster of its caller, once the caller knows it. A process of another cluster refuses
-//! the request without running it, and its refusal carries its own cluster. Both sides log the refusal.
+//! Numbers of nodes, buckets and indexes mean something only within one cluster, and an address may be reused by a process of another one.
+//! A request carries the cluster of its caller, once the caller knows it. A process of another cluster refuses the request without running
+//! it, and its refusal carries its own cluster. Both sides log the refusal.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl OwnCluster {
         self.accept_cluster(cluster_of(caller))
     }
 
-    /// The same, if the caller's cluster was read from its headers before.
+    /// Checks the caller's cluster, which was already read from its headers.
     pub fn accept_cluster(&self, theirs: Option<ClusterId>) -> Result<(), Status> {
         let (Some(own), Some(theirs)) = (self.get(), theirs) else { return Ok(()) };
         if own == theirs {

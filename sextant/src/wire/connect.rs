@@ -25,17 +25,17 @@ pub(super) const STREAM_WINDOW_BYTES: u32 = 512 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
 /// Time limit of a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// The same with a handshake, which takes processor time of both sides.
+/// The time limit of a connection with a handshake, which takes processor time of both sides.
 const SHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The node that a connection leads to.
+/// The node at the other end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerTarget {
-    /// Its role.
+    /// The role of the node to call.
     pub role: Role,
-    /// Its number.
+    /// The number of the node to call.
     pub node: NodeId,
-    /// Its address, `host:port`.
+    /// The address of the node, `host:port`.
     pub address: String,
 }
 
@@ -60,7 +60,7 @@ pub fn tcp_connect() -> Connect {
     Arc::new(|target| Ok(endpoint(&target.address, CONNECT_WITHIN)?.connect_lazy()))
 }
 
-/// The same, to loopback addresses only: for a process without certificates.
+/// Connects without TLS, and only to loopback addresses: for a process without certificates.
 pub fn loopback_connect() -> Connect {
     Arc::new(|target| {
         let address: Arc<str> = target.address.as_str().into();
@@ -86,7 +86,7 @@ pub fn tls_connect(settings: Arc<TlsSettings>) -> Connect {
                 connect(&settings, expected, stream).await.map(TokioIo::new)
             }
         });
-        // The scheme stays `http`: the library below knows nothing of TLS.
+        // The scheme stays `http`: the library below does not support TLS.
         let endpoint = endpoint(&target.address, SHAKE_WITHIN)?;
         Ok(endpoint.connect_with_connector_lazy(connector))
     })
@@ -109,7 +109,7 @@ pub fn operator_connect(tls: OperatorTls) -> Connect {
     })
 }
 
-/// Opens a connection to one of the addresses that a name stands for.
+/// Opens a connection to one of the addresses of a host name.
 async fn open(address: &str, loopback_only: bool) -> io::Result<TcpStream> {
     let addresses: Vec<SocketAddr> = tokio::net::lookup_host(address).await?.collect();
     if loopback_only && let Some(other) = addresses.iter().find(|found| !is_loopback(found.ip())) {

@@ -63,8 +63,8 @@ fn again<T: serde::Serialize>(read: Result<T>) {
     }
 }
 
-/// Decodes a message between services. The first byte says whether it is one of a call or of a stream, and whether it is a request; the rest
-/// begins with the number of the method, as a request does.
+/// Decodes a message between services. The first byte determines whether it belongs to a call or to a stream, and whether it is a request;
+/// the rest begins with the number of the method, as a request does.
 pub fn message(data: &[u8]) {
     let Some((&kind, message)) = data.split_first() else { return };
     if let Ok(text) = std::str::from_utf8(message) {

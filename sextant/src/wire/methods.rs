@@ -32,14 +32,14 @@ pub(super) use proto::rpc::api::{
     TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
     WatchMessage, Watched, WriteReply, WriteRequest,
 };
-pub(super) use proto::rpc::command::{CommandRequest, Outcome};
+pub(super) use proto::rpc::command::{Applied, Proposal};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
 pub(super) use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest,
 };
 pub(super) use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 
-/// The calls that are asked on shared streams ([`super::questions`]): short reads.
+/// The calls that are sent on shared streams ([`super::questions`]): short reads.
 pub(super) const QUESTIONS: [u32; 1] = [17];
 /// A longer request is an ordinary call.
 pub(super) const QUESTION_BYTES_MAX: usize = 64 << 10;
@@ -49,7 +49,7 @@ macro_rules! coordinator_methods {
     ($with:ident) => {
         $with! { CoordinatorApi, local_coordinator;
             calls {
-                0 propose(request: CommandRequest) -> Outcome, for coordinator projector indexer router operator, claims of_proposal, via own propose_for_a_while;
+                0 propose(proposal: Proposal) -> Applied, for coordinator projector indexer router operator, claims of_proposal, via own propose_for_a_while;
                 1 sync(report: SyncReport) -> SyncReply, for coordinator projector, claims of_sync, via any_member;
                 2 heartbeat(heartbeat: Heartbeat) -> HeartbeatReply, for coordinator projector indexer router, claims of_heartbeat, via any_member;
                 3 epoch_covering(

@@ -4,7 +4,8 @@
 //! registers the services that it runs. Other services are reached at the address in the catalog, over one HTTP/2
 //! connection per node that reconnects by itself. A request is the number of a method (`methods`) and its arguments in
 //! postcard; the reply is the result of the trait's method. Processes agree on a protocol version (`versions`), and refuse
-//! calls of other clusters (`clusters`). Under certificates each side checks who the other one is (`connect`, `callers`). The first batches of scans are asked on streams that stay open (`questions`).
+//! calls of other clusters (`clusters`). With certificates each side authenticates the other one (`connect`, `callers`). The first batches
+//! of scans are requested on streams that stay open (`questions`).
 //!
 //! Flow control: a reader grants credit by reading. Without it the transport takes one window (`STREAM_WINDOW_BYTES`) and
 //! a message or two. Then the sender's channel, which is bounded in bytes too, fills up, and the sender waits. The window

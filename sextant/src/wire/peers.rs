@@ -32,7 +32,7 @@ pub struct Peers {
     connections: DashMap<NodeId, (Arc<str>, Connection)>,
     connect: Connect,
     pub(super) env: Env,
-    /// The protocol versions that this process speaks.
+    /// The protocol versions that this process supports.
     pub(super) versions: ProtocolVersions,
     pub(super) cluster: Arc<OwnCluster>,
 }
@@ -65,7 +65,7 @@ impl Peers {
         })
     }
 
-    /// Adds a service of this process that tells its cluster, once it knows it. Calls of other clusters are refused.
+    /// Adds a service of this process that returns its cluster, once it is known. Calls of other clusters are refused.
     pub fn know_cluster(&self, service: impl Fn() -> Option<ClusterId> + Send + Sync + 'static) {
         self.cluster.add(Box::new(service));
     }
@@ -95,14 +95,14 @@ impl Peers {
         self.local_indexers.remove(&node);
     }
 
-    /// Takes over the addresses of the present members, beside those of the settings.
+    /// Stores the addresses of the present members, in addition to those of the settings.
     pub(super) fn learn_coordinators(&self, members: Vec<(NodeId, String)>) {
         if !members.is_empty() {
             *lock(&self.learned) = Arc::new(members);
         }
     }
 
-    /// The members of the coordinator to ask, in order: the present ones, then those of the settings that may have left.
+    /// The members of the coordinator to ask, in order: the present ones, then those of the settings, which may have left.
     pub(super) fn members(&self) -> Vec<NodeId> {
         let learned = self.learned();
         let is_present =
@@ -124,7 +124,7 @@ impl Peers {
         known.iter().map(|(id, _)| *id).collect()
     }
 
-    /// One member of the coordinator, in this or another process.
+    /// The client of one member of the coordinator, in this or another process.
     pub(super) fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
         if let Some(local) = self.local_coordinators.get(&node) {
             return Ok(Arc::clone(&local));
@@ -151,7 +151,7 @@ impl Peers {
         not_here(self.local_indexers.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
-    /// The service of a node in another process. A node has one address at a time: a connection to an earlier one is given up.
+    /// The service of a node in another process. A node has one address at a time: a connection to an earlier address is closed.
     pub(super) fn remote(&self, role: Role, node: NodeId, address: &str) -> Remote {
         if address.starts_with(LOCAL) {
             return Remote::new(node, address, Err(Error::unavailable("the service is stopped")));

@@ -1,13 +1,13 @@
-//! Short questions to another process, on streams that are opened once. An ordinary call has a stream of its own, with headers and
-//! trailers; for a scan of a hundred rows that is most of its cost.
+//! Short questions to another process, on streams that are opened once. An ordinary call has a separate stream, with headers and trailers;
+//! for a scan of a hundred rows that is most of its cost.
 //!
 //! Each connection has a few *lanes*. A lane is one stream of questions and one of answers, in any order; a number joins the two. A
-//! task of the lane reads the answers. It opens the stream with the first question and again after the stream has ended, so a lane
-//! is not opened to a process that is never asked. A question whose caller is gone is taken back: the other process stops its work.
-//! Only reads are asked in this way, since a question may be asked twice.
+//! task of the lane reads the answers. It opens the stream with the first question and again after the stream has ended, so no lane is
+//! opened to a process without questions. A question whose caller has stopped is cancelled: the other process stops its work. Only reads
+//! are sent in this way, since a question may be sent twice.
 //!
-//! A process of an older release has no lanes, and one may speak another protocol version or belong to another cluster. Then the
-//! stream is refused, and the question goes as an ordinary call, which knows what to do ([`Lost::Refused`]).
+//! A process may use another protocol version or belong to another cluster. Then the stream is refused, and the question is sent as an
+//! ordinary call, which handles these cases ([`Lost::Refused`]).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,10 +28,10 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// Lanes of a connection: a process works on the questions of one lane in turn, and on those of several lanes side by side.
+/// The number of lanes of a connection: a process handles the questions of one lane in turn, and those of several lanes in parallel.
 const LANES: usize = 4;
 
-/// A process without lanes is asked again after this time: it may have been upgraded.
+/// The time after which lanes to a process that refuses them are tried again: it may have been replaced.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// Why a question has no answer.
@@ -47,7 +47,7 @@ pub(super) struct Questions {
     env: Env,
     lanes: [Mutex<Option<Arc<Lane>>>; LANES],
     next: AtomicUsize,
-    /// When the other process had no lanes.
+    /// The time at which the other process refused lanes.
     unknown_at: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -97,13 +97,13 @@ impl Waiting {
     fn end(&mut self, lost: impl Fn() -> Lost) {
         self.has_ended = true;
         for caller in std::mem::take(&mut self.callers).into_values() {
-            // The caller may be gone.
+            // The caller may have stopped waiting.
             let _gone = caller.send(Err(lost()));
         }
     }
 }
 
-/// A question on its way. Dropping it takes the question back.
+/// A question in flight. Dropping it cancels the question.
 struct Asked<'l> {
     lane: &'l Lane,
     number: u64,
@@ -160,7 +160,7 @@ impl Questions {
         told.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// One of the lanes, in turn; opened if there is none, or one that ended or was opened in other terms.
+    /// One of the lanes, in turn; opened if there is none, or if it has ended or was opened with other settings.
     fn lane(&self, opening: Opening<'_>) -> Arc<Lane> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % LANES;
         let mut place = lock(&self.lanes[turn]);
@@ -204,19 +204,19 @@ async fn read_answers(
     let mut answers = client.ask(questions).await?.into_inner();
     while let Some(PeerAnswer { number, body }) = answers.message().await? {
         if let Some(caller) = lock(waiting).callers.remove(&number) {
-            // The caller may be gone.
+            // The caller may have stopped waiting.
             let _gone = caller.send(Ok(body));
         }
     }
     Ok(())
 }
 
-/// The meaning of a status. The other process refuses a stream, or ends it before it runs a question, if it has no lanes, speaks another
-/// version or is of another cluster; everything else comes from the connection.
+/// The meaning of a status. The other process refuses a stream, or ends it before it runs a question, if it has no lanes, uses another
+/// version or belongs to another cluster; everything else comes from the connection.
 fn refused(status: &Status) -> Lost {
     match status.code() {
         Code::Unimplemented | Code::FailedPrecondition => Lost::Refused,
-        // One message was too long, which says nothing about the other questions.
+        // One message was too long, which does not affect the other questions.
         Code::OutOfRange | Code::ResourceExhausted => {
             Lost::Ended(Status::unavailable(status.message()))
         }

@@ -31,14 +31,14 @@ use super::versions::ProtocolVersions;
 
 const NODE: NodeId = NodeId(1);
 
-/// An indexer whose first batches have as many rows as the epoch says. Epoch 0 is never answered, epoch 99 is an error, and the
-/// others are answered when so many questions are there.
+/// An indexer whose first batches have as many rows as the number of the epoch. Epoch 0 is never answered, epoch 99 is an error, and the
+/// others are answered once a set number of questions has arrived.
 #[derive(Default)]
 struct Answers {
     asked: AtomicU64,
     awaited: u64,
     all_are_here: Notify,
-    /// Questions that were asked and are not answered.
+    /// The number of questions without an answer.
     open: AtomicU64,
     epochs: Mutex<Vec<u64>>,
 }
@@ -145,7 +145,7 @@ async fn each_question_gets_its_own_answer_in_whatever_order() {
     let (listener, address) = listen("127.0.0.1:0").await;
     let _serving = serve(listener, &answers, SPOKEN);
     let indexer = caller(&address, SPOKEN);
-    // All of them are worked on at the same time: none is answered before the last one is asked.
+    // All questions are handled at the same time: none is answered before the last one has arrived.
     let all = join_all((1..=50).map(|epoch| indexer.first_batch(scan(epoch)))).await;
     let found: Vec<u64> = all.into_iter().map(rows).collect();
     assert_eq!(found, (1..=50).collect::<Vec<_>>());
@@ -215,7 +215,7 @@ async fn questions_go_on_after_a_restart_in_another_version() {
     drop(process);
     let lost = tokio::time::timeout(Duration::from_secs(5), waits).await;
     assert!(lost.is_ok_and(|answer| answer.is_err()), "it is told that the stream has ended");
-    // The next process speaks a newer version too.
+    // The next process supports a newer version too.
     let newer = ProtocolVersions { newest: SPOKEN.newest + 1, ..SPOKEN };
     let (_process, _) = Process::start(&address, &answers, newer).await;
     let mut again = indexer.first_batch(scan(4)).await;
@@ -255,7 +255,7 @@ async fn work_goes_on_while_the_caller_reads_no_answers() {
     let channel = tonic::transport::Channel::from_shared(format!("http://{address}")).unwrap();
     let mut client = PeerClient::new(channel.connect().await.unwrap());
     let question = |number| {
-        // An answer of 64 KiB: a few of them fill all buffers on the way.
+        // An answer of 64 KiB: a few of them fill all buffers of the connection.
         let body = super::codec::encode(&(17u32, (scan(32 << 10),))).unwrap();
         PeerQuestion { number, node: NODE.0, version: SPOKEN.newest, body }
     };
@@ -277,7 +277,7 @@ async fn work_goes_on_while_the_caller_reads_no_answers() {
     }
 }
 
-/// A process of an earlier build, which has no streams of questions.
+/// A process that refuses streams of questions.
 struct WithoutStreams(Arc<Answers>);
 
 #[async_trait]

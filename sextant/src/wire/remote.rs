@@ -25,7 +25,7 @@ use super::versions::ProtocolVersions;
 #[derive(Clone)]
 pub(super) struct Connection {
     channel: Channel,
-    /// The protocol versions that this process speaks.
+    /// The protocol versions that this process supports.
     versions: ProtocolVersions,
     /// The version in which requests to the other process are written.
     version: Arc<AtomicU32>,
@@ -169,7 +169,7 @@ impl Remote {
             self.send(body, async |mut client, request| client.open(request).await).await?;
         let mut replies = replies.into_inner();
         let node = self.clone();
-        // The first reply says whether the stream was opened.
+        // The first reply shows whether the stream was opened.
         match replies.message().await.map_err(|s| node.unreachable(s))? {
             Some(first) => decode::<Result<()>>(&first.body)??,
             None => {

@@ -67,7 +67,7 @@ impl Answer for Answering {
         let endpoint = self.clone();
         async move {
             let answered = Answering::answer(&endpoint, NodeId(node), &body).await;
-            // An answer that cannot be encoded is told as an error, which can.
+            // An answer that cannot be encoded is replaced by an error, which can be encoded.
             let body = answered.map(|reply| reply.body).or_else(|status| {
                 let error = proto::Error::internal(status.message());
                 encode::<Result<()>>(&Err(error))
@@ -212,7 +212,7 @@ impl Answering {
     }
 }
 
-/// The replies of an open stream: a first one that says that it is open, then the items.
+/// The replies of an open stream: a first one that confirms that it is open, then the items.
 fn replies<T: Serialize + 'static>(
     answers: impl Stream<Item = Result<T>> + Send + 'static,
 ) -> Replies {

@@ -1,4 +1,4 @@
-//! Processes that speak different protocol versions, over real sockets.
+//! Tests processes with different protocol versions, over real sockets.
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -43,7 +43,7 @@ fn versions(oldest: u32, newest: u32) -> ProtocolVersions {
     ProtocolVersions { oldest, newest }
 }
 
-/// An indexer in a process that speaks `served`, for a process that speaks `spoken`.
+/// An indexer in a process with the versions `served`, for a process with the versions `spoken`.
 async fn indexer(
     served: ProtocolVersions,
     spoken: ProtocolVersions,

@@ -1,12 +1,12 @@
-//! Protocol versions. A process speaks a range of versions, so that processes of neighbouring releases work together during
+//! Protocol versions. A process supports a range of versions, so that processes of neighbouring releases work together during
 //! an upgrade.
 //!
-//! A request says in which version it is written, and carries the range of its sender. A server that does not speak that
-//! version refuses the request without running it, and its refusal carries its own range. Where the two ranges meet, the
-//! caller writes the request again in the newest common version, and begins with that version from then on. Where they do
-//! not meet, the call fails. The reply is written in the version of the request.
+//! A request names the version in which it is written, and carries the range of its sender. A server that does not support that version
+//! refuses the request without running it, and its refusal carries its own range. Where the two ranges meet, the caller writes the request
+//! again in the newest common version, and begins with that version from then on. Where they do not meet, the call fails. The reply is
+//! written in the version of the request.
 //!
-//! A release that changes an encoding speaks the old and the new version for one release; `codec` then needs the version.
+//! A release that changes an encoding supports the old and the new version for one release; `codec` then needs the version.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,20 +15,20 @@ use tonic::Status;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
 /// The header that carries the range of a sender.
-const HEADER: &str = "sextant-versions";
+const HEADER: &str = "sextant-protocol";
 
 /// A range of protocol versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProtocolVersions {
-    /// The oldest version that a process speaks.
+    /// The oldest version that a process supports.
     pub oldest: u32,
-    /// The newest version that a process speaks.
+    /// The newest version that a process supports.
     pub newest: u32,
 }
 
 impl ProtocolVersions {
-    /// The versions that this build speaks.
-    pub const SPOKEN: Self = Self { oldest: 30, newest: 30 };
+    /// The versions that this build supports.
+    pub const SPOKEN: Self = Self { oldest: 1, newest: 1 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {
@@ -49,7 +49,7 @@ impl ProtocolVersions {
             }
             None => format!(
                 "the caller speaks the protocol versions {sender}, this process speaks {self}: \
-                 upgrade one release at a time"
+                 run the same release in all processes"
             ),
         };
         let mut refusal = Status::failed_precondition(text);

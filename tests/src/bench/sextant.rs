@@ -66,7 +66,7 @@ impl Sextant {
         Ok(engine)
     }
 
-    /// Builds the index anew through the backfill path: unsorted documents, no log.
+    /// Rebuilds the index through the backfill path: unsorted documents, no log.
     pub fn build(&mut self, documents: Documents) -> Outcome<()> {
         let Self { runtime, store, mark, .. } = self;
         runtime.block_on(async {
@@ -176,7 +176,7 @@ async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch
     batches
 }
 
-/// Packs documents on a thread of its own; `seqno` is the last one in use.
+/// Packs documents on a separate thread; `seqno` is the last one in use.
 #[allow(clippy::disallowed_methods, reason = "the bench runs on the real machine")]
 fn pack_ahead(mut documents: Documents, mut seqno: u64) -> mpsc::Receiver<Batch> {
     let (packed, batches) = mpsc::channel(AHEAD);
@@ -223,7 +223,7 @@ fn mark(epoch: Epoch, to: u64) -> EpochMark {
     }
 }
 
-/// The epoch after another one; no scan asks for an older epoch.
+/// The epoch after another one; no scan reads an older epoch.
 fn next(last: &EpochMark, to: u64) -> EpochMark {
     let to = to.max(seqno(last));
     EpochMark { parent: last.epoch, horizon: last.epoch, ..mark(Epoch(last.epoch.0 + 1), to) }

@@ -1,4 +1,5 @@
-//! What transactions cost: small ones beside single statements, large ones until they are visible, and open ones for the scans of others.
+//! Measures the cost of transactions: small ones compared with single statements, large ones until they are visible, and open ones for the
+//! scans of others.
 //!
 //! Each figure is measured in some rounds, and printed with its median, minimum and maximum. Ratios are formed round by round.
 #![allow(clippy::disallowed_methods, reason = "a tool that measures real time")]
@@ -25,7 +26,7 @@ const BUCKET: &str = "docs";
 const CLIENTS: u64 = 8;
 /// Documents of each open transaction.
 const OPEN_DOCUMENTS: u64 = 100;
-/// The time limit for a commit to be seen.
+/// The time limit for a commit to become visible.
 const SEEN_TIME_MAX: Duration = Duration::from_secs(60);
 /// Above all documents of other figures.
 const LARGE_FROM: u64 = 50_000_000;
@@ -99,7 +100,7 @@ async fn beside_another(bench: &Bench, other: &Bench) -> Outcome<()> {
     print("single upserts, 8 clients, × the other binary", &ratios)
 }
 
-/// What is written beside a large commit.
+/// The writes that are made during a large commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nothing,
@@ -266,7 +267,8 @@ impl Bench {
         print(&format!("{name}: rate of writes in the second from COMMIT on, × before"), &kept)
     }
 
-    /// Eight clients write documents one by one for three seconds, each time waits included; when each was sent, and its milliseconds.
+    /// Eight clients write documents one by one for three seconds. Returns when each write was sent, and its duration in milliseconds
+    /// including waits.
     async fn write_beside(
         &self,
         beside: Beside,
@@ -312,7 +314,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Scans of others beside many open transactions, and without.
+    /// Measures scans of other sessions with many open transactions, and without.
     async fn scans_beside_open(&self) -> Outcome<()> {
         let mut clients = Vec::new();
         for _ in 0..self.settings.open {

@@ -127,7 +127,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error}");
-            // A client's error says "db error", and its source what the server has told.
+            // A client's error is only "db error"; the message of the server is in its source.
             if let Some(source) = error.source() {
                 eprintln!("bench: {source}");
             }

@@ -24,7 +24,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Inputs that a thread takes at once.
 const PIECE: u64 = 1_000;
-/// A thread that reads one input for so long is stuck.
+/// The time after which a thread that reads one input counts as stuck.
 const STUCK: Duration = Duration::from_secs(60);
 /// Stack of a reading thread, as tokio's threads have.
 const STACK_BYTES: usize = 2 << 20;

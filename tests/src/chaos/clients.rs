@@ -61,7 +61,7 @@ impl From<tokio::time::error::Elapsed> for Failed {
 
 /// State that all clients share.
 pub struct Shared {
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
     routers: Vec<RouterAddress>,
     history: Mutex<History>,
@@ -130,7 +130,7 @@ impl Shared {
         !self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Notes that the leading coordinator is dead and nothing else is broken, or that this is over.
+    /// Records that the leading coordinator is dead and nothing else is broken, or that this is over.
     pub fn set_failover(&self, failover: bool) {
         self.failover.store(failover, Ordering::SeqCst);
     }
@@ -152,7 +152,7 @@ impl Shared {
             format!("host={} port={} user=chaos dbname=sextant", address.ip(), address.port());
         let (client, connection) =
             timeout(ANSWER_WITHIN, tokio_postgres::connect(&parameters, NoTls)).await??;
-        // The connection ends with its client, or with the router, which the client sees.
+        // The connection ends with its client, or with the router, which the client detects.
         tokio::spawn(connection);
         Ok(client)
     }

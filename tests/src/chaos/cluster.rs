@@ -21,11 +21,11 @@ use crate::harness::process::free_address;
 
 /// The members of the coordinator.
 pub const COORDINATORS: [u64; 3] = [1, 2, 3];
-/// The projectors. The first one keeps the embedded bucket; both share the pushed one.
+/// The node ids of the projectors. The first one owns the embedded bucket; both share the pushed one.
 pub const PROJECTORS: [u64; 2] = [101, 102];
-/// The indexers.
+/// The node ids of the indexers.
 pub const INDEXERS: [u64; 4] = [201, 202, 203, 204];
-/// The routers.
+/// The node ids of the routers.
 pub const ROUTERS: [u64; 2] = [301, 302];
 /// Members whose data is on a small disk, where one can be made.
 pub const SMALL_DISKS: [u64; 3] = [3, PROJECTORS[0], 203];
@@ -35,9 +35,9 @@ pub const TOOL: &str = "tool";
 /// The addresses of a router.
 #[derive(Clone, Copy, Debug)]
 pub struct RouterAddress {
-    /// SQL.
+    /// The address of the SQL port.
     pub sql: SocketAddr,
-    /// gRPC.
+    /// The address of the gRPC port.
     pub grpc: SocketAddr,
 }
 
@@ -145,7 +145,7 @@ impl Cluster {
         self.routers.clone()
     }
 
-    /// A member.
+    /// The member with a node id.
     pub fn member(&mut self, id: u64) -> &mut Member {
         self.members.get_mut(&id).expect("a member")
     }

@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 /// A cell of a row. The variants are in the order of the indexes: NULL, numbers, text by its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cell {
-    /// NULL.
+    /// The value NULL.
     Null,
     /// An integer.
     Int(i64),
-    /// Text.
+    /// A value of type text.
     Text(String),
 }
 
@@ -27,7 +27,7 @@ impl Cell {
 /// The contents of a document at a version.
 #[derive(Clone, Debug)]
 pub struct Content {
-    /// The version.
+    /// The version of the document.
     pub version: u64,
     /// The name of its writer.
     pub writer: String,
@@ -85,7 +85,7 @@ impl Content {
 /// An index: its declaration, and its entries in plain code. Rows show the id, the version, then the keys.
 #[derive(Debug)]
 pub struct TestIndex {
-    /// Its name.
+    /// The name of the index.
     pub name: &'static str,
     /// The part of its declaration after `CREATE INDEX name`.
     pub declared: &'static str,

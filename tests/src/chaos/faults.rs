@@ -21,7 +21,7 @@ const LASTS_MS: std::ops::Range<u64> = 50..6000;
 /// Time limit for a DDL statement after the leader was killed. A longer time is a violation and no measurement.
 const FAILOVER_MAX: Duration = Duration::from_secs(20);
 
-/// A kind of fault; the text says how it is injected and mended.
+/// A kind of fault; the text describes its injection and its repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// `kill -9`, then a restart.
@@ -169,7 +169,7 @@ impl Breaker {
             0 | 1 => cluster.leader().await,
             2 => self.random.choice(COORDINATORS),
             3 | 4 => self.random.choice(PROJECTORS),
-            // The callers of a router are users, and no proxy stands between.
+            // The callers of a router are users, and there is no proxy in between.
             5 if can_be_called => self.random.choice(ROUTERS),
             _ => self.random.choice(INDEXERS),
         }
@@ -190,7 +190,7 @@ impl Breaker {
             Fault::FullDisk => {
                 cluster.member(id).empty_disk();
                 // The document store accepts no writes after a failed one; the process must be restarted, as its error
-                // says.
+                // tells the operator.
                 if PROJECTORS.contains(&id) {
                     cluster.member(id).kill();
                     cluster.member(id).run();

@@ -1,7 +1,7 @@
 //! A pushed bucket: its producer numbers the mutations, two projectors share its vbuckets, and an operator hands
 //! vbuckets over from one to the other while faults are active.
 //!
-//! The producer keeps all its mutations. After an error it asks for the end of each vbucket and continues there; a
+//! The producer keeps all its mutations. After an error it queries the end of each vbucket and continues there; a
 //! vbucket that ends before an acknowledged mutation has lost it. Scans are judged as other scans are, by a history of
 //! this bucket alone: the mutations of a document take effect in the order of their numbers.
 
@@ -236,7 +236,7 @@ impl Producer {
         left.flat_map(|(log, taken)| log[*taken..].iter().map(|(m, _)| m.clone())).collect()
     }
 
-    /// Pushes the remaining mutations; after an error, asks where to continue.
+    /// Pushes the remaining mutations; after an error, queries where to continue.
     async fn push_some(&mut self) -> Result<(), Failed> {
         let mutations = self.rest();
         if mutations.is_empty() {

@@ -41,16 +41,16 @@ pub struct History {
 pub struct Row {
     /// The document.
     pub id: String,
-    /// Its version.
+    /// The version of the document.
     pub version: u64,
-    /// The keys.
+    /// The keys of the document at that version.
     pub keys: Vec<Option<String>>,
 }
 
 /// A finished scan.
 #[derive(Debug)]
 pub struct Scan<'a> {
-    /// The index.
+    /// The index that was scanned.
     pub index: &'a TestIndex,
     /// The range of the index that was scanned.
     pub range: Range,
@@ -60,7 +60,7 @@ pub struct Scan<'a> {
     pub end: Tick,
     /// True if the rows must be in the order of the index; documents with equal keys are ordered by id.
     pub ordered: bool,
-    /// The rows.
+    /// The rows that the scan returned.
     pub rows: &'a [Row],
 }
 
@@ -71,7 +71,7 @@ pub struct Verdict {
     pub entries: u64,
     /// Missing entries.
     pub lost: u64,
-    /// Entries that came more than once.
+    /// The number of entries that were returned more than once.
     pub doubled: u64,
     /// Entries that should not be there.
     pub ghost: u64,
@@ -128,7 +128,7 @@ impl History {
         Content::of(self.seed, &self.documents[document].id, version)
     }
 
-    /// Notes that a statement which writes or deletes these documents is being sent; returns its number and the
+    /// Records that a statement which writes or deletes these documents is being sent; returns its number and the
     /// versions.
     pub fn send(&mut self, writes: &[(usize, bool)]) -> (usize, Vec<u64>) {
         let (sent, statement) = (self.tick(), self.statements.len());
@@ -143,7 +143,7 @@ impl History {
         (statement, versions)
     }
 
-    /// Notes that a statement was acknowledged.
+    /// Records that a statement was acknowledged.
     pub fn acknowledge(&mut self, statement: usize) {
         let now = self.tick();
         for (document, version) in &self.statements[statement] {

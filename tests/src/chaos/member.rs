@@ -66,17 +66,17 @@ impl Member {
         }
     }
 
-    /// Its role and number.
+    /// The role and node id of the member, as text.
     pub fn name(&self) -> String {
         format!("{} {}", role(self.id), self.id)
     }
 
-    /// Its data directory.
+    /// The data directory of the member.
     pub fn data(&self) -> &Path {
         &self.data
     }
 
-    /// Everything that it has printed.
+    /// The output of the process so far.
     pub fn printed(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
@@ -97,7 +97,7 @@ impl Member {
         self.was_full = self.is_full;
     }
 
-    /// `kill -9`.
+    /// Kills the process with `kill -9`.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ended_before = child.kill();
@@ -140,7 +140,7 @@ impl Member {
         let _sent = command.status();
     }
 
-    /// Its exit status if it has ended by itself, and whether a full disk may be the reason.
+    /// The exit status of the process if it has ended by itself, and whether a full disk may be the reason.
     pub fn has_ended(&mut self) -> Option<(ExitStatus, bool)> {
         let status = self.child.as_mut()?.try_wait().expect("a child")?;
         self.child = None;
@@ -157,7 +157,7 @@ impl Member {
         self.is_full
     }
 
-    /// Fills its disk.
+    /// Fills the disk of the member.
     pub fn fill_disk(&mut self) {
         (self.is_full, self.was_full) = (true, true);
         self.disk.iter().for_each(SmallDisk::fill);

@@ -7,9 +7,9 @@
 //! pushes documents to a bucket whose vbuckets are handed over between the projectors ([`feed`]).
 //!
 //! **The judge** ([`history`]) shares no code with the product. The contents of a document are a pure function of its
-//! id and version ([`documents`]). The history records who writes which version when, in ticks of one counter. Each
-//! document has one writer, which waits for each answer, so that its versions follow each other. A scan may show of a
-//! document
+//! id and version ([`documents`]). The history records the writer and the time of each version, in ticks of one
+//! counter. Each document has one writer, which waits for each answer, so that its versions follow each other. A scan
+//! may show of a document
 //! - nothing newer than the last version sent when the scan ended,
 //! - with `request_plus` nothing older than a version that was acknowledged, or shown by another scan, before it began,
 //! - a whole statement or nothing of it, also over two scans of a transaction,
@@ -17,7 +17,7 @@
 //! - two scans of one index at one epoch show the same.
 //!
 //! A write without an answer may take effect at any later time. Its documents are not written again; they may have
-//! either version for ever, but never go back once the newer one was seen.
+//! either version for ever, but never the older one again once the newer one was read.
 //!
 //! Every half a minute the faults stop. The cluster must be whole within [`HEAL_WITHIN`], and everything is compared.
 //! Then the leading coordinator is killed while nothing else is broken, and the run measures the time until a DDL
@@ -64,7 +64,7 @@ const ROUND: Duration = Duration::from_secs(25);
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The duration of the faults; mending and comparing come on top.
+    /// The duration of the faults; repairs and comparisons are extra.
     pub faults_for: Duration,
     /// The seed of all random choices.
     pub seed: u64,
@@ -117,7 +117,7 @@ pub async fn run(options: Options) -> Report {
     shared.stop();
     tasks.end().await;
     if whole {
-        // Nothing is being written any more, so that the result must be exactly the writers' last state.
+        // There are no writes any more, so the result must be exactly the writers' last state.
         compare::everything(&shared, true).await;
         feed.compare().await;
         cluster.stop_and_verify(&shared).await;

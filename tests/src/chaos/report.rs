@@ -11,7 +11,7 @@ const TOLD_MAX: usize = 20;
 /// The counts and the findings of a run, as one JSON object.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
     /// The duration of the whole run.
     pub seconds: f64,
@@ -23,7 +23,7 @@ pub struct Report {
     pub scans_checked: u64,
     /// Scans that were refused or interrupted while members were broken.
     pub scans_refused: u64,
-    /// Entries compared.
+    /// The number of entries compared.
     pub entries_compared: u64,
     /// Compared pairs of scans of one index at one epoch.
     pub epochs_compared: u64,
@@ -43,7 +43,7 @@ pub struct Report {
     pub stopped_on_full_disk: u64,
     /// The times from `kill -9` of the leading coordinator until a DDL statement was accepted, in milliseconds.
     pub failover_ms: Vec<u64>,
-    /// Their median.
+    /// The median of these times, in milliseconds.
     pub failover_median_ms: Option<u64>,
     /// Scans judged while no coordinator led.
     pub scans_in_failover: u64,
@@ -53,7 +53,7 @@ pub struct Report {
     pub heal_s_max: f64,
     /// Missing entries.
     pub lost: u64,
-    /// Entries that came more than once.
+    /// The number of entries that were returned more than once.
     pub doubled: u64,
     /// Entries that should not have been there.
     pub ghost: u64,

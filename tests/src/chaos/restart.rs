@@ -31,11 +31,11 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 pub struct Round {
     /// The size of its commit log, in MiB.
     pub log_mb: u64,
-    /// Until the first row of an ordered scan.
+    /// The time until the first row of an ordered scan.
     pub any_ms: u64,
-    /// Until the first row of an ordered scan with `request_plus`.
+    /// The time until the first row of an ordered scan with `request_plus`.
     pub request_plus_ms: u64,
-    /// Until a count of all entries.
+    /// The time until a count of all entries.
     pub count_ms: u64,
 }
 

@@ -14,7 +14,7 @@ use super::clients::{ANSWER_WITHIN, Failed, PAUSE, Shared, Tasks, execute, row, 
 use super::documents::{INDEXES, Range, TestIndex};
 use super::history::{Row, Scan, Tick};
 
-/// The number of scanners over SQL, and of those over gRPC.
+/// The number of scanners over SQL, and also of those over gRPC.
 const EACH: usize = 2;
 /// The pause of a scanner after a scan, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 5..60;

@@ -101,8 +101,7 @@ impl Writer {
         self.shared.report(|report| report.writes += 1);
     }
 
-    /// Handles a statement without an answer: it may still take effect, so that other documents take the place of its
-    /// own.
+    /// Handles a statement without an answer: it may still take effect, so its documents are replaced by others.
     fn unanswered(&mut self, statement: &Statement, error: &Failed) {
         self.shared.say(|| format!("writer {}: {error}", self.number));
         self.shared.report(|report| report.writes_unknown += 1);

@@ -8,7 +8,10 @@ use proto::model::ids::{Generation, IndexId, SliceNo};
 use proto::model::index::IndexSpec;
 use proto::model::moves::PlannedMove;
 use proto::model::node::{NodeInfo, Role};
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{
+    BuildIndexes, CancelMoves, Command, CreateBucket, CreateIndex, DrainNode, DropIndex, Outcome,
+    Proposal, RegisterNode, RequestId, SetReplicas, StartMoves,
+};
 
 use super::history::VBUCKETS;
 use super::world::{Event, INDEXERS, ROUTER, SOURCE, World};
@@ -19,11 +22,11 @@ const AGAIN_MS: u64 = 900;
 /// Maximum number of indexes at a time.
 const INDEXES_MAX: usize = 3;
 
-/// The client.
+/// The simulated client.
 pub struct Client {
     /// The commands that create the cluster's bucket and settings.
     first: VecDeque<Command>,
-    waits: Option<(CommandRequest, u64)>,
+    waits: Option<(Proposal, u64)>,
     sequence: u64,
     /// The names of the existing indexes, and the number of indexes ever created.
     indexes: BTreeSet<String>,
@@ -36,7 +39,9 @@ pub struct Client {
 
 fn node(id: proto::model::ids::NodeId, role: Role) -> Command {
     let address = format!("node-{id}");
-    Command::RegisterNode(NodeInfo { id, role, address, zone: String::new() })
+    Command::RegisterNode(RegisterNode {
+        node: NodeInfo { id, role, address, zone: String::new() },
+    })
 }
 
 impl Client {
@@ -44,13 +49,14 @@ impl Client {
     pub fn new(random: &mut fastrand::Rng) -> Self {
         let mut first = VecDeque::from([node(SOURCE, Role::Projector), node(ROUTER, Role::Router)]);
         first.extend(INDEXERS.iter().map(|id| node(*id, Role::Indexer)));
-        first.push_back(Command::CreateBucket {
+        first.push_back(Command::CreateBucket(CreateBucket {
             name: "b".into(),
             vbuckets: VBUCKETS,
             source: SourceKind::Push,
             projectors: 1,
+            copies: None,
             if_not_exists: false,
-        });
+        }));
         let mut client = Self {
             first,
             waits: None,
@@ -72,7 +78,11 @@ impl Client {
         let mut spec = IndexSpec::new(format!("i{}", self.made), "b");
         spec.slices = [1, 2, 4, 4][random.usize(..4)];
         spec.replicas = random.u8(..2);
-        Command::CreateIndex { spec, defer_build: random.u32(..6) == 0, if_not_exists: false }
+        Command::CreateIndex(CreateIndex {
+            spec,
+            defer_build: random.u32(..6) == 0,
+            if_not_exists: false,
+        })
     }
 
     fn choose(&mut self, random: &mut fastrand::Rng) -> Command {
@@ -82,17 +92,19 @@ impl Client {
         let name = named(random, &self.indexes);
         match random.u32(..20) {
             0..3 if self.indexes.len() < INDEXES_MAX => self.create(random),
-            3..5 if self.indexes.len() > 1 => Command::DropIndex { name, if_exists: false },
-            5..7 => Command::BuildIndexes { bucket: "b".into(), names: vec![name] },
-            7 => Command::SetReplicas { index: name, replicas: random.u8(..3) },
-            8 => Command::CancelMoves { index: None },
-            9..11 => Command::DrainNode {
+            3..5 if self.indexes.len() > 1 => {
+                Command::DropIndex(DropIndex { name, if_exists: false })
+            }
+            5..7 => Command::BuildIndexes(BuildIndexes { bucket: "b".into(), names: vec![name] }),
+            7 => Command::SetReplicas(SetReplicas { index: name, replicas: random.u8(..3) }),
+            8 => Command::CancelMoves(CancelMoves { index: None }),
+            9..11 => Command::DrainNode(DrainNode {
                 node: INDEXERS[random.usize(..INDEXERS.len())],
                 drain: random.u32(..3) == 0,
-            },
-            _ => {
-                Command::StartMoves((0..random.usize(1..4)).map(|_| self.a_move(random)).collect())
-            }
+            }),
+            _ => Command::StartMoves(StartMoves {
+                moves: (0..random.usize(1..4)).map(|_| self.a_move(random)).collect(),
+            }),
         }
     }
 
@@ -131,12 +143,12 @@ impl World {
         };
         self.client.sequence += 1;
         let id = RequestId { client: 7, sequence: self.client.sequence };
-        let request = CommandRequest { request: Some(id), command };
+        let request = Proposal::from(command).with_request(id);
         self.client.waits = Some((request.clone(), now_ms));
         self.send_request(request);
     }
 
-    fn send_request(&mut self, request: CommandRequest) {
+    fn send_request(&mut self, request: Proposal) {
         // The client tries all members; those that do not lead drop the request.
         for (at, member) in MEMBERS.into_iter().enumerate() {
             if !self.is_cut(member) && self.leading(at).is_some() {
@@ -155,18 +167,19 @@ impl World {
         client.answered += 1;
         self.judge.answered(&request.command, outcome);
         match (&request.command, outcome) {
-            (Command::CreateIndex { spec, .. }, Outcome::Index(_)) => {
+            (Command::CreateIndex(CreateIndex { spec, .. }), Outcome::Index(_)) => {
                 client.indexes.insert(spec.name.clone());
             }
-            (Command::DropIndex { name, .. }, Outcome::Done) => {
+            (Command::DropIndex(DropIndex { name, .. }), Outcome::Done) => {
                 client.indexes.remove(name);
             }
             (Command::StartMoves(_), Outcome::Moves(ids)) => client.moves += ids.len() as u64,
             // The cluster is not set up yet: a source or indexers are missing.
-            (
-                Command::CreateBucket { .. } | Command::CreateIndex { .. },
-                Outcome::Refused(error),
-            ) if error.is_retry() => client.first.push_front(request.command),
+            (Command::CreateBucket(_) | Command::CreateIndex(_), Outcome::Refused(error))
+                if error.is_retry() =>
+            {
+                client.first.push_front(request.command)
+            }
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
-//! Damaged copies. Some moves bring a copy whose checksum differs from the source's, by its sum, its number of entries or
-//! both; each comparison of that move says so. Such a copy must never become live: the leader undoes the move.
+//! Damaged copies. Some moves deliver a copy whose checksum differs from the source's, by its sum, its number of entries or both; each
+//! comparison of that move reports this. Such a copy must never become live: the leader undoes the move.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use proto::model::moves::MoveStage;
 
 use super::world::World;
 
-/// One move in this many brings a damaged copy.
+/// One move in this many delivers a damaged copy.
 const DAMAGED_ONE_IN: u32 = 8;
 
 /// The damage of each move's copy.
 pub struct Damage {
-    /// A generator of its own, so that a damage changes nothing else.
+    /// A separate random generator, so that a damage changes no other draw.
     random: fastrand::Rng,
     /// The errors of the sum and of the number of entries; zeros if the copy is intact.
     by_move: BTreeMap<MoveId, (u64, u64)>,

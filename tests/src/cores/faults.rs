@@ -5,11 +5,11 @@
 //! | `member_crash` | a member loses unwritten data, and restarts |
 //! | `member_cut` | a member is unreachable for a while |
 //! | `indexer_crash` | an indexer loses data that was not durable, and restarts |
-//! | `source_loss` | the source comes back with fewer statements, or one vbucket with fewer mutations |
-//! | `source_restart` | the source comes back with everything, on new branches |
+//! | `source_loss` | the source restarts with fewer statements, or one vbucket with fewer mutations |
+//! | `source_restart` | the source restarts with everything, on new branches |
 //! | `source_down` | the source does not answer for a while |
 //! | `link` | messages are lost, late, out of order and repeated |
-//! | `clock_jump` | a member's clock jumps; all of them drift all the time |
+//! | `clock_jump` | a member's clock jumps; all clocks drift continuously |
 
 use proto::model::index::IndexState;
 

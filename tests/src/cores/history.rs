@@ -40,7 +40,7 @@ pub fn weight(doc: u16, value: u32) -> u64 {
 /// A mutation, with checksums of its vbucket's documents after it.
 #[derive(Clone, Debug)]
 pub struct Mutation {
-    /// Its place.
+    /// The place of the mutation in the history.
     pub position: Position,
     /// The mutation before it.
     pub parent: usize,
@@ -56,7 +56,7 @@ pub struct Mutation {
 }
 
 struct Tree {
-    /// All mutations ever made; the first one stands for the beginning.
+    /// All mutations ever made; the first one represents the beginning.
     mutations: Vec<Mutation>,
     by_position: BTreeMap<Position, usize>,
     tip: usize,
@@ -140,7 +140,7 @@ impl History {
         self.vbuckets[vbucket].tip
     }
 
-    /// A mutation.
+    /// The mutation of a vbucket at an index of the tree.
     pub fn mutation(&self, vbucket: usize, at: usize) -> &Mutation {
         &self.vbuckets[vbucket].mutations[at]
     }

@@ -39,7 +39,7 @@ pub struct Fed {
 
 /// A move to this node.
 pub struct Incoming {
-    /// The slice.
+    /// The slice of the copy.
     pub slice: SliceId,
     /// The phase of the move.
     pub phase: MovePhase,
@@ -58,9 +58,9 @@ struct Saved {
     skipped: Vec<Skipped>,
 }
 
-/// An indexer.
+/// A simulated indexer.
 pub struct Indexer {
-    /// Its number.
+    /// The node id of the indexer.
     pub id: NodeId,
     /// True while it runs.
     pub up: bool,
@@ -68,13 +68,13 @@ pub struct Indexer {
     pub session: u64,
     /// True while its stream is open.
     pub connected: bool,
-    /// Its catalog.
+    /// The catalog that the indexer has received.
     pub catalog: Arc<Catalog>,
     /// The newest epoch applied.
     pub applied: Option<EpochMark>,
-    /// Its slices.
+    /// The copies of slices on this indexer.
     pub copies: BTreeMap<SliceId, Rc<Copy>>,
-    /// Ranges of epochs that are dead because an applied epoch does not follow them, whatever the catalog says.
+    /// Ranges of epochs that are dead because an applied epoch does not follow them, whatever the catalog contains.
     skipped: Vec<Skipped>,
     /// The indexes of the stream.
     pub fed: BTreeMap<LocalIndexId, Fed>,
@@ -152,7 +152,7 @@ impl Indexer {
         self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default()
     }
 
-    /// Its heartbeat.
+    /// The next heartbeat of the indexer.
     pub fn heartbeat(&self) -> Heartbeat {
         let slice = |(slice, copy): (&SliceId, &Rc<Copy>)| SliceProgress {
             slice: *slice,
@@ -201,7 +201,7 @@ impl Indexer {
         }
     }
 
-    /// Its report to routers.
+    /// The report of the indexer to routers.
     pub fn report(&self) -> AppliedReport {
         let readable = self.copies.iter().filter_map(|(slice, copy)| Some((*slice, copy.floor?)));
         AppliedReport {

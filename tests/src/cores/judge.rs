@@ -80,7 +80,7 @@ impl Judge {
         self.violations.extend(wrong.or_else(|| split_statement(history, &last.cut, &mark.cut)));
     }
 
-    /// Checks that each rollback point was one before, or was still above the horizon.
+    /// Checks that each rollback point was a rollback point before, or was still above the horizon.
     fn wrong_points(&self, last: &EpochMark, mark: &EpochMark) -> Option<String> {
         let wrong = |point: &&Epoch| {
             let had = last.points.contains(point) || **point >= last.horizon;
@@ -145,10 +145,8 @@ impl Judge {
     pub fn answered(&mut self, command: &Command, outcome: &Outcome) {
         let Outcome::Refused(Error { code, .. }) = outcome else { return };
         let twice = match command {
-            Command::CreateIndex { .. } | Command::CreateBucket { .. } => {
-                *code == ErrorCode::Exists
-            }
-            Command::DropIndex { .. } => *code == ErrorCode::Unknown,
+            Command::CreateIndex(_) | Command::CreateBucket(_) => *code == ErrorCode::Exists,
+            Command::DropIndex(_) => *code == ErrorCode::Unknown,
             _ => false,
         };
         if twice {

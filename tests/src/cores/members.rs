@@ -6,19 +6,19 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use coordinator::testing::{
-    CopyCheck, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore, RaftMessage, Replica,
-    StateMachine, encode_record,
+    CopyCheck, Decided, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore, RaftMessage,
+    Replica, StateMachine, encode_record,
 };
 use coordinator::{MoveSettings, RaftConfig};
 use proto::Result;
 use proto::env::real::SeededRandom;
 use proto::model::ids::{Epoch, NodeId};
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Applied, Command, Outcome, PromoteEpochs, Proposal, RequestId};
 
 use super::world::{Event, World};
 use crate::raft::MEMBERS;
 
-/// One tick of Raft; members whose clocks run fast have shorter ones.
+/// One tick of Raft; members whose clocks run fast have shorter ticks.
 pub const RAFT_TICK_MS: u64 = 100;
 /// Interval between two epochs.
 const EPOCH_TICK_MS: u64 = 150;
@@ -36,9 +36,9 @@ struct Spy {
 type Seen = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 
 impl StateMachine for Spy {
-    type Outcome = Outcome;
+    type Outcome = Applied;
 
-    fn apply(&mut self, index: u64, data: &[u8]) -> Result<Outcome> {
+    fn apply(&mut self, index: u64, data: &[u8]) -> Result<Applied> {
         self.seen.lock().expect("not poisoned").push((index, data.to_vec()));
         self.machine.apply(index, data)
     }
@@ -52,7 +52,7 @@ impl StateMachine for Spy {
     }
 }
 
-/// A member.
+/// A simulated coordinator.
 pub struct Member {
     id: NodeId,
     /// Counts its starts.
@@ -69,14 +69,14 @@ pub struct Member {
 /// A member that runs.
 pub struct Running {
     core: RaftCore<Spy>,
-    /// Its copy of the state.
+    /// The member's copy of the replicated state.
     pub replica: Arc<Replica>,
     seen: Seen,
     writes: VecDeque<LogWrite>,
     /// Present while it leads.
     pub leading: Option<Leading>,
     requests: BTreeMap<u64, RequestId>,
-    /// The changes that the judge has seen.
+    /// The number of changes that the judge has checked.
     pub cas: u64,
 }
 
@@ -183,7 +183,7 @@ impl World {
         self.with_core(at, |core| core.step(message).expect("no member has forgotten"));
     }
 
-    /// Notes that the writes of a member up to this one are durable.
+    /// Records that the writes of a member up to this one are durable.
     pub fn raft_written(&mut self, at: usize, boot: u64, number: u64) {
         let member = &mut self.members[at];
         let Some(running) = member.running.as_mut().filter(|_| member.boot == boot) else { return };
@@ -217,7 +217,7 @@ impl World {
         }
         for done in applied {
             let context = <[u8; 8]>::try_from(&done.context[..]).map_or(0, u64::from_le_bytes);
-            self.outcome(at, context, done.outcome);
+            self.outcome(at, context, done.outcome.outcome);
         }
         if !seen.is_empty() {
             self.state_changed(at);
@@ -299,22 +299,24 @@ impl World {
     fn propose_planned(&mut self, at: usize, commands: Vec<Command>, now_ms: u64, unix_ms: u64) {
         let mut proposals = Vec::new();
         for command in commands {
-            if let Command::PromoteEpochs(promotions) = &command {
+            if let Command::PromoteEpochs(PromoteEpochs { promotions, .. }) = &command {
                 self.judge_horizons(at, promotions);
             }
             self.last_proposal += 1;
-            let request = CommandRequest { request: None, command };
-            proposals.push((self.last_proposal, request));
+            proposals.push((self.last_proposal, command));
         }
-        let Some((leading, ..)) = self.leading(at) else { return };
-        let promotes = |(_, request): &(u64, CommandRequest)| {
-            matches!(request.command, Command::PromoteEpochs(_))
-        };
+        let Some((leading, replica, _)) = self.leading(at) else { return };
+        let promotes = |(_, command): &(u64, Command)| matches!(command, Command::PromoteEpochs(_));
         leading.promotes_since_ms = proposals.iter().any(promotes).then_some(now_ms);
         leading.refused = false;
         leading.waiting = proposals.iter().map(|(number, _)| *number).collect();
-        for (number, request) in proposals {
-            if !self.propose(at, number, request, unix_ms)
+        let decided = |(_, command): &(u64, Command)| {
+            let silent = leading.leader.silent_for(&replica.view().state, command, now_ms);
+            Decided { unix_ms, silent, ..Decided::default() }
+        };
+        let decided: Vec<_> = proposals.iter().map(decided).collect();
+        for ((number, command), decided) in proposals.into_iter().zip(decided) {
+            if !self.propose(at, number, decided, command.into())
                 && let Some((leading, ..)) = self.leading(at)
             {
                 leading.refused = true;
@@ -325,15 +327,15 @@ impl World {
         self.poll(at);
     }
 
-    fn propose(&mut self, at: usize, number: u64, request: CommandRequest, unix_ms: u64) -> bool {
-        let record = encode_record(unix_ms, request).expect("a command is encoded");
+    fn propose(&mut self, at: usize, number: u64, decided: Decided, proposal: Proposal) -> bool {
+        let record = encode_record(decided, proposal).expect("a command is encoded");
         let context = Bytes::copy_from_slice(&number.to_le_bytes());
         let running = self.members[at].running.as_mut();
         running.is_some_and(|running| running.core.propose(context, record).is_ok())
     }
 
     /// Delivers a client's request to a member; a member that does not lead drops it.
-    pub fn client_request(&mut self, at: usize, request: CommandRequest) {
+    pub fn client_request(&mut self, at: usize, request: Proposal) {
         let unix_ms = self.members[at].unix_ms(self.now_ms);
         let (Some(id), true) = (request.request, self.leading(at).is_some()) else { return };
         self.last_proposal += 1;
@@ -341,7 +343,7 @@ impl World {
         if let Some(running) = &mut self.members[at].running {
             running.requests.insert(number, id);
         }
-        if self.propose(at, number, request, unix_ms) {
+        if self.propose(at, number, Decided::at(unix_ms), request) {
             self.poll(at);
         }
     }

@@ -13,7 +13,7 @@
 //!   history; so a rollback removes exactly the lost mutations and restores the values that they had overwritten;
 //! - no damaged copy of a move becomes live;
 //! - the first epoch after a rollback has all surviving mutations, and no new scan chooses an epoch that may lack some;
-//!   a scan shows each entry of its epoch once, wherever its slices move;
+//!   a scan shows each entry of its epoch once, even if its slices move;
 //! - the horizon passes no lease known to the leader, no epoch that new scans may choose, and none that an index needs
 //!   to serve; a rollback point that was given up never returns;
 //! - after the faults, all indexers reach the newest epoch, and rollbacks and builds end.
@@ -51,7 +51,7 @@ const LOOK_EVERY_MS: u64 = 250;
 
 /// The result of a run.
 pub struct Outcome {
-    /// The summary.
+    /// The summary of the run.
     pub summary: Summary,
     /// A hash of all events, equal in every run of a seed.
     pub trace: u64,

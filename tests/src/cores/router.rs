@@ -29,10 +29,10 @@ pub struct Scan {
     since_ms: u64,
 }
 
-/// The router.
+/// A simulated router.
 #[derive(Default)]
 pub struct RouterModel {
-    /// Its catalog.
+    /// The catalog that the router has received.
     pub catalog: Arc<Catalog>,
     /// The reports of the indexers.
     pub applied: AppliedEpochs,
@@ -59,7 +59,7 @@ impl RouterModel {
         self.scans.values().map(|scan| scan.epoch)
     }
 
-    /// Its heartbeat.
+    /// The next heartbeat of the router.
     pub fn heartbeat(&self) -> Heartbeat {
         let mut leases: Vec<_> = self.leased().map(|epoch| (BUCKET, epoch)).collect();
         leases.sort_unstable();

@@ -25,11 +25,11 @@ const EPOCHS_MAX: usize = 64;
 /// A mutation in a frame.
 #[derive(Clone, Copy)]
 pub struct Packed {
-    /// Its seqno, relative to the frame's start.
+    /// The seqno of the mutation, relative to the frame's start.
     pub seqno_minus_base: u64,
     /// The document.
     pub doc: u16,
-    /// Its value; zero means that it does not exist.
+    /// The value of the document; zero means that it does not exist.
     pub value: u32,
     indexes: u64,
 }
@@ -76,11 +76,11 @@ pub struct Stream {
     pub arrives_ms: u64,
 }
 
-/// The source.
+/// The simulated source.
 pub struct Source {
-    /// Its history, including lost mutations.
+    /// The history of the source, including lost mutations.
     pub history: History,
-    /// Its catalog.
+    /// The catalog that the source has received.
     pub catalog: Arc<Catalog>,
     /// The streams, by node.
     pub streams: BTreeMap<NodeId, Stream>,
@@ -120,7 +120,7 @@ impl Source {
         source
     }
 
-    /// Its answer to an enquiry about its history.
+    /// The answer of the source to a query about its history.
     pub fn answer(&self) -> SourceHistory {
         let kept = VbucketSet::all(self.durable.vbuckets());
         SourceHistory { durable: self.durable.clone(), logs: Arc::clone(&self.logs), kept }
@@ -131,7 +131,7 @@ impl Source {
         &self.durable
     }
 
-    /// The newest epoch that it knows.
+    /// The newest epoch that the source knows.
     pub fn newest_epoch(&self) -> Epoch {
         self.epochs.back().map_or(Epoch(0), |mark| mark.epoch)
     }

@@ -12,7 +12,7 @@ use super::history::weight;
 /// A copy of a slice.
 #[derive(Clone)]
 pub struct Copy {
-    /// Its index at the time of its creation.
+    /// The record of the index when the copy was created.
     pub info: Arc<IndexInfo>,
     /// The oldest epoch that it answers; `None` while it is built.
     pub floor: Option<Epoch>,

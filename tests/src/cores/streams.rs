@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Delivers the catalog, and epochs to the source, from a member that may lag behind.
+    /// Delivers the catalog, and epochs to the source, from a member that may lag.
     pub fn watch(&mut self, watcher: Watcher) {
         let ms = self.random.u64(40..260) + self.delay_ms();
         self.after(ms, Event::Watch(watcher));
@@ -99,7 +99,7 @@ impl World {
         }
     }
 
-    /// Ends the stream of an indexer that stands in dead epochs and rolls it back; the next stream is opened
+    /// Ends the stream of an indexer whose newest epoch is dead, and rolls it back; the next stream is opened
     /// afterwards.
     fn roll_back_if_dead(&mut self, at: usize) -> bool {
         let must = self.indexers[at].connected && self.indexers[at].must_roll_back();

@@ -9,7 +9,7 @@ use proto::model::cut::Cut;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId};
 use proto::rpc::api::{BucketReport, Heartbeat};
-use proto::rpc::command::{CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Outcome, Proposal, RequestId};
 use proto::rpc::mutation::StreamMessage;
 use proto::rpc::scan::AppliedReport;
 
@@ -28,7 +28,7 @@ pub const BUCKET: BucketId = BucketId(1);
 pub const SOURCE: NodeId = NodeId(20);
 /// The node of the router.
 pub const ROUTER: NodeId = NodeId(30);
-/// The indexers.
+/// The node ids of the indexers.
 pub const INDEXERS: [NodeId; 4] = [NodeId(11), NodeId(12), NodeId(13), NodeId(14)];
 
 /// A follower of the catalog.
@@ -36,13 +36,13 @@ pub const INDEXERS: [NodeId; 4] = [NodeId(11), NodeId(12), NodeId(13), NodeId(14
 pub enum Watcher {
     /// The source, which also receives epochs.
     Source,
-    /// The router.
+    /// The router of the world.
     Router,
     /// An indexer, by its index in [`INDEXERS`].
     Indexer(usize),
 }
 
-/// An event.
+/// An event of the event loop.
 #[derive(Debug)]
 pub enum Event {
     /// A member's clock ticks.
@@ -64,7 +64,7 @@ pub enum Event {
     /// A heartbeat reaches the leaders.
     Heartbeat(Heartbeat),
     /// A client's request reaches a member.
-    Request { at: usize, request: CommandRequest },
+    Request { at: usize, request: Proposal },
     /// An outcome reaches the client.
     Answer { id: RequestId, outcome: Box<Outcome> },
     /// The client sends its next request.
@@ -105,9 +105,9 @@ pub enum Event {
     ScanStep(u64),
     /// The next fault strikes.
     Fault,
-    /// A member starts.
+    /// Starts a member, by its index.
     StartMember(usize),
-    /// An indexer starts.
+    /// Starts an indexer, by its index.
     StartIndexer(usize),
 }
 
@@ -161,15 +161,15 @@ pub struct World {
     pub random: fastrand::Rng,
     /// The coordinators.
     pub members: Vec<Member>,
-    /// The source.
+    /// The source of the bucket.
     pub source: Source,
-    /// The indexers.
+    /// The indexers, by index.
     pub indexers: Vec<Indexer>,
-    /// The router.
+    /// The model of the router.
     pub router: RouterModel,
     /// The client, which sends DDL and moves.
     pub client: Client,
-    /// The judge.
+    /// The judge of invariants.
     pub judge: Judge,
     /// The faults in effect.
     pub broken: Broken,
@@ -177,7 +177,7 @@ pub struct World {
     pub damage: Damage,
     /// The number of faults by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Events so far.
+    /// The number of events so far.
     pub events: u64,
     /// A hash of all events, equal in every run of a seed.
     pub trace: u64,

@@ -13,7 +13,7 @@ use proto::model::ids::{Epoch, NodeId, SliceNo, TopologyNo};
 use proto::value::Value;
 use router::{Token, VirtualScan};
 use sextant::sql::ast::Statement;
-use sextant::sql::define::definition;
+use sextant::sql::definitions::define::definition;
 use sextant::sql::plan::{Plan, Relation, resolve};
 
 use super::certificates::certificates;
@@ -21,7 +21,7 @@ use super::statements::{WORDS, selects, statements};
 use super::target::Target;
 use super::world::{BUCKET, INDEX, SCAN, USERS};
 
-/// The targets.
+/// The targets that read input of clients.
 pub const TARGETS: &[Target] = &[
     Target::new("startup", sextant::pg::fuzz::startup, startups).with_words(&[
         "user\0",

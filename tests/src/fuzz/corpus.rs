@@ -48,7 +48,7 @@ pub fn load(target: &Target) -> Vec<Vec<u8>> {
     kept
 }
 
-/// Writes the samples of a target that its folder lacks; returns their number. Earlier ones stay, as long as there is room.
+/// Writes the samples of a target that its folder lacks; returns their number. Earlier samples stay, as long as there is room.
 pub fn write_samples(target: &Target) -> std::io::Result<usize> {
     let dir = dir(target);
     std::fs::create_dir_all(&dir)?;

@@ -10,7 +10,7 @@ use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
 use super::target::Target;
 use super::{corpus, world};
 
-/// The targets.
+/// The targets that read files from disk.
 pub const TARGETS: &[Target] = &[
     Target::new("block", storage::fuzz::block, storage::fuzz::samples_of_blocks),
     Target::new("fragment", storage::fuzz::fragment, || golden(STORAGE, "frag")).with_share(0.5),

@@ -100,7 +100,7 @@ fn change(random: &mut Rng, bytes: &mut Vec<u8>, words: &[&str]) {
     }
 }
 
-/// Puts bytes in the place of others, as far as there are any.
+/// Overwrites bytes, as far as the input is long enough.
 fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
     for (byte, new) in bytes[at..].iter_mut().zip(new) {
         *byte = *new;

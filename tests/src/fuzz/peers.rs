@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::target::Target;
 use super::world;
 
-/// The targets.
+/// The targets that read input of other processes.
 pub const TARGETS: &[Target] = &[
     Target::new("peer_message", sextant::wire::fuzz::message, peer_messages).with_bytes_each(512),
     Target::new("raft_message", coordinator::testing::fuzz::message, raft_messages)
@@ -121,7 +121,7 @@ fn commands(data: &[u8]) {
     coordinator::testing::fuzz::records(base, records);
 }
 
-/// All records from an empty state on, and each by itself behind the first ones.
+/// All records from an empty state on, and each by itself after the first ones.
 fn command_logs() -> Vec<Vec<u8>> {
     let mut logs = vec![vec![0]];
     for record in world::records() {
@@ -159,7 +159,7 @@ fn row_blocks() -> Vec<Vec<u8>> {
     vec![[&(block.rows as u16).to_be_bytes()[..], &block.data].concat()]
 }
 
-/// A block that is valid has the rows that it says, by each of its readers.
+/// Checks that each reader of a valid block finds the declared number of rows.
 fn row_block(data: &[u8]) {
     let Some((count, rows)) = data.split_first_chunk::<2>() else { return };
     let rows_bytes = bytes::Bytes::copy_from_slice(rows);

@@ -1,4 +1,4 @@
-//! The driver: reads a target's corpus, then changed inputs, and tells those that fail.
+//! The driver: reads a target's corpus, then changed inputs, and reports those that fail.
 #![allow(clippy::disallowed_methods, reason = "a tool that measures real time")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use super::target::Target;
 
 /// The longest time for one input. Debug builds on a busy machine take a hundredth of it.
 pub const INPUT_TIME_MAX: Duration = Duration::from_secs(5);
-/// A target with so many findings is not read further.
+/// The number of findings after which a target is not read further.
 const FINDINGS_MAX: usize = 5;
 
 /// An input that a target does not read as it must.
@@ -17,9 +17,9 @@ const FINDINGS_MAX: usize = 5;
 pub struct Finding {
     /// The fault.
     pub what: String,
-    /// The input.
+    /// The input that failed.
     pub input: Vec<u8>,
-    /// Its number, if it was drawn; its place in the corpus otherwise.
+    /// The number of the input if it was drawn; otherwise its place in the corpus.
     pub origin: Origin,
 }
 
@@ -60,9 +60,9 @@ impl Outcome {
 
 /// Reads the inputs of one target.
 pub struct Reader<'a> {
-    /// The target.
+    /// The target whose inputs are read.
     pub target: &'a Target,
-    /// Its good inputs.
+    /// The valid inputs from which others are derived.
     pub good: &'a [Vec<u8>],
     /// The bytes that this thread has allocated so far, if they are counted.
     pub allocated: Option<fn() -> usize>,

@@ -1,6 +1,6 @@
 //! Samples of SQL, and its words.
 
-/// Words of SQL, as they are and as the dialect knows them.
+/// Words of SQL, in general and of this dialect.
 pub const WORDS: &[&str] = &[
     "SELECT ",
     " FROM cities",
@@ -121,7 +121,7 @@ const STATEMENTS: [&str; 34] = [
     "SELECT t.typname FROM pg_catalog.pg_type t WHERE t.oid = $1",
 ];
 
-/// All statements.
+/// The samples of all statements.
 pub fn statements() -> Vec<Vec<u8>> {
     STATEMENTS.iter().map(|sql| sql.as_bytes().to_vec()).collect()
 }

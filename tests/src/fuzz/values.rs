@@ -14,7 +14,7 @@ use proto::value::{CheckedField, Value, check_json, check_json_with_field};
 use super::target::Target;
 use super::world;
 
-/// The targets.
+/// The targets that read values and expressions.
 pub const TARGETS: &[Target] = &[
     Target::new("json", json, documents).with_bytes_each(512).with_words(&[
         "{",
@@ -115,7 +115,7 @@ fn key_parts() -> Vec<Vec<u8>> {
     parts
 }
 
-/// A part that decodes has one encoding, and the shorter ways to read it say the same.
+/// Checks that a decodable part has one encoding, and that the shortcuts for reading it agree.
 fn key_part(data: &[u8]) {
     let Some((first, bytes)) = data.split_first() else { return };
     let descending = first & 1 == 1;

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use coordinator::testing::{Machine, Replica, StateMachine, encode_record};
+use coordinator::testing::{Decided, Machine, Replica, StateMachine, encode_record};
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::data_set::Files;
-use proto::model::identity::ClusterId;
+use proto::model::identity::{ClusterId, UniqueId};
 use proto::model::ids::{
     BucketId, Generation, IndexId, NodeId, TokenId, TopologyNo, UserId, VbucketId,
 };
@@ -16,12 +16,16 @@ use proto::model::topology::IndexTopology;
 use proto::model::users::{
     GrantOn, HashedToken, NewSecret, Privilege, Privileges, Secret32, User, UserCommand, Users,
 };
-use proto::rpc::command::{Command, CommandRequest, RequestId};
+use proto::rpc::command::{
+    BuildIndexes, CancelMoves, Command, CreateBucket, CreateDataSet, CreateIndex, DrainNode,
+    DropBucket, DropIndex, HandOver, IndexReady, LoadVersion, MoveBucket, Proposal, RegisterNode,
+    RequestId, SetReplicas, SetSliceBytesMax,
+};
 use proto::rpc::scan::{Output, ScanRequest};
 use sextant::auth::kept::Kept;
 use sextant::auth::verifier::{ITERATIONS, derive};
 use sextant::sql::ast::Statement;
-use sextant::sql::define::definition;
+use sextant::sql::definitions::define::definition;
 
 /// The definition of the index of all targets.
 const CITIES: &str = "CREATE INDEX cities ON b (country, population::int8 DESC, lower(name)) \
@@ -119,10 +123,10 @@ pub fn catalog() -> Catalog {
     catalog
 }
 
-/// A file USERS.
+/// Sample contents of the file USERS.
 pub fn users_file() -> Vec<u8> {
     let kept = Kept { cluster: ClusterId(7), users: Arc::new(USERS.clone()) };
-    // The target corrects the head, whose length is that of a real one.
+    // The target corrects the head, which has the length of a real one.
     let mut bytes = b"sextant users 1\n".to_vec();
     bytes.extend_from_slice(&[0; 12]);
     bytes.extend_from_slice(&postcard::to_stdvec(&kept).expect("it can be encoded"));
@@ -144,57 +148,69 @@ fn node(id: NodeId, role: Role) -> NodeInfo {
 
 /// Commands of users, operators and leaders in an order in which most of them are accepted.
 pub fn commands() -> Vec<Command> {
-    let mut commands: Vec<_> =
-        NODES[1..].iter().map(|(id, role)| Command::RegisterNode(node(*id, *role))).collect();
-    let bucket = |name: &str, source| Command::CreateBucket {
-        name: name.into(),
-        vbuckets: 4,
-        source,
-        projectors: 1,
-        if_not_exists: false,
+    let mut commands: Vec<_> = NODES[1..]
+        .iter()
+        .map(|(id, role)| Command::RegisterNode(RegisterNode { node: node(*id, *role) }))
+        .collect();
+    let bucket = |name: &str, source, copies| {
+        Command::CreateBucket(CreateBucket {
+            name: name.into(),
+            vbuckets: 4,
+            source,
+            projectors: 1,
+            copies,
+            if_not_exists: false,
+        })
     };
-    let index = |sql: &str, defer_build| Command::CreateIndex {
-        spec: spec(sql),
-        defer_build,
-        if_not_exists: false,
+    let index = |sql: &str, defer_build| {
+        Command::CreateIndex(CreateIndex { spec: spec(sql), defer_build, if_not_exists: false })
     };
-    commands.push(Command::CreateCopied {
-        copies: 2,
-        command: Box::new(bucket("b", SourceKind::Embedded)),
-    });
-    commands.push(bucket("p", SourceKind::Push));
+    commands.push(bucket("b", SourceKind::Embedded, Some(2)));
+    commands.push(bucket("p", SourceKind::Push, None));
     for drain in [true, false] {
-        commands.push(Command::DrainNode { node: NodeId(4), drain });
+        commands.push(Command::DrainNode(DrainNode { node: NodeId(4), drain }));
     }
     commands.push(index(CITIES, false));
     commands
         .push(index("CREATE INDEX by_id ON p (META().id) WITH (slices = 2, replicas = 1)", true));
-    commands.push(Command::BuildIndexes { bucket: "p".into(), names: vec!["by_id".into()] });
-    commands.push(Command::IndexReady { index: IndexId(1), generation: Generation(1) });
-    commands.push(Command::Avoiding {
-        silent: vec![NodeId(4)],
-        command: Box::new(Command::SetReplicas { index: "cities".into(), replicas: 1 }),
-    });
-    commands.push(Command::CancelMoves { index: None });
-    commands.push(Command::HandOver {
+    commands.push(Command::BuildIndexes(BuildIndexes {
+        bucket: "p".into(),
+        names: vec!["by_id".into()],
+    }));
+    commands.push(Command::IndexReady(IndexReady { index: IndexId(1), generation: Generation(1) }));
+    commands.push(Command::SetReplicas(SetReplicas { index: "cities".into(), replicas: 1 }));
+    commands.push(Command::CancelMoves(CancelMoves { index: None }));
+    commands.push(Command::HandOver(HandOver {
         bucket: "p".into(),
         vbuckets: vec![VbucketId(0)],
         to: NodeId(12),
-    });
-    commands.push(Command::MoveBucket { bucket: "b".into(), to: NodeId(12) });
-    commands.push(Command::CreateDataSet {
+    }));
+    commands.push(Command::MoveBucket(MoveBucket { bucket: "b".into(), to: NodeId(12) }));
+    commands.push(Command::CreateDataSet(CreateDataSet {
         name: "d".into(),
         partitions: 2,
         replication: 1,
         idle_ms: 1_000,
         if_not_exists: false,
-    });
+    }));
     let files = Files { pattern: "x-*.csv".into(), id: "id".into() };
-    commands.push(Command::LoadVersion { bucket: "d".into(), version: "v1".into(), files });
-    commands.push(Command::SetSliceBytesMax { index: "cities".into(), bytes: 1 << 20 });
+    commands.push(Command::LoadVersion(LoadVersion {
+        bucket: "d".into(),
+        version: "v1".into(),
+        files,
+        allow_empty: true,
+    }));
+    commands.push(Command::SetSliceBytesMax(SetSliceBytesMax {
+        index: "cities".into(),
+        bytes: 1 << 20,
+    }));
     commands.extend(user_commands().map(|command| Command::Users(Box::new(command))));
-    commands.push(Command::DropIndex { name: "cities".into(), if_exists: false });
-    commands.push(Command::DropBucket { name: "b".into(), if_exists: true, restrict: true });
+    commands.push(Command::DropIndex(DropIndex { name: "cities".into(), if_exists: false }));
+    commands.push(Command::DropBucket(DropBucket {
+        name: "b".into(),
+        if_exists: true,
+        restrict: true,
+    }));
     commands
 }
 
@@ -221,12 +237,15 @@ fn user_commands() -> [UserCommand; 5] {
 
 /// Records of the log.
 pub fn records() -> Vec<Vec<u8>> {
-    let requests = commands().into_iter().zip(1..).map(|(command, sequence)| CommandRequest {
-        request: (sequence % 3 == 0).then_some(RequestId { client: 5, sequence }),
-        command,
-    });
-    let records = requests.zip(1..).map(|(request, n)| encode_record(1_000 * n, request));
-    records.map(|record| record.expect("it can be encoded").to_vec()).collect()
+    let record = |(command, n): (Command, u64)| {
+        let request = (n % 3 == 0).then_some(RequestId { client: 5, sequence: n });
+        let unique = if command.creates() { UniqueId(n.into()) } else { UniqueId::default() };
+        let silent = if n % 4 == 0 { vec![NodeId(4)] } else { Vec::new() };
+        let decided = Decided { unix_ms: 1_000 * n, unique, silent, ..Decided::default() };
+        let proposal = Proposal { request, ..Proposal::from(command) };
+        encode_record(decided, proposal).expect("it can be encoded").to_vec()
+    };
+    commands().into_iter().zip(1..).map(record).collect()
 }
 
 /// States after each fifth record.
@@ -242,7 +261,7 @@ pub fn states() -> Vec<Vec<u8>> {
     states
 }
 
-/// The state to which records are applied: nodes, buckets and indexes are there.
+/// The state to which records are applied: it has nodes, buckets and indexes.
 pub static STATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut machine = Machine(Replica::new());
     for (record, n) in records().iter().take(16).zip(1..) {

@@ -14,7 +14,7 @@ use proto::model::ids::{LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory, WatchMessage, Watched};
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Command, CreateBucket, CreateIndex, Outcome, Proposal, RequestId};
 use proto::rpc::scan::Consistency;
 use proto::{Error, Result};
 use router::Router;
@@ -46,11 +46,11 @@ const STEP_MAX: Duration = Duration::from_secs(120);
 const SETTLES: Duration = Duration::from_secs(2);
 /// The interval of looks for the first leader.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// The interval at which the router asks for an epoch.
+/// The interval at which the router requests an epoch.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 const ASK_TIMEOUT_MS: u64 = 5_000;
 
-/// The coordinators.
+/// The coordinators of the cluster.
 struct Coordinators {
     network: Arc<Network>,
     /// The leader is the first.
@@ -196,15 +196,17 @@ impl Cluster {
         for n in 1..=buckets {
             let (name, if_not_exists) = (format!("bucket_{n}"), false);
             let source = SourceKind::Push;
-            let bucket = Command::CreateBucket {
+            let bucket = Command::CreateBucket(CreateBucket {
                 name: name.clone(),
                 vbuckets,
                 source,
                 projectors: 1,
+                copies: None,
                 if_not_exists,
-            };
+            });
             let spec = IndexSpec { slices, ..IndexSpec::new(format!("index_{n}"), name) };
-            let index = Command::CreateIndex { spec, defer_build: false, if_not_exists };
+            let index =
+                Command::CreateIndex(CreateIndex { spec, defer_build: false, if_not_exists });
             self.propose(2 * n, bucket).await?;
             self.propose(2 * n + 1, index).await?;
         }
@@ -217,9 +219,9 @@ impl Cluster {
     }
 
     async fn propose(&self, sequence: u64, command: Command) -> Result<()> {
-        let request = Some(RequestId { client: 1, sequence });
-        let proposal = CommandRequest { request, command };
-        match self.directory.coordinator().propose(proposal).await? {
+        let request = RequestId { client: 1, sequence };
+        let proposal = Proposal::from(command).with_request(request);
+        match self.directory.coordinator().propose(proposal).await?.outcome {
             Outcome::Refused(error) => Err(error),
             _ => Ok(()),
         }
@@ -270,7 +272,7 @@ impl Cluster {
 
 /// Requests of the router for epochs; dropping it ends them.
 struct Asking {
-    /// The requests that have ended, and those that failed.
+    /// The numbers of ended and of failed requests.
     counts: Arc<Mutex<(u64, u64)>>,
     _task: Task,
 }

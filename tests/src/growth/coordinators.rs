@@ -19,7 +19,7 @@ use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CoveringEpochs, Directory, FixedMoment, Heartbeat,
     HeartbeatReply, ResultStream, SyncReply, SyncReport, WatchMessage, Watched,
 };
-use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::command::{Applied, Proposal};
 
 use super::counts::Kind;
 use super::meter::MeteredSpawner;
@@ -76,7 +76,7 @@ const REQUEST: (Kind, Kind) = (Kind::Request, Kind::Reply);
 
 #[async_trait]
 impl CoordinatorApi for RemoteCoordinator {
-    async fn propose(&self, request: CommandRequest) -> Result<Outcome> {
+    async fn propose(&self, request: Proposal) -> Result<Applied> {
         let bytes = size(&request);
         self.call(REQUEST, bytes, |member| async move { member.propose(request).await }).await
     }

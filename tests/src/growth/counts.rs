@@ -15,11 +15,11 @@ pub enum Party {
     Leader,
     /// A coordinator that does not lead.
     Follower,
-    /// A projector.
+    /// The role of a projector.
     Projector,
-    /// An indexer.
+    /// The role of an indexer.
     Indexer,
-    /// A router, or the operator beside it.
+    /// A router, or the operator that uses it.
     Router,
 }
 
@@ -27,11 +27,11 @@ pub enum Party {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A heartbeat.
+    /// Heartbeats of nodes.
     Heartbeat,
     /// The answer to a heartbeat.
     HeartbeatReply,
-    /// SYNC.
+    /// SYNC reports of projectors.
     Sync,
     /// The answer to SYNC.
     SyncReply,
@@ -49,11 +49,11 @@ pub enum Kind {
     RaftOther,
     /// A command or another request.
     Request,
-    /// Its answer.
+    /// The answer to a message.
     Reply,
     /// A request for an epoch that covers a cut.
     Covering,
-    /// Its answer.
+    /// The answer to a request for a covering epoch.
     CoveringReply,
     /// A stability timestamp in a maintenance stream.
     EpochInStream,
@@ -68,9 +68,9 @@ pub struct Flow {
     pub from: Party,
     /// The receivers.
     pub to: Party,
-    /// The kind.
+    /// The kind of the messages.
     pub kind: Kind,
-    /// Their number.
+    /// The number of messages.
     pub messages: u64,
     /// Their encoded bytes.
     pub bytes: u64,
@@ -91,7 +91,7 @@ impl Counts {
         (*messages, *sum) = (*messages + 1, *sum + bytes);
     }
 
-    /// Returns the flows, and begins anew.
+    /// Returns the flows, and resets them.
     pub fn take(&self) -> Vec<Flow> {
         let counts = std::mem::take(&mut *lock(&self.0));
         let flow = |((from, to, kind), (messages, bytes))| Flow { from, to, kind, messages, bytes };
@@ -113,7 +113,7 @@ impl LogCount {
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
     }
 
-    /// Returns the number of entries and their bytes, and begins anew.
+    /// Returns the number of entries and their bytes, and resets both.
     pub fn take(&self, followers: u64) -> (u64, u64) {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed) / followers;
         (take(&self.entries), take(&self.bytes))

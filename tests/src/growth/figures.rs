@@ -8,22 +8,22 @@ use super::counts::{Flow, Kind, Party};
 use super::observer::EpochTimes;
 use super::scale::Scale;
 
-/// The figures of a cluster. Two runs of one seed have the same, except for [`Figures::processor`].
+/// The figures of a cluster. Two runs of one seed have equal figures, except for [`Figures::processor`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// The size of the cluster.
     pub scale: Scale,
-    /// From the first process behind the coordinators to the last index that can be read.
+    /// From the first process after the coordinators to the last index that can be read.
     pub start: Phase,
-    /// Without mutations.
+    /// The phase without mutations.
     pub idle: Phase,
-    /// With mutations.
+    /// The phase with mutations.
     pub load: Phase,
-    /// Bytes of the catalog.
+    /// The size of the catalog in bytes.
     pub catalog_bytes: u64,
     /// Pairs of an indexer and a bucket that it follows.
     pub followed: u64,
-    /// Requests of the router for an epoch, and those that failed.
+    /// The numbers of the router's requests for an epoch, and of failed ones.
     pub asked: (u64, u64),
     /// The times of epochs under load.
     pub epochs: EpochTimes,
@@ -35,16 +35,16 @@ pub struct Figures {
 /// is not in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Processor {
-    /// Without mutations.
+    /// The value without mutations.
     pub idle_ms: f64,
-    /// With mutations.
+    /// The value with mutations.
     pub load_ms: f64,
 }
 
 /// The messages of a part of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Its simulated milliseconds.
+    /// The simulated duration in milliseconds.
     pub simulated_ms: u64,
     /// The messages.
     pub flows: Vec<Flow>,
@@ -57,9 +57,9 @@ pub struct Phase {
 /// A number of messages and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// Messages.
+    /// The number of messages per second.
     pub messages: f64,
-    /// Bytes.
+    /// The number of bytes per second.
     pub bytes: f64,
 }
 
@@ -79,7 +79,7 @@ impl Phase {
         self.per_second(|flow| flow.from == Party::Leader || flow.to == Party::Leader)
     }
 
-    /// The messages of a second of one kind from and to the leader.
+    /// The messages per second of one kind from and to the leader.
     pub fn of_kind(&self, kind: Kind) -> Sum {
         self.per_second(|flow| {
             flow.kind == kind && (flow.from == Party::Leader || flow.to == Party::Leader)

@@ -41,7 +41,7 @@ const SLICE_ENTRIES: u64 = 1_000_000;
 const SLICE_BYTES: u64 = 100 << 20;
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 
-/// An indexer.
+/// An indexer without storage.
 pub struct LightIndexer {
     node: NodeInfo,
     state: Mutex<State>,
@@ -82,7 +82,7 @@ impl LightIndexer {
         Ok((indexer, tasks))
     }
 
-    /// Its number.
+    /// The node id of the indexer.
     pub fn id(&self) -> NodeId {
         self.node.id
     }
@@ -173,7 +173,7 @@ impl LightIndexer {
         }
     }
 
-    /// What a router has not been told yet.
+    /// The changes that were not reported to a router yet.
     fn changes(
         &self,
         told: &mut BTreeMap<BucketId, Epoch>,

@@ -1,7 +1,7 @@
 //! The processor time of each coordinator, which all run in one thread.
 //!
-//! The time of a poll counts for the process that the polled future belongs to. Where the poll of one process runs code of
-//! another one, since a call is a call of a function here, the time in between counts for that one alone.
+//! The time of a poll counts for the process of the polled future. Where the poll of one process runs code of
+//! another one, since a call is a call of a function here, the time in between counts for the called process alone.
 #![allow(clippy::disallowed_methods, reason = "it measures real time, which no figure depends on")]
 
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ fn add(meters: &[Meter], since: &mut Option<Instant>) {
 }
 
 impl Meter {
-    /// Returns the time so far, and begins anew.
+    /// Returns the time so far, and resets it.
     pub fn take(&self) -> Duration {
         Duration::from_nanos(self.0.swap(0, Ordering::Relaxed))
     }

@@ -6,7 +6,7 @@
 //!
 //! All processes run in one thread in simulated time, and call each other through a network (`network`) that counts each message with
 //! its encoded size and delays it. The sizes leave out HTTP/2 and gRPC, about 100 bytes for a message. A real transport below
-//! (`crate::sim::net`) would copy some hundred megabytes in each simulated second of a thousand indexers. The disks of the
+//! (`crate::sim::cluster::net`) would copy some hundred megabytes in each simulated second of a thousand indexers. The disks of the
 //! coordinators take no time.
 //!
 //! All processes ask the leader first, since it is the first of their list: the worst case for one process.

@@ -21,9 +21,9 @@ use super::size::{WatchSizes, size};
 /// A process at one end of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
-    /// Its number.
+    /// The node id of the process.
     pub node: NodeId,
-    /// Its role.
+    /// The role of the process.
     pub role: Role,
 }
 
@@ -34,7 +34,7 @@ pub struct Place {
     pub(super) meter: Meter,
 }
 
-/// The network.
+/// The network between the processes.
 pub struct Network {
     seed: u64,
     /// The messages.
@@ -75,7 +75,7 @@ impl Network {
         service.ok_or_else(|| Error::unavailable(format!("coordinator {node} does not run yet")))
     }
 
-    /// Tells who leads.
+    /// Sets the leader, by its node id.
     pub fn set_leader(&self, leader: NodeId) {
         self.leader.store(leader.0, Ordering::Relaxed);
     }

@@ -29,14 +29,14 @@ struct Published {
     missing: BTreeSet<NodeId>,
 }
 
-/// How long something took, in simulated milliseconds.
+/// Durations in simulated milliseconds: count, sum and maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// The number of times.
     pub count: u64,
     /// Half of them are not above this.
     pub median_ms: u64,
-    /// The longest.
+    /// The longest duration in milliseconds.
     pub longest_ms: u64,
 }
 
@@ -106,7 +106,7 @@ impl Observer {
         }
     }
 
-    /// Returns the times, and begins anew.
+    /// Returns the times, and resets them.
     pub fn take(&self) -> EpochTimes {
         let seen = std::mem::take(&mut *lock(&self.0));
         EpochTimes {

@@ -11,7 +11,7 @@ use sextant::wire::Peers;
 use super::coordinators::RemoteCoordinator;
 use super::network::{End, Network};
 
-/// The real access to other services, over the counting network. The process asks the first coordinator first, as real ones do.
+/// The real access to other services, over the counting network. The process calls the first coordinator first, as real ones do.
 pub fn peers_of(
     network: &Arc<Network>,
     node: &NodeInfo,

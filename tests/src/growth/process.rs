@@ -40,7 +40,7 @@ pub fn node_of(id: u64, role: Role) -> NodeInfo {
     NodeInfo {
         id: NodeId(id),
         role,
-        // As long as a real one.
+        // The address is as long as a real one.
         address: format!("{}-{id}.sextant.internal:7{:03}", role.name(), id % 1_000),
         zone: format!("zone-{}", id % 3),
     }

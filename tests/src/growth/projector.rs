@@ -47,7 +47,7 @@ const RETRY_MAX: Duration = Duration::from_secs(1);
 /// The interval at which the buckets advance.
 const ADVANCE_MS: u64 = 2;
 
-/// A projector.
+/// A projector without storage.
 pub struct LightProjector {
     network: Arc<Network>,
     node: NodeInfo,

@@ -17,7 +17,7 @@ pub struct Scale {
     pub rate: u64,
     /// Simulated seconds of each phase.
     pub seconds: u64,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
 }
 

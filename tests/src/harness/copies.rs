@@ -1,4 +1,4 @@
-//! The copies of a bucket on two projectors, as SHOW COPIES tells them.
+//! The copies of a bucket on two projectors, as shown by SHOW COPIES.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::sql;
 
-/// The projectors.
+/// The node ids of the projectors.
 pub const PROJECTORS: [u64; 2] = [101, 102];
 /// Time limit that allows for a debug build, a busy machine and killed processes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -39,7 +39,7 @@ pub async fn until(
     }
 }
 
-/// Waits until both projectors have everything; returns the leader and the other one.
+/// Waits until both copies are in sync; returns the leader and the other projector.
 pub async fn in_sync(client: &Client) -> (u64, u64) {
     let both = |roles: &BTreeMap<u64, String>| {
         let values: BTreeSet<&str> = roles.values().map(String::as_str).collect();

@@ -36,7 +36,7 @@ pub async fn open(channel: &Channel, request: ScanRequest) -> Result<Streaming<S
 pub struct Scanned {
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// All rows.
+    /// The rows of all messages.
     pub rows: Vec<Vec<Option<String>>>,
     /// The epoch of each batch.
     pub epochs: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Test fixtures: a cluster in this process, `sextant dev` as a process of its own, and clients.
+//! Test fixtures: a cluster in this process, `sextant dev` as a separate process, and clients.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -28,7 +28,7 @@ use tokio_postgres::{Client, NoTls};
 
 pub use parallel::on_all_processors;
 
-/// A whole cluster in this process, on a directory and on ports of its own.
+/// A whole cluster in this process, with its own directory and ports.
 pub struct TestCluster {
     serving: Server,
     cluster: Cluster,
@@ -74,12 +74,12 @@ impl TestCluster {
         Self { serving, cluster, data }
     }
 
-    /// Its members.
+    /// The cluster's services.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Its members, to be stopped and started.
+    /// The cluster's services, to be stopped and started.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         &mut self.cluster
     }
@@ -89,17 +89,17 @@ impl TestCluster {
         self.data.path()
     }
 
-    /// The SQL address.
+    /// The address of the SQL port.
     pub fn sql_address(&self) -> SocketAddr {
         self.serving.sql_address()
     }
 
-    /// The gRPC address.
+    /// The address of the gRPC port.
     pub fn grpc_address(&self) -> SocketAddr {
         self.serving.grpc_address()
     }
 
-    /// The HTTP address.
+    /// The address of the HTTP port.
     pub fn http_address(&self) -> SocketAddr {
         self.serving.http_address()
     }

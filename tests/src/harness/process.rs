@@ -26,7 +26,7 @@ pub fn beside(name: &str) -> PathBuf {
 }
 
 /// Returns a free address, another one each time. It is outside the range from which outgoing connections and listeners on any port take
-/// theirs, and each process begins at another place: so nobody takes it before it is used.
+/// theirs, and each process begins at another place: so no other process takes it before it is used.
 pub fn free_address() -> SocketAddr {
     const PORTS: std::ops::Range<u32> = 10_000..30_000;
     static BEGIN: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(fastrand::u32(PORTS)));
@@ -72,7 +72,7 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Starts the binary and waits for its first line, which says that it is ready; empty if none comes.
+/// Starts the binary and waits for its first line, which reports that it is ready; empty if there is none.
 pub fn spawn_ready(command: &mut Command) -> (Child, String) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
     let stdout = child.stdout.take().expect("piped");
@@ -103,7 +103,7 @@ pub fn dev(data: &Path) -> Command {
 }
 
 impl Dev {
-    /// Starts it and waits for the line that says where its ports are.
+    /// Starts the process and waits for the line with the addresses of its ports.
     pub fn start(data: &Path) -> Self {
         Self::start_by(&mut dev(data))
     }
@@ -128,17 +128,17 @@ impl Dev {
         self.child.id()
     }
 
-    /// The SQL address.
+    /// The address of the SQL port.
     pub fn sql_address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// The gRPC address.
+    /// The address of the gRPC port.
     pub fn grpc_address(&self) -> SocketAddr {
         self.addresses[1]
     }
 
-    /// The HTTP address.
+    /// The address of the HTTP port.
     pub fn http_address(&self) -> SocketAddr {
         self.addresses[2]
     }

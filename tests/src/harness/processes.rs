@@ -33,7 +33,7 @@ pub struct Processes {
     grpc: SocketAddr,
 }
 
-/// A process beside the members; killed when dropped.
+/// A process in addition to the members; killed when dropped.
 pub struct Beside(Child);
 
 impl Drop for Beside {
@@ -93,7 +93,7 @@ impl Processes {
         self.run_with(id, &[])
     }
 
-    /// The same with further flags.
+    /// Starts a member with further flags; returns its first line.
     pub fn run_with(&mut self, id: u64, flags: &[&str]) -> String {
         let listen = self.listen.entry(id).or_insert_with(|| free_address().to_string()).clone();
         let (child, ready) = self.spawn(id, &listen, &id.to_string(), flags);
@@ -101,8 +101,8 @@ impl Processes {
         ready
     }
 
-    /// Kills the router if it runs, and starts it with a data directory: it is empty if the router had none before. Returns its HTTP
-    /// address; the SQL address is another one as well.
+    /// Kills the router if it runs, and starts it with a data directory: the directory is empty if the router had none before. Returns its
+    /// HTTP address; the SQL address is another one as well.
     pub fn restart_router_with_data(&mut self) -> SocketAddr {
         if self.children.contains_key(&ROUTER) {
             self.kill(ROUTER);
@@ -153,7 +153,7 @@ impl Processes {
         self.data.path().join(id.to_string())
     }
 
-    /// Starts another process under the number of a member, with an address and an empty directory of its own; killed
+    /// Starts another process with the node id of a member, a new address and an empty directory; killed
     /// when dropped.
     pub fn run_beside(&self, id: u64) -> Beside {
         Beside(self.spawn(id, &free_address().to_string(), &format!("{id}-beside"), &[]).0)
@@ -208,7 +208,7 @@ impl Processes {
         .await;
     }
 
-    /// `kill -9`.
+    /// Kills a member with `kill -9`.
     pub fn kill(&mut self, id: u64) {
         let mut child = self.children.remove(&id).expect("a member that runs");
         child.kill().expect("a running process");
@@ -244,12 +244,12 @@ impl Processes {
         &self.directory
     }
 
-    /// The SQL address.
+    /// The address of the SQL port.
     pub fn sql_address(&self) -> SocketAddr {
         self.sql
     }
 
-    /// The gRPC address.
+    /// The address of the gRPC port.
     pub fn grpc_address(&self) -> SocketAddr {
         self.grpc
     }

@@ -13,7 +13,7 @@ fn interpreter() -> PathBuf {
     test.ancestors().nth(3).expect("the target directory").join("python/bin/python3")
 }
 
-/// Runs a program with an input; its output, or what it says of its failure.
+/// Runs a program with an input; returns its output, or the text of its failure.
 pub fn run(arguments: &[&str], input: &str) -> Result<String, String> {
     let python = interpreter();
     let mut command = Command::new(&python);

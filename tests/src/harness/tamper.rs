@@ -13,17 +13,17 @@ pub enum Fault {
     FlippedBit,
     /// A range is zero.
     Zeroed,
-    /// It ends in the middle of its content.
+    /// The file is cut in the middle of its content.
     Cut,
-    /// It is empty.
+    /// The file is cut to length zero.
     CutToNothing,
-    /// It is missing.
+    /// The file is removed.
     Removed,
-    /// It is an older copy of itself.
+    /// The file is replaced by an older copy.
     OldCopy,
 }
 
-/// All of them.
+/// The faults of all kinds.
 pub const FAULTS: [Fault; 6] = [
     Fault::FlippedBit,
     Fault::Zeroed,

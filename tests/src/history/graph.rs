@@ -6,7 +6,8 @@ use super::versions::Versions;
 use super::walk::Walk;
 use super::{Anomaly, Kind};
 
-/// Cycles of each kind that are told: a history of a store without isolation has as many as it has dependencies.
+/// The number of cycles of each kind that are reported: a history of a store without isolation has as many as it has
+/// dependencies.
 const TOLD_MAX: usize = 20;
 
 /// A kind of dependency.
@@ -81,7 +82,7 @@ impl Graph {
         found
     }
 
-    /// For each transaction, its place in an order in which each comes behind all on which it depends by ww and wr; `None` if there is
+    /// For each transaction, its place in an order in which each comes after all on which it depends by ww and wr; `None` if there is
     /// none. Earlier transactions come first where the order is free, so that paths that lead nowhere are given up soon.
     fn order(&self) -> Option<Vec<usize>> {
         let mut waits_for = vec![0; self.forward.len()];

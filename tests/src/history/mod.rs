@@ -1,7 +1,7 @@
-//! A judge of recorded histories of transactions: it tells whether they had snapshot isolation. It shares no code with the product.
+//! A judge of recorded histories of transactions: it checks whether they had snapshot isolation. It shares no code with the product.
 //!
 //! Each key has a *list*, of which a transaction reads all and writes all; a write adds one value at the end, and no value is written
-//! twice. So a list tells its own past: it names all writes of its key in their order, and the order of versions needs no guess. This is
+//! twice. So a list contains its own history: all writes of its key in their order, and the order of versions needs no guess. This is
 //! the idea of Elle ("Elle: Inferring Isolation Anomalies from Experimental Observations", Kingsbury and Alvaro, 2020).
 //!
 //! Between transactions there are three kinds of dependencies. *ww*: the second one wrote the version after that of the first one. *wr*: it
@@ -10,7 +10,7 @@
 //! which snapshot isolation allows.
 //!
 //! Transactions that were rolled back have read a snapshot too, so their reads are judged like others. A transaction of unknown outcome
-//! counts as committed if anybody has read what it wrote.
+//! counts as committed if any transaction has read its writes.
 //!
 //! | module | contents |
 //! |---|---|
@@ -33,19 +33,19 @@ mod walk;
 
 pub use check::check;
 
-/// A key.
+/// The key of a list.
 pub type Key = u32;
 /// A value, which is written once.
 pub type Value = u64;
 /// A version of a key: all values so far.
 pub type List = Vec<Value>;
 
-/// The end of a transaction, as its client knows it.
+/// The outcome of a transaction, as known to its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// COMMIT was acknowledged.
     Committed,
-    /// It was rolled back, or COMMIT was refused.
+    /// The transaction was rolled back, or COMMIT was refused.
     Aborted,
     /// The answer to COMMIT was lost.
     Unknown,
@@ -54,21 +54,21 @@ pub enum Outcome {
 /// An operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// It read a list; an absent one is empty.
+    /// The transaction has read a list; an absent list is empty.
     Read {
-        /// The key.
+        /// The key of the list.
         key: Key,
-        /// What it saw.
+        /// The list that was read.
         list: List,
     },
-    /// It wrote a list, whose last value is new.
+    /// The transaction has written a list, whose last value is new.
     Write {
-        /// The key.
+        /// The key of the list.
         key: Key,
         /// The new version.
         list: List,
     },
-    /// It went back to a savepoint: the writes among its operations from this index on are undone.
+    /// The transaction was rolled back to a savepoint: the writes among its operations from this index on are undone.
     Back(usize),
 }
 
@@ -108,9 +108,9 @@ pub struct Transaction {
     pub ended: u64,
     /// The keys whose versions it must see that were acknowledged before it began.
     pub present: Present,
-    /// Its operations that had an answer.
+    /// The operations of the transaction that had an answer.
     pub operations: Vec<Operation>,
-    /// Its end.
+    /// The outcome of the transaction.
     pub outcome: Outcome,
 }
 
@@ -129,7 +129,7 @@ pub enum Kind {
     GSingle,
     /// Two transactions have replaced the same version.
     LostUpdate,
-    /// A transaction that does not see its own writes, or wrote something else than it has read with one value more.
+    /// A transaction that does not see its own writes, or wrote a list other than the one it has read plus one value.
     Internal,
     /// A transaction that saw two versions of a key that it had not written.
     NonRepeatable,
@@ -137,17 +137,17 @@ pub enum Kind {
     Stale,
     /// Lists of one key that do not continue each other, or a committed version that no later one continues.
     Incompatible,
-    /// A value that nobody wrote, or that is in a list twice.
+    /// A value that no transaction wrote, or that is in a list twice.
     Garbage,
 }
 
 /// A violation of snapshot isolation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anomaly {
-    /// Its kind.
+    /// The kind of the anomaly.
     pub kind: Kind,
     /// The transactions that take part, by index.
     pub transactions: Vec<usize>,
-    /// What was seen, for people.
+    /// A description of the anomaly.
     pub text: String,
 }

@@ -45,7 +45,7 @@ pub(super) fn history(seed: u64, transactions: usize) -> Vec<Transaction> {
         let active = sessions[session].take();
         sessions[session] = store.step(active);
     }
-    // Those that have committed are told; those that are open leave nothing.
+    // Committed transactions are recorded; open ones have no effect.
     for active in sessions.into_iter().flatten().filter(|active| active.outcome.is_some()) {
         store.step(Some(active));
     }
@@ -53,7 +53,7 @@ pub(super) fn history(seed: u64, transactions: usize) -> Vec<Transaction> {
 }
 
 impl Store {
-    /// One step of a session; returns its transaction, if it goes on.
+    /// One step of a session; returns its transaction, if it continues.
     fn step(&mut self, active: Option<Active>) -> Option<Active> {
         self.clock += 1;
         let Some(mut active) = active else {

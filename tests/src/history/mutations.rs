@@ -98,7 +98,7 @@ impl Spoiled {
         before.iter().chain(of_second).chain(others).copied().collect()
     }
 
-    /// A version without what one writer and those after it have added.
+    /// A version without the values of one writer and of later ones.
     fn before(&self, key: Key, list: &List, writer: usize) -> List {
         let is_other = |value: &&Value| self.writers.get(&(key, **value)) != Some(&writer);
         list.iter().take_while(is_other).copied().collect()

@@ -62,9 +62,9 @@ fn each_anomaly_is_found_in_a_history_that_shows_it() {
         (Kind::G1b, &["w1:1 w1:1,2", "r1:1"]),
         (Kind::G1a, &["r1: w1:1 b1 r1:", "r1:1"]),
         (Kind::G1c, &["r2:2 w1:1", "r1:1 w2:2"]),
-        // The first one sees the write of the second one in key 2 and lacks it in key 1.
+        // The first transaction sees the write of the second one in key 2 and lacks it in key 1.
         (Kind::GSingle, &["r1: r2:2", "r1: w1:1 r2: w2:2", "r1:1"]),
-        // The same over a third transaction.
+        // The cycle includes a third transaction.
         (Kind::GSingle, &["r1: r3:3", "r1: w1:1", "r1:1 r3: w3:3"]),
         (Kind::LostUpdate, &["r1: w1:1", "r1: w1:2"]),
         (Kind::LostUpdate, &["r1: w1:1", "r1: w1:1,2"]),
@@ -105,11 +105,11 @@ fn time_and_outcomes_count() {
     let of_bucket = |bucket| of(Present::OfBucket { bucket, buckets: 2 });
     assert_eq!(kinds(&[write(Outcome::Committed), of_bucket(0)]), []);
     assert_eq!(kinds(&[write(Outcome::Committed), of_bucket(1)]), [Kind::Stale]);
-    // What a transaction has read counts, also if it was rolled back.
+    // The reads of a transaction count, even if it was rolled back.
     let mut skewed = at_once(&["r1: r2:2", "r1: w1:1 r2: w2:2", "r1:1"]);
     skewed[0].outcome = Outcome::Aborted;
     assert_eq!(kinds(&skewed), [Kind::GSingle]);
-    // It was committed, since its value was read.
+    // The transaction was committed, since its value was read.
     let mut lost = at_once(&["r1: w1:1", "r1: w1:2", "r1:1"]);
     lost[0].outcome = Outcome::Unknown;
     assert!(kinds(&lost).contains(&Kind::LostUpdate));

@@ -17,7 +17,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// The order that reads and committed writes tell.
+    /// Computes the order of versions from reads and committed writes.
     pub(super) fn new(history: &[Transaction], walks: &[Walk]) -> Self {
         let mut writers = BTreeMap::new();
         let mut anomalies = Vec::new();
@@ -38,7 +38,7 @@ impl Versions {
         versions
     }
 
-    /// The writer of a version, if it is not the first one.
+    /// The writer of a version; `None` for the first version.
     pub(super) fn writer(&self, key: Key, list: &[Value]) -> Option<usize> {
         self.writers.get(&(key, *list.last()?)).copied()
     }
@@ -62,7 +62,7 @@ impl Versions {
         self.chains = chains;
     }
 
-    /// Checks who wrote what was read.
+    /// Checks that the writer of each value that was read is known.
     fn check_values(&mut self, history: &[Transaction], walks: &[Walk]) {
         let mut found = Vec::new();
         for (number, walk) in walks.iter().enumerate() {
@@ -118,8 +118,8 @@ impl Versions {
     }
 }
 
-/// For each transaction, true if it counts as committed. A transaction of unknown outcome whose value somebody else has
-/// seen was committed.
+/// For each transaction, true if it counts as committed. A transaction of unknown outcome was committed if another one
+/// has read its value.
 fn committed(
     history: &[Transaction],
     walks: &[Walk],

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Anomaly, Key, Kind, List, Operation, Transaction, Value};
 
-/// What a transaction did.
+/// The effects of one transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
     /// The version of each key that it read from others.
@@ -15,7 +15,7 @@ pub(super) struct Walk {
     pub(super) finals: BTreeMap<Key, List>,
     /// All values that it wrote.
     pub(super) values: BTreeSet<(Key, Value)>,
-    /// Those that it took back.
+    /// The values that the transaction has rolled back.
     pub(super) undone: BTreeSet<(Key, Value)>,
     pub(super) anomalies: Vec<Anomaly>,
 }

@@ -48,7 +48,7 @@ pub(super) fn begin_http2() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// The beginnings of messages, whose other halves never come, and messages with huge lengths.
+/// The beginnings of messages without their other halves, and messages with huge lengths.
 pub(super) fn halves() -> Vec<Vec<u8>> {
     let startup = b"\0\0\0\x12\0\x03\0\0user\0ada\0\0".to_vec();
     let with = |more: &[u8]| [&startup[..], more].concat();

@@ -32,7 +32,7 @@ pub enum Attack {
     Http2,
 }
 
-/// Runs an attack with so many clients at some ports until `end`; returns the number of connections. Says `begun` once there have been as
+/// Runs an attack with this many clients at some ports until `end`; returns the number of connections. Says `begun` once there have been as
 /// many connections as clients.
 pub async fn run(
     attack: Attack,
@@ -75,7 +75,7 @@ async fn client(attack: Attack, n: usize, ports: Vec<SocketAddr>, source: Source
     }
 }
 
-/// A source of hostile connections: each comes from another address.
+/// A source of hostile connections: each connection has another source address.
 #[derive(Clone)]
 struct Source {
     connections: Arc<AtomicU64>,
@@ -92,7 +92,7 @@ impl Source {
         !self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Random numbers, other ones at each call.
+    /// A random generator, with another seed at each call.
     fn random(&self) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seeds.fetch_add(1, Ordering::Relaxed))
     }
@@ -108,7 +108,7 @@ impl Source {
     }
 }
 
-/// Sends bytes, and reads what comes until the end or for a while.
+/// Sends bytes, and reads the answer until its end or for a limited time.
 async fn send_and_read(stream: &mut TcpStream, bytes: &[u8], wait: Duration) {
     if stream.write_all(bytes).await.is_err() {
         return;

@@ -25,7 +25,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Its name in SQL.
+    /// The name of the type in SQL.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -68,7 +68,7 @@ pub enum Expr {
     Arithmetic(char, Box<Expr>, Box<Expr>),
 }
 
-/// A predicate.
+/// A predicate of the model, with SQL's three-valued logic.
 #[derive(Clone, Debug)]
 pub enum Predicate {
     /// `= <> < <= > >=`
@@ -97,7 +97,7 @@ pub struct Scope<'a> {
     pub id: &'a str,
     /// The document, if paths can refer to it.
     pub document: Option<&'a Json>,
-    /// The columns of the entry, if there is one.
+    /// The columns of the entry; empty without an entry.
     pub columns: &'a [Value],
 }
 

@@ -21,9 +21,9 @@ pub struct Key {
 /// A definition.
 #[derive(Clone, Debug)]
 pub struct Index {
-    /// Its name.
+    /// The name of the index.
     pub name: String,
-    /// Its bucket.
+    /// The bucket of the index.
     pub bucket: String,
     /// The key parts; empty for a PRIMARY index.
     pub keys: Vec<Key>,
@@ -51,9 +51,9 @@ pub struct Entry {
 /// A column of results.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// Its type.
+    /// The type of the column.
     pub kind: Type,
     /// True for a plain path: an expression over the column then means the same by name and by path.
     pub plain: bool,

@@ -38,7 +38,7 @@ impl Num {
         }
     }
 
-    /// A double, converted to an integer if it is one.
+    /// A double, converted to an integer if its value is one.
     pub fn real(f: f64) -> Self {
         let whole = f.is_finite() && f.fract() == 0.0 && f.abs() < 1e30;
         match whole.then_some(f as i128) {
@@ -162,7 +162,7 @@ pub trait Spelling {
     fn escape(&mut self, ch: char) -> bool;
     /// The space between two tokens.
     fn space(&mut self) -> &'static str;
-    /// True if a field is to be preceded by one of the same name, which the reader must ignore.
+    /// True if a field must be preceded by one of the same name, which the reader must ignore.
     fn doubled(&mut self) -> bool;
 }
 

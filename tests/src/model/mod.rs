@@ -1,4 +1,4 @@
-//! A model of Sextant's promises, by which tests judge its answers.
+//! A model of Sextant's behaviour, by which tests judge its answers.
 //!
 //! The model shares no code with the product: values are those of `serde_json` (MISSING is `None`), and it has its own
 //! expressions, three-valued logic, order and text output. It has no vbuckets, epochs, slices or encodings: a bucket is
@@ -28,7 +28,7 @@ pub struct Bucket {
     pub documents: BTreeMap<String, Document>,
 }
 
-/// A document.
+/// A document of the model.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The text as it was written, in one of JSON's many spellings.

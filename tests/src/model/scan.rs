@@ -55,14 +55,14 @@ pub type Row = Vec<Option<String>>;
 /// The required answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// These rows, in this order.
+    /// The answer must have these rows, in this order.
     Ordered(Vec<Row>),
-    /// This many of these rows, in any order.
+    /// The answer must have this many of these rows, in any order.
     Some(usize, Vec<Row>),
 }
 
 impl Scan {
-    /// Its SQL, and its parameters if values are sent separately.
+    /// The SQL of the scan, and its parameters if values are sent separately.
     pub fn sql(&self, index: &Index, with_parameters: bool) -> (String, Vec<Json>) {
         let names = index.column_names();
         let parameters = with_parameters.then(Vec::new);

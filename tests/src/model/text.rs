@@ -9,8 +9,8 @@ pub struct SqlWriter<'a> {
     pub columns: &'a [String],
     /// The type of each column.
     pub kinds: &'a [Type],
-    /// True where a text in quotes would take the type of the other side, or a number beside the id would stand for its
-    /// text: it is then written with its type.
+    /// True where a text in quotes would take the type of the other side, or a number compared with the id would mean
+    /// its text: it is then written with its type.
     pub explicit: bool,
     /// Values sent separately; `None` if all values are part of the text.
     pub parameters: Option<Vec<Json>>,
@@ -58,7 +58,7 @@ impl SqlWriter<'_> {
         }
     }
 
-    /// A predicate.
+    /// The SQL text of a predicate.
     pub fn predicate(&mut self, predicate: &Predicate) -> String {
         self.explicit = match predicate {
             Predicate::Compare(_, l, r) => self.has_type([l, r]),

@@ -64,7 +64,7 @@ impl World {
 
     /// A step of a world in which the members change.
     pub(super) fn change_step(&mut self) {
-        // What was answered must hold also if the leader ends a moment later.
+        // An answered change must hold even if the leader ends just after it.
         if let Some(leader) = self.answering.take()
             && self.random.u32(..3) == 0
         {
@@ -79,7 +79,7 @@ impl World {
                 for _ in 0..self.random.u32(1..3) {
                     self.change_at_random(at);
                 }
-                // Some of them may hear of the changes, and the others not.
+                // Some members may receive the changes, and others not.
                 if self.random.u32(..3) == 0 {
                     self.cut_some_off();
                 }

@@ -3,7 +3,7 @@
 //!
 //! - no term has two leaders;
 //! - no two members apply different commands at one index, across crashes and snapshots;
-//! - a command whose outcome its proposer has seen is never lost;
+//! - a command whose outcome its proposer has received is never lost;
 //! - after the faults, all members agree, all learners vote, and a proposal succeeds.
 //!
 //! A violation is a panic that names the seed.
@@ -67,7 +67,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Records that a member leads a term, and checks that it is the only one.
+    /// Records that a member leads a term, and checks that it is the only leader of the term.
     pub fn leads(&mut self, term: u64, member: NodeId) {
         let leader = *self.leaders.entry(term).or_insert(member);
         assert_eq!(leader, member, "two leaders in term {term}");
@@ -125,7 +125,7 @@ pub struct World {
     proposals: u64,
     /// The members that were added so far.
     added: usize,
-    /// The members whose removal was answered: their machines are gone.
+    /// The members whose removal was answered: their machines are switched off.
     gone: BTreeSet<NodeId>,
     /// Removed members run on, which may vote for others.
     keeps_removed: bool,
@@ -137,9 +137,9 @@ pub struct World {
     pub changes: usize,
     /// The observed facts on which the members must agree.
     pub seen: Agreement,
-    /// Commands whose outcome the proposer has seen.
+    /// Commands whose outcome the proposer has received.
     pub acknowledged: BTreeMap<u64, Vec<u8>>,
-    /// The number of snapshots sent to members that were too far behind.
+    /// The number of snapshots sent to members that lagged too far.
     pub snapshots_installed: u64,
 }
 
@@ -211,7 +211,7 @@ impl World {
         running.writes.extend(output.write);
         self.network.extend(output.messages);
         self.changes += output.changed.iter().filter(|changed| changed.result.is_ok()).count();
-        // A follower has nobody to answer.
+        // A follower has no caller to answer.
         if running.core.is_leader() {
             self.take_answers(at, &output.changed);
         }

@@ -1,4 +1,4 @@
-//! Checks beside the scans. While the cluster runs: each term has one leader, and the catalog only advances. At the end: no
+//! The checks other than those of scans. While the cluster runs: each term has one leader, and the catalog only advances. At the end: no
 //! statement was split by an epoch or lost after its acknowledgment, the coordinators' logs agree, and the indexers' files
 //! are intact.
 
@@ -17,13 +17,14 @@ use proto::rpc::api::Directory;
 use router::Router;
 use tokio::time::{sleep, timeout};
 
+use super::cluster::disks;
+use super::cluster::hosts::{DATA, Host, Hosts, INDEXERS, ZONES, members};
 use super::data_sets::contents;
 use super::effects::Effects;
-use super::hosts::{DATA, Host, Hosts, INDEXERS, ZONES, members};
-use super::oracle::INDEXES;
+use super::judge::oracle::INDEXES;
+use super::judge::truth::Truth;
 use super::transactions::pair;
-use super::truth::Truth;
-use super::{Shared, disks, ranges, sql_sessions, tenant, violation};
+use super::{Shared, ranges, sql_sessions, tenant, violation};
 
 /// Interval between two requests to the members.
 const ASK_EVERY: Duration = Duration::from_millis(150);
@@ -97,8 +98,8 @@ const SILENCING: [&str; 10] = [
     "removed_node",
 ];
 
-/// Describes a slice whose copies are not where they must be: on nodes that exist, no two on one node. A new index has as
-/// many copies as it asks for, and from the index `zoned_from` on they are in different zones.
+/// Describes a slice whose copies are not where they must be: on nodes that exist, no two on one node. A new index has the requested number
+/// of copies, and from the index `zoned_from` on they are in different zones.
 fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
     for index in catalog.indexes.values() {
         for slice in (0..index.topology.slices()).map(SliceNo) {

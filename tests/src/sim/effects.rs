@@ -24,7 +24,7 @@ const CHANGED_COPIES: &str = "changes of copies";
 const SHRINKS: &str = "copies given up";
 const GROWTHS: &str = "copies in sync again";
 
-/// The lines that tell an effect, each with the effect's name in the summary.
+/// The log lines that show an effect, each with the effect's name in the summary.
 const LINES: [(&str, &str); 31] = [
     ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
@@ -62,10 +62,10 @@ const LINES: [(&str, &str); 31] = [
     ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
 ];
 
-/// The line of an indexer that tells of a slice which can be read from then on.
+/// The log line of an indexer about a slice that is readable from then on.
 const READABLE: &str = "a slice can be read";
 
-/// The line of a leader that has heard of a commit of a producer.
+/// The log line of a leader that has received a commit of a producer.
 const OPEN: &str = "a commit of a producer is open";
 
 /// Counts the effects of this process's services.
@@ -77,7 +77,7 @@ struct State {
     counts: BTreeMap<String, u64>,
     /// The slices that could be read at any time, on any node.
     readable: BTreeSet<String>,
-    /// The commits of the producer of which a leader has heard.
+    /// The commits of the producer that a leader has received.
     open: BTreeSet<String>,
 }
 
@@ -109,7 +109,7 @@ impl Effects {
         self.0.lock().expect("not poisoned").readable.contains(&slice.to_string())
     }
 
-    /// True if a leader has heard of a commit of the producer.
+    /// True if a leader has received a commit of the producer.
     pub fn is_open(&self, transaction: ProducerTransactionId) -> bool {
         self.0.lock().expect("not poisoned").open.contains(&transaction.to_string())
     }

@@ -2,58 +2,37 @@
 //! transport, in one thread, from one seed, under crashes, restarts from synced data, and cut connections. A model that
 //! shares no code with the product judges every scan.
 //!
-//! Checked for each seed: each scan shows exactly the entries of its epoch, in order
-//! (I1, I3, I4); the source's log has exactly what the client wrote, and keeps what was acknowledged (`statements`, I7);
-//! a bucket with copies shows everything acknowledged whichever copy leads (`copied`, `bucket_copies`);
-//! the store of each projector has at each opening what it must have (`documents`); documents are read as they are; no
-//! epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`), and
-//! commits over two buckets are whole (`transactions::pair`); versions of a data set are shown whole, and nobody goes back (`data_sets`);
-//! an index serves when all of its slices can be read (`checks`); cancelled builds leave nothing (`ranges`);
-//! texts of several statements of SQL are carried out as a whole or not at all, and sessions do not go back (`sql_sessions`);
-//! slices do not become more than the live bytes need (`outgrown`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs
-//! agree; the files of indexers and projectors are intact; and after the faults the cluster serves again within a bounded
-//! time.
+//! Checked for each seed: each scan shows exactly the entries of its epoch, in order (I1, I3, I4); the source's log has exactly the
+//! client's writes, and keeps acknowledged ones (`statements`, I7); a bucket with copies shows everything acknowledged whichever copy leads
+//! (`copied`, `bucket_copies`); the store of each projector has at each opening what it must have (`documents`); documents are read as they
+//! are; no epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`), and commits over two buckets
+//! are whole (`transactions::pair`); versions of a data set are shown whole, and no reader returns to an older one (`data_sets`); an index
+//! serves when all of its slices can be read (`checks`); cancelled builds leave nothing (`ranges`); texts of several statements of SQL are
+//! carried out as a whole or not at all, and sessions do not read older data again (`sql_sessions`); slices do not become more than the
+//! live bytes need (`outgrown`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the files
+//! of indexers and projectors are intact; and after the faults the cluster serves again within a bounded time.
 //!
 //! In half of the seeds blocking work runs in steps, between which simulated time passes ([`proto::env::sim::Interleaving`]).
 //!
 //! One seed is one process, because thread-locals and the address space influence a run.
 
-mod beside;
-mod bucket_copies;
 mod checks;
 pub mod client;
-mod copied;
+pub mod cluster;
 mod data_sets;
-mod ddl;
-mod disks;
 mod documents;
 pub mod effects;
 mod faults;
-mod generations;
-mod hand_overs;
-pub mod hosts;
-mod marks;
-mod moves;
-pub mod net;
-pub mod oracle;
+pub mod judge;
+mod operator;
 mod outgrown;
 mod producer;
-mod producer_commits;
-mod purges;
 mod ranges;
-mod reads;
-mod removals;
 mod scans;
-mod session;
 mod sql_sessions;
-mod stages;
-mod statements;
 mod summary;
 mod tenant;
 mod transactions;
-pub mod truth;
-pub mod workload;
-mod writes;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -62,9 +41,9 @@ pub use summary::{Summary, Total};
 
 use proto::env::sim::{Interleaving, Paces};
 
+use client::workload::Workload;
+use cluster::hosts::Hosts;
 use faults::Faults;
-use hosts::Hosts;
-use workload::Workload;
 
 /// Simulated time before the faults begin and after they end.
 const CALM: Duration = Duration::from_secs(5);
@@ -73,8 +52,8 @@ const CALM: Duration = Duration::from_secs(5);
 /// in a second.
 const PACES: Paces = Paces { whole_one_in: 2, slow_one_in: 4, slow_ms_max: 400 };
 
-/// Simulated time for everything but the faults: longer than the time limits of all checks after them together, since a check
-/// that gives up says what is missing.
+/// Simulated time for everything but the faults: longer than the time limits of all checks after them together, since a failed check names
+/// what is missing.
 const CHECKS_MAX: Duration = Duration::from_secs(300);
 
 /// Interval of polling processes and delivering messages, which dominates the cost of a run.

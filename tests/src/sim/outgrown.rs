@@ -1,5 +1,5 @@
-//! A bucket of few documents, each written again and again, with indexes that have the least `slice_bytes_max`: nearly all of their bytes are
-//! superseded versions. The judge counts the slices of each generation that the catalog shows: never more than the definition asked for, and
+//! A bucket of few documents, each written repeatedly, with indexes that have the least `slice_bytes_max`: nearly all of their bytes are
+//! superseded versions. The judge counts the slices of each generation that the catalog shows: never more than the definition requires, and
 //! than [`slices_max`] allows for the live bytes.
 //!
 //! In the seeds of [`super::ranges`], if the bucket of the client is embedded.
@@ -10,20 +10,20 @@ use std::time::Duration;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::index::SLICE_BYTES_MAX_LEAST;
 use proto::rpc::api::{Write, WriteKind};
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, CreateBucket, SetSliceBytesMax};
 use serde_json::json;
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
-use super::hosts::VBUCKETS;
-use super::oracle::SimIndex;
+use super::client::session::Session;
+use super::client::workload::{STATEMENT, create};
+use super::cluster::hosts::VBUCKETS;
+use super::judge::oracle::SimIndex;
 use super::ranges::PAD;
-use super::session::Session;
-use super::workload::{STATEMENT, create};
 use super::{Shared, violation};
 
 const BUCKET: &str = "outgrown";
-/// Its indexes: one is split in place, one is built anew with more slices.
+/// The indexes of the bucket: one is split in place, one is rebuilt with more slices.
 const INDEXES: [SimIndex; 2] = [
     SimIndex {
         sql: "CREATE INDEX outgrown_ranges ON outgrown (n) INCLUDE (p) PARTITION BY RANGE (n) SPLIT AT (50)",
@@ -34,7 +34,7 @@ const INDEXES: [SimIndex; 2] = [
         ..index("outgrown_hashes")
     },
 ];
-/// The slices that these definitions ask for.
+/// The number of slices in these definitions.
 const SLICES_ASKED: u64 = 2;
 /// The number of document ids.
 const IDS: u64 = 60;
@@ -80,21 +80,22 @@ pub(super) async fn run(mut random: fastrand::Rng, session: Session, summary: Sh
     }
 }
 
-/// Makes what is missing of the bucket and its indexes; `None` until all of it is there.
+/// Creates the missing ones of the bucket and its indexes; `None` until all of them exist.
 async fn made(session: &Session) -> Option<Arc<BucketInfo>> {
     let command = |command| timeout(STATEMENT, session.backend.command(command));
-    let bucket = Command::CreateBucket {
+    let bucket = Command::CreateBucket(CreateBucket {
         name: BUCKET.into(),
         vbuckets: VBUCKETS,
         source: SourceKind::Embedded,
         projectors: 1,
+        copies: None,
         if_not_exists: true,
-    };
+    });
     command(bucket).await.ok()?.ok()?;
     for index in &INDEXES {
         command(create(index, true)).await.ok()?.ok()?;
         let (index, bytes) = (index.name.into(), SLICE_BYTES_MAX_LEAST);
-        command(Command::SetSliceBytesMax { index, bytes }).await.ok()?.ok()?;
+        command(Command::SetSliceBytesMax(SetSliceBytesMax { index, bytes })).await.ok()?.ok()?;
     }
     session.router.catalog().bucket(BUCKET).cloned()
 }

@@ -1,10 +1,10 @@
-//! Indexes that are divided by ranges, and CANCEL BUILD, in some seeds: the client's indexes are divided anew, and an index of its own is
-//! created, altered, cancelled, dropped and read. Its slices are split in place: by further split points, and by themselves when they
-//! have outgrown `slice_bytes_max`.
+//! Indexes that are divided by ranges, and CANCEL BUILD, in some seeds: the client's indexes are divided again, and a separate index is
+//! created, altered, cancelled, dropped and read. Its slices are split in place: by further split points, and by themselves when they have
+//! outgrown `slice_bytes_max`.
 //!
-//! Readers judge what the indexes show, whichever way they are divided. A build whose cancellation was acknowledged never serves, what
-//! served before goes on, and at the end no indexer has anything of a cancelled one. While an index has a limit, a cancellation may be of a
-//! build that the leader has begun, so it says nothing of the client's.
+//! Readers judge the indexes, however they are divided. A build whose cancellation was acknowledged never serves, the serving generation
+//! continues, and at the end no indexer has data of a cancelled one. While an index has a limit, a cancellation may end a build that the
+//! leader has begun, so it proves nothing about the client's.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,27 +15,27 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::LocalIndexId;
 use proto::model::index::{IndexState, SLICE_BYTES_MAX_LEAST};
 use proto::model::node::Role;
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{CancelBuild, Command, DropIndex, Outcome, SetSliceBytesMax};
 use proto::value::Value;
 use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result};
-use sextant::sql::alter::alter_index;
 use sextant::sql::ast::Statement;
 use sextant::sql::backend::Backend;
+use sextant::sql::definitions::alter::alter_index;
 use sextant::sql::parse::parse;
 use sextant::sql::remarks::Remarks;
 use tokio::time::{sleep, timeout};
 
+use super::client::session::Session;
+use super::client::workload::{STATEMENT, create};
+use super::cluster::disks::files;
+use super::cluster::hosts::{DATA, Hosts};
 use super::data_sets;
-use super::disks::files;
-use super::hosts::{DATA, Hosts};
-use super::oracle::{INDEXES, SimIndex};
+use super::judge::oracle::{INDEXES, SimIndex};
 use super::scans::Reader;
-use super::session::Session;
-use super::workload::{STATEMENT, create};
 use super::{Shared, violation};
 
-/// The index of its own.
+/// The separate index of this client.
 pub const INDEX: SimIndex = SimIndex {
     name: "ranged",
     sql: "CREATE INDEX ranged ON b (n, w) INCLUDE (p) PARTITION BY RANGE (n) SPLIT AT (45) WITH (replicas = 1)",
@@ -118,7 +118,8 @@ impl Ranged {
         match catalog.index(INDEX.name) {
             None => self.create(session, is_cancelled).await,
             Some(_) if self.random.u8(..6) == 0 => {
-                let drop = Command::DropIndex { name: INDEX.name.into(), if_exists: true };
+                let drop =
+                    Command::DropIndex(DropIndex { name: INDEX.name.into(), if_exists: true });
                 let _ = timeout(STATEMENT, session.backend.command(drop)).await;
             }
             Some(_) => self.divide(session, INDEX.name, is_cancelled).await,
@@ -130,10 +131,10 @@ impl Ranged {
         let Ok(Ok(Outcome::Index(index))) = created else { return };
         let has_limit = self.random.bool();
         if has_limit {
-            let limit = Command::SetSliceBytesMax {
+            let limit = Command::SetSliceBytesMax(SetSliceBytesMax {
                 index: INDEX.name.into(),
                 bytes: SLICE_BYTES_MAX_LEAST,
-            };
+            });
             let _ = timeout(STATEMENT, session.backend.command(limit)).await;
         }
         let ready = timeout(WATCHED, session.backend.wait_ready(index, None));
@@ -148,7 +149,7 @@ impl Ranged {
         }
     }
 
-    /// Divides an index anew, and perhaps cancels that.
+    /// Divides an index again, and perhaps cancels that.
     async fn divide(&mut self, session: &Session, name: &str, is_cancelled: bool) {
         let division = DIVISIONS[self.random.usize(..DIVISIONS.len())];
         let finer = (name == INDEX.name && self.random.bool()).then(|| self.finer(session));
@@ -203,14 +204,14 @@ impl Ranged {
             sleep(later).await;
             let catalog = session.router.catalog();
             let built = built_of(&catalog);
-            let cancel = Command::CancelBuild { name: INDEX.name.into() };
+            let cancel = Command::CancelBuild(CancelBuild { name: INDEX.name.into() });
             let done = timeout(STATEMENT, session.backend.command(cancel)).await;
             matches!(done, Ok(Ok(_))).then_some(built)
         }
     }
 
-    /// Judges the end of a build: what was being built when a cancellation was sent, which was acknowledged, must not serve. That may have
-    /// been an earlier build, whose statement nobody waits for any more.
+    /// Judges the end of a build: a build in progress when an acknowledged cancellation was sent must not serve. It may have been an
+    /// earlier build, whose statement is no longer waited for.
     fn judge(
         &self,
         session: &Session,
@@ -234,7 +235,7 @@ impl Ranged {
         }
     }
 
-    /// Notes what was cancelled, if the catalog shows that it is gone: it must not come back.
+    /// Records a cancelled build, if the catalog shows that it was dropped: it must not return.
     fn note_gone(&self, session: &Session, built: Option<LocalIndexId>) {
         let catalog = session.router.catalog();
         let gone = built.filter(|id| catalog.is_gone(*id));
@@ -256,7 +257,7 @@ fn serving(session: &Session) -> Option<LocalIndexId> {
     Some(info.local_id())
 }
 
-/// True if the leader may begin builds of the index. A limit is set behind the creation of the index and not changed.
+/// True if the leader may begin builds of the index. A limit is set after the creation of the index and not changed.
 fn is_limited(session: &Session) -> bool {
     let catalog = session.router.catalog();
     let index = catalog.index(INDEX.name);

@@ -1,12 +1,12 @@
 //! A client of PostgreSQL's wire. Its query texts have several statements, which are one transaction, and its sessions read what they wrote.
 //!
-//! Each text writes one number into all documents of a small bucket; or it fails after some of them, or takes its changes back. So does each
-//! COPY, which is one commit. The judge compares the numbers that reads show, and knows nothing of epochs:
+//! Each text writes one number into all documents of a small bucket; or it fails after some of them, or rolls back. So does each COPY,
+//! which is one commit. The judge compares the numbers that reads show, without knowledge of epochs:
 //!
 //! - A read shows all documents with the same number, or none.
-//! - Nobody sees the number of a text that was undone.
-//! - A session does not go back: it sees no number of a text that was carried out before one that it has seen or that was acknowledged to it.
-//!   A text with an unknown outcome may be carried out at any time, so its number is no violation.
+//! - No read shows the number of a rolled-back text. - A session never reads older data: it sees no number of a text that was executed
+//!   before one that it has read or that was acknowledged to it. A text with an unknown outcome may be carried out at any time, so its
+//!   number is no violation.
 //!
 //! If a source has lost a part of its history, only the second rule holds.
 
@@ -26,9 +26,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::checks::is_lossy_without_copies;
-use super::hosts::VBUCKETS;
-use super::oracle::SimIndex;
-use super::workload::STATEMENT;
+use super::client::workload::STATEMENT;
+use super::cluster::hosts::VBUCKETS;
+use super::judge::oracle::SimIndex;
 use super::{Shared, violation};
 
 /// The index of its bucket.
@@ -43,7 +43,7 @@ pub const INDEX: SimIndex = SimIndex {
 const DOCUMENTS: usize = 4;
 /// Each such write is a COPY.
 const COPY_EVERY: usize = 4;
-/// Room of the connection for bytes on their way.
+/// The buffer of the connection, in bytes.
 const PIPE_BYTES: usize = 8 << 10;
 
 /// True in the seeds with such a client.
@@ -51,7 +51,7 @@ pub(super) fn are_chosen(seed: u64) -> bool {
     seed % 13 == 12
 }
 
-/// The fate of a text, as far as the client knows it.
+/// The outcome of a text, as known to the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Unknown,
@@ -63,9 +63,9 @@ enum Fate {
 struct Text {
     sql: String,
     if_done: Fate,
-    /// After the refusal of an id that is there already.
+    /// The outcome after the refusal of an existing id.
     if_duplicate: Fate,
-    /// After a conflict with another transaction.
+    /// The outcome after a conflict with another transaction.
     if_conflict: Fate,
     /// The number of documents that it has written before its read, if it reads.
     written_at_read: usize,
@@ -74,12 +74,12 @@ struct Text {
 /// The rows of a read: the id of a document and its number.
 type Rows = Vec<(String, usize)>;
 
-/// The client.
+/// The client and its connection.
 pub(super) struct SqlClient {
     random: fastrand::Rng,
     env: Env,
     server: PgServer,
-    /// The fate of each text by its number; 0 stands for no text.
+    /// The outcome of each text by its number; 0 means no text.
     fates: Vec<Fate>,
     summary: Shared,
 }
@@ -312,7 +312,7 @@ impl SqlClient {
         drop(summary);
         match self.number_of(&rows, DOCUMENTS, *floor) {
             Ok(number) => {
-                // Whatever follows comes after it.
+                // All later texts follow it.
                 if number + 1 == self.fates.len() {
                     self.fates[number] = Fate::CarriedOut;
                 }
@@ -323,7 +323,8 @@ impl SqlClient {
         Some(())
     }
 
-    /// The one number of documents, 0 if there are none. An error says what is wrong, and whether it is the number of an undone text.
+    /// The one number of documents, 0 if there are none. The error describes the violation, and whether it is the number of a rolled-back
+    /// text.
     fn number_of(
         &self,
         rows: &Rows,

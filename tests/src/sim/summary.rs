@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The summary of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
     /// Simulated milliseconds.
     pub simulated_ms: u64,
@@ -35,7 +35,7 @@ pub struct Summary {
     pub entries: u64,
     /// Scans that were refused or timed out during faults.
     pub scans_refused: u64,
-    /// Scans of undone epochs whose cut the judge never heard of.
+    /// Scans of undone epochs whose cut the judge never received.
     #[serde(default)]
     pub scans_unjudged: u64,
     /// The errors of refused scans.
@@ -44,7 +44,7 @@ pub struct Summary {
     /// Scans that failed after some rows, which were judged.
     #[serde(default)]
     pub parts_judged: u64,
-    /// Shard scans that went on elsewhere after at least one row.
+    /// Shard scans that were resumed on another node after at least one row.
     #[serde(default)]
     pub resumed: u64,
     /// Armed faults of disks that struck, by kind.
@@ -53,13 +53,13 @@ pub struct Summary {
     /// Flipped bits, by what became of them.
     #[serde(default)]
     pub flipped: BTreeMap<String, u64>,
-    /// What the comparisons of the projectors' stores with their mirrors have found, by name.
+    /// The counts from comparing the projectors' stores with their mirrors, by name.
     #[serde(default)]
     pub documents: BTreeMap<String, u64>,
     /// Effects of faults inside the services ([`super::effects`]), by name.
     #[serde(default)]
     pub effects: BTreeMap<String, u64>,
-    /// What the interleaving of blocking work has done, by name.
+    /// The counts of the interleaving of blocking work, by name.
     #[serde(default)]
     pub interleaved: BTreeMap<String, u64>,
     /// Buckets that were dropped with their index.
@@ -107,7 +107,7 @@ pub struct Summary {
     /// Generations of indexes that took the place of others.
     #[serde(default)]
     pub generations: u64,
-    /// Scans that read a generation which had given way to a newer one.
+    /// Scans of a generation that had been replaced by a newer one.
     #[serde(default)]
     pub scans_of_retired: u64,
     /// Versions of a data set that became current while they were watched.
@@ -119,13 +119,13 @@ pub struct Summary {
     /// Versions whose files had a row that cannot be read.
     #[serde(default)]
     pub versions_failed: u64,
-    /// First builds beside which their indexes were built over the next version.
+    /// First builds during which their indexes were also built over the next version.
     #[serde(default)]
     pub first_builds_passed: u64,
     /// Documents of versions that were read by id.
     #[serde(default)]
     pub version_documents_read: u64,
-    /// Indexes that were divided anew, by ranges or otherwise.
+    /// Indexes that were divided again, by ranges or otherwise.
     #[serde(default)]
     pub divided_anew: u64,
     /// Builds that were cancelled.
@@ -134,13 +134,13 @@ pub struct Summary {
     /// Indexers that were removed.
     #[serde(default)]
     pub nodes_removed: u64,
-    /// Of these, those that were removed with FORCE.
+    /// The nodes among them that were removed with FORCE.
     #[serde(default)]
     pub nodes_forced: u64,
     /// Texts of several statements of SQL that were carried out.
     #[serde(default)]
     pub texts_carried_out: u64,
-    /// The same that were undone as a whole.
+    /// The texts that were rolled back as a whole.
     #[serde(default)]
     pub texts_undone: u64,
     /// Reads of sessions of SQL.
@@ -155,12 +155,12 @@ pub struct Summary {
     pub faults: BTreeMap<String, u64>,
     /// Rollbacks of the bucket.
     pub rollbacks: u64,
-    /// The first epoch after each rollback, and the simulated time at which the judge heard of it.
+    /// The first epoch after each rollback, and the simulated time at which the judge received it.
     #[serde(skip)]
     pub rolled_back: Vec<(BucketId, Epoch, Duration)>,
     /// Accepted statements that move slices.
     pub moves_asked: u64,
-    /// Drains and removals of nodes that were asked for, accepted or not.
+    /// Drains and removals of nodes that were requested, accepted or not.
     #[serde(skip)]
     pub drains_asked: u64,
     /// Completed moves, among the remembered ones.
@@ -192,7 +192,7 @@ pub struct Summary {
     pub committed: u64,
     /// A hash of all events and answers in their order, equal in every run of a seed.
     pub trace: u64,
-    /// Violations.
+    /// The violations that were found.
     pub violations: Vec<String>,
 }
 
@@ -281,7 +281,7 @@ pub struct Total {
     pub seeds: u64,
     /// Seeds that found a violation.
     pub failed: u64,
-    /// Simulated hours.
+    /// The simulated time in hours.
     pub simulated_hours: f64,
     /// Real seconds.
     pub real_s: f64,
@@ -297,7 +297,7 @@ pub struct Total {
     pub entries: u64,
     /// Completed moves.
     pub moves: u64,
-    /// Rollbacks.
+    /// The number of rollbacks.
     pub rollbacks: u64,
     /// Vbuckets that changed their owner.
     pub hand_overs: u64,

@@ -1,5 +1,5 @@
 //! A second bucket beside the client's: it is created, indexed, written, scanned and dropped, again and again. Its writes
-//! and scans are judged as the client's are; after its drop nothing of it is shown, also not to a bucket or an index of
+//! and scans are judged as the client's are; after its drop none of its documents are shown, also not to a bucket or an index of
 //! the same name.
 
 use std::sync::Arc;
@@ -9,24 +9,24 @@ use proto::ErrorCode;
 use proto::model::bucket::SourceKind;
 use proto::model::index::IndexInfo;
 use proto::rpc::api::{Write, WriteKind};
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, CreateBucket, DropBucket, Outcome};
 use proto::rpc::scan::Consistency;
 use serde_json::json;
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::checks::is_lossy_without_copies;
-use super::hosts::VBUCKETS;
-use super::oracle::SimIndex;
+use super::client::session::Session;
+use super::client::workload::{STATEMENT, create, now};
+use super::cluster::hosts::VBUCKETS;
+use super::judge::oracle::SimIndex;
+use super::judge::statements::{self, MARK, Statements};
 use super::scans::{Query, Reader};
-use super::session::Session;
-use super::statements::{self, MARK, Statements};
 use super::violation;
-use super::workload::{STATEMENT, create, now};
 
 /// The name of the bucket.
 const BUCKET: &str = "tenant";
-/// Its index.
+/// The index of the tenant.
 pub const INDEX: SimIndex = SimIndex {
     name: "of_tenant",
     sql: "CREATE INDEX of_tenant ON tenant (n) INCLUDE (w) WITH (slices = 2, replicas = 1)",
@@ -40,7 +40,7 @@ pub const INDEX: SimIndex = SimIndex {
 /// The number of document ids.
 const IDS: u64 = 20;
 
-/// The tenant.
+/// The tenant's reader.
 pub(super) struct Tenant(pub Reader);
 
 impl Tenant {
@@ -48,18 +48,22 @@ impl Tenant {
     pub async fn run(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.0.random.u64(50..500))).await;
-            let drop_first =
-                Command::DropBucket { name: BUCKET.into(), if_exists: true, restrict: false };
+            let drop_first = Command::DropBucket(DropBucket {
+                name: BUCKET.into(),
+                if_exists: true,
+                restrict: false,
+            });
             let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(drop_first)).await else {
                 continue;
             };
-            let command = Command::CreateBucket {
+            let command = Command::CreateBucket(CreateBucket {
                 name: BUCKET.into(),
                 vbuckets: VBUCKETS,
                 source: SourceKind::Embedded,
                 projectors: 1,
+                copies: None,
                 if_not_exists: false,
-            };
+            });
             let created = timeout(STATEMENT, session.backend.command(command)).await;
             if let Ok(Ok(Outcome::Bucket(id))) = created
                 && let Some(bucket) = session.router.catalog().buckets.get(&id).cloned()
@@ -91,8 +95,11 @@ impl Tenant {
     /// Drops the bucket. A scan of its index must be refused from then on.
     async fn die(&mut self, session: &Session) {
         let index = session.router.catalog().index(INDEX.name).cloned();
-        let command =
-            Command::DropBucket { name: BUCKET.into(), if_exists: false, restrict: false };
+        let command = Command::DropBucket(DropBucket {
+            name: BUCKET.into(),
+            if_exists: false,
+            restrict: false,
+        });
         let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await else { return };
         self.0.summary.lock().expect("not poisoned").buckets_dropped += 1;
         // A router that is cut off does not know yet; the statement waits for it for a bounded time only.

@@ -1,6 +1,6 @@
-//! Slices move on and on between three stores, A → B → C → A, while all of them apply epochs, and rollbacks come between
-//! the moves. After each installation and each rollback, before any further epoch, every copy shows what a model of the
-//! documents has at every living epoch down to its floor, and refuses the dead ones.
+//! Slices move repeatedly between three stores, A → B → C → A, while all of them apply epochs, with rollbacks between the moves. After each
+//! installation and each rollback, before any further epoch, every copy shows what a model of the documents has at every living epoch down
+//! to its floor, and refuses the dead ones.
 //!
 //! In half of the stories documents are only inserted, so that no later version covers a row that a rollback forgot or a
 //! move brought twice.
@@ -34,9 +34,9 @@ pub struct Effects {
     pub moves: u64,
     /// Installations of a slice that its source had received itself.
     pub moves_on: u64,
-    /// Rollbacks.
+    /// The number of rollbacks.
     pub rollbacks: u64,
-    /// Crashes.
+    /// The number of crashes.
     pub crashes: u64,
     /// Comparisons of a copy at one epoch.
     pub compared: u64,
@@ -69,7 +69,7 @@ pub fn run(seed: u64, interleaved: bool) -> Result<Effects, String> {
     })
 }
 
-/// A slice on its way.
+/// A slice that is being moved.
 struct Journey {
     slice: SliceNo,
     from: usize,
@@ -98,7 +98,7 @@ struct Chain {
     branch: u64,
     only_inserts: bool,
     journey: Option<Journey>,
-    /// The copies that came from another node.
+    /// The copies that were received from another node.
     received: BTreeSet<(usize, SliceNo)>,
     /// The steps so far, for a report.
     trace: Vec<String>,
@@ -250,7 +250,7 @@ impl Chain {
         self.epoch_next += 1 + self.random.u64(0..4) / 3;
     }
 
-    /// Applies epochs on each node, which may stay some epochs behind.
+    /// Applies epochs on each node, which may lag some epochs.
     async fn follow(&mut self, behind_max: usize) -> Result<(), String> {
         for (node, began) in self.nodes.iter().zip(&mut self.began) {
             let behind = self.random.usize(0..=behind_max);
@@ -384,7 +384,7 @@ impl Chain {
         self.compare().await
     }
 
-    /// Rolls all nodes back to a living epoch that no horizon has passed, if every copy can go back so far.
+    /// Rolls all nodes back to a living epoch that no horizon has passed, if every copy can roll back so far.
     async fn roll_back(&mut self) -> Result<(), String> {
         let back = self.random.usize(1..5);
         let to = self.batches.keys().rev().nth(back).copied();
@@ -442,7 +442,7 @@ impl Chain {
                             return Err(format!("{}: {rows} rows, not {of}", place(epoch)));
                         }
                     }
-                    // Of earlier ones a node hears from the catalog only.
+                    // A node learns of earlier dead epochs only from the catalog.
                     for epoch in self.dead.range(*began..=node.applied().max(*began)) {
                         if node.shown(*slice, *epoch).is_ok() {
                             return Err(format!("{} is dead and answered", place(*epoch)));

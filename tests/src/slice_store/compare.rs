@@ -53,7 +53,7 @@ fn wrong(what: String) -> Verdict {
 /// An entry and its included values.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// One way to read a snapshot.
+/// A way to read a snapshot.
 #[derive(Debug)]
 struct Read {
     slices: Vec<SliceNo>,
@@ -132,7 +132,7 @@ fn pack(rows: &mut dyn Rows, block_rows: u64) -> proto::Result<Vec<Row>> {
 /// The extent of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// One full scan and one other.
+    /// One full scan and one other read.
     Glance,
     /// Each slice in both directions, its checksum, and several ranges.
     Whole,
@@ -207,11 +207,11 @@ fn same_rows(found: &[Row], expected: &[Row]) -> Verdict {
     ))
 }
 
-/// Both stores, and the epochs that they must answer.
+/// The two stores to compare, and the epochs that they must answer.
 pub struct Pair<'a> {
     /// The store under test.
     pub real: &'a Arc<dyn SliceStore>,
-    /// The model.
+    /// The model, whose answers are the expected ones.
     pub model: &'a dyn SliceStore,
     /// Below this epoch the store may answer that an epoch is too old.
     pub horizon: Epoch,

@@ -18,7 +18,7 @@ pub struct Summary {
     pub operations: u64,
     /// The number of times that the store was opened again.
     pub recoveries: u32,
-    /// How often blocking work was interrupted.
+    /// The number of interruptions of blocking work.
     pub interrupted: u64,
     /// Epochs that were applied by a second try.
     pub tried_again: u64,
@@ -70,7 +70,7 @@ pub enum Fault {
     Crash,
     /// A file operation fails once.
     Error,
-    /// The same, and an epoch that could not be applied is tried again with the same store.
+    /// An error in the application of an epoch, which is then tried again with the same store.
     ErrorOfEpoch,
 }
 

@@ -32,13 +32,13 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A history in progress.
 pub struct Driver {
-    /// The plan.
+    /// The plan of the history.
     pub plan: Plan,
     pub(super) env: Env,
     pub(super) fs: SimFs,
     /// The order of blocking work, unless it runs at once.
     pub(super) turns: Option<Turns>,
-    /// Calls that run beside the history, until the store is closed.
+    /// Calls that run concurrently with the history, until the store is closed.
     pub(super) beside: Vec<Task>,
     /// The first error of such a call.
     pub(super) beside_failed: Arc<Mutex<Option<Error>>>,
@@ -289,7 +289,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Applies an epoch to the store. A follower whose store has failed goes on with the same epoch and the same store.
+    /// Applies an epoch to the store. A follower whose store has failed continues with the same epoch and the same
+    /// store.
     async fn apply(&mut self, batch: &EpochBatch) -> Verdict {
         let applied = self.store().apply(batch.clone()).await;
         let tries_again = self.plan.tries_again && self.is_excused() && !self.fs.is_crashed();
@@ -308,7 +309,7 @@ impl Driver {
         applied.map_err(failed)
     }
 
-    /// Draws whether a call runs beside the history.
+    /// Draws whether a call runs concurrently with the history.
     fn is_beside(&mut self) -> bool {
         self.plan.interleaved && self.random.bool()
     }
@@ -326,7 +327,7 @@ impl Driver {
         self.beside.push(self.env.spawn_request("beside", call));
     }
 
-    /// Reports the failure of work that runs beside the history.
+    /// Reports the failure of concurrent work.
     fn check_beside(&self) -> Verdict {
         if let Some(turns) = &self.turns {
             turns.resume_panic();

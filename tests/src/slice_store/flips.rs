@@ -1,6 +1,6 @@
 //! Flips bits in the files of a history. The store must name the damaged file or return the right rows.
 //!
-//! One more outcome is allowed: the store may take the last write for a torn one and drop it. It then shows older
+//! One more outcome is allowed: the store may take the last write for a torn write and drop it. It then shows older
 //! epochs, and must show them correctly. The result counts these cases.
 
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub struct Flips {
     pub named: u64,
     /// All rows were right.
     pub harmless: u64,
-    /// The last writes were taken for torn ones.
+    /// The last writes were taken for torn writes.
     pub torn: u64,
 }
 

@@ -27,10 +27,10 @@ pub enum Op {
         all: bool,
         /// True if the epoch's parent is not the last applied epoch, because one was missed.
         gap: bool,
-        /// The horizon.
+        /// The horizon of the epoch.
         horizon: Epoch,
     },
-    /// A build begins.
+    /// Begins the build of an index.
     BeginBuild(Box<Shape>),
     /// A backfill snapshot is taken.
     BeginBackfill(LocalIndexId),
@@ -42,7 +42,7 @@ pub enum Op {
     DropIndex(LocalIndexId),
     /// A slice is split, cloned or dropped.
     Edit(LocalIndexId, Edit),
-    /// The columns of an index are grouped anew.
+    /// The columns of an index are regrouped.
     Regroup(LocalIndexId, Grouping),
     /// A rollback.
     Truncate(Epoch),
@@ -108,7 +108,7 @@ fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     }
     let known = building[random.usize(0..building.len())];
     let id = known.shape.id;
-    // Sometimes a build or its snapshot begins anew.
+    // Sometimes a build or its snapshot is restarted.
     match (random.u8(0..30), &known.build) {
         (0, _) => Op::BeginBuild(Box::new(known.shape.clone())),
         (1, _) => Op::BeginBackfill(id),

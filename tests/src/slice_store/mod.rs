@@ -11,11 +11,11 @@
 //! | [`plan`] | the length of a history, and its faults |
 //! | [`check`] | the comparisons during a history |
 //! | [`compare`] | reads both and reports differences |
-//! | [`recover`] | reopens the store and compares it with what was durable |
+//! | [`recover`] | reopens the store and compares it with the durable state |
 //! | [`crash`] | runs histories with a crash or a fault at each file operation |
 //! | `side` | the nodes of the stories below, and their documents |
 //! | [`transfer`] | a slice moves between two stores |
-//! | [`chain`] | slices move on and on between three stores, with rollbacks between the moves |
+//! | [`chain`] | slices move repeatedly between three stores, with rollbacks between the moves |
 //! | [`flips`] | flips bits in the files of a history |
 //!
 //! No part depends on the store's implementation: all use the trait, the files as bytes, and the errors.
@@ -70,7 +70,8 @@ pub async fn open_whole(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<
     Ok(store)
 }
 
-/// Lets the tasks and the blocking work of a dropped store end: the runtime gets at least this number of turns.
+/// Waits for the end of the tasks and the blocking work of a dropped store: the runtime gets at least this number of
+/// turns.
 pub(crate) async fn wait_for_work(turns: Option<&Turns>, turns_min: u32) {
     let mut idle = 0;
     while idle < turns_min {

@@ -169,8 +169,8 @@ impl Model {
         lock(&self.tables)
     }
 
-    /// Returns to the state that a crash left: epochs above `mark` are gone, except those that a finished build
-    /// contains; `None` if no epoch is left. Unfinished builds are gone.
+    /// Returns to the state after a crash: epochs above `mark` are lost, except those that a finished build contains;
+    /// `None` if no epoch is left. Unfinished builds are lost.
     pub fn lose(&self, bucket: BucketId, mark: Option<&EpochMark>) {
         let mut tables = self.tables();
         match mark {

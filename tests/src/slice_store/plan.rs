@@ -50,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// The same plan with flushes, compactions and merges that epochs, rollbacks and crashes interrupt.
+    /// A copy of the plan with flushes, compactions and merges that epochs, rollbacks and crashes interrupt.
     pub fn interleaved(self) -> Self {
         Self { interleaved: true, ..self }
     }

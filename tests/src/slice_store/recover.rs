@@ -47,7 +47,7 @@ impl Driver {
     /// Drops the store and lets its background tasks end.
     pub(super) async fn close(&mut self) {
         self.held.clear();
-        // Their blocking work runs to its end.
+        // The blocking work of these tasks runs to its end.
         self.beside.clear();
         self.store = None;
         wait_for_work(self.turns.as_ref(), TURNS).await;
@@ -160,7 +160,7 @@ impl Driver {
         Ok(found)
     }
 
-    /// Brings the model to the recovered state; unfinished builds begin anew later.
+    /// Brings the model to the recovered state; unfinished builds are restarted later.
     async fn rebuild_model(&mut self, recovered: Option<&EpochMark>) -> Verdict {
         let unfinished: Vec<LocalIndexId> =
             self.indexes.values().filter(|i| i.build.is_some()).map(|i| i.shape.id).collect();

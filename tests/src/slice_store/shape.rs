@@ -36,7 +36,7 @@ pub enum Style {
 /// An index.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Its number and generation.
+    /// The number and generation of the index.
     pub id: LocalIndexId,
     /// Slices at the beginning.
     pub slices: u16,
@@ -151,7 +151,7 @@ pub fn any_grouping(random: &mut fastrand::Rng) -> Grouping {
 pub enum Edit {
     /// A slice is split in two.
     Split {
-        /// The slice.
+        /// The number of the slice.
         slice: SliceNo,
         /// The first entry of `high`.
         at: Vec<u8>,
@@ -162,14 +162,14 @@ pub enum Edit {
     },
     /// A slice gets a clone, which receives the same entries from then on.
     Clone {
-        /// The slice.
+        /// The number of the slice.
         slice: SliceNo,
         /// The clone.
         to: SliceNo,
     },
     /// A slice is dropped.
     Drop {
-        /// The slice.
+        /// The number of the slice.
         slice: SliceNo,
     },
 }
@@ -177,11 +177,11 @@ pub enum Edit {
 /// An index that the store has or builds.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// Its shape.
+    /// The shape of the index.
     pub shape: Shape,
     /// The changes of its slices, in order.
     pub edits: Vec<Edit>,
-    /// Its build, until it is finished.
+    /// The build of the index, until it is finished.
     pub build: Option<Build>,
 }
 

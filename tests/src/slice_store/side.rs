@@ -101,8 +101,8 @@ impl Side {
         Ok(())
     }
 
-    /// Crashes the machine and restarts it. Faults that were armed before may strike in the recovery, each once; a store that
-    /// fails to open without one has lost something.
+    /// Crashes the machine and restarts it. Faults that were armed before may strike in the recovery, each once; a store that fails to open
+    /// without a fault has lost data.
     pub(super) async fn crash(&mut self, turns: Option<&Turns>) {
         loop {
             self.store = None;

@@ -56,7 +56,7 @@ impl MoveRun {
         Self::with_turns(seed, None).await
     }
 
-    /// The same, with blocking work in turns.
+    /// Two nodes whose blocking work runs in turns.
     pub async fn interleaved(seed: u64) -> Self {
         Self::with_turns(seed, Some(Turns::new(seed))).await
     }
@@ -202,7 +202,7 @@ impl MoveRun {
         }
     }
 
-    /// Applies epochs on the target, which may stay some epochs behind.
+    /// Applies epochs on the target, which may lag some epochs.
     async fn follow_behind(&mut self, newest: u64) -> Result<(), String> {
         let to = newest.saturating_sub(self.random.u64(0..4)).max(self.target.applied());
         if to < self.target.first {

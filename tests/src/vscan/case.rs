@@ -10,11 +10,11 @@ pub type Entry = (i64, i64, u16);
 /// A case. Fields of the published vectors that are not named here are ignored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
-    /// Its name.
+    /// The name of the case.
     pub name: String,
     /// `sorted`: rows are merged in key order; `none`: rows have no order.
     pub order: String,
-    /// All topologies so far; the last one holds when the scan begins.
+    /// All topologies so far; the last one is valid when the scan begins.
     pub topologies: Vec<Topology>,
     /// The index of the scan's base topology.
     pub base: usize,
@@ -26,9 +26,9 @@ pub struct Case {
     pub limits: Vec<u64>,
     /// The events during the scan.
     pub events: Vec<Event>,
-    /// Entries that must come exactly once.
+    /// The entries that must be returned exactly once.
     pub must: Vec<Entry>,
-    /// Entries that may come at most once.
+    /// The entries that may be returned at most once.
     #[serde(default)]
     pub may: Vec<Entry>,
     /// The exact order of the rows of a sorted scan; some cases leave it out.
@@ -39,7 +39,7 @@ pub struct Case {
 /// The places of the partitions.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Topology {
-    /// The shards.
+    /// The shards of the topology.
     pub shards: Vec<u64>,
     /// The shard of each partition.
     pub home: BTreeMap<u16, u64>,
@@ -59,7 +59,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Point {
-    /// After this many rows.
+    /// The event happens after this many rows.
     Rows(u64),
     /// `start`: before the shard is read; `end`: after the last row.
     Named(String),
@@ -104,23 +104,23 @@ pub enum Op {
     },
     /// A shard joins.
     AddShard {
-        /// Its number; by default the next free one.
+        /// The number of the shard; by default the next free one.
         #[serde(default)]
         sid: Option<u64>,
     },
     /// An empty shard leaves.
     RemoveShard {
-        /// Its number.
+        /// The number of the shard.
         sid: u64,
     },
     /// An entry is written.
     Insert {
-        /// The entry.
+        /// The entry to insert.
         entry: Entry,
     },
     /// An entry is removed.
     Delete {
-        /// The entry.
+        /// The entry to delete.
         entry: Entry,
     },
     /// The next calls to a shard are answered with "retry".

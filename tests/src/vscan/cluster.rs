@@ -12,7 +12,7 @@ use proto::model::moves::PlannedMove;
 use proto::model::node::Role;
 use proto::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
 use proto::rpc::api::{Write, WriteKind};
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, CreateBucket, CreateIndex, Outcome, RemoveNode, StartMoves};
 use proto::rpc::scan::{Consistency, HedgeAfter, KeyRange, Output, ScanRequest};
 use proto::value::Value;
 use proto::value::key;
@@ -21,13 +21,13 @@ use serde_json::json;
 use sextant::backend::ClusterBackend;
 use sextant::sql::ast::Statement;
 use sextant::sql::backend::Backend;
-use sextant::sql::define::definition;
+use sextant::sql::definitions::define::definition;
 use sextant::sql::parse::parse;
 use tokio::time::{sleep, timeout};
 
 use super::case::{Case, Entry, Event, Op};
 use super::play::{Failure, PATIENCE};
-use crate::sim::client::Client;
+use crate::sim::cluster::client::Client;
 
 /// Tries to move a slice of which the leader is removing a copy.
 const REPAIRED_MAX: u32 = 500;
@@ -46,7 +46,7 @@ pub struct Cluster {
 
 /// A page of a scan.
 pub struct Page {
-    /// Its rows.
+    /// The rows of the page.
     pub rows: Vec<Entry>,
     /// The position at which the next page begins.
     pub token: Option<String>,
@@ -169,7 +169,7 @@ impl Cluster {
             Op::Copy { pid, to } => self.copy(*pid, *to).await,
             Op::AddShard { .. } | Op::Lose => Ok(()),
             Op::RemoveShard { sid } => {
-                let command = Command::RemoveNode { node: node_of(*sid) };
+                let command = Command::RemoveNode(RemoveNode { node: node_of(*sid), force: false });
                 self.backend.command(command).await?;
                 Ok(())
             }
@@ -217,7 +217,7 @@ impl Cluster {
             let to_too = (!before.contains(&to)).then_some(to);
             match self.start_move(slice, Some(from), to_too).await {
                 Ok(()) => break,
-                // The leader removes a second copy by itself, since the index asks for one; or such a move is in progress.
+                // The leader removes a second copy by itself, since the index needs only one; or such a move is in progress.
                 Err(_) if tries_left > 0 => {
                     sleep(Duration::from_millis(20)).await;
                 }
@@ -255,7 +255,7 @@ impl Cluster {
             to,
             reason: "the case".into(),
         };
-        self.backend.command(Command::StartMoves(vec![mv])).await?;
+        self.backend.command(Command::StartMoves(StartMoves { moves: vec![mv] })).await?;
         Ok(())
     }
 
@@ -279,24 +279,25 @@ impl Cluster {
 }
 
 async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo>, Failure> {
-    let bucket = Command::CreateBucket {
+    let bucket = Command::CreateBucket(CreateBucket {
         name: "b".into(),
         vbuckets: 4,
         source: SourceKind::Embedded,
         projectors: 1,
+        copies: None,
         if_not_exists: true,
-    };
+    });
     while backend.command(bucket.clone()).await.is_err() {
         sleep(Duration::from_millis(20)).await;
     }
     let sql = format!("CREATE INDEX i ON b (k, pk) PARTITION BY HASH (p) WITH (slices = {slices})");
     let parsed = parse(&sql).map_err(|error| error.error)?.remove(0).statement;
     let Statement::CreateIndex(create) = parsed else { return Err("not an index".into()) };
-    let command = Command::CreateIndex {
+    let command = Command::CreateIndex(CreateIndex {
         spec: definition(&create).expect("a definition"),
         defer_build: false,
         if_not_exists: true,
-    };
+    });
     let Outcome::Index(index) = backend.command(command).await? else {
         return Err("no index".into());
     };

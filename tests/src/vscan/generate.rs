@@ -85,7 +85,7 @@ impl Story {
                     ops.push(op);
                 }
             }
-            // An operation fits the places that those before it have made, so it must not come before them.
+            // An operation depends on the places made by earlier ones, so it must not precede them.
             points.sort_by_key(|(call, point)| (*call, point.place()));
             let placed = points.into_iter().zip(ops);
             events.extend(
@@ -114,7 +114,7 @@ impl Story {
                 self.migrate(pid, to, linger)
             }
             13 => {
-                // Its next move ends at the copy.
+                // The next move of the partition ends at the copy.
                 let to = *self.copied.entry(pid).or_insert(to);
                 Op::Copy { pid, to }
             }

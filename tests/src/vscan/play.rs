@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::case::{Case, Entry, Event, Op, Outcome, Point};
 use super::cluster::{Cluster, node_of};
-use crate::sim::hosts::Hosts;
+use crate::sim::cluster::hosts::Hosts;
 
 /// Time limit of each step of a case.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -15,7 +15,7 @@ const ACCOUNTS: u32 = 16;
 const BRANCHES: u32 = 4;
 /// The buckets; an account is in one by the parity of its number.
 const BUCKETS: [&str; 2] = ["bank", "savings"];
-/// What is on each account at first.
+/// The initial balance of each account.
 const BALANCE: i64 = 100;
 const TOTAL: i64 = ACCOUNTS as i64 * BALANCE;
 
@@ -50,7 +50,7 @@ impl Bank {
             sql::run(&client, &insert).await;
         }
         // Read-only transactions of the default consistency may read a moment that is a second old. A session that has written, or that has
-        // read another bucket a moment ago, asks for the present: so each look is a new session's.
+        // just read another bucket, requires the present: so each check uses a new session.
         eventually("a moment of the default consistency has all accounts", || async move {
             let client = connect(address).await;
             sql::run(&client, "BEGIN READ ONLY").await;

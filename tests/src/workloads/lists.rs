@@ -1,6 +1,6 @@
 //! Lists that transactions read and make longer: the workload whose history is judged.
 //!
-//! Each transaction reads documents by id and by scans of whole indexes and ranges, adds values to what it has read, goes back to
+//! Each transaction reads documents by id and by scans of whole indexes and ranges, adds values to what it has read, rolls back to
 //! savepoints, and commits or not. Some are read-only, and some are single statements outside of a transaction.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub struct Lists {
     /// False to leave out BEGIN and COMMIT.
     has_transactions: bool,
     seed: u64,
-    /// One order of the moments of all clients.
+    /// A counter that orders the operations of all clients.
     moments: AtomicU64,
     is_stopped: AtomicBool,
     history: Mutex<Vec<Transaction>>,
@@ -38,11 +38,11 @@ pub struct Lists {
 /// The numbers of transactions that ended in each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Those that were committed.
+    /// The number of committed transactions.
     pub committed: usize,
-    /// Those that were rolled back, or in conflict.
+    /// The number of transactions that were rolled back or in conflict.
     pub aborted: usize,
-    /// Those whose commit had no definite answer.
+    /// The number of transactions whose commit had no definite answer.
     pub unknown: usize,
 }
 
@@ -60,7 +60,8 @@ impl Lists {
         Self { address, faults, buckets, has_transactions, seed, moments, is_stopped, history }
     }
 
-    /// The same statements without transactions around them. Their history has anomalies, which shows that the workload provokes them.
+    /// A copy of the workload whose statements are not in transactions. Its history has anomalies, which shows that the workload provokes
+    /// them.
     pub fn without_transactions(self) -> Self {
         Self { has_transactions: false, ..self }
     }
@@ -218,7 +219,7 @@ impl Lists {
             }
             3..=4 => self.read(session, random).await,
             _ => {
-                // The list is read in one of all ways, and often once more behind the write.
+                // The list is read in one of all ways, and often once more after the write.
                 match random.u8(0..3) {
                     0 => session.read(&[key]).await?,
                     1 => session.scan_group(key % GROUPS).await?,

@@ -1,4 +1,5 @@
-//! Workloads of transactions against a running cluster, over SQL. They record what their clients saw, and judge it.
+//! Workloads of transactions against a running cluster, over SQL. They record the reads of their clients, and judge
+//! them.
 //!
 //! | module | contents |
 //! |---|---|
@@ -24,7 +25,8 @@ impl Faults {
     fn check(self, state: &str, what: &str) {
         let allowed: &[&str] = match self {
             Self::None => &[],
-            // Lost transactions, nodes that do not answer, epochs that are gone, documents of a commit that waits for a bucket.
+            // Lost transactions, nodes that do not answer, epochs that are no longer retained, documents of a commit that waits for a
+            // bucket.
             Self::Restarts => &["40001", "57P03", "57014", "72000", "08007", "55P03"],
         };
         assert!(allowed.contains(&state), "{what}: {state}");

@@ -26,11 +26,11 @@ pub(super) async fn create(client: &Client, buckets: Key, replicas: u32) {
     }
 }
 
-/// A transaction of a client, as far as it has come.
+/// The state of a client's transaction.
 pub(super) struct Session<'c> {
     client: &'c Client,
     keys: Key,
-    /// The documents are spread over so many buckets.
+    /// The number of buckets that the documents are spread over.
     buckets: Key,
     pub(super) operations: Vec<Operation>,
     /// For each savepoint, the number of operations before it.
@@ -149,7 +149,8 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Inserts a document that was just read and is there: the statement fails, and a savepoint before it leads back.
+    /// Inserts a document that was just read and exists: the statement fails, and the session rolls back to a savepoint
+    /// before it.
     pub(super) async fn insert_again(&mut self, key: Key) -> Result<(), Error> {
         let list = self.last_read(key);
         if list.is_empty() {
@@ -175,7 +176,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Goes back to a savepoint, if there is any.
+    /// Rolls back to a savepoint, if there is any.
     pub(super) async fn back(&mut self, random: &mut fastrand::Rng) -> Result<(), Error> {
         if self.saved.is_empty() {
             return Ok(());

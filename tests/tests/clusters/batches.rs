@@ -99,7 +99,7 @@ async fn a_batch_that_fails_has_stored_nothing() {
     assert_eq!(sql::sqlstate(&client, &text).await, "23505");
     let text = format!("DELETE FROM b WHERE id = 'a'; {reads}");
     assert_eq!(sql::value(&client, &text).await, "2");
-    // Another session writes between a write and its Sync: who has read nothing replaces it.
+    // Another session writes between a write and its Sync: a transaction that has read nothing replaces it.
     sql::run(&client, "BEGIN; DELETE FROM b WHERE id = 'b'").await;
     assert_eq!(pipeline.run(&["DELETE FROM b WHERE id = 'c'"]).await, ["DELETE 1", "I"]);
     sql::run(&client, "COMMIT").await;

@@ -1,6 +1,6 @@
-//! Builds that are watched, cancelled, and left behind by the statement that has begun them.
+//! Builds that are watched, cancelled, and that outlive the statement that has begun them.
 //!
-//! Most of them wait for an indexer that is down, so that they do not end before the test has looked.
+//! Most of them wait for an indexer that is down, so that they do not end before the test has checked them.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,7 +20,7 @@ const INDEXER: NodeId = NodeId(200);
 /// Documents with tags, and the tags of each.
 const DOCUMENTS: u64 = 3_000;
 const TAGS: u64 = 400;
-/// Bytes of fragments that are there in any case: of writes beside the build, and of merges.
+/// The bytes of fragments that exist in any case: of writes during the build, and of merges.
 const OTHER_BYTES: u64 = 1 << 20;
 
 /// A row of `SHOW INDEXES`.
@@ -32,7 +32,7 @@ struct Shown {
     seconds_left: Option<u64>,
 }
 
-/// The row of an index, if there is one.
+/// The row of an index in SHOW INDEXES, if there is one.
 async fn shown(client: &Client, name: &str) -> Option<Shown> {
     let rows = sql::simple(client, "SHOW INDEXES").await.expect("a list");
     let row = rows.into_iter().find(|row| row[0].as_deref() == Some(name))?;
@@ -51,7 +51,7 @@ async fn fill(client: &Client) {
     assert_eq!(stored.expect("COPY"), DOCUMENTS);
 }
 
-/// Writes documents without tags until it is told to stop; returns their number.
+/// Writes documents without tags until it is stopped; returns their number.
 async fn write_on(client: &Client, stop: &AtomicBool) -> u64 {
     let mut written = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -71,7 +71,7 @@ fn fragment_bytes(data: &Path) -> u64 {
     nodes.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
 }
 
-/// Looks at a build until something holds, and checks that its percentage never goes back.
+/// Polls a build until a condition holds, and checks that its percentage never decreases.
 async fn watch(client: &Client, name: &str, is_enough: impl Fn(&Shown) -> bool) -> Vec<Shown> {
     let (mut seen, began) = (Vec::<Shown>::new(), Instant::now());
     loop {
@@ -219,7 +219,7 @@ async fn an_interrupted_create_index_goes_on_and_says_so() {
     assert_eq!(sql::value(&client, "SELECT count(*) FROM by_n").await, "2");
 }
 
-/// Runs a CREATE INDEX whose client is gone before it ends.
+/// Runs a CREATE INDEX whose client disconnects before it ends.
 async fn lose_connection(cluster: &TestCluster, create: &str, other: &Client) {
     let address = cluster.sql_address();
     let parameters =

@@ -1,4 +1,4 @@
-//! What became of a transaction: asked by another session, and by COMMIT itself when its projector was away.
+//! The outcome of a transaction: queried by another session, and by COMMIT itself when its projector was down.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -43,7 +43,7 @@ async fn another_session_learns_what_became_of_a_transaction() {
     sql::run(&client, &insert("three")).await;
     let number = number_of(&client).await;
     sql::run(&client, "ROLLBACK").await;
-    // The projector is told behind the answer.
+    // The projector is informed after the answer.
     let show = format!("SHOW TRANSACTION {number}");
     let gone = async {
         while !rows(&other, &show).await.is_empty() {

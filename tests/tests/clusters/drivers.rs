@@ -168,7 +168,7 @@ async fn a_cancel_ends_a_running_stream() {
     assert_eq!(sql::state_of(&error), "57014");
     assert!(rows < 500, "{rows} rows");
     assert_eq!(sql::value(&client, "SELECT count(*) FROM w").await, "500", "the session goes on");
-    // The same for COPY … TO STDOUT.
+    // COPY … TO STDOUT behaves in the same way.
     let stream = client.copy_out("COPY (SELECT * FROM w) TO STDOUT").await.expect("a stream");
     futures::pin_mut!(stream);
     stream.next().await.expect("data").expect("data");
@@ -210,7 +210,7 @@ async fn copies_go_in_and_out() {
     }
     let rows = sql::simple(&client, "SELECT id FROM b WHERE id = 'never'").await.expect("rows");
     assert!(rows.is_empty());
-    // A bad line ends the COPY; the error has its number and says what is stored.
+    // A bad line ends the COPY; the error has its number and the stored part.
     let bad = sql::copy_in(&client, "COPY b FROM STDIN", b"{\"id\":\"x\"}\n{\"id\":}\n", 5).await;
     let bad = bad.expect_err("bad JSON");
     let message = bad.as_db_error().expect("from the server").message();

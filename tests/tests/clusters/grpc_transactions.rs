@@ -75,7 +75,7 @@ impl Transactions {
         ids(&scanned).into_iter().map(str::to_owned).collect()
     }
 
-    /// The ids of an index at a write position, for everybody.
+    /// The ids of an index at a write position, outside of transactions.
     async fn shown_at(&self, position: &str) -> Vec<String> {
         let request = ScanRequest { at_plus: position.into(), ..all("by_n") };
         let scanned = scan(&self.0, request).await.expect("rows");
@@ -182,7 +182,7 @@ async fn a_commit_is_visible_as_a_whole_at_its_position_and_an_abort_leaves_noth
 async fn the_first_committer_wins_and_a_failed_request_leaves_nothing() {
     let (_cluster, transactions, client) = indexed().await;
     sql::run(&client, "INSERT INTO b (id, doc) VALUES ('a', '{\"n\": 1}')").await;
-    // A plain write behind the snapshot: of a transaction that asked for one, and of one that has scanned.
+    // A plain write after the snapshot: of a transaction that asked for one, and of one that has scanned.
     for early in [true, false] {
         let number = transactions.begun(early).await;
         if !early {
@@ -204,7 +204,7 @@ async fn the_first_committer_wins_and_a_failed_request_leaves_nothing() {
     transactions.written(number, vec![upsert("a", 7)]).await;
     sql::run(&client, "DELETE FROM b WHERE id = 'a'").await;
     transactions.commit(number).await.expect("committed");
-    // A request that fails is in the transaction as little as in the bucket; those before and behind it are.
+    // A request that fails is in the transaction as little as in the bucket; those before and after it are.
     let number = transactions.begun(true).await;
     let request = |writes| request(number, "", writes);
     let replies = transactions
@@ -294,7 +294,7 @@ async fn a_transaction_reads_and_writes_several_buckets_and_commits_them_togethe
     assert_eq!(ids(&scan(&transactions.0, at).await.expect("rows")), ["x"]);
     assert_eq!(transactions.commit(number).await.expect("the same answer"), committed);
 
-    // Somebody else changes a document of one bucket behind the moment.
+    // Another writer changes a document of one bucket after the moment.
     let number = transactions.begun(true).await;
     sql::run(&client, "INSERT INTO c (id, doc) VALUES ('y', '{}')").await;
     let requests =

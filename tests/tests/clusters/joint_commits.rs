@@ -70,7 +70,7 @@ async fn changes_of_two_buckets_are_committed_together_or_not_at_all() {
         sql::run(&other, &upsert(conflict, "a", 10)).await;
         let rest = if conflict == "one" { "two" } else { "one" };
         assert_eq!(sum(&other, rest).await, "15");
-        // Nothing is held any more.
+        // No document is locked any more.
         sql::run(&other, &upsert(rest, "a", 10)).await;
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tests::harness::{TestCluster, number_from_env, sql};
 use tokio_postgres::Client;
 
-/// As JSON lines; each document is in both indexes.
+/// The documents as JSON lines; each document is in both indexes.
 fn lines(documents: std::ops::Range<u64>) -> String {
     let mut lines = String::new();
     for n in documents {

@@ -22,6 +22,7 @@ mod psql;
 mod pushed_transactions;
 mod ranges;
 mod sessions;
+mod shown;
 mod transaction_histories;
 mod transactions;
 mod users;

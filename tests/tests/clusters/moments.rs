@@ -63,7 +63,7 @@ async fn read(client: &Client, bucket: &str, by: By) -> u64 {
     digits.parse().unwrap_or_else(|_| panic!("{query}: {text}"))
 }
 
-/// A writer that goes on until it is told to stop.
+/// A writer that runs until it is stopped.
 struct Writing(Arc<AtomicBool>, JoinHandle<u64>);
 
 impl Writing {
@@ -143,7 +143,7 @@ async fn what_was_acknowledged_in_another_bucket_before_begin_is_seen() {
                 let (_, two) = both(&reader, begin, ["one", "two"], by).await;
                 assert_eq!(two, n, "{begin} by {by:?}");
             }
-            // What the session has written itself is there at any consistency.
+            // The session's own writes are visible at any consistency.
             write(&writer, "two", n).await;
             sql::run(&writer, "SET consistency = 'any'").await;
             let (_, two) = both(&writer, BEGINS[1], ["one", "two"], by).await;

@@ -364,7 +364,7 @@ async fn get(address: SocketAddr, path: &str) -> (String, String) {
     get_as(address, path, "*/*").await
 }
 
-/// The same for a client that accepts a media type.
+/// Reads a page as a client that accepts a media type.
 async fn get_as(address: SocketAddr, path: &str, accept: &str) -> (String, String) {
     let mut socket = tokio::net::TcpStream::connect(address).await.expect("a connection");
     let head = format!("GET {path} HTTP/1.1\r\nHost: test\r\nAccept: {accept}\r\n");
@@ -472,7 +472,7 @@ async fn the_parsers_of_prometheus_read_the_metrics() {
     assert_eq!(counts[0], counts[1], "both have the same metrics");
 }
 
-/// Only the leader of the coordinators knows what nodes report.
+/// Only the leader of the coordinators has the reports of nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_have_the_reports_of_nodes_whichever_coordinator_leads() {
     let cluster = TestCluster::start(3, 1).await;

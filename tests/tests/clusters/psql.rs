@@ -31,7 +31,7 @@ impl Fixture {
         psql(self.cluster.sql_address(), arguments)
     }
 
-    /// Runs a script to its end, beyond errors.
+    /// Runs a script to its end, even after errors.
     fn script(&self, arguments: &[&str], script: &str) -> Ran {
         let mut child = self.psql(arguments).spawn().expect("psql starts");
         let mut stdin = child.stdin.take().expect("piped");

@@ -227,7 +227,7 @@ async fn calls_that_do_not_fit_are_refused_by_name_and_the_transaction_stays_ope
     for part in &commit.parts {
         producer.ends[part.vbucket as usize] = part.seqno;
     }
-    // People may cancel one; its producer learns that with the commit.
+    // An operator may cancel one; its producer learns that with the commit.
     producer.push_in(2, &[("c", 3)]).await.expect("kept");
     let listed = sql::simple(&client, "SHOW TRANSACTIONS").await.expect("transactions");
     let open =

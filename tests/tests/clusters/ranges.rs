@@ -119,7 +119,8 @@ async fn defined(client: &Client, name: &str) -> Option<(usize, String)> {
     Some((row[4].as_ref()?.parse().ok()?, row.last()?.clone()?))
 }
 
-/// One write after the other, each of a number that no document has yet. What is acknowledged is in each later scan.
+/// One write after the other, each of a number that no document has yet. Acknowledged documents must be in each later
+/// scan.
 async fn write(client: Client, pad: String, written: Arc<AtomicU64>, stops: Arc<AtomicBool>) {
     while !stops.load(Ordering::Relaxed) {
         let n = written.load(Ordering::Relaxed);

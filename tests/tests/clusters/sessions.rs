@@ -1,4 +1,4 @@
-//! What a session sees of its own writes, and that its scans never go back.
+//! Tests that a session sees its own writes, and that its scans never show older data.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

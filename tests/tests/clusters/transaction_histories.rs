@@ -1,6 +1,6 @@
 //! Workloads of transactions, whose recorded histories must have snapshot isolation, also while an indexer dies and returns.
 //!
-//! `SEXTANT_HISTORY_SECONDS` says how long each of them runs, and `SEXTANT_HISTORY_SEED` draws other ones.
+//! `SEXTANT_HISTORY_SECONDS` sets the duration of each, and `SEXTANT_HISTORY_SEED` draws other ones.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -27,7 +27,7 @@ fn seed() -> u64 {
     number_from_env("SEXTANT_HISTORY_SEED", 1)
 }
 
-/// The time for which a workload runs, unless the environment says more.
+/// The time for which a workload runs, unless the environment sets a longer one.
 fn run_time(seconds: u64) -> Duration {
     Duration::from_secs(number_from_env("SEXTANT_HISTORY_SECONDS", seconds))
 }

@@ -20,7 +20,7 @@ async fn indexed() -> (TestCluster, Client, Client) {
     indexed_where(None).await
 }
 
-/// The same where a commit of so many documents is large.
+/// A cluster with an index, where a commit of this many documents is large.
 async fn indexed_where(large_commit_changes: Option<u64>) -> (TestCluster, Client, Client) {
     let large = |config: &mut ClusterConfig| config.large_commit_changes = large_commit_changes;
     let cluster = TestCluster::start_where(1, 3, large).await;
@@ -105,7 +105,7 @@ async fn a_transaction_sees_its_changes_so_far_and_others_see_them_with_the_comm
     write_and_compare(&client, &other).await;
 }
 
-/// The same where each commit enters the indexes from the late-commit stores.
+/// The results are equal if each commit enters the indexes from the late-commit stores.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commits_that_are_not_sent_again_show_the_same() {
     let (cluster, client, other) = indexed_where(Some(1)).await;
@@ -187,7 +187,8 @@ async fn a_transaction_reads_one_moment_and_the_first_committer_wins() {
         sql::run(&other, "DELETE FROM b WHERE id = '9'").await;
         compare(&client, &moment, "nothing of it is there").await;
     }
-    // It replaces what others have written if it has read nothing, and conflicts with no document that it leaves alone.
+    // A transaction that has read nothing replaces the writes of others, and has no conflict with documents that it
+    // does not change.
     sql::run(&client, "BEGIN").await;
     sql::run(&client, &upsert(2, Some(22))).await;
     sql::run(&other, &upsert(2, Some(7))).await;
@@ -259,7 +260,7 @@ async fn metrics_count_open_and_ended_transactions() {
     assert_eq!(sql::sqlstate(&client, "COMMIT").await, "40001");
     assert_eq!(figure("transactions_committed_total").await, 1.0);
     assert_eq!(figure("transactions_conflicts_total").await, 1.0);
-    // ROLLBACK tells the projector behind its answer.
+    // ROLLBACK informs the projector after its answer.
     eventually("nothing is open any more", async || {
         let is_told = rolled_back("abort").await == 1.0 && figure("transactions_open").await == 0.0;
         (is_told && on_indexers("late_commit_open").await == 0.0).then_some(())

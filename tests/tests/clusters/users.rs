@@ -106,7 +106,7 @@ async fn planted_secrets_are_in_no_log_no_status_and_no_file_but_the_coordinator
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || kept.clone())
         .finish();
-    // While there is only one, the library asks the thread of a line's first use whether anybody wants it: another test's thread.
+    // While there is only one, the library asks the thread of a line's first use whether the line is enabled: another test's thread.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let logging = tracing::subscriber::set_default(subscriber);
     let cluster = TestCluster::start(1, 1).await;
@@ -154,7 +154,7 @@ async fn planted_secrets_are_in_no_log_no_status_and_no_file_but_the_coordinator
         assert!(!contains(&seen, secret), "{}", String::from_utf8_lossy(secret));
     }
 
-    // The coordinators' log has the hashes, and nobody has the secrets.
+    // The coordinators' log has the hashes, and no file has the secrets.
     let mut files = Vec::new();
     files_below(cluster.data(), &mut files);
     let mut has_hash = false;

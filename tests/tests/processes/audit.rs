@@ -1,4 +1,4 @@
-//! The audit of a process: who has changed what, and who was not let in.
+//! Tests the audit of a process: changes with their authors, and refused log-ins.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -98,7 +98,7 @@ async fn the_audit_has_each_change_and_each_failed_log_in() {
         "login 28P01 ada sql",
         "login 28P01 grpc",
     ];
-    // Nobody waits for the line of a refusal.
+    // No caller waits for the line of a refusal.
     let enough = async {
         while told(&refused()).len() < refusals.len() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -125,7 +125,7 @@ async fn the_audit_has_each_change_and_each_failed_log_in() {
         assert_eq!(mode & 0o777, 0o600);
     }
 
-    // A file that cannot be written: nothing is defined, and everything else goes on.
+    // If the file cannot be written, definitions are refused, and everything else continues.
     let before = begun(&text());
     std::fs::rename(&file, data.join("moved.jsonl")).expect("it is moved");
     std::fs::create_dir(&file).expect("a directory in its place");

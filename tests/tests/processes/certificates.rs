@@ -5,6 +5,7 @@
     reason = "the tests run the product as processes on real directories"
 )]
 
+use proto::rpc::command::RemoveNode;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ impl Drop for Running {
 struct Place {
     dir: tempfile::TempDir,
     coordinator: String,
-    /// The addresses of the other processes that have one.
+    /// The addresses of the other processes that run.
     others: Mutex<BTreeMap<u64, String>>,
 }
 
@@ -75,7 +76,7 @@ impl Place {
         ran(sextant().args(["cert", "init", "--dir"]).arg(self.path(certs)));
     }
 
-    /// Makes the certificate of a node, or another one that `arguments` say; returns its files.
+    /// Makes the certificate of a node, or another one by `arguments`; returns its files.
     fn cert(&self, certs: &str, name: &str, arguments: &[&str]) -> TlsFiles {
         let certs = self.path(certs);
         let file = |end: &str| certs.join(format!("{name}.{end}"));
@@ -139,7 +140,7 @@ impl Place {
         Running(command.stdout(std::process::Stdio::null()).spawn().expect("it starts"))
     }
 
-    /// Makes the first user, and opens a session with a certificate of its own.
+    /// Makes the first user, and opens a session with its certificate.
     async fn admin(&self, router: SocketAddr) -> Client {
         let operator = self.cert("certs", "operator", &["operator"]);
         let mut init = sextant();
@@ -166,7 +167,7 @@ impl Place {
         .await
     }
 
-    /// The coordinators, as a process with some certificate sees them.
+    /// The coordinators, called by a process with a given certificate.
     async fn seen_with(&self, files: TlsFiles) -> PeerDirectory {
         let env = Env::real();
         let tls = TlsSettings::of_files(&env, files).await.expect("a certificate");
@@ -220,13 +221,13 @@ async fn a_cluster_with_certificates_serves_and_refuses_all_others_by_name() {
     let identity = std::fs::read_to_string(place.path("201").join("IDENTITY")).expect("a file");
     assert!(identity.contains(&format!("cluster {}", cluster.trim())), "{identity}");
 
-    // A node may ask, but not for others.
+    // A node may call for itself, but not for others.
     let indexer = place.seen_with(place.node("certs", 202)).await;
     let member = indexer.coordinator_member(NodeId(COORDINATOR)).expect("a member");
     member.status().await.expect("a node may ask for the status");
-    let moved = proto::rpc::command::Command::RemoveNode { node: NodeId(201) };
-    let request = proto::rpc::command::CommandRequest { request: None, command: moved };
-    let error = member.propose(request).await.expect_err("no business of an indexer").message;
+    let moved =
+        proto::rpc::command::Command::RemoveNode(RemoveNode { node: NodeId(201), force: false });
+    let error = member.propose(moved.into()).await.expect_err("no business of an indexer").message;
     assert!(error.contains("indexer 202") && error.contains("may not propose"), "{error}");
     let raft = member.raft(Vec::new()).await.expect_err("no coordinator").message;
     assert!(raft.contains("indexer 202") && raft.contains("may not call raft"), "{raft}");
@@ -280,7 +281,7 @@ async fn a_second_process_of_a_number_is_refused_by_name_and_the_first_goes_on()
     sql::run(&client, "CREATE BUCKET b WITH (vbuckets = 8)").await;
     sql::run(&client, "INSERT INTO b (id, doc) VALUES ('d', '{\"n\":1}')").await;
     sql::run(&client, "CREATE INDEX i ON b (n::int8)").await;
-    // It has the same certificate and no data directory.
+    // The second process has the same certificate and no data directory.
     let second = tokio::task::spawn_blocking({
         let mut command = place.command(301, &place.node("certs", 301));
         move || refused(&mut command)
@@ -391,7 +392,7 @@ async fn nodes_with_certificates_do_all_their_work_between_each_other() {
                 Ok(()) => Some(()),
                 Err(error) => {
                     let code = error.code().map_or_else(String::new, |code| code.code().to_owned());
-                    // Something is not ready yet.
+                    // The cluster is not ready yet.
                     assert!(
                         ["57P03", "55000", "55P03"].contains(&&*code),
                         "{statement}: {error:?}"
@@ -444,7 +445,7 @@ async fn nodes_with_certificates_do_all_their_work_between_each_other() {
     done("BEGIN; INSERT INTO b (id, doc) VALUES ('t', '{\"n\":1000}'); INSERT INTO c (id, doc) VALUES ('t', '{\"n\":1000}'); COMMIT").await;
     counts("101", "i").await;
     counts("2", "j").await;
-    // A pushed bucket, whose vbuckets go from one projector to the other.
+    // A pushed bucket, whose vbuckets move from one projector to the other.
     done("CREATE BUCKET p FROM PUSH WITH (vbuckets = 8, projectors = 2)").await;
     done("ALTER BUCKET p MOVE VBUCKET 0, 1, 2, 3, 4, 5, 6, 7 TO '102'").await;
     // A data set, which all projectors load.
@@ -452,7 +453,7 @@ async fn nodes_with_certificates_do_all_their_work_between_each_other() {
     done("CREATE INDEX k ON f (n::int8)").await;
     done("ALTER BUCKET f LOAD VERSION 'v1' FROM 'v1/*.jsonl'").await;
     counts("50", "k").await;
-    // A generation of an index beside the one that serves.
+    // A generation of an index in addition to the serving one.
     done("REINDEX i").await;
     counts("101", "i").await;
 

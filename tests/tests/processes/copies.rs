@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// build on a machine with other tests needs seconds for the work of milliseconds.
 const PAUSE_MAX: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 3 });
 
-/// What a writer knows of its statements.
+/// A writer's record of its statements.
 #[derive(Default)]
 struct Written {
     /// The last acknowledged number of each document.
@@ -55,7 +55,7 @@ impl Writer {
         Self { stop, acknowledged, task }
     }
 
-    /// Waits until so many further statements are acknowledged.
+    /// Waits until this many further statements are acknowledged.
     async fn makes(&self, statements: u64) {
         let until = self.acknowledged.load(Ordering::Relaxed) + statements;
         let deadline = Instant::now() + PATIENCE;
@@ -133,7 +133,7 @@ async fn cluster(coordinators: &[u64], copies: u8) -> (Processes, Client) {
     (cluster, client)
 }
 
-/// Checks that documents and index have what was acknowledged, and nothing that nobody wrote.
+/// Checks that documents and index have all acknowledged writes, and no others than those that were sent.
 async fn check(client: &Client, written: &Written) {
     let deadline = Instant::now() + PATIENCE;
     let of = |rows: sql::Rows| -> BTreeMap<u64, u64> {
@@ -279,7 +279,7 @@ async fn what_became_of_a_transaction_is_unknown_while_nobody_leads_and_never_de
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(unknown > 0, "a leader was there at once");
-    // A projector that leads nothing is not asked for.
+    // A projector that leads no bucket is not needed.
     let (leader, follower) = in_sync(&client).await;
     cluster.kill(follower);
     until(&client, "it leads", is_led_by(leader)).await;

@@ -38,12 +38,12 @@ struct Seen {
     longest: Duration,
 }
 
-/// Scans until it is told to stop. Each statement writes a number and its opposite, and nothing is deleted: so at each epoch the sum is
+/// Scans until it is stopped. Each statement writes a number and its opposite, and nothing is deleted: so at each epoch the sum is
 /// zero, the count even, and no smaller than the one before.
 async fn scan(address: SocketAddr, stop: Arc<AtomicBool>) -> Seen {
     let client = connect(address).await;
     let (mut seen, mut before) = (Seen::default(), 0);
-    // At `any`, the first scan of a session may show an epoch before the documents; the later ones never an older one than that.
+    // At `any`, the first scan of a session may show an epoch before the documents; later scans never show an older epoch.
     sql::run(&client, "SET consistency = 'request_plus'").await;
     sql::run(&client, "SELECT count(*) FROM i").await;
     sql::run(&client, "SET consistency = 'any'").await;
@@ -66,7 +66,7 @@ async fn scan(address: SocketAddr, stop: Arc<AtomicBool>) -> Seen {
     seen
 }
 
-/// Writes pairs until it is told to stop; returns the number of documents.
+/// Writes pairs until it is stopped; returns the number of documents.
 async fn write(address: SocketAddr, stop: Arc<AtomicBool>) -> u64 {
     let client = connect(address).await;
     let mut written = 0;

@@ -1,4 +1,4 @@
-//! A data directory that an earlier build wrote is opened by this one with all that was in it, or refused by name.
+//! A stored data directory is opened with all its contents, or refused by name.
 //!
 //! `testdata/directory.zst` is the directory of `sextant dev --nodes 1` after a clean stop: a bucket with updates and
 //! deletions, and two indexes, of which one keeps its included columns apart. Documents that were written before the
@@ -10,7 +10,7 @@
 //!
 //! `bytes` is the file without the zeros at its end: a journal is allocated in advance.
 //!
-//! The directory is never made anew while this build opens it. When a build refuses it, `UPDATE=1` makes the next one.
+//! The directory is never recreated while this build opens it. When a build refuses it, `UPDATE=1` makes the next one.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -187,7 +187,7 @@ fn start(data: &Path) -> Dev {
 }
 
 #[test]
-fn the_directory_of_an_earlier_build_is_opened_with_all_that_was_in_it() {
+fn a_stored_directory_is_opened_with_all_that_was_in_it() {
     let runtime = Runtime::new().expect("a runtime");
     let data = unpacked();
     let verified = output(sextant().arg("verify").arg("--data").arg(data.path()));
@@ -199,7 +199,7 @@ fn the_directory_of_an_earlier_build_is_opened_with_all_that_was_in_it() {
         runtime.block_on(async {
             let client = connect(process.sql_address()).await;
             check(&client, &expected).await;
-            // The directory goes on from there, and a second start finds that too.
+            // The directory accepts further writes, and a second start finds these too.
             let n = 7 * more;
             sql::run(&client, &insert(std::iter::once((n, false)))).await;
             expected.insert(id(n), document(n, false));
@@ -209,9 +209,9 @@ fn the_directory_of_an_earlier_build_is_opened_with_all_that_was_in_it() {
     }
 }
 
-/// The copy of the coordinator is from before the upgrade: the buckets in it have no random ids yet.
+/// The indexers and the projector know more than the copy of the coordinator.
 #[test]
-fn the_documents_are_shown_again_after_the_coordinator_of_the_earlier_build_was_restored() {
+fn the_documents_are_shown_again_after_a_copy_of_the_coordinator_was_restored() {
     let runtime = Runtime::new().expect("a runtime");
     let (data, copy) = (unpacked(), unpacked());
     assert_eq!(start(data.path()).terminate().code(), Some(0), "a clean stop");
@@ -245,19 +245,29 @@ fn a_directory_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
         let next = format!("{name} {}", number + 1);
         std::fs::write(&path, format!("{next}\n")).expect("it is written");
         let directory = data.path().join(part).display().to_string();
-        refused_and_unchanged(data.path(), &[&directory, &next, spoken.trim_end(), "hint:"]);
+        refused_and_unchanged(data.path(), part, &[&directory, &next, spoken.trim_end(), "hint:"]);
     }
 }
 
-/// Entries of that layout follow other rules for casts, division and NULL.
+/// The builds before the first release had formats of other names.
 #[test]
-fn a_directory_of_the_layout_before_is_refused_by_name_and_stays_as_it_is() {
-    let data = unpacked();
-    let path = data.path().join("indexer-1/VERSION");
-    std::fs::write(&path, "sextant indexer data 6\n").expect("it is written");
-    let directory = data.path().join("indexer-1").display().to_string();
-    let words = ["sextant indexer data 6", "sextant indexer data 7", "hint:"];
-    refused_and_unchanged(data.path(), &[&[&*directory], &words[..]].concat());
+fn a_directory_of_an_earlier_build_is_refused_by_one_line_and_stays_as_it_is() {
+    for (part, earlier) in [
+        ("coordinator-1", "sextant coordinator data 1"),
+        ("indexer-1", "sextant indexer data 7"),
+        ("projector-1", "sextant documents 8"),
+    ] {
+        let data = unpacked();
+        let path = data.path().join(part).join("VERSION");
+        let spoken = std::fs::read_to_string(&path).expect("a version");
+        std::fs::write(&path, format!("{earlier}\n")).expect("it is written");
+        let directory = data.path().join(part).display().to_string();
+        refused_and_unchanged(
+            data.path(),
+            part,
+            &[&directory, earlier, spoken.trim_end(), "hint:"],
+        );
+    }
 }
 
 #[test]
@@ -274,20 +284,24 @@ fn a_manifest_of_the_next_format_is_refused_by_name_and_stays_as_it_is() {
     manifest[4] += 1;
     std::fs::write(&path, manifest).expect("it is written");
     let (name, next) = (path.display().to_string(), format!("version {}", spoken + 1));
-    refused_and_unchanged(data.path(), &[&name, &next, &format!("version {spoken}"), "hint:"]);
+    refused_and_unchanged(
+        data.path(),
+        "indexer-1",
+        &[&name, &next, &format!("version {spoken}"), "hint:"],
+    );
 }
 
-/// Starts the binary on a directory that it must refuse with a message that has all these words.
-fn refused_and_unchanged(data: &Path, words: &[&str]) {
-    let indexer = data.join("indexer-1");
-    let before = contents(&indexer);
+/// Starts the binary on a directory that it must refuse, because of one part, with a message that has all these words.
+fn refused_and_unchanged(data: &Path, part: &str, words: &[&str]) {
+    let part = data.join(part);
+    let before = contents(&part);
     let ran = output(dev(data).args(["--nodes", "1"]));
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert_eq!(ran.status.code(), Some(1), "{told}");
     for word in words {
         assert!(told.contains(word), "the refusal must name {word:?}: {told}");
     }
-    assert!(contents(&indexer) == before, "the indexer's files are unchanged");
+    assert!(contents(&part) == before, "its files are unchanged");
 }
 
 /// The files below a directory, without its lock.

@@ -46,7 +46,7 @@ impl Producer {
         });
     }
 
-    /// Pushes all unacknowledged mutations in one request; after an error, asks where to continue.
+    /// Pushes all unacknowledged mutations in one request; after an error, queries where to continue.
     async fn push(&mut self) -> bool {
         let left =
             self.logs.iter().zip(&self.taken).flat_map(|(log, taken)| log[*taken..].to_vec());

@@ -1,5 +1,5 @@
-//! A projector dies between the decision of a commit over two buckets and its own part: status names whose epochs are held and who is waited
-//! for, other buckets go on, and the hold ends when the projector returns.
+//! A projector dies between the decision of a commit over two buckets and its own part: the status names the held bucket and the projector
+//! that is waited for, other buckets continue, and the hold ends when the projector returns.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

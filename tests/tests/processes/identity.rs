@@ -47,8 +47,8 @@ fn refused(data: &Path, words: &[&str]) {
 fn a_coordinator_without_its_log_does_not_begin_anew_beside_the_data_of_others() {
     let data = filled();
     let coordinator = data.path().join("coordinator-1");
-    let log = std::fs::read(coordinator.join("raft.redb")).expect("the log");
-    std::fs::remove_file(coordinator.join("raft.redb")).expect("removed");
+    let log = std::fs::read(coordinator.join("log.redb")).expect("the log");
+    std::fs::remove_file(coordinator.join("log.redb")).expect("removed");
     refused(data.path(), &["coordinator", "cluster", "hint:"]);
     std::fs::remove_dir_all(&coordinator).expect("removed");
     refused(data.path(), &["no coordinator", "cluster", "hint:"]);
@@ -75,8 +75,8 @@ fn a_directory_of_another_cluster_or_another_node_is_refused() {
     });
 }
 
-/// A second process with an indexer's number is refused as long as the first one lives, and harms nothing. A process that
-/// lost its directory takes the number over once the old one has been silent.
+/// A second process with an indexer's number is refused as long as the first one lives, and does no harm. A process that lost its directory
+/// gets the number once the old process has been silent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_process_under_a_nodes_number_takes_over_nothing_from_a_living_one() {
     let mut processes = Processes::start(&[201]).await;
@@ -159,7 +159,7 @@ async fn a_router_ends_when_its_coordinators_begin_a_new_cluster() {
         processes.kill(id);
         processes.remove_data(id);
     }
-    std::fs::remove_file(processes.data_of(1).join("raft.redb")).expect("removed");
+    std::fs::remove_file(processes.data_of(1).join("log.redb")).expect("removed");
     processes.run_with(1, &["--force-new-cluster"]);
     processes.run(101);
     assert_eq!(processes.ended(301).await, Some(1));

@@ -74,7 +74,7 @@ fn nothing_acknowledged_is_lost_by_kill_9() {
     assert_eq!(process.terminate().code(), Some(0), "SIGTERM is a clean end");
 }
 
-/// Writes until the process is gone; returns the acknowledged state.
+/// Writes until the process has ended; returns the acknowledged state.
 async fn write(
     address: SocketAddr,
     writer: usize,

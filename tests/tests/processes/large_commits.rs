@@ -89,7 +89,7 @@ async fn a_large_commit_is_whole_on_both_copies_or_on_none_whenever_its_leader_d
                 println!("COMMIT: {:?}", began.elapsed());
                 let role = roles(&client).await.remove(&follower);
                 if role.as_deref() != Some("in sync") {
-                    // A machine that stands still makes a copy silent. A commit does not, so the next one is another try.
+                    // A stalled machine makes a copy silent, but a commit does not, so the test tries another commit.
                     given_up += 1;
                     assert!(given_up < 3, "the other copy is given up in each large commit");
                     committed.expect("the commit of a leader that lives");

@@ -19,7 +19,7 @@ use tokio_postgres::{Client, NoTls};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
-/// A cluster in one process that asks for passwords.
+/// A cluster in one process that requires passwords.
 struct Closed {
     dev: Dev,
     dir: tempfile::TempDir,
@@ -61,7 +61,7 @@ impl Closed {
         Ran::of(&mut command)
     }
 
-    /// The same with full checks of the server, as user admin.
+    /// Runs a statement as user admin, with full checks of the server.
     fn admin(&self, sql: &str) -> String {
         let ran = self.psql(&self.verified("admin"), Some(&self.password), sql);
         assert!(ran.is_good, "{sql}: {ran:?}");
@@ -450,7 +450,7 @@ async fn init_makes_the_first_user_of_a_cluster_once() {
     sql::run(&client, "ALTER USER ada PASSWORD 'y'").await;
     let ended = session.simple_query("SELECT 1").await.expect_err("the password has changed");
     assert!(ended.is_closed() || state(&ended) == "57P05", "{ended:?}");
-    // Whoever changes the own password goes on, and all other sessions of the user end.
+    // A session that changes its own password continues, and all other sessions of the user end.
     let session = log_in(address, "ada", "y").await.expect("a session");
     let other = log_in(address, "ada", "y").await.expect("a session");
     sql::run(&session, "ALTER USER ada PASSWORD 'z'; SELECT 1").await;

@@ -1,4 +1,4 @@
-//! Slices whose only copies are lost, as operators see it: an indexer dies with its directory, and others rebuild its slices from
+//! Slices whose only copies are lost, from the operator's side: an indexer dies with its directory, and others rebuild its slices from
 //! the documents, by `REMOVE NODE … FORCE` or by themselves after a time. Meanwhile a writer moves amounts between accounts and
 //! scanners read: each answer has all rows of one epoch and is no older than an earlier one, and each error is 57P03.
 #![allow(
@@ -22,7 +22,7 @@ use tokio_postgres::Client;
 
 const ACCOUNTS: u64 = 2_000;
 const AMOUNT: i64 = 1_000;
-/// Fewer answers of a scanner, or writes, are no traffic: on a slow machine it goes on until there are as many.
+/// The minimum of answers of a scanner, and of writes: on a slow machine the traffic continues until there are as many.
 const SCANS_MIN: u64 = 20;
 const WRITES_MIN: u64 = 100;
 /// The account that is not part of the sum: it counts the writes.
@@ -47,7 +47,7 @@ impl Traffic {
         Self { stop, written, writer, scanners: scanners.into() }
     }
 
-    /// Ends the traffic; returns the accounts and the messages of the errors that scans have met.
+    /// Ends the traffic; returns the accounts and the messages of the errors of scans.
     async fn end(self) -> (BTreeMap<u64, i64>, BTreeSet<String>) {
         self.stop.store(true, Ordering::SeqCst);
         let accounts = self.writer.await.expect("the writer");
@@ -265,7 +265,7 @@ async fn slices_are_rebuilt_after_a_time_and_a_node_that_comes_back_drops_its_ow
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (accounts, _) = traffic.end().await;
     shows(&client, &accounts).await;
-    // Nobody has asked for it, and the coordinator's audit tells it all the same.
+    // No statement has requested it, and the coordinator's audit records it anyway.
     let audit = std::fs::read_to_string(cluster.data_of(1).join("audit.jsonl")).expect("an audit");
     let facts = audit.lines().map(|line| serde_json::from_str(line).expect(line));
     let facts: Vec<serde_json::Value> =

@@ -1,5 +1,5 @@
-//! Coordinators are added and removed while the cluster serves: a member that lost its disk is replaced, and the processes that ran all the
-//! while go on although every member of their settings has gone.
+//! Coordinators are added and removed while the cluster serves: a member that lost its disk is replaced, and the other processes continue
+//! although every member in their settings was replaced.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -25,7 +25,7 @@ async fn run(client: &Client, statement: &str) {
     eventually(statement, ran).await;
 }
 
-/// Waits until SHOW NODES tells of a coordinator what it should.
+/// Waits until SHOW NODES shows a coordinator with a given state and note.
 async fn is_told(client: &Client, id: u64, state: &str, note: &str) {
     eventually(&format!("coordinator {id} is {state}, {note:?}"), || async {
         let nodes = sql::simple(client, "SHOW NODES").await.ok()?;
@@ -58,7 +58,7 @@ async fn a_member_that_lost_its_disk_is_replaced_while_the_cluster_serves() {
 
     processes.kill(2);
     processes.remove_data(2);
-    // Its number is a voter's still; the others are a majority.
+    // The killed coordinator is still a voter; the others are a majority.
     let without_majority = refused(&client, "REMOVE COORDINATOR '3'").await;
     assert!(without_majority.contains("majority") && without_majority.contains("ADD COORDINATOR"));
     processes.run(4);
@@ -73,7 +73,7 @@ async fn a_member_that_lost_its_disk_is_replaced_while_the_cluster_serves() {
     let told = processes.try_run(2).expect_err("its number is used up");
     assert!(told.contains("was removed") && told.contains("ADD COORDINATOR"), "{told}");
 
-    // Two of three old members are gone now: 3 and 4 are a majority of 1, 3 and 4.
+    // Two of three old members are down now: 3 and 4 are a majority of 1, 3 and 4.
     processes.kill(1);
     run(&client, "CREATE INDEX j ON b (n::int8 DESC)").await;
     insert(&client, 60..70).await;
@@ -125,7 +125,7 @@ async fn the_leader_is_removed_and_the_last_one_is_not() {
     let last = refused(&client, &format!("REMOVE COORDINATOR '{}'", others[1])).await;
     assert!(last.contains("last one") && last.contains("ADD COORDINATOR"), "{last}");
 
-    // A member that does not run yet is added, and votes when it comes.
+    // A member that does not run yet is added, and votes once it has started.
     let began = std::time::Instant::now();
     let address = processes.reserve(4);
     sql::run(&client, &format!("ADD COORDINATOR '4' AT '{address}'")).await;

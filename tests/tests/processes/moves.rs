@@ -115,7 +115,7 @@ async fn copies(client: &Client, index: &str) -> (BTreeMap<u64, Vec<u64>>, bool)
     (copies, ready)
 }
 
-/// The number of copies on a node; `None` if no answer came.
+/// The number of copies on a node; `None` without an answer.
 async fn copies_on(client: &Client, node: u64) -> Option<usize> {
     let rows = sql::simple(client, "SHOW SLICES").await.ok().filter(|rows| !rows.is_empty())?;
     Some(rows.iter().filter(|row| row[3] == Some(node.to_string())).count())
@@ -226,7 +226,7 @@ async fn write(address: SocketAddr, switches: Switches) -> (BTreeMap<u64, i64>, 
     (accounts, writes)
 }
 
-/// Scans a whole index in its order repeatedly: each account comes once, and the sum is right.
+/// Scans a whole index in its order repeatedly: each account is returned once, and the sum is right.
 async fn scan(address: SocketAddr, index: &str, may_fail: bool, switches: Switches) -> u64 {
     let client = connect(address).await;
     let keys = if index == "by_amount" { "amount, account" } else { "owner, amount, account" };
@@ -454,7 +454,7 @@ async fn a_node_dies_while_it_is_drained(
     traffic.break_for(false);
     ended_well(&settled(client, "the end of the drain").await, before, 2);
     sql::run(client, "REMOVE NODE '201' WAIT").await;
-    // The removed node still runs and asks to join; it is not let in.
+    // The removed node still runs and asks to join; it is refused.
     for _ in 0..3 {
         let nodes = sql::simple(client, "SHOW NODES").await.expect("nodes");
         let states: Vec<_> = nodes
@@ -498,7 +498,7 @@ async fn one_slice_and_replicas(cluster: &Processes, client: &Client) {
     let to = [202, 203, 204, 205].into_iter().find(|node| !slices[&3].contains(node));
     let to = to.expect("a node without slice 3");
     let address = cluster.address(to);
-    // The node may have given its copy up a moment ago, and scans may still read that one.
+    // The node may have dropped its copy just now, and scans may still read that copy.
     wait("the move is taken", client, async || {
         let asked = format!("ALTER INDEX by_amount MOVE SLICE 3 TO '{address}'");
         match sql::simple(client, &asked).await {

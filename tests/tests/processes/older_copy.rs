@@ -1,5 +1,5 @@
-//! A coordinator that was restored from an older copy of its directory goes on only above all numbers that others know, and
-//! data under a number that it gave again is never shown.
+//! A coordinator that was restored from an older copy of its directory continues only above all numbers that other processes know, and data
+//! under a reused number is never shown.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -85,8 +85,8 @@ async fn client_of(ready: &str) -> Client {
     connect(address.expect("an address").parse().expect("an address")).await
 }
 
-/// The only coordinator comes back with an older copy of its directory, while the other processes know of epochs, indexes
-/// and buckets that it has never heard of.
+/// The only coordinator restarts with an older copy of its directory, while the other processes have epochs, indexes and buckets that it
+/// does not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numbers() {
     let mut processes = Processes::start_with(&[1], &[201, 202]).await;
@@ -125,7 +125,7 @@ async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numb
     put_back(copy.path(), &processes.data_of(1));
     processes.run(1);
     insert(&client, 70..80).await;
-    // Whatever is answered meanwhile is right; then the error tells the way out.
+    // All answers meanwhile are right; then the error names the remedy.
     eventually("the older copy is named", || async {
         let told = told(&client, "SELECT count(*) FROM i").await;
         (told.contains("older copy") && told.contains("--skip-epochs")).then_some(())
@@ -171,7 +171,7 @@ async fn an_older_copy_of_the_only_coordinator_goes_on_only_above_all_known_numb
     }
 }
 
-/// The copy knows of no index, so it cannot know which nodes have slices: it waits for all nodes before it publishes an epoch.
+/// The copy has no index, so it cannot know which nodes have slices: it waits for all nodes before it publishes an epoch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_that_the_copy_does_not_know_never_lacks_an_acknowledged_row() {
     let mut processes = Processes::start_with(&[1], &[201]).await;
@@ -203,8 +203,8 @@ async fn an_index_that_the_copy_does_not_know_never_lacks_an_acknowledged_row() 
     panic!("the older copy is not named");
 }
 
-/// In `dev` every process comes back together. The flag twice in a row, the second time with the same older copy, goes on
-/// above what the first one gave.
+/// In `dev` all processes restart together. The second use of the flag with the same older copy continues above the numbers of the first
+/// use.
 #[test]
 fn dev_goes_on_from_an_older_copy_of_its_coordinator_more_than_once() {
     let data = tempfile::tempdir().expect("a temporary directory");
@@ -251,7 +251,7 @@ fn dev_goes_on_from_an_older_copy_of_its_coordinator_more_than_once() {
     }
 }
 
-/// An older copy that nobody warns gives the numbers of a bucket and an index again. What is stored under them is of others.
+/// An older copy without a warning reuses the numbers of a bucket and an index, under which other data is stored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn data_under_a_number_that_was_given_again_is_never_shown() {
     let mut processes = Processes::start_with(&[1], &[201]).await;

@@ -1,5 +1,5 @@
-//! Many kills in a row: a process that was killed again and again under writes starts as fast as one with as many documents
-//! that was killed once, with all acknowledged documents.
+//! Many kills in a row: a process that was killed repeatedly under writes starts as fast as one with as many documents that was killed
+//! once, with all acknowledged documents.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -51,7 +51,7 @@ fn insert(life: usize, statement: u64) -> String {
     format!("INSERT INTO b (id, doc) VALUES {}", rows.join(", "))
 }
 
-/// Writes new documents until the process is gone; returns the number of those that were acknowledged so far.
+/// Writes new documents until the process has ended; returns the number of those that were acknowledged so far.
 async fn write_until_killed(process: Dev, mut acknowledged: u64, life: usize) -> u64 {
     let client = connect(process.sql_address()).await;
     let writing = async {
@@ -68,7 +68,7 @@ async fn write_until_killed(process: Dev, mut acknowledged: u64, life: usize) ->
     acknowledged
 }
 
-/// Writes `documents` new documents in one life of a process, and kills it.
+/// Writes `documents` new documents in one run of a process, and kills it.
 async fn write_in_one_life(data: &Path, documents: u64) {
     let (process, _) = start(data, 0).await;
     let client = connect(process.sql_address()).await;

@@ -1,5 +1,5 @@
-//! A source that loses a part of its history, as operators and producers see it: indexes show the surviving documents,
-//! nothing of the lost mutations, and the values that those had overwritten.
+//! A source that loses a part of its history, from the side of operators and producers: indexes show the surviving
+//! documents, nothing of the lost mutations, and the values that those had overwritten.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -43,7 +43,7 @@ fn rows(expected: &[(&str, &str)]) -> Rows {
     expected.iter().map(row).collect()
 }
 
-/// What the index shows before the loss.
+/// The rows of the index before the loss.
 fn later_than_backup() -> Rows {
     rows(&[("c", "3"), ("d", "4"), ("a", "10")])
 }
@@ -82,7 +82,7 @@ fn indexes_follow_a_source_restored_from_an_older_copy() {
     std::fs::remove_dir_all(&source).expect("the source's directory");
     copy(backup.path(), &source);
 
-    // Nobody else has what it lacks, so nothing goes back before an operator says so.
+    // The lost mutations exist nowhere else, so no index is rolled back before an operator accepts the loss.
     let process = Dev::start(data.path());
     let report = backup.path().join("known.jsonl");
     runtime.block_on(async {

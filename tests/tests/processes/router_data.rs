@@ -39,7 +39,7 @@ async fn fill(client: &Client) {
     tokio::time::sleep(KEPT_AFTER).await;
 }
 
-/// Starts the router anew; returns its HTTP address, its rows, and the time until they were there.
+/// Restarts the router; returns its HTTP address, its rows, and the time until they were available.
 async fn restart(processes: &mut Processes) -> (SocketAddr, sql::Rows, Duration) {
     let began = Instant::now();
     let http = processes.restart_router_with_data();
@@ -63,7 +63,7 @@ async fn a_router_serves_within_a_second_of_its_start_while_all_coordinators_are
     fill(&client).await;
     let before = sql::simple(&client, ROWS).await.expect("rows");
     let users = sql::simple(&client, "SHOW USERS").await.expect("users");
-    // The coordinators take the new process for the router once the one without a directory is silent. Then it knows a moment.
+    // The coordinators accept the new process as the router once the one without a directory is silent. Then it has a moment.
     tokio::time::sleep(Duration::from_secs(7)).await;
     for id in COORDINATORS {
         processes.kill(id);
@@ -128,7 +128,7 @@ async fn a_router_forgets_the_catalog_of_a_cluster_that_its_coordinators_have_gi
         processes.kill(id);
         processes.remove_data(id);
     }
-    std::fs::remove_file(processes.data_of(1).join("raft.redb")).expect("removed");
+    std::fs::remove_file(processes.data_of(1).join("log.redb")).expect("removed");
     processes.run_with(1, &["--force-new-cluster"]);
     processes.run(101);
 

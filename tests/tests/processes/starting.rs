@@ -131,7 +131,7 @@ async fn a_coordinator_has_an_http_port_if_it_is_asked_for() {
     assert!(text.contains("a router has no setting memory_mb"), "{text}");
 }
 
-/// All that a port says to a client that sends some bytes.
+/// All bytes that a port sends to a client after some bytes.
 fn heard(address: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
@@ -141,7 +141,7 @@ fn heard(address: &str) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
-/// The limits come from a file and from variables; a connection beyond one is told which setting it is.
+/// The limits come from a file and from variables; a connection beyond a limit gets the name of the setting.
 #[test]
 fn a_connection_beyond_a_limit_that_was_set_is_told_the_setting() {
     let data = tempfile::tempdir().expect("a temporary directory");
@@ -150,7 +150,7 @@ fn a_connection_beyond_a_limit_that_was_set_is_told_the_setting() {
     let free = free_address();
     let mut command = sextant();
     command.arg("coordinator").arg("--config").arg(&file).env("SEXTANT_PEER_CONNECTIONS_MAX", "1");
-    // It does not read the variables of other roles, with a file neither.
+    // It does not read the variables of other roles, even with a file.
     command.env("SEXTANT_MEMORY_MB", "7").env("SEXTANT_AUTH", "scram");
     command.args(["--peer-listen", &free.to_string(), "--coordinators", &format!("1={free}")]);
     command.args(["--http", "127.0.0.1:0"]).arg("--data").arg(data.path().join("data"));

@@ -1,7 +1,7 @@
 //! Workloads of transactions while the projector of their buckets and an indexer are killed: histories keep snapshot isolation, sums stay,
 //! and commits whose answer is lost are either whole or nothing.
 //!
-//! `SEXTANT_HISTORY_SECONDS` says how long they run, and `SEXTANT_HISTORY_SEED` draws other ones.
+//! `SEXTANT_HISTORY_SECONDS` sets their duration, and `SEXTANT_HISTORY_SEED` draws other ones.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -22,7 +22,7 @@ const PROJECTORS: [u64; 2] = [101, 102];
 const INDEXERS: [u64; 3] = [200, 201, 202];
 /// Clients of each workload.
 const CLIENTS: u64 = 4;
-/// Pause before and behind each kill.
+/// Pause before and after each kill.
 const PAUSE: Duration = Duration::from_millis(700);
 
 /// Kills members in turns, and starts them again.

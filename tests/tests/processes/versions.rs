@@ -20,7 +20,7 @@ const CLIENTS: usize = 4;
 /// Projectors that load versions.
 const PROJECTORS: [u64; 3] = [101, 102, 103];
 
-/// The number of documents of a version: each has another one.
+/// The number of documents of a version, which differs between versions.
 fn documents(version: u64) -> u64 {
     1_000 + 100 * version
 }
@@ -46,7 +46,7 @@ async fn load(client: &Client, version: u64) {
     sql::run(client, &load).await;
 }
 
-/// Reads until it is told to stop. A statement sees one version only, and no session goes back to an older one. Returns the number of
+/// Reads until it is stopped. A statement sees one version only, and no session returns to an older one. Returns the number of
 /// statements.
 async fn read(address: SocketAddr, stop: Arc<AtomicBool>) -> u64 {
     let client = connect(address).await;
@@ -84,7 +84,7 @@ async fn started(files: &Path) -> (Processes, Client) {
     started_with([files; PROJECTORS.len()], 2).await
 }
 
-/// The same with a directory of files for each projector.
+/// Starts a cluster with a directory of files for each projector.
 async fn started_with(files: [&Path; PROJECTORS.len()], replication: u16) -> (Processes, Client) {
     let mut cluster = Processes::start_with(&[1], &[201, 202]).await;
     let client = cluster.sql().await;

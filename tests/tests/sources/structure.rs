@@ -1,5 +1,5 @@
-//! The structure of the crates: imports run downwards and never in a circle, and a module with children is a `mod.rs`
-//! in a folder of its name.
+//! The structure of the crates: imports run downwards and never in a circle, a module with children is a `mod.rs` in a
+//! folder of its name, and no folder has more files than a reader takes in.
 //!
 //! The sources are read as text: each file's `mod` declarations give the module tree, its `use` items and the paths in
 //! its code give the imports. A re-export is an import too, so that a child which imports through its parent's
@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 8] = [
+pub(super) const CRATES: [&str; 8] = [
     "proto",
     "coordinator",
     "projector",
@@ -20,15 +20,18 @@ const CRATES: [&str; 8] = [
     "sextant",
 ];
 
-type Module = Vec<String>;
+/// The most source files of a folder: a reader takes in so many names at once.
+const FILES_MAX: usize = 25;
+
+pub(super) type Module = Vec<String>;
 
 /// A crate's files: the module of each, and its text without comments and tests.
-struct Sources {
-    files: BTreeMap<Module, (PathBuf, String)>,
+pub(super) struct Sources {
+    pub(super) files: BTreeMap<Module, (PathBuf, String)>,
 }
 
 impl Sources {
-    fn read(krate: &str) -> Self {
+    pub(super) fn read(krate: &str) -> Self {
         let src = workspace().join(krate).join("src");
         let top = ["lib.rs", "main.rs"].map(|name| src.join(name)).into_iter().find(|p| p.exists());
         let mut sources = Self { files: BTreeMap::new() };
@@ -94,10 +97,22 @@ impl Sources {
         found
     }
 
-    /// The circles: sets of files, each of which leads to all others.
+    /// The circles of imports: sets of files, each of which leads to all others.
     fn circles(&self) -> Vec<Vec<String>> {
+        self.circles_with(&BTreeMap::new())
+    }
+
+    /// The circles of imports and of other arrows between files.
+    pub(super) fn circles_with(
+        &self,
+        more: &BTreeMap<Module, BTreeSet<Module>>,
+    ) -> Vec<Vec<String>> {
+        let edges_of = |module: &Module| {
+            let more = more.get(module).into_iter().flatten().filter(|to| *to != module);
+            self.imports(module).into_iter().chain(more.cloned()).collect()
+        };
         let edges: BTreeMap<&Module, BTreeSet<Module>> =
-            self.files.keys().map(|module| (module, self.imports(module))).collect();
+            self.files.keys().map(|module| (module, edges_of(module))).collect();
         let reach = |from: &Module| {
             let (mut seen, mut next) = (BTreeSet::new(), vec![from.clone()]);
             while let Some(at) = next.pop() {
@@ -125,6 +140,18 @@ impl Sources {
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+/// Counts the source files of a folder and of the folders below it. A folder's own files count, tests among them.
+fn count_files(folder: &Path, counts: &mut BTreeMap<PathBuf, usize>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            count_files(&path, counts);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            *counts.entry(folder.to_path_buf()).or_default() += 1;
+        }
+    }
 }
 
 fn without_comments(text: &str) -> String {
@@ -244,4 +271,24 @@ fn a_module_with_children_is_a_folder_with_a_mod_file() {
             assert!(!beside, "{krate}: {} stands beside its folder", module.join("::"));
         }
     }
+}
+
+#[test]
+fn no_folder_has_more_files_than_a_reader_takes_in() {
+    let mut counts = BTreeMap::new();
+    // A crate within the folder of another one is counted with it.
+    for krate in CRATES.into_iter().filter(|krate| !krate.contains('/')).chain(["tests"]) {
+        count_files(&workspace().join(krate), &mut counts);
+    }
+    assert!(counts.len() > 50, "the folders are found");
+    let full: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| **count > FILES_MAX)
+        .map(|(folder, count)| format!("{}: {count} files", folder.display()))
+        .collect();
+    assert!(
+        full.is_empty(),
+        "a folder has at most {FILES_MAX} source files. Find the concepts in these, and make a folder for each, whose \
+         mod.rs says what it is for; tests go with their files: {full:#?}"
+    );
 }

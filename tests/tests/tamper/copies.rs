@@ -1,4 +1,4 @@
-//! Faults of one of two projectors that have a bucket with copies. The damaged directory has a fragment and a change log behind it, and
+//! Faults of one of two projectors that have a bucket with copies. The damaged directory has a fragment and a change log after it, and
 //! its process leads when it is killed. After each fault the start is refused by name, or the copies are in sync again in time.
 //! Then the other projector is killed, and the damaged one leads alone: it must have every document, and the index every entry. A damaged
 //! block of a fragment is found by the first read of it alone: then the answer names the file.
@@ -19,23 +19,23 @@ const STRUCK: u64 = PROJECTORS[0];
 const OTHER: u64 = PROJECTORS[1];
 const DOCUMENTS: u64 = 300;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The pairs of a file and a fault of every run, in an order in which one file comes far behind the other.
+/// The pairs of a file and a fault of every run, in an order in which the two files are far apart.
 const EVERY_RUN: usize = 2;
 
 /// The answers of the struck projector when it leads alone.
 enum Answer {
-    /// Everything, and nothing else.
+    /// All expected rows, and no others.
     Right,
     /// An error that names the damaged file.
     Named,
-    /// Anything else.
+    /// Other rows than expected.
     Wrong(String),
 }
 
 /// The outcome of a fault.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Fate {
-    /// It was healed, or had no effect.
+    /// The damage was healed, or had no effect.
     Healed,
     /// The start was refused by name.
     Refused,

@@ -197,7 +197,7 @@ async fn a_long_like_holds_up_no_other_client_and_its_index_can_be_dropped() {
     others.interrupt(&client, &statement, "LIKE with _").await;
     others.check("LIKE").await;
 
-    // The same in the WHERE of an index: the documents are left out, and the bucket goes on.
+    // In the WHERE of an index: the documents are left out, and the bucket continues to be served.
     sql::run(&client, "CREATE BUCKET c WITH (vbuckets = 8)").await;
     sql::run(&client, "CREATE INDEX i_c ON c (n::int8) INCLUDE (t)").await;
     let others = Bystanders::start(process.sql_address(), &idle);

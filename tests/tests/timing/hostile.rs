@@ -1,5 +1,5 @@
-//! Hostile clients at every port of a running node ([`tests::hostile`]). The process goes on, its memory stays in a budget, its log stays
-//! short, and another client's scans stay quick.
+//! Hostile clients at every port of a running node ([`tests::hostile`]). The process continues, its memory stays within a budget, its log
+//! stays short, and another client's scans stay quick.
 //!
 //! `SEXTANT_HOSTILE_SECONDS` is the time of each attack, and of the quiet time before it (60 for the campaign). In the campaign the hostile
 //! clients are more, and have the last processor for themselves (with `taskset`): the scans are to share the others with what the node
@@ -30,7 +30,7 @@ const MEMORY_MAX_KB: u64 = 136 << 10;
 const LOG_LINES_MAX: u64 = 1_000;
 /// Below this a scan is not slow. In `./test`, attackers have the same processors.
 const QUICK: Duration = Duration::from_millis(100);
-/// The same of the campaign: a scan may have to wait for a turn of the processor (3 ms) once.
+/// The limit in the campaign: a scan may have to wait once for its share of the processor (3 ms).
 const QUICK_IN_CAMPAIGN: Duration = Duration::from_millis(5);
 /// Seconds of an attack in `./test`.
 const SECONDS: u64 = 2;
@@ -52,7 +52,7 @@ impl Scale {
         Duration::from_secs(self.seconds)
     }
 
-    /// A number of clients: that of the campaign, or a smaller one.
+    /// The number of clients: that of the campaign, or a smaller one.
     fn clients(self, in_campaign: usize, in_test: usize) -> usize {
         if self.is_campaign() { in_campaign } else { in_test }
     }
@@ -66,12 +66,12 @@ impl Scale {
         if self.is_campaign() { QUICK_IN_CAMPAIGN } else { QUICK }
     }
 
-    /// Rounds in which scans may be slow but for one.
+    /// The number of rounds, of which all but one may have slow scans.
     fn rounds(self) -> usize {
         if self.is_campaign() { 1 } else { 5 }
     }
 
-    /// In the campaign, leaves the last processor to the attackers: this process and those that it starts have the others.
+    /// In the campaign, leaves the last processor to the attackers: this process and its children use the others.
     async fn divide_processors(self) {
         if let Some(last) = self.processor_of_attackers() {
             let (own, me) = (format!("0-{}", last - 1), std::process::id().to_string());
@@ -100,7 +100,7 @@ struct Attackers {
 }
 
 impl Attackers {
-    /// Starts them, and waits until all have been there.
+    /// Starts the clients, and waits until all have connected.
     async fn start(scale: Scale, attack: &str, ports: &[SocketAddr], clients: usize) -> Self {
         let hostile = process::beside("hostile");
         let mut command = match scale.processor_of_attackers() {
@@ -216,7 +216,7 @@ impl Victim {
 
     /// Scans in a quiet time and then during an attack, and judges the process.
     ///
-    /// In `./test` the machine may stand still for a moment, and the scans are slow for that: an attack that makes them slow does so in each
+    /// In `./test` the machine may stall for a moment, which slows the scans: an attack that makes them slow does so in each
     /// of some rounds.
     async fn judge(&self, scale: Scale, attack: &str, ports: &[SocketAddr], clients: usize) {
         let mut slow = Vec::new();

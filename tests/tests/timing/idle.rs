@@ -7,7 +7,7 @@ use tests::harness::process::{Dev, dev};
 
 /// A client of the tested process may wait this many times as long as one of the idle process.
 const TIMES: u32 = 4;
-/// The most, as a multiple of the limit: a process that takes all processors slows the idle one too.
+/// The maximum, as a multiple of the limit: a process that takes all processors slows the idle one too.
 const LIMITS_MAX: u32 = 5;
 
 /// The process, with its directory.
@@ -24,8 +24,8 @@ impl Idle {
     }
 }
 
-/// The time that a client of the tested process may wait, beside one of the idle process that has waited `idle`. On a machine that has time
-/// for both it is `limit`.
+/// The time that a client of the tested process may wait, given that a client of the idle process has waited `idle`. On a machine that has
+/// time for both it is `limit`.
 pub fn allowed(limit: Duration, idle: Duration) -> Duration {
     limit.max(TIMES * idle).min(LIMITS_MAX * limit)
 }

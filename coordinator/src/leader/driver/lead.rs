@@ -1,9 +1,9 @@
-//! The leader's loop. It runs on every member and acts only on the one that leads.
+//! The leader's loop. It runs on every member and acts only on the leading member.
 //!
 //! A term begins with an empty [`Leader`] and with the registration of the members, so that they appear among the
 //! nodes. Then the loop asks for a plan, proposes the plan's commands, and sleeps until a report or the next tick.
-//! Only one promotion is in flight; a caller that waits meanwhile is served by it or by the next one. The loop never
-//! ends. Losing leadership drops the memory.
+//! Only one promotion is in flight; a caller that waits meanwhile gets its epoch by this promotion or by the next one.
+//! The loop never ends. Losing leadership drops the memory.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::future;
 use proto::Result;
 use proto::model::node::{NodeInfo, Role};
-use proto::rpc::command::{Command, CommandRequest, Outcome};
+use proto::rpc::command::{Command, Outcome, RegisterNode};
 use tokio::sync::watch;
 
 use super::checks::start_checks;
@@ -20,8 +20,9 @@ use super::member::Member;
 use crate::config::Config;
 use crate::leader::{Leader, Plan};
 use crate::raft::RaftRole;
+use crate::state::Decided;
 
-/// The longest time between two looks at silent nodes.
+/// The longest interval between two checks for silent nodes.
 const NEWS_EVERY_MS: u64 = 1_000;
 /// The delay after a failed proposal, if the member still leads.
 const RETRY: Duration = Duration::from_millis(50);
@@ -88,18 +89,22 @@ async fn lead(member: &Member, role: &mut watch::Receiver<RaftRole>, term: u64) 
     }
 }
 
-/// Carries out one plan. Returns the milliseconds until the next one.
+/// Carries out one plan. Returns the milliseconds until the next plan.
 async fn act(member: &Member) -> Result<Option<u64>> {
     let now_ms = member.now_ms();
-    let (Plan { commands, checks, next_ms }, news) = {
+    let (Plan { commands, checks, next_ms }, silent, news) = {
         let mut leader = member.leader();
         let view = member.replica.view();
         let news = leader.as_mut().map(|l| l.node_news(&view.state, now_ms)).unwrap_or_default();
-        let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms));
+        let plan = leader.as_mut().map(|l| l.plan(&view.state, now_ms)).unwrap_or_default();
+        let silent_for = |command| {
+            leader.as_ref().map(|l| l.silent_for(&view.state, command, now_ms)).unwrap_or_default()
+        };
+        let silent: Vec<_> = plan.commands.iter().map(silent_for).collect();
         if leader.as_ref().is_some_and(Leader::has_suspects) {
             member.suspect_found.notify_one();
         }
-        (plan.unwrap_or_default(), news)
+        (plan, silent, news)
     };
     news.iter().for_each(|news| tracing::warn!("{news}"));
     start_checks(member, checks);
@@ -107,17 +112,18 @@ async fn act(member: &Member) -> Result<Option<u64>> {
         let next_ms = next_ms.map_or(NEWS_EVERY_MS, |at_ms| at_ms.saturating_sub(now_ms).max(1));
         return Ok(Some(next_ms.min(NEWS_EVERY_MS)));
     }
-    let is_promotion = |command: &Command| {
-        matches!(command, Command::PromoteEpochs(_) | Command::PromoteJoined { .. })
-    };
+    let is_promotion = |command: &Command| matches!(command, Command::PromoteEpochs(_));
     let promotes = commands.iter().any(is_promotion);
-    let proposals = commands.iter().map(|command| propose(member, command.clone()));
+    let proposals = commands.iter().zip(silent).map(|(command, silent)| {
+        member.propose_here(Decided { silent, ..Decided::default() }, command.clone().into())
+    });
     let results = future::join_all(proposals).await;
     if promotes && let Some(leader) = member.leader().as_mut() {
         leader.promoted(now_ms, member.now_ms());
     }
     let mut done = Ok(());
     for (command, result) in commands.iter().zip(results) {
+        let result = result.map(|applied| applied.outcome);
         if let Ok(Outcome::Refused(error)) = &result
             && let Some(leader) = member.leader().as_mut()
         {
@@ -127,10 +133,6 @@ async fn act(member: &Member) -> Result<Option<u64>> {
     }
     done?;
     Ok(Some(0))
-}
-
-async fn propose(member: &Member, command: Command) -> Result<Outcome> {
-    member.propose_here(CommandRequest { request: None, command }).await
 }
 
 fn accepted(outcome: Outcome) -> Result<()> {
@@ -160,8 +162,10 @@ async fn register_members(member: &Member) -> Result<()> {
             address: address.clone(),
             zone: known.map_or_else(String::new, |node| node.zone.clone()),
         };
-        let request = CommandRequest { request: None, command: Command::RegisterNode(node) };
-        if let Outcome::Refused(error) = member.propose_here(request).await? {
+        let registers = Command::RegisterNode(RegisterNode { node }).into();
+        if let Outcome::Refused(error) =
+            member.propose_here(Decided::default(), registers).await?.outcome
+        {
             tracing::warn!(member = %id, %error, "a coordinator member cannot be registered");
         }
     }

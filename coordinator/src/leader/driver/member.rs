@@ -8,7 +8,7 @@ use proto::lock::lock;
 use proto::model::identity::UniqueId;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, Directory};
-use proto::rpc::command::{CommandRequest, Outcome};
+use proto::rpc::command::{Applied, Proposal};
 use proto::{Error, Result};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -18,13 +18,14 @@ use crate::config::Config;
 use crate::leader::{CopyCheck, Leader};
 use crate::raft::{Members, RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
+use crate::state::Decided;
 
 /// A coordinator member.
 pub(crate) struct Member {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) directory: Arc<dyn Directory>,
-    pub(crate) raft: RaftHandle<Outcome>,
+    pub(crate) raft: RaftHandle<Applied>,
     pub(crate) replica: Arc<Replica>,
     /// The leader's memory; present while this member leads.
     pub(crate) leader: Mutex<Option<Leader>>,
@@ -70,7 +71,7 @@ impl Member {
         }
     }
 
-    /// How long each member has sent nothing; since the start, if there was no message.
+    /// The time since the last message of each member, or since the start if there was none.
     pub(crate) fn members_silent_ms(&self, now_ms: u64) -> BTreeMap<NodeId, u64> {
         let heard_ms = lock(&self.heard_ms);
         let silent_ms = |id: &NodeId| match *id == self.config.node {
@@ -80,9 +81,14 @@ impl Member {
         self.members().all().iter().map(|id| (*id, silent_ms(id))).collect()
     }
 
-    /// Proposes a command on this member, which must lead.
-    pub(crate) async fn propose_here(&self, request: CommandRequest) -> Result<Outcome> {
-        let record = encode_record(self.env.clock.unix_ms(), request)?;
+    /// Proposes a command on this member, which must lead. The decision gets the present time.
+    pub(crate) async fn propose_here(
+        &self,
+        decided: Decided,
+        proposal: Proposal,
+    ) -> Result<Applied> {
+        let decided = Decided { unix_ms: self.env.clock.unix_ms(), ..decided };
+        let record = encode_record(decided, proposal)?;
         self.raft.propose(record).await
     }
 

@@ -1,4 +1,4 @@
-//! Carries out the leader's plans: tasks that run on each member and act on the one that leads.
+//! Carries out the leader's plans: tasks that run on each member and act only on the leading member.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The rounds of questions that moments share: a caller that comes during a round waits for the next one, since the round may have asked
-//! its projector before the caller's write.
+//! The rounds of questions that moments share: a caller that arrives during a round waits for the next round, since the current one may
+//! have queried the projector before the caller's write.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ pub(crate) struct RoundEnd {
     pub(crate) held: BTreeSet<BucketId>,
 }
 
-/// The number of rounds that have begun, and the number of the newest round that somebody waits for.
+/// The numbers of the rounds that have begun, and of the newest round that a caller waits for.
 #[derive(Default)]
 struct Numbers {
     begun: u64,
@@ -43,7 +43,7 @@ impl Default for Rounds {
 }
 
 impl Rounds {
-    /// Waits for the end of a round that begins from now on.
+    /// Waits for the end of a round that begins after this call.
     pub(crate) async fn next(&self) -> Result<RoundEnd> {
         let mut ended = self.ended.subscribe();
         let number = {
@@ -57,7 +57,7 @@ impl Rounds {
         end.1.clone()
     }
 
-    /// Waits until somebody wants a round, and begins it. Returns its number, for [`Rounds::end`].
+    /// Waits until a caller needs a round, and begins it. Returns its number, for [`Rounds::end`].
     pub(crate) async fn begin(&self) -> u64 {
         loop {
             {

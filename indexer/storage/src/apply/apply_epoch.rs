@@ -26,7 +26,7 @@ pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()
     let bucket_lock = state.bucket_lock(mark.bucket);
     let _alone = lock(&bucket_lock);
     if state.is_dead(mark.bucket, mark.epoch) {
-        // The bucket was rolled back while the epoch was on its way.
+        // The bucket was rolled back before the epoch could be applied.
         return Ok(());
     }
     for index in state.indexes_of_bucket(mark.bucket) {
@@ -39,8 +39,7 @@ pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()
     if progress.applied.as_ref().is_none_or(|applied| applied.epoch < mark.epoch) {
         progress.applied = Some(mark.clone());
     }
-    // Only now: after a failure the record is still needed from the log, even if the caller is
-    // gone.
+    // Not earlier, because after a failure the record is still needed from the log, even if the caller has stopped.
     progress.unapplied_from = None;
     Ok(())
 }

@@ -31,7 +31,7 @@ use crate::tables::table::Table;
 /// Number of states whose places in the memtable are loaded at a time.
 const PREFETCHED: usize = 64;
 
-/// The documents that the back index remembers, of those that an epoch names.
+/// Which of an epoch's documents the back index keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remembered {
     /// Documents that have entries, or had some.
@@ -65,7 +65,8 @@ impl<'a> EpochDelta<'a> {
         delta.look_up_in_fragments(version, wanted)
     }
 
-    /// Looks up the previous states of the documents in memory, and returns queries for those that are not there.
+    /// Looks up the previous states of the documents in memory, and returns queries for the documents that are not
+    /// found there.
     pub fn look_up_in_memory(
         info: &IndexInfo,
         writer: &WriterState,
@@ -100,7 +101,7 @@ impl<'a> EpochDelta<'a> {
         version: &IndexVersion,
         wanted: Vec<StateQuery<'a>>,
     ) -> Result<Self> {
-        // During a build, the backfill lies below everything that the epochs have said so far.
+        // During a build, the backfill lies below all epochs applied so far.
         look_up(&version.slices, wanted, &mut self.before, &mut self.states)?;
         self.before.sort_unstable_by_key(|found| (found.document, found.slice));
         Ok(self)
@@ -172,7 +173,7 @@ impl<'a> EpochDelta<'a> {
         Ok(staged)
     }
 
-    /// Notes the new states of a document in the slices that remember it.
+    /// Records the new states of a document in the slices that remember it.
     fn remember(
         &self,
         n: usize,
@@ -218,7 +219,7 @@ pub struct StagedEpoch<'a> {
     counts: BTreeMap<SliceNo, i64>,
 }
 
-/// The state of a document in a slice from the epoch on.
+/// The state of a document in a slice, valid from the epoch on.
 struct NewState<'a> {
     hash: u64,
     later: u32,

@@ -1,10 +1,10 @@
 //! The last states of the documents of an epoch, and the documents of each index. Of several mutations
 //! of one document, only the last one within the epoch counts.
 //!
-//! One pass over the states gives each index the list of its documents. So the work of an epoch grows
-//! with its key-versions; a search in each document for each index would grow with documents × indexes.
-//! A list has the place of each state, in 8 bytes; a state takes 3 bytes of the epoch at least, and 8
-//! with an entry, so that the lists are bounded with the epoch.
+//! One pass over the states gives each index the list of its documents. So the work for an epoch is proportional to its
+//! key-versions; a search in each document for each index would be proportional to documents × indexes. A list stores
+//! the place of each state in 8 bytes; a state takes at least 3 bytes of the epoch, and 8 with an entry, so the size of
+//! an epoch bounds the lists.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ const MUTATION_BYTES: usize = 24;
 pub struct Document<'a> {
     /// Hash of the document's id.
     pub hash: u64,
-    /// How much later than the epoch the state begins. Zero in epochs; in an open transaction, whose
-    /// places stand for epochs, each change has a place of its own.
+    /// The distance from the epoch to the state's first epoch. Zero in epochs; in an open transaction, whose places
+    /// stand for epochs, each change has its own place.
     pub later: u32,
     /// Key-versions of the document.
     pub versions: KeyVersions<'a>,
@@ -36,7 +36,7 @@ pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
     documents_where(batch, |_, _| Ok(true))
 }
 
-/// The same for the mutations that `counts` lets through, by their seqnos.
+/// The documents of each index, from those mutations whose seqno `counts` accepts.
 pub fn documents_where<'a>(
     batch: &'a EpochBatch,
     mut counts: impl FnMut(Seqno, &KeyVersions<'a>) -> Result<bool>,
@@ -184,14 +184,14 @@ mod tests {
         EpochBatch { pieces: vec![piece], ..batch() }
     }
 
-    /// One of six generations.
+    /// The local id of one of six generations.
     fn local(n: u8) -> LocalIndexId {
         let generation = Generation(u32::from(n % 2));
         LocalIndexId { index: IndexId(u64::from(n / 2)), generation }
     }
 
     proptest! {
-        /// The lists of one pass are what a search in each document finds.
+        /// The lists of one pass equal those of a search in each document.
         #[test]
         fn each_index_has_the_documents_that_concern_it(
             mutations in vec(btree_map(0..5u8, 0..4u8, 0..5), 0..40),

@@ -22,7 +22,7 @@ use crate::rows::row_sorter::RowSorter;
 /// stream and gains nothing.
 const GATHERED_BYTES_MAX: usize = 1 << 30;
 
-/// Begins a backfill and drops what an earlier one has left. Loads only the slices in `only`;
+/// Begins a backfill and drops the fragments of an earlier one. Loads only the slices in `only`;
 /// `None` loads all.
 pub fn begin_backfill(
     index: &LocalIndex,
@@ -30,7 +30,7 @@ pub fn begin_backfill(
     files: &DataFiles,
 ) -> Result<()> {
     let mut fragment_lists = lock(&index.fragment_lists);
-    // Nothing would ever delete the fragments of a backfill that begins after its index was dropped.
+    // The fragments of a backfill that begins after its index was dropped would never be deleted.
     if fragment_lists.is_dropped {
         let message = format!("index {} was dropped", index.info.local_id());
         return Err(Error::unavailable(message));

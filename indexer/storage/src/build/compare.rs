@@ -77,7 +77,7 @@ impl Comparison {
         Ok(comparison)
     }
 
-    /// `OverLimit` if the corrections so far are longer than `bytes_max`.
+    /// Returns `OverLimit` if the corrections so far are longer than `bytes_max`.
     pub fn check_bytes(&self, bytes_max: u64) -> Result<()> {
         if self.corrections.len() as u64 <= bytes_max {
             return Ok(());
@@ -151,8 +151,7 @@ impl Comparison {
         let damaged =
             |_| Error::new(ErrorCode::Corrupt, "a document id in the back index is not UTF-8");
         let id = std::str::from_utf8(id).map_err(damaged)?;
-        // The document went at the end of its vbucket or before. A vbucket that has begun again may
-        // be at zero.
+        // The document was deleted at or before the end of its vbucket. A vbucket that was restarted may be at zero.
         let seqno = self.cut.get(vbucket_of(id, self.cut.vbuckets())).seqno.0.max(1);
         self.corrections.mutation(seqno, MutationKind::Deletion, id, 1);
         self.corrections.index(self.index, 0);

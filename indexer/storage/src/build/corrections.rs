@@ -5,10 +5,9 @@
 //! Meanwhile epochs are applied to the index as usual, above the backfill, with one difference: for
 //! each document of an epoch, a state is remembered in every slice that the document may have been
 //! in, even an empty state. Epochs outrank the snapshot, which lies at epoch zero: maintenance
-//! began at or before the snapshot's cut, so the epochs have said everything since. At the end of
-//! the build, each remembered document is looked up in the backfill. The entries that it had there
-//! and has no more get tombstones. These *corrections* gather within the same limit as the
-//! documents before.
+//! began at or before the snapshot's cut, so the epochs contain all later changes. At the end of
+//! the build, each remembered document is looked up in the backfill. The entries that it had there and no longer has
+//! get tombstones. These *corrections* gather within the same limit as the documents before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,7 +83,7 @@ pub fn corrections(
     }
 }
 
-/// The same for some documents, given with their newest states.
+/// Writes the corrections of some documents, given with their newest states.
 fn correct(
     slice: SliceNo,
     slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,

@@ -105,7 +105,7 @@ pub fn join_backfill(
     manifest.entries = entries.collect();
     manifest.set_reach(RetainedEpochs { horizon: epoch, points: Vec::new() });
     manifest.flushed = epoch;
-    // Nothing fails between here and the write of the manifest, which the caller begins next.
+    // No step can fail between here and the write of the manifest, which the caller begins next.
     let written = fragment_lists.backfill.take().map(Backfill::into_written).unwrap_or_default();
     let new = written.into_iter().chain(tombstones.keep()).collect();
     Ok(JoinedBuild { manifest, new })

@@ -1,11 +1,11 @@
 //! Rebuild: builds some slices of an index from the source, beside the slices that are here, which
 //! stay readable.
 //!
-//! A rebuild is an index of its own that no scan reads and no manifest names. Epochs are applied to
+//! A rebuild is a separate index that no scan reads and no manifest names. Epochs are applied to
 //! it as to any build, and of the backfill it loads only its own slices. When an applied epoch
 //! covers the backfill's cut, the slices arrive in the index ([`crate::edit::arrival`]) with that
-//! epoch as their floor. Fragments change hands, and no row is written twice. If nothing of the
-//! index is here, the slices are its first.
+//! epoch as their floor. The fragments are handed over, and no row is written twice. If the node has no slice of the
+//! index yet, these are its first.
 //!
 //! An index has one rebuild at a time. A crash before the end leaves files that no manifest names,
 //! and the slices stay absent.
@@ -35,8 +35,8 @@ use crate::node::name_bucket::name_bucket;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// Makes the slices of a rebuild visible at an epoch, which must be the newest applied one. After
-/// an error the rebuild is over too, and its slices stay absent.
+/// Makes the slices of a rebuild visible at an epoch, which must be the newest applied one. After an error the rebuild
+/// has ended too, and its slices stay absent.
 pub async fn finish_rebuild(
     context: &Arc<EngineContext>,
     index: Arc<LocalIndex>,
@@ -47,7 +47,7 @@ pub async fn finish_rebuild(
     let task = Arc::clone(context);
     let at = boundary_after(context, index.info.bucket, mark.epoch).await;
     let work = move || {
-        // The caller may be gone by now, and its successor may apply epochs.
+        // The caller may have stopped by now, and its successor may apply epochs.
         let bucket_lock = task.state.bucket_lock(index.info.bucket);
         let _alone = lock(&bucket_lock);
         let shown = show_rebuilt(&task, &index, at);
@@ -90,7 +90,7 @@ fn arrive(
     let mut tables: BTreeMap<FileId, Arc<Table>> = std::mem::take(&mut fragment_lists.tables);
     tables.extend(new.into_iter().map(|new| (new.file, new.table)));
     {
-        // A merge of runs may be between its look at the version and its own publication.
+        // A merge of runs may have read the version and not published its result yet.
         let _writer = index.writer();
         index.version.store(Arc::default());
     }

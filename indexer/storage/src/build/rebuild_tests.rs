@@ -79,7 +79,7 @@ async fn lost(dir: &tempfile::TempDir, first: &Changes) -> (StorageEngine, Playe
     (store, Played { source, shown })
 }
 
-/// Checks both slices, at the newest epoch and after another one.
+/// Checks both slices, at the newest epoch and after one more epoch.
 async fn is_whole(store: &StorageEngine, played: &mut Played, more: &Changes) {
     assert_eq!(rows(store, played.newest(), &[0, 1]), played.source.rows(&[0, 1]));
     played.epoch(store, more).await;

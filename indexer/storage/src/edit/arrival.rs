@@ -7,10 +7,9 @@
 //! never applies an epoch to a slice whose files have it. One manifest names all slices that arrive
 //! together: after a crash all of them are here, or none.
 //!
-//! If that manifest cannot be made durable, the one before is made durable again before anything
-//! goes on. If that fails too, a crash may bring the slices back, and the epochs since must come
-//! from the log. So the log is kept from here on until the disk agrees with memory again
-//! (`maintain/release.rs`).
+//! If that manifest cannot be made durable, the previous one is made durable again before any other step. If that fails
+//! too, a crash may bring the slices back, and later epochs must then be replayed from the log. So the log is kept
+//! until the disk agrees with memory again (`maintain/release.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ use crate::tables::table::Table;
 
 /// Slices of an index that arrive together.
 pub(crate) struct ArrivingSlices {
-    /// The slices.
+    /// The slices that arrive, with their lists.
     pub slices: BTreeMap<SliceNo, ArrivingSlice>,
     /// Files that the lists of the slices name.
     pub tables: BTreeMap<FileId, Arc<Table>>,
@@ -91,7 +90,7 @@ impl ArrivingSlices {
 /// A point between two epochs of a bucket.
 #[derive(Clone, Copy)]
 pub(crate) struct EpochBoundary {
-    /// Epoch before the point: the newest applied one.
+    /// The epoch before the point, which is the newest applied one.
     pub epoch: Epoch,
     /// A place in the log at or before the records of all epochs after the point.
     pub lsn: Lsn,
@@ -99,9 +98,9 @@ pub(crate) struct EpochBoundary {
 
 /// Why slices were not installed.
 pub(crate) enum InstallError {
-    /// Nothing has changed.
+    /// The arrival failed and changed nothing.
     Unchanged(Error),
-    /// Neither the new manifest nor the old one could be made durable: either may be on disk.
+    /// The arrival failed, and neither the new manifest nor the old one could be made durable: either may be on disk.
     Uncertain(Error),
 }
 
@@ -117,7 +116,7 @@ impl From<Error> for InstallError {
     }
 }
 
-/// Returns the point behind `epoch`, which the caller takes for the newest applied epoch.
+/// Returns the point after `epoch`, which the caller takes for the newest applied epoch.
 pub async fn boundary_after(
     context: &EngineContext,
     bucket: BucketId,
@@ -161,7 +160,7 @@ pub fn install_arriving(
     Ok(())
 }
 
-/// Says that slices can be read from now on. The simulation counts on it: an index is ready when that was said of all its slices.
+/// Records that slices can be read from now on. The simulation relies on it: an index is ready once all its slices were recorded.
 pub fn note_readable<'s>(index: LocalIndexId, slices: impl IntoIterator<Item = &'s SliceNo>) {
     for slice in slices {
         tracing::debug!(slice = %index.slice(*slice), "a slice can be read");
@@ -176,7 +175,7 @@ fn index_from_arriving(
 ) -> std::result::Result<LocalIndex, InstallError> {
     let mut manifest = IndexManifest {
         info: Arc::clone(&arrived.info),
-        // Each arriving slice has a floor of its own.
+        // Each arriving slice has its own floor.
         floor: Some(Epoch(0)),
         points: Vec::new(),
         arrived: BTreeMap::new(),
@@ -215,12 +214,12 @@ fn add_to_index(
     }
     let groups = fragment_lists.manifest.grouping().groups();
     arrived.add_to(&mut manifest, epoch);
-    // The slices take over the column groups of those that are here.
+    // The slices take over the column groups of the present slices.
     manifest.regroup(groups)?;
     fragment_lists.open_rest(files)?;
     let mut writer = index.writer();
     if writer.applied > epoch {
-        // A large commit has entered, and its epoch has failed in another index: it comes again, and passes this index over.
+        // A large commit has entered, and its epoch has failed in another index: the epoch is applied again, and skips this index.
         let text = format!("index {} has epoch {} already", index.info.local_id(), writer.applied);
         return Err(Error::unavailable(text).into());
     }

@@ -1,13 +1,13 @@
-//! Slices of a new generation made in place: their lists are those of the generation before, restricted to ranges of entries. No row is
+//! Slices of a new generation made in place: their lists are those of the previous generation, restricted to ranges of entries. No row is
 //! read or written, and the generations share the fragments ([`crate::files::named`]).
 //!
-//! The slices are made between two epochs. The memory of the generation before is flushed first, because runs know slices only by
+//! The slices are made between two epochs. The memory of the previous generation is flushed first, because runs know slices only by
 //! number; from then on its lists have everything up to the newest applied epoch. They become the lists of the new slices as those of a
 //! moved slice do ([`crate::edit::arrival`]): one manifest names all of them, and from the next epoch on the node's own stream feeds
-//! them. So nothing is applied twice and nothing is missed. The floor of the new slices is that epoch.
+//! them. So no mutation is applied twice or missed. The floor of the new slices is that epoch.
 //!
 //! A restriction of the back index keeps the documents and restricts their entries: a document whose entries are all in the other half
-//! has an empty state here. Compactions drop what is out of range, in each generation by itself.
+//! has an empty state here. Compactions drop rows outside of the ranges, in each generation separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,7 +71,8 @@ pub async fn derive(
         };
         let estimated = arriving.slices.iter().filter_map(estimated).collect();
         let installed = install_arriving(&task, arriving, at);
-        // The files are named by the new manifest now, also if it is uncertain which one is on disk; or by nobody.
+        // The files are named by the new manifest now, also if it is uncertain which manifest is on disk; or no
+        // manifest names them.
         task.files.end_reservation(id);
         match installed {
             Ok(()) => Ok(estimated),
@@ -109,7 +110,8 @@ fn cut_out(
         else {
             return Err(unfit(from.info.local_id(), "lacks a slice on this node"));
         };
-        // An index has applied the epoch of its floor, so the check above refuses such a parent already. This one does not depend on that.
+        // An index has applied the epoch of its floor, so the check above refuses such a parent already. This check does not depend on
+        // that.
         let floor = version.floor_of(cut.from);
         if writer.has(cut.from, &version) || floor.is_none_or(|floor| floor > at.epoch) {
             return Err(unfit(from.info.local_id(), "has rows in memory, or lacks the epoch"));
@@ -131,7 +133,7 @@ fn cut_out(
     let named: BTreeSet<FileId> = slices.values().flat_map(|slice| slice.lists.files()).collect();
     let tables = named.iter().filter_map(|file| Some((*file, Arc::clone(lists.tables.get(file)?))));
     let tables = tables.collect();
-    // As soon as the lock is dropped, the other generation may drop the files. A third one may have retired them with tables of its own.
+    // As soon as the lock is dropped, the other generation may drop the files. A third generation may have retired them with other tables.
     context.files.reserve(info.local_id(), named);
     Ok(ArrivingSlices { slices, tables, info })
 }

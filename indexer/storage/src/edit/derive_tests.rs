@@ -1,4 +1,5 @@
-//! Generations whose slices are ranges of those of another one: what they show, what survives a crash, and whose files go when.
+//! Generations whose slices are ranges of those of another one: their contents, their state after a crash, and when which files are
+//! deleted.
 
 use std::path::Path;
 
@@ -96,13 +97,13 @@ fn whole(store: &StorageEngine, epoch: u64) -> (u64, u64) {
     shown(store, FIRST, WHOLE, epoch)
 }
 
-/// Both halves together.
+/// The counts of both halves at an epoch.
 fn halves(store: &StorageEngine, epoch: u64) -> (u64, u64) {
     let [low, high] = HALVES.map(|slice| shown(store, SECOND, slice, epoch));
     (low.0.wrapping_add(high.0), low.1 + high.1)
 }
 
-/// A store whose first generation has epoch 3: some of it in fragments, the last one in memory.
+/// A store whose first generation has epoch 3: the older epochs in fragments, the last one in memory.
 async fn served(env: &Env) -> StorageEngine {
     let store = open(env);
     store.begin_build(info(), Grouping::Together).await.unwrap();
@@ -203,7 +204,7 @@ async fn a_shared_file_goes_with_the_last_generation_that_names_it() {
             drop(store);
             fs.crash();
             fs.restart();
-            // The fragments of entries are opened behind the first compaction.
+            // The fragments of entries are opened after the first compaction.
             store =
                 StorageEngine::open(&env, NODE, Path::new(DIR), StoreOptions::default()).unwrap();
             store.wait_loaded(first).await.unwrap();

@@ -3,6 +3,9 @@
 //!
 //! The memory of a slice is flushed before its lists are split or cloned, because runs know slices
 //! only by number.
+//!
+//! The product splits slices into a new generation ([`crate::edit::derive`]); a split or clone within one generation is
+//! called by tests only.
 
 use std::collections::btree_map::Entry;
 use std::sync::Arc;

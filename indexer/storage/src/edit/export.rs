@@ -41,7 +41,7 @@ pub struct PieceRange {
 }
 
 impl Export {
-    /// Reads some pieces, together on one thread.
+    /// Reads several pieces together on one thread.
     pub fn read(
         &self,
         wanted: Vec<PieceRange>,

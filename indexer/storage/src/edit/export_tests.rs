@@ -108,7 +108,7 @@ async fn moves(source: &StorageEngine, slice: SliceNo) -> u64 {
         assert!(!expected.is_empty());
         assert_eq!(shown(&target, slice, epoch), expected, "slice {slice} at epoch {epoch}");
     }
-    // The back index knows the entries: a deletion of all documents leaves none.
+    // The back index has the entries: a deletion of all documents leaves none.
     let mut writer = KeyVersionsWriter::default();
     for n in 0..300 {
         writer.mutation(n + 1, MutationKind::Deletion, &format!("d{n}"), 1);

@@ -50,7 +50,7 @@ async fn files_of_a_source_before_its_disk_was_lost_are_not_mixed_with_new_ones(
     let mut received = target.receive(NODE);
     round(&open(&env), SLICE, &mut received).await;
     let before = received.have();
-    // Another directory with other documents and files of the same numbers.
+    // Another directory with other documents, whose files have the same numbers.
     let (env, _, _fs) = sim::world(5);
     let source = open(&env);
     source.begin_build(info(), Grouping::Together).await.unwrap();
@@ -141,7 +141,7 @@ async fn an_unwanted_checksum_stops_reading() {
     assert!(snapshot.checksum(SliceNo(0)).unwrap().1 > 10_000);
 }
 
-/// After a write that failed the file's content is unknown: the next piece does not go on behind it.
+/// After a write that failed the file's content is unknown: the next piece must not continue after it.
 #[tokio::test]
 async fn a_file_whose_write_failed_is_received_from_its_beginning() {
     let (env, _fs) = node().await;
@@ -153,7 +153,7 @@ async fn a_file_whose_write_failed_is_received_from_its_beginning() {
     let rest = PieceRange { file, offset: half, bytes: (len - half) as usize };
     let first = export.read(vec![first]).await.unwrap();
     let rest = export.read(vec![rest]).await.unwrap();
-    // The operations of a piece: the last one that fails is its last one.
+    // Each operation of a piece fails in turn, up to the last one.
     for operation in 1.. {
         let (target, _, fs) = sim::world(4);
         let target = open(&target);

@@ -1,6 +1,6 @@
 //! A fragment of this node that is written from a part of another node's fragment, while the part arrives.
 //!
-//! Each block is checked and parsed as it comes, and stored again, at its new place, without another compression. The sparse
+//! Each block is checked and parsed when it arrives, and stored at its new place without another compression. The sparse
 //! index, the statistics and the filter are made from the rows. The file is synced later, together with others.
 
 use std::sync::Arc;
@@ -37,11 +37,11 @@ impl Drop for Unnamed {
 struct Begun {
     head: PartHead,
     out: TableBuilder<FragmentWriter>,
-    // Dropped behind the writer.
+    // Dropped after the writer.
     file: Unnamed,
 }
 
-/// Writes a fragment from a part. After an error the part must begin anew.
+/// Writes a fragment from a part. After an error the part must be sent again from its beginning.
 pub(super) struct PartWriter {
     context: Arc<EngineContext>,
     /// The source's number of its file.
@@ -101,7 +101,7 @@ impl PartWriter {
         self.begun.as_mut().map_or(Ok(()), |begun| begun.out.sink_mut().sync())
     }
 
-    /// Ends the file behind the last piece.
+    /// Ends the file after the last piece.
     pub fn finish(self) -> Result<UnsyncedFile> {
         let what = || format!("a slice's part of file {}", self.source);
         let begun = self.begun.filter(|begun| begun.out.rows() == begun.head.rows);
@@ -132,7 +132,7 @@ fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<Begun> {
 /// A complete file that is not durable yet.
 pub(super) struct UnsyncedFile {
     fragment: UnsyncedFragment,
-    // Dropped behind the fragment.
+    // Dropped after the fragment.
     file: Unnamed,
 }
 
@@ -147,12 +147,12 @@ impl UnsyncedFile {
 /// A complete, durable file without a durable name.
 pub(super) struct SyncedFile {
     table: Arc<Table>,
-    // Dropped behind the table.
+    // Dropped after the table.
     file: Unnamed,
 }
 
 impl SyncedFile {
-    /// Passes the file to the caller, who owns it from now on.
+    /// Passes the file to the caller, which owns it from now on.
     pub fn keep(mut self) -> Option<(FileId, Arc<Table>)> {
         Some((self.file.file.take()?, self.table))
     }

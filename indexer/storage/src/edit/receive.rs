@@ -22,8 +22,8 @@ use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// Bytes that are written between two syncs: many enough that a sync costs little, and few enough that the last one, which the
-/// move waits for, is short.
+/// The number of bytes between two syncs: large enough that syncs cost little, and small enough that the last sync, which the move waits
+/// for, is short.
 const SYNC_BYTES: u64 = 64 << 20;
 /// Complete files that wait for a sync; each is open.
 const UNSYNCED_MAX: usize = 64;
@@ -38,8 +38,8 @@ pub struct ReceivedFiles {
     pub(super) files: BTreeMap<u64, (FileId, Arc<Table>)>,
     /// Complete files that a crash may take.
     unsynced: BTreeMap<u64, UnsyncedFile>,
-    /// The file that is being received. After an error, or if the caller has gone during a write, it is dropped, since its
-    /// content is unknown then.
+    /// The file that is being received. After an error, or if the caller was cancelled during a write, it is dropped, since its content is
+    /// then unknown.
     open: Option<PartWriter>,
     /// Bytes of pieces since the last sync.
     unsynced_bytes: u64,
@@ -100,7 +100,7 @@ impl ReceivedFiles {
         Ok(())
     }
 
-    /// Stores pieces, which come in the order in which the source sends them, together on one thread.
+    /// Stores pieces together on one thread, in the order in which the source sent them.
     pub async fn pieces(&mut self, pieces: Vec<FilePiece>) -> Result<()> {
         let mut lengths = BTreeMap::new();
         for piece in &pieces {

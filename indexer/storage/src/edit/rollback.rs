@@ -1,10 +1,9 @@
 //! Rollback of a bucket to an epoch: everything newer is removed from its indexes, in memory and in
 //! the lists.
 //!
-//! First the log says so, then each index is rolled back, then the node manifest says that the
-//! rollback is done. A crash in between leaves the log record, and the replay finishes the
-//! rollback. So the record is kept, and no manifest says that the rollback is done, until every
-//! index is rolled back.
+//! First the log records the rollback, then each index is rolled back, then the node manifest records that the rollback
+//! is done. A crash in between leaves the log record, and the replay finishes the rollback. So the record is kept, and
+//! no manifest says that the rollback is done, until every index is rolled back.
 
 use std::sync::Arc;
 
@@ -54,7 +53,7 @@ pub async fn truncate_bucket(
         order.dead.clone(),
     );
     let (task, mark) = (Arc::clone(context), mark.clone());
-    // Once begun, the work runs to its end, even if the caller is gone.
+    // Once begun, the work runs to its end, even if the caller has stopped.
     let work = move || {
         let bucket_lock = task.state.bucket_lock(mark.bucket);
         let _alone = lock(&bucket_lock);
@@ -83,7 +82,7 @@ fn check_truncate(index: &LocalIndex, epoch: Epoch) -> Result<()> {
     }
 }
 
-/// Returns what memory holds up to an epoch: the rows of some runs, as one run, and the states of some memtables, oldest first.
+/// Returns the part of the memory up to an epoch: the rows of some runs, as one run, and the states of some memtables, oldest first.
 pub fn memory_up_to<'a>(
     runs: &[Arc<Table>],
     memtables: impl IntoIterator<Item = &'a BackMemtable>,

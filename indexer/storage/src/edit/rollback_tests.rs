@@ -43,7 +43,7 @@ fn epoch(n: u64) -> EpochBatch {
     epoch
 }
 
-/// Two indexes at epoch 5, the first one with documents; and the entries at the rollback point.
+/// Two indexes at epoch 5, the first one with documents; returned with the entries at the rollback point.
 async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
     let store = open(env, dir);
     for index in [INDEX, OTHER] {
@@ -160,7 +160,7 @@ async fn an_interrupted_rollback_leaves_nothing_ahead_of_its_bucket() {
     }
 }
 
-/// The log has two rollbacks, and the second goes back further than the first. A restart replays both.
+/// The log has two rollbacks, the second to an older epoch than the first. A restart replays both.
 #[tokio::test]
 async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
     let dir = Path::new("/node");

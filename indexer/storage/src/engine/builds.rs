@@ -31,7 +31,7 @@ impl StorageEngine {
         Ok(())
     }
 
-    /// Gives up the rebuild of an index, if there is one.
+    /// Aborts the rebuild of an index, if there is one.
     pub async fn drop_rebuild(&self, index: LocalIndexId) -> Result<()> {
         let Some(index) = self.context.state.take_rebuild(index) else { return Ok(()) };
         self.on_index(index, |index, files| drop_with(index, files, || Ok(()))).await

@@ -56,7 +56,7 @@ fn body(states: &[State<'_>]) -> Bytes {
     writer.finish()
 }
 
-/// A store with one index in a directory of its own.
+/// A store with one index, in its own directory.
 struct Node {
     dir: tempfile::TempDir,
     store: Option<StorageEngine>,
@@ -235,8 +235,8 @@ async fn a_deleted_value_never_reappears_when_columns_move() {
     }
 }
 
-/// Where groups were joined, fragments of one column only are merged all together. Later fragments
-/// are merged by themselves, and one compaction of everything leaves one fragment.
+/// After groups were joined, the fragments of single columns are merged all together. Later fragments are merged
+/// separately, and one compaction of everything leaves one fragment.
 #[tokio::test]
 async fn joined_groups_become_one_fragment_again() {
     let mut node = Node::new(Grouping::Apart, &[("a", Some("1"))]).await;
@@ -252,7 +252,7 @@ async fn joined_groups_become_one_fragment_again() {
 }
 
 /// After groups were joined, the chains of their columns lie side by side and end at different
-/// fragments. A merge of only a part of them would write rows that only one chain has.
+/// fragments. A merge of only a part of them would write rows that exist in only one chain.
 #[tokio::test]
 async fn merges_never_cut_parallel_chains() {
     let ids: Vec<String> = (0..400).map(|n| format!("d{n:03}")).collect();
@@ -264,8 +264,7 @@ async fn merges_never_cut_parallel_chains() {
     let mut expected: Vec<&str> = values.iter().take(400).map(String::as_str).collect();
     for n in 0..20 {
         if n == 4 {
-            // One small fragment has all entries now; the values are in the large first fragment
-            // and in others.
+            // One small fragment now has all entries; the values are in the large first fragment and in others.
             node.compact_only(Columns::ENTRY);
             node.regroup(Grouping::Together).await;
         }

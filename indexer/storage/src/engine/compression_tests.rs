@@ -1,4 +1,5 @@
-//! The compression that an index asks for reaches its fragments: those of its build, of flushes and of compactions.
+//! Tests that the compression of an index's definition is used for its fragments: those of its build, of flushes and of
+//! compactions.
 
 use std::sync::Arc;
 

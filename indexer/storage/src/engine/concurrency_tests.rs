@@ -146,8 +146,8 @@ impl Drop for End {
     }
 }
 
-/// All documents are written in epoch 2 and again and again: from then on each epoch shows every
-/// document once, whatever runs beside.
+/// All documents are written in epoch 2 and repeatedly afterwards: each later epoch shows every document once, whatever
+/// runs concurrently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_work_on_another_thread_loses_or_doubles_an_entry() {
     let dir = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ async fn a_full_disk_keeps_no_part_of_a_fragment_and_no_file_pending() {
     assert_eq!(entries(&store, 2, true), Some(2000));
 }
 
-/// Two rollbacks to the same epoch remove what came between them, also after a crash that
+/// Two rollbacks to the same epoch remove the epochs applied between them, also after a crash that
 /// interrupted the second one.
 #[tokio::test]
 async fn a_second_rollback_to_the_same_epoch_takes_back_what_came_since_the_first() {

@@ -1,5 +1,4 @@
-//! Two generations of one index stand side by side in one store: epochs, flushes, crashes and drops of one leave the other
-//! alone.
+//! Tests two generations of one index in one store: epochs, flushes, crashes and drops of one do not change the other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ fn open(env: &Env) -> StorageEngine {
     StorageEngine::open(env, NODE, Path::new(DIR), StoreOptions::default()).unwrap()
 }
 
-/// Documents with an entry in the first generation; those with an even number have two in the second.
+/// Documents with an entry in the first generation; documents with an even number have two in the second.
 fn documents(numbers: std::ops::Range<i64>) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for n in numbers {

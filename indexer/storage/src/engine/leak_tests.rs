@@ -109,7 +109,7 @@ async fn a_compaction_that_fails_leaves_no_file() {
     check_each_failure(built, async |store| store.compact().await).await;
 }
 
-/// The documents that a failed write had are no longer counted, and the build can begin anew.
+/// The documents that a failed write had are no longer counted, and the build can restart.
 #[tokio::test]
 async fn a_build_whose_write_failed_begins_anew() {
     let (store, fs) = open();

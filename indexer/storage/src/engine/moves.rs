@@ -35,7 +35,7 @@ impl StorageEngine {
         self.context.env.blocking(move || export(&context, &index, slice.slice)).await
     }
 
-    /// Prepares for the files of one source.
+    /// Creates an empty set of files to be received from one source.
     pub fn receive(&self, source: NodeId) -> ReceivedFiles {
         ReceivedFiles::new(Arc::clone(&self.context), source)
     }

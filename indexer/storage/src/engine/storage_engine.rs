@@ -28,8 +28,8 @@ use crate::edit::rollback::truncate_bucket;
 use crate::files::data_files::DataFiles;
 use crate::index::load_state::LoadState;
 use crate::index::local_index::LocalIndex;
-use crate::late_commit::enter::enter;
-use crate::late_commit::prepare::prepare;
+use crate::late_commit::commits::enter::enter;
+use crate::late_commit::commits::prepare::prepare;
 use crate::late_commit::store::LateCommitStore;
 use crate::log::lsn::Lsn;
 use crate::log_record::Record;
@@ -79,7 +79,8 @@ impl StorageEngine {
         &self.late_commit
     }
 
-    /// Writes a transaction whose commit begins ahead of its epoch, in the background: it has come to this last place.
+    /// Writes a transaction whose commit begins ahead of its epoch, in the background. The transaction must have
+    /// reached its last place.
     pub fn prepare_commit(
         &self,
         bucket: BucketId,
@@ -95,11 +96,11 @@ impl StorageEngine {
     /// again.
     pub async fn log_failed(&self) {
         let mut durable = self.context.log.durable();
-        // A closed channel means that the log is gone, so there is nothing to wait for.
+        // A closed channel means that the log has ended, so there is nothing to wait for.
         let _closed = durable.wait_for(|durable| durable.failed.is_some()).await;
     }
 
-    /// No fragment with a smaller number will come into a manifest of this node.
+    /// No fragment with a smaller number will be added to a manifest of this node.
     pub fn oldest_pending_file(&self) -> u64 {
         self.context.files.oldest_pending().0
     }

@@ -210,7 +210,7 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
     }
 }
 
-/// A node that stands at the rollback point need not roll back, and never had the dead epochs.
+/// A node whose newest epoch is the rollback point need not roll back, and never had the dead epochs.
 #[tokio::test]
 async fn dead_epochs_are_refused_on_a_node_that_did_not_roll_back() {
     let dir = tempfile::tempdir().unwrap();
@@ -230,7 +230,7 @@ async fn dead_epochs_are_refused_on_a_node_that_did_not_roll_back() {
     assert_eq!([2, 3].map(|epoch| code(&store, epoch)), [dead, dead], "also after a restart");
 }
 
-/// A heartbeat asks on an async thread, which must not wait for a writer of memory or lists.
+/// A heartbeat reads them on an async thread, which must not wait for a writer of memory or lists.
 #[tokio::test]
 async fn counters_and_progress_are_available_while_the_writer_is_busy() {
     let dir = tempfile::tempdir().unwrap();
@@ -329,7 +329,7 @@ async fn a_restart_releases_the_log_that_nothing_needs() {
         }
     }
     store.wait_durable(BucketId(1), Epoch(600)).await.unwrap();
-    // The node goes down after the fragments were written and before the log was released.
+    // The node stops after the fragments were written and before the log was released.
     flush(&store.context.state.get(INDEX).unwrap(), &store.context.files).unwrap();
     assert!(store.context.log.held_bytes() > 16 << 10);
     drop(store);

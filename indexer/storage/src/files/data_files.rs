@@ -39,7 +39,7 @@ pub struct NewFragment {
     pub file: FileId,
     /// Columns of its group.
     pub columns: Columns,
-    /// Its rows.
+    /// The rows of the fragment.
     pub table: Arc<Table>,
 }
 
@@ -67,8 +67,8 @@ struct ManifestNumbers {
     durable: BTreeMap<LocalIndexId, u64>,
 }
 
-/// A manifest on disk may be newer than the one in memory. A crash now would bring the newer one
-/// back, and of the epochs since then only those that the log still has.
+/// A manifest on disk may be newer than the one in memory. A crash now would restore the newer one, and only those
+/// later epochs that the log still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestDoubt {
     /// Bucket of the index.
@@ -81,7 +81,7 @@ pub struct ManifestDoubt {
 pub struct ManifestNotReplaced {
     /// Cause.
     pub error: Error,
-    /// True if either manifest may be on disk, also after a crash. False if the earlier one is.
+    /// True if either manifest may be on disk, also after a crash. False if the earlier one is on disk for certain.
     pub is_uncertain: bool,
 }
 
@@ -102,7 +102,7 @@ impl DataFiles {
         }
     }
 
-    /// Takes over the numbers of the index manifests that were found, and skips those that were used.
+    /// Takes over the numbers of the index manifests that were found, and skips the used numbers.
     pub fn restore_numbers(&self, found: BTreeMap<LocalIndexId, u64>, used: &NodeManifest) {
         let last = found.values().chain(used.index_numbers.values()).max();
         let last = last.copied().unwrap_or_default();
@@ -144,7 +144,7 @@ impl DataFiles {
         lock(&self.pending).next()
     }
 
-    /// Oldest file that a manifest may still come to name.
+    /// The oldest file that a later manifest may still name.
     pub fn oldest_pending(&self) -> FileId {
         lock(&self.pending).oldest()
     }
@@ -155,9 +155,8 @@ impl DataFiles {
         Ok(Arc::new(Table::from_fragment(open)))
     }
 
-    /// Writes a new fragment for each group and syncs the files, but not their names. Groups
-    /// without rows get none. `filter_rows` asks for a filter over about that many keys. After an
-    /// error no file is left.
+    /// Writes a new fragment for each group and syncs the files, but not their names. Groups without rows get no
+    /// fragment. `filter_rows` requests a filter over about that many keys. After an error no file is left.
     pub fn write(
         &self,
         groups: &[Columns],
@@ -167,7 +166,7 @@ impl DataFiles {
         self.write_lasting(Lasting::Synced, groups, options, rows)
     }
 
-    /// The same for fragments that may last until the next start only.
+    /// Like `write`, with a choice for fragments that need to last only until the next start.
     pub fn write_lasting(
         &self,
         lasting: Lasting,
@@ -202,8 +201,8 @@ impl DataFiles {
             empty.map(|(file, ..)| *file).try_for_each(|file| self.delete(file)).map(|()| ended)
         });
         let ended = ended.inspect_err(|_| {
-            // On a full disk partial files must not stay. Their deletion may fail too; the first
-            // error says more.
+            // On a full disk partial files must not stay. Their deletion may fail too, but the first error is the
+            // useful one.
             files.iter().for_each(|file| drop(self.delete(*file)));
         })?;
         Ok(ended.into_iter().filter_map(|(file, of, rows)| Some((file, of, rows?))).collect())
@@ -351,8 +350,8 @@ impl DataFiles {
             let gone = retired.iter().filter(|(_, table)| table.strong_count() == 0);
             let unread: BTreeSet<FileId> = gone.map(|(file, _)| *file).collect();
             let unread: Vec<FileId> = unread.into_iter().collect();
-            // The list that has retired a file does not name it any more. Another manifest may, and need not retire the file when its name
-            // goes: the manifest of a generation that was being made, or one of two of which either may be on disk.
+            // The list that has retired a file does not name it any more. Another manifest may still name it, and need not retire the file
+            // later: the manifest of a generation that was being made, or one of two manifests of which either may be on disk.
             let named = lock(&self.named).among(&unread);
             retired.retain(|(file, table)| table.strong_count() > 0 || named.contains(file));
             deletable(&unread, &named, &lock(&self.pending))

@@ -47,9 +47,9 @@ struct GroupPart {
 /// The time for which new fragments must last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasting {
-    /// They are synced: a manifest may come to name them.
+    /// The fragments are synced, since a manifest may name them later.
     Synced,
-    /// They are not synced: the next start deletes them in any case.
+    /// The fragments are not synced, since the next start deletes them in any case.
     UntilRestart,
 }
 
@@ -88,7 +88,7 @@ impl GroupWriter {
         self.parts.iter_mut().for_each(|part| part.out.sink_mut().set_warm());
     }
 
-    /// Bytes of all blocks so far.
+    /// The number of bytes of all blocks so far.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.out.bytes()).sum()
     }

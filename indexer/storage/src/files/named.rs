@@ -1,9 +1,9 @@
 //! The files that the manifests on disk name, by index.
 //!
-//! Slices that were made in place share the fragments of the generation before ([`crate::edit::derive`]). Each generation retires a file
-//! when its own lists do not name it any more, and the file goes with the last of them. While it is uncertain which of two manifests of an
-//! index is on disk, the files of both are named. So are those of a manifest that will be written: the generation before may drop them
-//! meanwhile.
+//! Slices that were made in place share the fragments of the previous generation ([`crate::edit::derive`]). Each generation retires a file
+//! when its own lists do not name it any more, and the last of them deletes the file. While it is uncertain which of two manifests of an
+//! index is on disk, the files of both are named. The files of a manifest that will be written are named as well, because the previous
+//! generation may drop them meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,32 +21,32 @@ pub struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// Notes that a manifest is being written: from now on it may be on disk, and the one before still is.
+    /// Notes that a manifest is being written: from now on it may be on disk, and the previous one still is.
     pub fn may_be_durable(&mut self, manifest: &IndexManifest) {
         self.by_manifest.entry(manifest.info.local_id()).or_default().extend(manifest.files());
     }
 
-    /// Notes that a manifest is on disk, and the one before is not.
+    /// Notes that a manifest is on disk, and the previous one no longer is.
     pub fn is_durable(&mut self, manifest: &IndexManifest) {
         self.by_manifest.insert(manifest.info.local_id(), manifest.files());
     }
 
-    /// Notes that an index has no manifest on disk any more.
+    /// Records that an index has no manifest on disk any more.
     pub fn forget(&mut self, index: LocalIndexId) {
         self.by_manifest.remove(&index);
     }
 
-    /// Notes the files that an index is about to name. The caller holds a lock under which another index names them.
+    /// Records the files that an index is about to name. The caller holds a lock under which another index names them.
     pub fn reserve(&mut self, index: LocalIndexId, files: BTreeSet<FileId>) {
         self.reserved.insert(index, files);
     }
 
-    /// Notes that the manifest of an index was written, or will not be.
+    /// Records that the manifest of an index was written, or will not be.
     pub fn end_reservation(&mut self, index: LocalIndexId) {
         self.reserved.remove(&index);
     }
 
-    /// The named ones among some files.
+    /// The files of a list that a manifest names.
     pub fn among(&self, files: &[FileId]) -> BTreeSet<FileId> {
         let all = || self.by_manifest.values().chain(self.reserved.values());
         let is_named = |file: &&FileId| all().any(|named| named.contains(file));

@@ -3,9 +3,8 @@
 //!
 //! Each write of a compaction takes tokens from a bucket. The refill rate doubles with every
 //! [`DOUBLING_FRAGMENTS`] fragments that the longest list of the index has too many. From
-//! [`UNLIMITED_FRAGMENTS`] on there is no limit. So however fast fragments come, the list stops
-//! growing at the latest where merges run at full speed. While the list is short, a compaction also
-//! waits for flushes in progress.
+//! [`UNLIMITED_FRAGMENTS`] on there is no limit. So however fast fragments are written, the list stops growing at the
+//! latest where merges run at full speed. While the list is short, a compaction also waits for flushes in progress.
 //!
 //! The wall clock may jump. A jump forward fills the bucket once; a jump back costs the tokens of
 //! one step.
@@ -34,7 +33,7 @@ const YIELD_FRAGMENTS: usize = FRAGMENTS_MIN + 2 * DOUBLING_FRAGMENTS;
 const BURST_PARTS: u64 = 8;
 /// Bytes between two pauses: few enough that a compaction never occupies the disk for long.
 const STEP_BYTES: u64 = 256 << 10;
-/// Rows between two looks at the bytes written.
+/// The number of rows between two checks of the bytes written.
 const STEP_ROWS: u32 = 256;
 /// Longest single pause.
 const PAUSE_MAX: Duration = Duration::from_millis(500);

@@ -1,24 +1,23 @@
 //! Garbage collection of fragment files.
 //!
-//! File ids grow and are never reused, so age is a number. A file is garbage when no manifest names
-//! it and none can come to name it. [`PendingFiles`] knows the second half: the files that are
-//! being written, or were written and are not in a manifest yet, by a flush, a compaction, a build
-//! or a move. This node will never publish a file that is older than the oldest pending file (or,
-//! with none pending, older than the next id). Its heartbeats may say so.
+//! File ids grow and are never reused, so age is a number. A file is garbage when no manifest names it and no later
+//! manifest can name it. [`PendingFiles`] tracks the second condition: the files that are being written, or were
+//! written and are not in a manifest yet, by a flush, a compaction, a build or a move. This node will never publish a
+//! file that is older than the oldest pending file (or, with none pending, older than the next id). Its heartbeats may
+//! report that.
 //!
 //! A file stops being pending when a write of a manifest that names it has ended, even with an
-//! error. After an error either manifest may be on disk, but nobody publishes the file again, and
-//! the next start finds out whether it is named.
+//! error. After an error either manifest may be on disk, but the file is not published again, and the next start finds
+//! out whether it is named.
 //!
-//! Each node has a directory of its own, and moves copy files. So the node's manifests and its
-//! pending files decide alone, file by file. An old pending file (of a build that takes hours) does
-//! not keep younger files from being deleted.
+//! Each node has its own directory, and moves copy files. So the node's manifests and its pending files alone decide,
+//! file by file. An old pending file (of a build that takes hours) does not keep younger files from being deleted.
 
 use std::collections::BTreeSet;
 
 use crate::file_id::FileId;
 
-/// Source of file ids that knows which files a manifest may still come to name.
+/// The source of file ids, which knows the files that a later manifest may still name.
 #[derive(Debug)]
 pub struct PendingFiles {
     files: BTreeSet<FileId>,

@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use crate::files::data_files::{DataFiles, NewFragment};
 
-/// New fragments that no manifest names yet. They are deleted when this value is dropped, so that an error on the way to
-/// the manifest leaves no file behind.
+/// New fragments that no manifest names yet. They are deleted when this value is dropped, so that an error before the manifest leaves no
+/// file.
 pub struct UnnamedFragments<'a> {
     files: &'a DataFiles,
     fragments: Vec<NewFragment>,
@@ -22,8 +22,8 @@ impl<'a> UnnamedFragments<'a> {
         self.fragments.extend(more);
     }
 
-    /// Passes the fragments to the caller, who owns them from now on: before a manifest is written that names them, since
-    /// after an error that manifest may be on disk.
+    /// Passes the fragments to the caller, which owns them from now on. Called before a manifest that names them is written, since after an
+    /// error that manifest may be on disk.
     pub fn keep(mut self) -> Vec<NewFragment> {
         std::mem::take(&mut self.fragments)
     }

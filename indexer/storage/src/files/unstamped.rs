@@ -44,7 +44,7 @@ pub struct UnstampedFragment {
 }
 
 impl UnstampedFragment {
-    /// Gives all rows an epoch, durably. After an error the file is gone. The name of the file is not durable yet.
+    /// Gives all rows an epoch, durably. After an error the file is deleted. The name of the file is not durable yet.
     pub fn stamp(mut self, epoch: Epoch) -> Result<Option<NewFragment>> {
         let (file, columns) = (self.file, self.columns);
         let Some(rows) = self.rows.take() else { return Ok(None) };

@@ -51,7 +51,8 @@ pub trait Blob: Send + Sync + 'static {
     /// Fills `out` from `offset`; `UnexpectedEof` if the blob ends before.
     fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// The same without waiting for a disk; false, and nothing is said about `out`, if that is not possible now.
+    /// Reads like [`Self::read`], without waiting for a disk. Returns false if that is not possible now; the contents
+    /// of `out` are then undefined.
     fn read_from_memory(&self, _out: &mut [u8], _offset: u64) -> bool {
         false
     }

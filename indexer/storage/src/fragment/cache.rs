@@ -68,7 +68,7 @@ impl BlockCache {
             GuardResult::Value(found) => Ok(found),
             GuardResult::Guard(guard) => {
                 let found = read()?;
-                // It fails if the block was put or forgotten meanwhile; the caller has it all the same.
+                // The insertion fails if the block was put or forgotten meanwhile; the caller has the block anyway.
                 let _cached = guard.insert(Arc::clone(&found));
                 Ok(found)
             }
@@ -80,7 +80,7 @@ impl BlockCache {
     fn value_or_guard(&self, key: &Key) -> ValueOrGuard<'_> {
         #[cfg(any(test, feature = "testing"))]
         {
-            // A wait of the cache is no yield point of a simulation, so it asks again and again.
+            // A wait of the cache is no yield point of a simulation, so the simulation polls.
             let ask = || match self.blocks.get_value_or_guard(key, Some(Duration::ZERO)) {
                 GuardResult::Timeout => None,
                 found => Some(found),
@@ -120,7 +120,7 @@ impl BlockCache {
         self.blocks.weight()
     }
 
-    /// Capacity in bytes.
+    /// The capacity of the cache, in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.blocks.capacity()
     }

@@ -32,7 +32,7 @@ pub struct FragmentInfo {
     pub block_bytes: u64,
     /// Bytes of the readable blocks, uncompressed.
     pub raw_bytes: u64,
-    /// Bytes of the filter.
+    /// The size of the filter in bytes.
     pub filter_bytes: u64,
     /// Statistics, as the file states them.
     pub stats: TableStats,
@@ -45,7 +45,7 @@ pub struct FragmentInfo {
 /// The rows of one slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SectionInfo {
-    /// The slice.
+    /// The slice that the section belongs to.
     pub slice: SliceNo,
     /// Number of blocks.
     pub blocks: u32,
@@ -64,11 +64,11 @@ pub struct SectionInfo {
 pub struct BlockInfo {
     /// Block number.
     pub block: u32,
-    /// The slice.
+    /// The slice that the rows belong to.
     pub slice: SliceNo,
     /// Offset in the file.
     pub offset: u64,
-    /// Stored bytes.
+    /// The size of the stored block in bytes.
     pub stored_bytes: u64,
     /// Uncompressed bytes.
     pub raw_bytes: u64,
@@ -142,7 +142,7 @@ fn hex(bytes: &[u8]) -> String {
 struct Check<'a> {
     table: &'a OpenFragment,
     filter: Option<&'a Filter>,
-    /// Statistics of the rows so far.
+    /// Statistics of the rows that were read so far.
     found: TableStats,
     raw_bytes: u64,
     /// True if all blocks could be read. Otherwise the sums prove nothing.
@@ -150,7 +150,7 @@ struct Check<'a> {
     /// Rows and bytes of the section so far.
     rows: u64,
     bytes: u64,
-    /// Entry and epoch of the section's last row so far.
+    /// The entry and epoch of the last row of the section that was read.
     last: Option<(Vec<u8>, Epoch)>,
     /// A buffer that is reused for each row.
     entry: Vec<u8>,
@@ -240,8 +240,8 @@ impl<'a> Check<'a> {
         found.tombstones += u64::from(info.tombstones);
     }
 
-    /// Checks that the rows of a block follow each other and the rows before; reports at most one
-    /// finding per block.
+    /// Checks that the rows of a block are in order and follow the previous rows; reports at most one finding per
+    /// block.
     fn rows(&mut self, info: &BlockInfo, block: &Block) {
         let place = format!("block {}, at offset {}", info.block, info.offset);
         if block.compare(0, self.table.index.first_entry(info.block)).is_ne() {

@@ -95,7 +95,7 @@ struct FileBlobWriter {
     id: u64,
     path: PathBuf,
     file: Arc<dyn File>,
-    /// End of the bytes written so far.
+    /// The end of the bytes written so far.
     offset: u64,
     open: Arc<OpenFiles>,
     readers: Arc<Readers>,

@@ -72,8 +72,7 @@ impl Filter {
     pub fn may_contain(&self, hash: u64) -> bool {
         let (line, places) = self.place(hash);
         let words = &self.lines[line].0;
-        // No branch before the last bit: a caller with many keys need not wait for one line before
-        // the next is loaded.
+        // No branch before the last bit: the processor can load the lines of several keys in parallel.
         let bits = (0..PROBES).map(|probe| {
             let place = places >> (9 * probe);
             words[(place >> 6 & 7) as usize] >> (place & 63)

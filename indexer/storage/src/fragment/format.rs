@@ -8,12 +8,15 @@ use crate::fragment::filter::LINE_BYTES;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
 
-const MAGIC: &[u8; 4] = b"SXFR";
-const TRAILER_MAGIC: &[u8; 4] = b"RFXS";
-/// Each row has its own epoch.
-pub const VERSION: u32 = 1;
-/// All rows have one epoch, which the statistics name.
-pub const VERSION_STAMPED: u32 = 2;
+const MAGIC: &[u8; 4] = b"sxfr";
+const TRAILER_MAGIC: &[u8; 4] = b"rfxs";
+const VERSION: u16 = 1;
+/// Offset of the kind in the header; a byte of zero follows it.
+pub(super) const KIND_AT: usize = 6;
+/// The kind of a fragment whose rows have their own epochs.
+const OWN_EPOCHS: u8 = 0;
+/// The kind of a fragment whose rows have one epoch, which the statistics name.
+pub(super) const STAMPED: u8 = 1;
 /// Size of the header; the first block follows it.
 pub const HEADER_BYTES: u64 = 20;
 /// Size of the trailer, which ends the file.
@@ -37,7 +40,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub struct FragmentHeader {
     /// Id under which the file was written.
     pub id: u64,
-    /// True if all rows have the epoch that the statistics name, whatever the blocks say.
+    /// True if all rows have the epoch that the statistics name, whatever epoch the blocks contain.
     pub is_stamped: bool,
 }
 
@@ -46,8 +49,8 @@ impl FragmentHeader {
     pub fn encode(self) -> ([u8; HEADER_BYTES as usize], u32) {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[..4].copy_from_slice(MAGIC);
-        let version = if self.is_stamped { VERSION_STAMPED } else { VERSION };
-        bytes[4..8].copy_from_slice(&version.to_le_bytes());
+        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[KIND_AT] = if self.is_stamped { STAMPED } else { OWN_EPOCHS };
         bytes[8..16].copy_from_slice(&self.id.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..16]);
         bytes[16..].copy_from_slice(&crc.to_le_bytes());
@@ -63,15 +66,20 @@ impl FragmentHeader {
         if crc != u32_at(bytes, 16) {
             return Err(corrupt("the checksum of the header, at offset 0, does not match"));
         }
-        let version = u32_at(bytes, 4);
-        if !(VERSION..=VERSION_STAMPED).contains(&version) {
+        let version = u16::from_le_bytes([bytes[4], bytes[5]]);
+        if version != VERSION {
             let message = format!(
-                "the fragment has format version {version}, this build reads versions {VERSION} to {VERSION_STAMPED}"
+                "the fragment has format version {version}, this build reads version {VERSION}"
             );
             return Err(Error::new(ErrorCode::Version, message)
                 .with_hint("run the release of sextant that wrote the file, or a newer release"));
         }
-        Ok((Self { id: u64_at(bytes, 8), is_stamped: version == VERSION_STAMPED }, crc))
+        let is_stamped = match (bytes[KIND_AT], bytes[KIND_AT + 1]) {
+            (OWN_EPOCHS, 0) => false,
+            (STAMPED, 0) => true,
+            (kind, _) => return Err(corrupt(format!("the fragment has the unknown kind {kind}"))),
+        };
+        Ok((Self { id: u64_at(bytes, 8), is_stamped }, crc))
     }
 }
 
@@ -91,7 +99,7 @@ pub struct FragmentTrailer {
 }
 
 impl FragmentTrailer {
-    /// Offset of the filter.
+    /// The offset of the filter in the file.
     pub fn filter_offset(&self) -> u64 {
         self.meta_offset + u64::from(self.meta_bytes)
     }

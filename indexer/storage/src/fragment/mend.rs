@@ -1,11 +1,11 @@
 //! Correction of a damaged fragment's checksums, so that a fuzzer gets past them.
 
 use crate::fragment::format::{
-    FragmentHeader, FragmentTrailer, HEADER_BYTES, Meta, TRAILER_BYTES, VERSION_STAMPED,
+    FragmentHeader, FragmentTrailer, HEADER_BYTES, KIND_AT, Meta, STAMPED, TRAILER_BYTES,
 };
 use crate::fragment::stored_block::checksum;
 
-/// Recomputes all checksums, as far as the parts can be found; `None` if the trailer's lengths do
+/// Recomputes all checksums of the parts that can be located; `None` if the trailer's lengths do
 /// not fit.
 pub(crate) fn mend(bytes: &mut [u8]) -> Option<()> {
     let file_bytes = bytes.len() as u64;
@@ -13,14 +13,14 @@ pub(crate) fn mend(bytes: &mut [u8]) -> Option<()> {
         return None;
     }
     let id = bytes[8..16].iter().rev().fold(0, |id, byte| id << 8 | u64::from(*byte));
-    let is_stamped = bytes[4] == VERSION_STAMPED as u8;
+    let is_stamped = bytes[KIND_AT] == STAMPED;
     let (header, seed) = FragmentHeader { id, is_stamped }.encode();
     bytes[..HEADER_BYTES as usize].copy_from_slice(&header);
     let at = (file_bytes - TRAILER_BYTES) as usize;
     let mut trailer: [u8; TRAILER_BYTES as usize] = bytes[at..].try_into().ok()?;
     let crc = crc32c::crc32c_append(seed, &trailer[..24]);
     trailer[24..28].copy_from_slice(&crc.to_le_bytes());
-    trailer[28..].copy_from_slice(b"RFXS");
+    trailer[28..].copy_from_slice(b"rfxs");
     let mut trailer = FragmentTrailer::decode(&trailer, seed, file_bytes).ok()?;
     let (meta, filter) = (trailer.meta_offset as usize, trailer.filter_offset() as usize);
     if let Ok(Meta { index, .. }) = Meta::decode(&bytes[meta..filter], trailer.meta_offset) {

@@ -7,18 +7,17 @@
 //!
 //! ```text
 //! file    := header stored* meta filter trailer
-//! header  := "SXFR" version:u32 id:u64 crc:u32
+//! header  := "sxfr" version:u16 kind:u8 0:u8 id:u64 crc:u32  kind: 0 with own epochs, 1 stamped
 //! stored  := crc:u32 codec:u8 [raw-bytes:u32] bytes         codec: 0 plain, 1 LZ4, 2 zstd; raw-bytes
 //!                                                           stands only before compressed bytes
 //! meta    := columns, statistics, sparse index              postcard
 //! filter  := line{filter-lines}                             64 bytes each
-//! trailer := meta-offset:u64 meta-bytes:u32 filter-lines:u32 meta-crc:u32 filter-crc:u32 crc:u32 "RFXS"
+//! trailer := meta-offset:u64 meta-bytes:u32 filter-lines:u32 meta-crc:u32 filter-crc:u32 crc:u32 "rfxs"
 //! ```
 //! Integers are little endian, checksums are CRC-32C.
 //!
-//! All rows of a *stamped* fragment (version 2) have one epoch, the one that the statistics name. Its blocks are written
-//! before this epoch is known, and say zero; a reader puts the epoch into each block that it reads. So a large commit is written
-//! ahead of its epoch.
+//! All rows of a *stamped* fragment have one epoch, the one that the statistics name. Its blocks are written before this epoch is known,
+//! and contain zero; a reader puts the epoch into each block that it reads. So a large commit is written ahead of its epoch.
 //!
 //! # Invariants
 //!
@@ -27,7 +26,7 @@
 //! - The header's checksum is the seed of all other checksums, and the checksum of a block also
 //!   covers its offset. So a block that was written to the wrong place, or left over from another
 //!   file, does not pass.
-//! - There are no gaps: the blocks begin behind the header, each begins where the one before ends,
+//! - There are no gaps: the blocks begin after the header, each begins where the previous one ends,
 //!   the meta section begins where the last block ends, and the trailer ends the file. So every
 //!   byte is under a checksum.
 //! - A name is durable only after its directory was synced. The caller does that once for all
@@ -36,8 +35,7 @@
 //! Fragments are read and written through [`BlobStore`]: as files of a directory ([`FileBlobs`]), or in
 //! memory for tests and fuzzers.
 //!
-//! A bounded number of files is open at once (`open_files`). A file that is deleted stays open for
-//! its readers, so that they can go on.
+//! A bounded number of files is open at once (`open_files`). A deleted file stays open for its readers, so that they can continue.
 
 pub(crate) mod blob_store;
 pub(crate) mod cache;

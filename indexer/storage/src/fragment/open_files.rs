@@ -1,9 +1,9 @@
 //! A bounded pool of open files.
 //!
 //! A store may have more fragments than its process may have open files. A [`PooledFile`] opens its file when it is
-//! read, and the pool closes files that were not read lately: it goes round the open files, and passes by each one
-//! that was read since the last round. A file that is about to be deleted is *pinned*: it stays open as long as it has
-//! readers, since nothing could open it again.
+//! read, and the pool closes files that were not read lately: it goes round the open files (the clock algorithm), and
+//! skips each file that was read since the last round. A file that is about to be deleted is *pinned*: it stays open as
+//! long as it has readers, since nothing could open it again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -57,8 +57,8 @@ impl OpenFiles {
         self.add_as(OpenMode::Read, path, file)
     }
 
-    /// Takes over an open file for reading and writing. Whoever writes holds the file until it is synced, since a failure of the
-    /// disk is told only to those who have the file open.
+    /// Takes over an open file for reading and writing. The writer holds the file until it is synced, since the kernel reports a failure of
+    /// the disk only to processes with the file open.
     pub fn add_writable(self: &Arc<Self>, path: &Path, file: Arc<dyn File>) -> PooledFile {
         self.add_as(OpenMode::ReadWrite, path, file)
     }
@@ -92,7 +92,7 @@ impl OpenFiles {
     /// Closes files until at most `max` are open.
     fn shrink(&self, max: usize) {
         let mut open = lock(&self.open);
-        // After one round each file has lost its mark.
+        // After one round no file has its mark any more.
         let mut turns = 2 * open.len();
         while open.len() > max && turns > 0 {
             turns -= 1;
@@ -158,7 +158,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// True if nobody can read the file by this reference any more.
+    /// True if the file can no longer be read by this reference.
     pub fn is_gone(&self) -> bool {
         self.slot.strong_count() == 0
     }

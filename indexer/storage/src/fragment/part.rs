@@ -1,7 +1,7 @@
-//! The part of a fragment that one slice needs, as it travels to another node.
+//! The part of a fragment that one slice needs, as it is sent to another node.
 //!
-//! Slices share fragments. No block has rows of two slices, so the part of a slice is a run of blocks, and travels as the
-//! file stores them, behind what a reader needs to check them:
+//! Slices share fragments. No block has rows of two slices, so the part of a slice is a run of blocks, and is sent as the file stores them,
+//! after the values that a reader needs to check them:
 //!
 //! ```text
 //! part := header columns:u64 slice:u16 rows:u64 offset:u64 blocks:u32 [stamp:u64] stored-bytes:u32{blocks} stored{blocks}
@@ -9,10 +9,10 @@
 //! A stamped fragment has its epoch as the stamp, and so has the fragment that the receiver writes.
 //! `header` is the file's own, `slice` the number that the rows have in the file, `offset` the place of the first block in the
 //! file. So each block is checked by its own checksum, which covers its place and the file's id: damage on the source's disk
-//! does not pass, wherever on the way the bytes are looked at.
+//! does not pass, wherever the bytes are checked.
 //!
 //! A part is a function of the file and the slice. So its length is known before it is read, and it can be read from any
-//! offset. The receiver writes the blocks into a fragment of its own, with its own sparse index, statistics and filter
+//! offset. The receiver writes the blocks into a new fragment, with its own sparse index, statistics and filter
 //! ([`super::writer`]).
 
 use std::ops::Range;
@@ -30,7 +30,7 @@ use crate::rows::block_index::BlockIndex;
 
 /// Bytes before the lengths of the blocks.
 const PREFIX_BYTES: usize = HEADER_BYTES as usize + 30;
-/// Bytes of the stamp behind them, if there is one.
+/// The bytes of the stamp after the fixed fields, if there is one.
 const STAMP_BYTES: usize = 8;
 /// Bytes of the length of a block.
 const LENGTH_BYTES: u64 = 4;
@@ -103,7 +103,7 @@ impl FragmentPart {
     }
 }
 
-/// What the beginning of a part says.
+/// The decoded beginning of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartHead {
     /// Columns of the rows.
@@ -112,7 +112,7 @@ pub struct PartHead {
     pub slice: SliceNo,
     /// Number of rows.
     pub rows: u64,
-    /// The epoch of all rows, if the blocks do not tell it.
+    /// The epoch of all rows of a stamped fragment; `None` if the blocks contain the epochs.
     pub stamp: Option<Epoch>,
 }
 
@@ -125,14 +125,14 @@ pub enum PartItem<'a> {
     Block(&'a [u8], Block),
 }
 
-/// Reads a part from its bytes, which come in order, and checks everything.
+/// Reads a part from its bytes, which arrive in order, and checks all of them.
 #[derive(Debug)]
 pub struct PartReader {
     /// Length of the part.
     len: u64,
-    /// Bytes taken so far.
+    /// The number of bytes taken so far.
     taken: u64,
-    /// Bytes that were taken; those before `at` were read.
+    /// The bytes that were taken; the bytes before `at` were parsed.
     buffer: Vec<u8>,
     at: usize,
     stage: Stage,
@@ -141,13 +141,13 @@ pub struct PartReader {
 #[derive(Debug)]
 enum Stage {
     Prefix,
-    /// The lengths of this many blocks come next.
+    /// The lengths of this many blocks follow.
     Lengths {
         source: SourceFile,
         offset: u64,
         blocks: u32,
     },
-    /// The block `next` comes next, from `offset` of the source's file.
+    /// Block `next` follows, from `offset` of the source's file.
     Blocks {
         source: SourceFile,
         offset: u64,
@@ -171,7 +171,7 @@ impl PartReader {
         Self { len, taken: 0, buffer: Vec::new(), at: 0, stage: Stage::Prefix }
     }
 
-    /// Bytes taken so far.
+    /// The number of bytes taken so far.
     pub fn taken(&self) -> u64 {
         self.taken
     }

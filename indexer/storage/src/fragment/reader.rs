@@ -49,7 +49,7 @@ pub struct Fragment {
     /// Name of the blob in errors.
     pub(super) name: String,
     pub(super) id: u64,
-    /// Id under which the file was written, perhaps by another node.
+    /// The id under which the file was written, possibly by another node.
     pub(super) written_id: u64,
     pub(super) blob: Arc<dyn Blob>,
     pub(super) cache: Arc<BlockCache>,
@@ -238,7 +238,7 @@ impl Fragment {
         self.written_id
     }
 
-    /// The epoch of all rows, if the blocks do not tell it.
+    /// The epoch of all rows of a stamped fragment; `None` if the blocks contain the epochs.
     pub fn stamp(&self) -> Option<Epoch> {
         self.stamp
     }

@@ -59,7 +59,7 @@ pub struct FragmentWriter {
     /// Bytes that are not written yet, and their offset in the file.
     buffer: Vec<u8>,
     buffer_offset: u64,
-    /// Number of blocks so far.
+    /// The number of blocks written so far.
     blocks: u32,
     /// True if all blocks go into the cache.
     warm: bool,
@@ -190,7 +190,7 @@ impl FragmentWriter {
         self.finish_unsynced(stats, index)?.sync()
     }
 
-    /// The same for a file that is synced later.
+    /// Like `finish`, for a file that is synced later.
     pub fn finish_unsynced(
         mut self,
         stats: TableStats,
@@ -299,7 +299,7 @@ impl BlockSink for FragmentWriter {
         Ok(place)
     }
 
-    /// The block is in memory anyway, so it also goes into the cache.
+    /// Appends a block that is already in memory, and puts it into the cache.
     fn shared_block(&mut self, block: &Arc<Block>) -> Result<(u64, u32)> {
         let place = self.put(block.bytes())?;
         self.cache.put(self.id, self.blocks - 1, Arc::clone(block));

@@ -1,4 +1,4 @@
-//! Recomputes the checksums of fuzzed bytes, so that a fuzzer reaches the code behind the checks. `fragment::mend` does
+//! Recomputes the checksums of fuzzed bytes, so that a fuzzer reaches the code after the checks. `fragment::mend` does
 //! the same for fragments.
 
 use crc32c::{crc32c, crc32c_append};

@@ -1,7 +1,6 @@
 //! Entry points for fuzzers. Each function reads arbitrary bytes as one of the formats on disk or
-//! on the wire, as far as they can be read. It must not panic, and must not allocate more memory
-//! than the bytes are worth. `tests/src/fuzz` runs the functions over mutated files, and `fuzz/` runs
-//! them under libFuzzer.
+//! on the wire, as far as they can be read. It must not panic, and must not allocate much more memory than the bytes
+//! take. `tests/src/fuzz` runs the functions over mutated files, and `fuzz/` runs them under libFuzzer.
 
 mod mend;
 

@@ -11,7 +11,7 @@ use crate::files::data_files::NewFragment;
 use crate::rows::packed::{self, PackedEntry, include_hash};
 use crate::rows::row_sorter::RowSorter;
 
-/// The documents of a backfill snapshot so far.
+/// A backfill snapshot, with the documents that have arrived so far.
 #[derive(Default)]
 pub struct Backfill {
     gathered: GatheredRows,

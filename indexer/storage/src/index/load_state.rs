@@ -8,10 +8,9 @@
 //! ```
 //!
 //! Why this order is safe: no write is acknowledged before the manifest that names this node's log
-//! is durable (3 → 4), so a crash at any time finds a manifest that says where everything is. The
-//! manifest without that log is written (7 → 0) only when the fragments hold everything. A single
-//! index never says whether an epoch is durable: the node has one log, and durability is reported
-//! for whole buckets.
+//! is durable (3 → 4), so a crash at any time leaves a manifest that names all data. The manifest without that log is
+//! written (7 → 0) only when the fragments hold everything. The durability of an epoch is never a property of a single
+//! index: the node has one log, and durability is reported for whole buckets.
 //!
 //! A load that fails stays in its state. This file only decides; `recover/load.rs` does the work.
 
@@ -45,7 +44,7 @@ pub enum LoadState {
 /// Event that moves an index to its next state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadEvent {
-    /// The node is told to load the index.
+    /// The request to load the index.
     Load,
     /// The manifest was read.
     ManifestRead,
@@ -55,7 +54,7 @@ pub enum LoadEvent {
     ManifestSaved,
     /// The fragments were opened.
     FragmentsLoaded,
-    /// The node is told to unload the index.
+    /// The request to unload the index.
     Unload,
     /// Memory was written to synced fragments.
     MemoryFlushed,

@@ -3,7 +3,7 @@
 //! Readers take an `Arc` of the newest version and never block a writer. Two locks order the
 //! writers: `fragment_lists` is held while lists change, until the manifest is synced; `writer` is
 //! held only for changes in memory (an epoch, the end of a flush). A thread that takes both takes
-//! `fragment_lists` first.
+//! `fragment_lists` first. The lock of flushes comes before both.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ pub struct LocalIndex {
     pub stats: IndexStats,
     /// Version that readers see.
     pub version: ArcSwap<IndexVersion>,
-    /// Held by a flush: there is one at a time.
+    /// Held by a flush, so that only one runs at a time.
     pub flush: Mutex<()>,
     /// True during a backfill.
     pub is_backfilling: AtomicBool,
@@ -54,7 +54,7 @@ pub struct LocalIndex {
     pub keeps_files: AtomicBool,
     /// Number of fragments in the longest list.
     pub longest_list: AtomicUsize,
-    /// Load state.
+    /// The present load state, for waiting readers.
     pub load: watch::Sender<LoadState>,
     /// Error of the last failed load.
     pub load_trouble: ArcSwapOption<String>,
@@ -216,7 +216,7 @@ impl LocalIndex {
         self.load_trouble.load().as_ref().map(|trouble| trouble.to_string())
     }
 
-    /// Load state.
+    /// The present load state of the index.
     pub fn load_state(&self) -> LoadState {
         *self.load.borrow()
     }

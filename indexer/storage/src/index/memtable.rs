@@ -1,9 +1,9 @@
 //! The newest part of the back index, in memory: for each document its states by slice, found by
 //! the hash of the document's id.
 //!
-//! States are appended to an arena of chunks and never change. A later state of a document points
-//! to the one before. The hash table holds 32 bits of a document's hash and the place of its newest
-//! state. So a look-up rarely touches a wrong state, and growing the table touches none.
+//! States are appended to an arena of chunks and never change. A later state of a document points to the previous one.
+//! The hash table holds 32 bits of a document's hash and the place of its newest state. So a look-up rarely touches a
+//! wrong state, and growing the table touches none.
 //!
 //! ```text
 //! record := before slice len(id) epoch-base len(state)  id state       (integers LEB128)
@@ -50,7 +50,7 @@ pub struct BackMemtable {
 /// State of a document in one slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackState<'a> {
-    /// The slice.
+    /// The slice that the state belongs to.
     pub slice: SliceNo,
     /// The document's id.
     pub id: &'a [u8],
@@ -204,8 +204,7 @@ impl BackMemtable {
             shared = Some(&id[..len]);
         }
         let skip = shared.map_or(0, <[u8]>::len);
-        // Slices and the heads of ids decide almost always; the ids themselves are far away in
-        // memory.
+        // Slices and the heads of ids decide almost always; reading the ids themselves would cost cache misses.
         let mut all = Vec::with_capacity(self.states as usize);
         all.extend(
             self.all().map(|(place, state)| (state.slice, head_of(&[&state.id[skip..]]), place)),

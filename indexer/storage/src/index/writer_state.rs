@@ -41,7 +41,7 @@ pub struct WriterState {
     pub retained: RetainedEpochs,
     /// Oldest epoch in memory, and the LSN of its record.
     pub unflushed: Option<(Epoch, Lsn)>,
-    /// The same for the rows that a flush is writing.
+    /// The oldest unflushed epoch and log position of the rows that a flush is writing.
     pub frozen_unflushed: Option<(Epoch, Lsn)>,
     /// True during a build: every document of an epoch is remembered.
     pub is_building: bool,
@@ -99,9 +99,9 @@ impl WriterState {
 /// Lock-free statistics of one index, as of the last release of the writer's lock.
 ///
 /// Values are stored before the writer's lock is released, so two publications never mix. A reader may see one value of a
-/// publication and not yet another one, therefore each decision reads one value only. Where it is compared with something
-/// else, the order of the reads errs on the safe side: the committed epoch is read before the oldest unflushed one
-/// (`node/durability.rs`), and the start of unapplied records before the log that is needed (`maintain/release.rs`).
+/// publication and not yet another one, therefore each decision reads one value only. Where two values are compared, the order of the reads
+/// errs on the safe side: the committed epoch is read before the oldest unflushed one (`node/durability.rs`), and the start of unapplied
+/// records before the log that is needed (`maintain/release.rs`).
 #[derive(Debug)]
 pub struct IndexStats {
     unflushed_epoch: AtomicU64,
@@ -125,7 +125,7 @@ impl EntryCounts {
         self.entries.get(&slice).copied().unwrap_or(0).max(0) as u64
     }
 
-    /// The same; `None` if the slice was not counted yet.
+    /// The number of entries of a slice; `None` if the slice was not counted yet.
     pub fn counted(&self, slice: SliceNo) -> Option<u64> {
         (!self.uncounted.contains(&slice)).then(|| self.of(slice))
     }

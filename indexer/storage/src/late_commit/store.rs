@@ -16,15 +16,15 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::files::data_files::DataFiles;
-use crate::late_commit::buckets::{BucketTransactions, Buckets};
-use crate::late_commit::own_view::OwnSnapshot;
-use crate::late_commit::spiller::Spiller;
-use crate::late_commit::transaction::{GivenUp, OpenTransaction, Seen};
-use crate::late_commit::usage::{Limits, Usage};
+use crate::late_commit::changes::own_view::OwnSnapshot;
+use crate::late_commit::changes::usage::{Limits, Usage};
+use crate::late_commit::transactions::buckets::{BucketTransactions, Buckets};
+use crate::late_commit::transactions::open::{GivenUp, OpenTransaction, Seen};
+use crate::late_commit::transactions::spiller::Spiller;
 use crate::options::StoreOptions;
 use crate::read::snapshot::Snapshot;
 
-/// The longest wait of a stream for room. A spill that takes longer meets a disk that is too slow for the stream.
+/// The longest wait of a stream for room. A spill that takes longer means that the disk is too slow for the stream.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The open transactions of a node. The stream of each bucket changes those of the bucket, one message after another.
@@ -32,7 +32,7 @@ pub struct LateCommitStore {
     pub(super) usage: Arc<Usage>,
     pub(super) buckets: Arc<Buckets>,
     pub(super) spiller: Arc<Spiller>,
-    /// Bytes that the cursors of one walk over spilled pieces may hold.
+    /// The number of bytes that the cursors of one walk over spilled pieces may hold.
     walk_bytes: usize,
     /// Held while a commit is written ahead of its epoch.
     pub(super) preparing: Mutex<()>,
@@ -61,7 +61,7 @@ pub struct LateCommitFigures {
     pub prepared: u64,
 }
 
-/// The error of a view whose place the node has not come to.
+/// The error of a view whose place the node has not reached.
 pub fn not_there(own: OwnView) -> Error {
     let OwnView { transaction, place } = own;
     Error::unavailable(format!(
@@ -128,7 +128,7 @@ impl LateCommitStore {
         }
     }
 
-    /// Forgets the transactions and indexes of a bucket: a stream begins, which brings them anew, or the bucket is rolled back.
+    /// Forgets the transactions and indexes of a bucket: a new stream will send them again, or the bucket is rolled back.
     pub fn forget(&self, bucket: BucketId) {
         let forgotten = {
             let mut buckets = self.buckets.lock();
@@ -147,8 +147,8 @@ impl LateCommitStore {
         self.spiller.dispose(dropped);
     }
 
-    /// The stream of the index's bucket carries these slices of an index from now on. If any of them is new, what is here of
-    /// open transactions lacks it: it is forgotten, and the stream brings it anew.
+    /// The stream of the index's bucket carries these slices of an index from now on. If any of them is new, the stored changes of open
+    /// transactions lack it: they are forgotten, and the stream sends them again.
     pub fn join(&self, info: &Arc<IndexInfo>, slices: BTreeSet<SliceNo>) {
         let forgotten = {
             let mut buckets = self.buckets.lock();
@@ -179,12 +179,12 @@ impl LateCommitStore {
         self.spiller.dispose(parts);
     }
 
-    /// Waits, for a bounded time, until changes of so many bytes have room in memory: a spill that runs makes some.
+    /// Waits, for a bounded time, until changes of this many bytes fit in memory: a running spill frees some.
     pub async fn room(&self, bytes: u64) {
         self.spiller.room(bytes, WAIT_MAX).await;
     }
 
-    /// Takes changes of a transaction. Changes from place zero begin it anew; others must continue at its place, or the error is
+    /// Takes changes of a transaction. Changes from place zero restart the transaction; others must continue at its place, or the error is
     /// `DropData`. After an error the transaction is forgotten. Reads files if some changes are on disk.
     pub fn bodies(&self, bucket: BucketId, bodies: &TransactionBodies) -> Result<()> {
         let id = bodies.transaction;
@@ -210,10 +210,10 @@ impl LateCommitStore {
         taken
     }
 
-    /// Gives transactions up until so many bytes have room, where [`Self::room`] was not enough.
+    /// Gives transactions up until this many bytes fit, if [`Self::room`] was not enough.
     fn make_room(&self, transaction: &OpenTransaction, bytes: u64) {
         if bytes > self.spiller.limits().memory_bytes {
-            // Nothing of it is worked on, and no other one makes room for it.
+            // No part of it is being written, and no other transaction makes room for it.
             transaction.give_up(GivenUp::Memory);
             return;
         }
@@ -238,7 +238,7 @@ impl LateCommitStore {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// True if the node has come to the place of a view. `SnapshotTooOld` if the transaction has ended or was rolled back from
+    /// True if the node has reached the place of a view. `SnapshotTooOld` if the transaction has ended or was rolled back from
     /// there.
     fn has_come_to(&self, bucket: BucketId, own: OwnView) -> Result<bool> {
         if own.place == TransactionPlace(0) {
@@ -250,7 +250,7 @@ impl LateCommitStore {
         Ok(!matches!(transaction.seen(own, None)?, Seen::NotYet))
     }
 
-    /// Waits until the node has come to the place of a view, also in a transaction that it does not know yet.
+    /// Waits until the node has reached the place of a view, also in a transaction that it does not know yet.
     pub async fn wait(&self, bucket: BucketId, own: OwnView) -> Result<()> {
         let mut changed = self.changed.subscribe();
         while !self.has_come_to(bucket, own)? {
@@ -259,8 +259,8 @@ impl LateCommitStore {
         Ok(())
     }
 
-    /// Merges a transaction's rows, as of the place of its view, over a snapshot of an epoch. `Unavailable` if the node has not
-    /// come to the place, `OverLimit` if the transaction was given up.
+    /// Merges a transaction's rows, as of the place of its view, over a snapshot of an epoch. `Unavailable` if the node has not reached the
+    /// place, `OverLimit` if the transaction was given up.
     pub fn own_view(&self, base: Arc<dyn Snapshot>, own: OwnView) -> Result<Arc<dyn Snapshot>> {
         if own.place == TransactionPlace(0) {
             return Ok(base);

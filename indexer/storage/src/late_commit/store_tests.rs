@@ -9,8 +9,8 @@ use proto::rpc::scan::KeyRange;
 
 use super::*;
 use crate::engine::storage_engine::StorageEngine;
-use crate::late_commit::buckets::BucketTransactions;
-use crate::late_commit::testing::*;
+use crate::late_commit::tests::testing::*;
+use crate::late_commit::transactions::buckets::BucketTransactions;
 use crate::options::StoreOptions;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
@@ -91,7 +91,7 @@ async fn a_transaction_that_is_too_large_is_given_up_alone() {
     assert_eq!(error.code, ErrorCode::OverLimit);
     assert!(error.message.contains("1048576 bytes") && hint.contains("memory_mb"), "{error:?}");
     assert!(late.bytes() < before + 4096, "its rows are dropped");
-    // It goes on without rows, and nobody else notices.
+    // It continues without rows, without an effect on others.
     late.bodies(BUCKET, &documents(2, place, place + 10)).unwrap();
     let back = |to| late.back_to(BUCKET, TransactionId(2), TransactionPlace(to));
     back(place).unwrap();
@@ -143,7 +143,7 @@ async fn ended_transactions_are_remembered_until_their_bucket_is_dropped() {
     assert_eq!(ended(), Some(1 << 10), "a new stream knows nothing of them");
     late.drop_bucket(BUCKET);
     assert_eq!(ended(), None);
-    // What was under way then changes nothing any more.
+    // An operation that was in progress then has no effect any more.
     late.end(BUCKET, &[TransactionId(1)]);
     assert_eq!(code(late.bodies(BUCKET, &documents(1, 0, 5))), Some(ErrorCode::DropData));
     assert_eq!((ended(), late.open(), late.bytes()), (None, 0, 0));
@@ -169,7 +169,7 @@ async fn a_view_waits_for_its_place_and_no_longer_than_its_transaction() {
     });
     waited.unwrap().unwrap();
     assert_eq!(count(&store, 1, 3), Ok(3));
-    // A new stream brings it anew.
+    // A new stream sends it again.
     store.late_commit().forget(BUCKET);
     assert!(not_yet(3).await);
     let (waited, ()) = tokio::join!(soon(wait(3)), async {
@@ -215,7 +215,7 @@ async fn small_messages_leave_few_runs() {
     assert!(runs < 16, "{runs} runs");
     assert_eq!(count(&store, 1, 299), Ok(299));
     assert!(view.checksum(SliceNo(0)).is_err(), "an own view has no checksum");
-    // Nobody else sees any of it.
+    // No other reader sees any of its rows.
     let mut rows = base.rows(&slices, &KeyRange::all(), false, false).unwrap();
     assert_eq!(rows.count(u64::MAX).unwrap().rows, 0);
 }

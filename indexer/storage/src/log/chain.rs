@@ -1,8 +1,8 @@
-//! The chain: one checksum over everything that a log has held so far.
+//! The chain: one checksum over all records that were ever written to a log.
 //!
 //! The chain of a segment's header covers all earlier segments: the checksums of their headers, and of the headers of
 //! all their records, marks included. Since the header of a record covers the checksum of its payload, no earlier
-//! segment can be exchanged for another one without a contradiction in the segment behind it.
+//! segment can be exchanged for another one without a contradiction in the segment after it.
 
 use crate::log::format::{
     RECORD_CHECKSUM_AT, RECORD_HEADER_BYTES, RECORD_LEN_AT, SegmentHead, u32_at,
@@ -16,17 +16,17 @@ impl Chain {
     /// The chain before the first segment of a log.
     pub(super) const START: Self = Self(0);
 
-    /// The chain behind the header of a segment.
+    /// The chain after the header of a segment.
     pub(super) fn behind_header(head: &SegmentHead) -> Self {
         Self(head.chain).with(head.checksum())
     }
 
-    /// The chain behind one more header.
+    /// The chain after one more header.
     pub(super) fn with(self, checksum: u32) -> Self {
         Self(crc32c::crc32c_append(self.0, &checksum.to_le_bytes()))
     }
 
-    /// The chain behind encoded, whole records.
+    /// The chain after encoded, whole records.
     pub(super) fn with_records(mut self, records: &[u8]) -> Self {
         let mut at = 0;
         while at < records.len() {

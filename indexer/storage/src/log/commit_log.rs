@@ -118,7 +118,8 @@ impl CommitLog {
         self.shared.pending().bytes.len() as u64
     }
 
-    /// Watches how far the log is durable. Watching does not sync, see [`crate::log::SyncPolicy::OnDemand`].
+    /// Watches the position up to which the log is durable. Watching does not sync, see
+    /// [`crate::log::SyncPolicy::OnDemand`].
     pub fn durable(&self) -> watch::Receiver<Durable> {
         self.shared.durable.subscribe()
     }

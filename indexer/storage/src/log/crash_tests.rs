@@ -60,7 +60,7 @@ impl Run {
         self.random.next_u64() % n
     }
 
-    /// Opens the log and compares; `None` if the machine went down.
+    /// Opens the log and compares its contents; `None` if the machine crashed.
     fn open(&mut self, seen: &str) -> Option<CommitLog> {
         let mut replayed = Vec::new();
         let dir = PathBuf::from("/data/log");
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// Appends, waits and releases until the machine goes down, or for `steps` steps.
+    /// Appends, waits and releases until the machine crashes, or for `steps` steps.
     async fn work(&mut self, log: &CommitLog, steps: u64) {
         for _ in 0..steps {
             let len = match self.below(4) {
@@ -116,8 +116,8 @@ impl Run {
     }
 }
 
-/// Runs two lives. The machine goes down at `at` in the first, and in the recoveries after it as
-/// long as that hits. Returns the number of operations of the first life.
+/// Runs a log twice. The machine crashes at operation `at` in the first run, and then during each recovery until one
+/// completes. Returns the number of operations of the first run.
 async fn lives(seed: u64, at: Option<u64>) -> u64 {
     let mut run = Run::new(seed);
     if let Some(at) = at {
@@ -134,7 +134,7 @@ async fn lives(seed: u64, at: Option<u64>) -> u64 {
     }
     for recovery in 1.. {
         run.fs.restart();
-        // Each recovery goes down later than the one before, until one survives.
+        // Each recovery crashes later than the previous one, until one completes.
         run.fs.crash_at(run.fs.operations() + recovery);
         let Some(log) = run.open(&seen) else { continue };
         run.work(&log, 5).await;

@@ -19,7 +19,7 @@ pub enum RecordState {
     Ok,
     /// The header is valid; the payload is damaged or cut short.
     BadPayload,
-    /// No header is valid up to the next valid one, or to the end of the file.
+    /// There is no valid header before the next record, or before the end of the file.
     Unreadable,
 }
 
@@ -34,7 +34,7 @@ pub struct RecordInfo {
     pub bytes: u64,
     /// The end of the durable part when the record was written.
     pub durable: Option<Lsn>,
-    /// True for a mark, which only says how far the log is durable.
+    /// True for a mark, which only records up to where the log is durable.
     pub mark: bool,
     /// Condition of the record.
     pub state: RecordState,
@@ -51,9 +51,9 @@ pub struct SegmentInfo {
     pub chain: u32,
     /// LSN of the end of the last record.
     pub end: Lsn,
-    /// Zeros behind it, which the next records overwrite. Only the last segment has such room.
+    /// Zeros after it, which the next records overwrite. Only the last segment has such room.
     pub room_bytes: u64,
-    /// The chain that the next segment must have; `None` if this one is damaged.
+    /// The chain that the next segment must have; `None` if this segment is damaged.
     pub chain_end: Option<u32>,
     /// Number of valid records, without marks.
     pub records: u64,
@@ -70,7 +70,7 @@ impl SegmentInfo {
         self.end - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// The reason why this segment cannot follow another one, besides their places.
+    /// The reason why this segment cannot follow another one, apart from their positions.
     pub fn contradiction(&self, before: &Self) -> Option<&'static str> {
         if self.log_id != before.log_id {
             return Some("offset 0: the segment belongs to another log than the segment before it");
@@ -82,7 +82,7 @@ impl SegmentInfo {
     }
 }
 
-/// Passes each record of a segment file to `each`, also behind damage, and returns a summary.
+/// Passes each record of a segment file to `each`, also after damage, and returns a summary.
 /// Blocks the thread.
 pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&RecordInfo)) -> Result<SegmentInfo> {
     scan(&*env.fs, path, &mut |record, _| each(record))
@@ -147,12 +147,13 @@ pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
 /// A walk over the records of a segment.
 struct Walked {
     at: Lsn,
-    /// The chain up to here; `None` behind damage.
+    /// The chain up to here; `None` after damage.
     chain: Option<Chain>,
 }
 
 impl Walked {
-    /// Describes the record at this place, and goes to the next one. Returns false if there is nothing but room.
+    /// Describes the record at this place, and advances to the next one. Returns false if only preallocated space
+    /// follows.
     fn next_record(
         &mut self,
         reader: &mut SegmentReader,

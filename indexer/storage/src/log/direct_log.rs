@@ -3,10 +3,9 @@
 //! An append writes its record with one call and returns; a sync makes everything durable that was appended before.
 //! Segments, records, marks and recovery are those of the commit log. Two things are added:
 //!
-//! - *Random reads.* Any part of a retained segment can be read, also of the last one as soon as it is appended. A read
-//!   returns the bytes as they are on disk: whoever wrote them can tell whether they are right.
-//! - *A witness* (`log/witness.rs`), which tells a last segment that was lost or shortened from one that a crash has
-//!   torn.
+//! - *Random reads.* Any part of a retained segment can be read, also of the last one as soon as it is appended. A read returns the bytes
+//!   as they are on disk; the caller verifies them.
+//! - *A witness* (`log/witness.rs`), which distinguishes a lost or shortened last segment from one that a crash has torn.
 //!
 //! One thread at a time appends, syncs or marks, and holds the lock of the writer meanwhile. Readers take no lock during
 //! file input and output. A failed write or sync stops the log for good.
@@ -33,13 +32,13 @@ use crate::log::segment_files::SegmentFiles;
 use crate::log::tail::{TailSegment, WriteFailure, WriteGroup};
 use crate::log::witness::{Witness, WitnessFile};
 
-/// Largest buffer that is kept for the next record; a larger one came from a burst.
+/// Largest buffer that is kept for the next record; a larger one is freed, since it was needed for a burst only.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// Files that a log without a shared pool keeps open.
 const OPEN_FILES_MAX: usize = 2;
 
-/// The largest room behind the last record: some hundred small groups.
+/// The maximum preallocated space after the last record: enough for some hundred small groups.
 const ROOM_BYTES_MAX: u64 = 256 << 10;
 
 /// The log, open for appending and reading. All calls block the thread.
@@ -119,7 +118,8 @@ impl DirectLog {
     }
 
     /// Appends a record whose payload comes in parts, and returns its place: from the beginning of the record to the
-    /// end of the payload. It is written, and durable after a [`Self::sync`]. `OverLimit` if the payload is too long.
+    /// end of the payload. The record is written when this returns, and durable after a [`Self::sync`]. `OverLimit` if
+    /// the payload is too long.
     pub fn append(&self, parts: &[&[u8]]) -> Result<Range<Lsn>> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         if len > RECORD_BYTES_MAX {
@@ -144,8 +144,8 @@ impl DirectLog {
         Ok(())
     }
 
-    /// Appends the mark that vouches for the synced records, unless it is there already. For a log without work. If the file of the last
-    /// segment cannot be opened, nothing has happened, and a later call tries again.
+    /// Appends the mark that proves the synced records, unless it was appended already. For an idle log. If the file of the last segment
+    /// cannot be opened, there is no effect, and a later call tries again.
     pub fn mark(&self) -> Result<()> {
         let mut writer = self.writer()?;
         let pending = &writer.pending;
@@ -154,7 +154,7 @@ impl DirectLog {
             writer.pending.put_mark();
             self.write(&mut writer, false)?;
         } else if writer.pending.vouched >= writer.pending.data_end {
-            // Nothing came since the mark before: the pool may close the file.
+            // No record was appended since the previous mark, so the pool may close the file.
             let rested = writer.tail.sync();
             self.checked(&mut writer, rested)?;
         }
@@ -233,7 +233,7 @@ impl DirectLog {
         error.context(format!("reading {} at offset {offset}", path.display()))
     }
 
-    /// The first failed write or sync, if there was one: nothing is written after it.
+    /// Returns the error of the first failed write or sync: the log writes nothing after it.
     pub fn check(&self) -> Result<()> {
         self.writer().map(|_| ())
     }

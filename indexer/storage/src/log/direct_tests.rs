@@ -130,7 +130,7 @@ fn a_lost_or_shortened_last_segment_is_found_by_the_witness() {
         let used = scan(&*env.fs, &path, &mut |_, _| ()).unwrap().used_bytes() as usize;
         for len in 0..used - RECORD_OVERHEAD_BYTES as usize {
             put(&env, &path, &bytes[..len]);
-            // Without a mark nobody has vouched for the last segment.
+            // Without a mark there is no evidence of the last segment's length.
             match marks {
                 true => assert!(refused(&env, &options(0)).message.contains("/log")),
                 false => assert!(open(&env, &options(0)).unwrap().1.len() < records.len()),
@@ -182,7 +182,7 @@ fn a_mark_that_cannot_open_the_file_is_made_later() {
     let (log, _) = open(&env, &pooled).unwrap();
     log.append(&[b"first"]).unwrap();
     log.sync().unwrap();
-    // A file that was used since the last look at it stays open for once.
+    // A file that was used since the last round stays open for one more round.
     let path = PathBuf::from("/other");
     let others: Vec<_> =
         (0..2).map(|_| pool.add(&path, env.fs.open(&path, OpenMode::Create).unwrap())).collect();
@@ -303,7 +303,7 @@ fn groups_that_overwrote_the_room_survive_a_crash_once_they_are_synced() {
         assert!(found.len() as u64 >= synced, "seed {seed}: {} of {synced}", found.len());
         let payloads = found.iter().map(|(.., payload)| payload);
         assert!(payloads.eq(&(0..found.len()).map(|n| payload(n as u8)).collect::<Vec<_>>()));
-        // What the crash left is gone, and the next records are at the end.
+        // The remains of the crash are removed, and the next records are at the end.
         log.append(&[b"next"]).unwrap();
         log.sync().unwrap();
         drop(log);
@@ -318,7 +318,7 @@ fn zeros_in_the_place_of_synced_records_are_damage() {
     log.mark().unwrap();
     let bases = log.segments();
     drop(log);
-    // The last record and the mark behind it; only the witness knows of them.
+    // The last record and the mark after it; only the witness proves that they existed.
     let last = segment_path(&dir(), bases[bases.len() - 1]);
     let mut bytes = bytes_of(&env, &last);
     let from = records[19].0 - bases[bases.len() - 1] + SEGMENT_OVERHEAD_BYTES;

@@ -4,15 +4,12 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::log::lsn::Lsn;
 
-const SEGMENT_MAGIC: &[u8; 4] = b"SXLG";
-/// Version 1 was one file without segments; version 2 had neither `log_id` nor `chain`.
-const VERSION: u32 = 3;
+const SEGMENT_MAGIC: &[u8; 4] = b"sxlg";
+const VERSION: u32 = 1;
 /// Size of a segment's header.
 pub(crate) const SEGMENT_HEADER_BYTES: usize = 32;
 /// Size of the header without its checksum.
 const SEGMENT_FIELDS_BYTES: usize = SEGMENT_HEADER_BYTES - 4;
-/// The same of version 2.
-const SEGMENT_FIELDS_BYTES_2: usize = 16;
 
 const DATA_MAGIC: u32 = 0x5ec0_4d22;
 const MARK_MAGIC: u32 = 0x5ec0_4d23;
@@ -63,9 +60,9 @@ impl SegmentHead {
     /// Decodes a header.
     pub(crate) fn parse(header: &[u8; SEGMENT_HEADER_BYTES]) -> Result<Self> {
         let version = u32_at(header, 4);
-        let fields = if version == 2 { SEGMENT_FIELDS_BYTES_2 } else { SEGMENT_FIELDS_BYTES };
         if &header[..4] != SEGMENT_MAGIC
-            || crc32c::crc32c(&header[..fields]) != u32_at(header, fields)
+            || crc32c::crc32c(&header[..SEGMENT_FIELDS_BYTES])
+                != u32_at(header, SEGMENT_FIELDS_BYTES)
         {
             return Err(Error::new(ErrorCode::Corrupt, "the segment header is damaged"));
         }
@@ -91,7 +88,7 @@ fn other_version(other: u32) -> Error {
     )
 }
 
-/// Header of a record.
+/// The header of a record, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader {
     /// True for a mark.

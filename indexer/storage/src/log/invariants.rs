@@ -10,12 +10,12 @@ pub(super) fn segments_are_in_order(bases: &VecDeque<Lsn>) -> bool {
     !bases.is_empty() && bases.iter().zip(bases.iter().skip(1)).all(|(left, right)| left < right)
 }
 
-/// A release up to `lsn` has removed no segment that holds records behind `lsn`.
+/// A release up to `lsn` has removed no segment that holds records after `lsn`.
 pub(super) fn release_kept_the_rest(oldest_before: Lsn, bases: &VecDeque<Lsn>, lsn: Lsn) -> bool {
     bases.front().is_some_and(|oldest| *oldest <= lsn.max(oldest_before))
 }
 
-/// No record says that the log is durable further than it is, and nothing ends behind the end.
+/// No record claims that more of the log is durable than really is, and no part ends after the end of the data.
 pub(super) fn ends_are_in_order(vouched: Lsn, durable: Lsn, data_end: Lsn, end: Lsn) -> bool {
     vouched <= durable && durable <= end && data_end <= end
 }

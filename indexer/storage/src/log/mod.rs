@@ -1,16 +1,16 @@
 //! Logs: checksummed records in segment files. [`CommitLog`] is the commit log of a node, shared by its slices;
 //! [`DirectLog`] has the same format and blocks its callers.
 //!
-//! Callers of a commit log append records to a buffer and go on. One writer takes everything that has gathered,
-//! writes it with one call, syncs it with another (group commit), and then publishes how far the
-//! log is durable. The place of a record is its [`Lsn`]: the number of record bytes that were ever
-//! logged before it. LSNs only grow, across segments and restarts, and they name the segment files:
+//! Callers of a commit log append records to a buffer and continue. One writer takes all buffered records, writes them with one call, syncs
+//! them with another (group commit), and then publishes the position up to which the log is durable. The place of a record is its [`Lsn`]:
+//! the number of record bytes that were ever logged before it. LSNs only grow, across segments and restarts, and they name the segment
+//! files:
 //!
 //! ```text
 //! DIR/00000000000000000000.log      the records from LSN 0 on
 //! DIR/00000000000067108931.log      those from LSN 67108931 on
 //!
-//! segment := "SXLG" version:u32 base:u64 log_id:u64 chain:u32 crc:u32  record*         (little endian)
+//! segment := "sxlg" version:u32 base:u64 log_id:u64 chain:u32 crc:u32  record*         (little endian)
 //! record  := magic:u32 len:u32 payload_crc:u32 header_crc:u32 durable:u64  payload[len]
 //! ```
 //!
@@ -22,12 +22,10 @@
 //! `header_crc` covers the rest of the header and the record's LSN. So a length is trusted only if
 //! it is right, and a record only at the place where it was written.
 //!
-//! `durable` says how far the log was known to be synced when the record was written. It tells
-//! damage from a torn tail. A crash can tear only what lies behind every `durable` ever written. So
-//! a bad record below the largest `durable` found behind it is damage, which opening the log
-//! reports; a bad record above it is the torn tail, which opening cuts off. An idle writer appends
-//! a *mark*, a record without payload that is never replayed, so that the last records, too, have a
-//! `durable` behind them.
+//! `durable` is the position up to which the log was known to be synced when the record was written. It distinguishes damage from a torn
+//! tail. A crash can tear only data after every `durable` ever written. So a bad record below the largest `durable` found after it is
+//! damage, which opening the log reports; a bad record above it is the torn tail, which opening cuts off. An idle writer appends a *mark*,
+//! a record without payload that is never replayed, so that the last records, too, have a `durable` after them.
 //!
 //! # Invariants (`log/invariants.rs`)
 //!
@@ -38,7 +36,7 @@
 //! - The oldest segment is removed first, and its removal is synced before the next removal. So a
 //!   crash leaves no gap.
 //! - The last segment is never removed, so that LSNs continue from it.
-//! - The log never holds a record behind a failed write or sync.
+//! - The log never holds a record after a failed write or sync.
 //!
 //! A failed write or sync stops the log for good, because the content of a disk after a failed sync
 //! is unknown; appenders and waiters get the error. A full disk does not stop a commit log: the writer

@@ -6,13 +6,13 @@ use crate::fragment::OpenFiles;
 use crate::log::format::RECORD_BYTES_MAX;
 use crate::log::lsn::Lsn;
 
-/// When written records are synced.
+/// When written records are synced: always, or only when a caller waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncPolicy {
     /// At once, for each group.
     #[default]
     EachGroup,
-    /// When a caller of `CommitLog::wait_durable` waits, and before a segment is closed.
+    /// Records are synced when a caller of `CommitLog::wait_durable` waits, and before a segment is closed.
     OnDemand,
 }
 
@@ -35,7 +35,7 @@ impl Default for LogOptions {
     }
 }
 
-/// Settings of a direct log, and what its opener knows of it.
+/// Settings of a direct log, and its opener's knowledge of its contents.
 #[derive(Clone, Debug)]
 pub struct DirectLogOptions {
     /// Size above which a segment is closed.
@@ -44,10 +44,10 @@ pub struct DirectLogOptions {
     pub open_files: Option<Arc<OpenFiles>>,
     /// The id of the log; `None` if the opener does not know the log yet. A known log is never created.
     pub log_id: Option<u64>,
-    /// The opener knows everything before this LSN. Segments that end before it are not replayed.
+    /// The opener has all records before this LSN. Segments that end before it are not replayed.
     pub from: Lsn,
-    /// The log was synced up to this LSN, as far as the opener knows: what is damaged or missing before it is never taken for
-    /// the work of a crash.
+    /// The log was synced up to this LSN, as far as the opener knows: damage or missing records before it are never taken for the effect of
+    /// a crash.
     pub synced: Lsn,
     /// The remedy for damage.
     pub hint: &'static str,

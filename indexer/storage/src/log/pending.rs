@@ -17,7 +17,7 @@ pub(super) struct PendingRecords {
     pub(super) vouched: Lsn,
     /// The end of the durable part, as in the watch.
     pub(super) durable: Lsn,
-    /// The place up to which callers want the log to be durable.
+    /// The position up to which callers wait for the log to be durable.
     pub(super) wanted: Lsn,
 }
 

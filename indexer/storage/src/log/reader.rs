@@ -13,7 +13,7 @@ use crate::log::lsn::Lsn;
 /// Size of the window. It grows only for a longer record whose header is valid.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// Reads the header of a segment file. A file that ends too soon has a damaged one.
+/// Reads the header of a segment file. A file that ends too early has a damaged header.
 pub(super) fn read_head(file: &dyn File) -> Result<SegmentHead> {
     let mut header = [0; SEGMENT_HEADER_BYTES];
     let there = (SEGMENT_HEADER_BYTES as u64).min(file.len()?) as usize;
@@ -80,8 +80,8 @@ impl SegmentReader {
         Ok(header.and_then(|header| RecordHeader::parse(header, lsn)))
     }
 
-    /// Finds the next valid header at or behind `from`. Every offset is tried, since behind damage
-    /// nothing says where the next record begins.
+    /// Finds the next valid header at or after `from`. Every offset is tried, since after damage the beginning of the
+    /// next record is unknown.
     pub(super) fn find_header(&mut self, from: Lsn) -> Result<Option<(Lsn, RecordHeader)>> {
         let mut at = self.offset(from);
         while at + RECORD_HEADER_BYTES as u64 <= self.file_bytes {

@@ -27,7 +27,7 @@ pub struct LogRecord<'a> {
     pub start: Lsn,
     /// LSN of its end.
     pub end: Lsn,
-    /// Its payload, which ends where the record ends.
+    /// The payload of the record, which ends where the record ends.
     pub payload: &'a [u8],
 }
 
@@ -48,7 +48,7 @@ pub(super) struct RecoveredLog {
     pub(super) vouched: Lsn,
 }
 
-/// What a log is expected to be.
+/// The expected state of a log, which its recovery checks.
 pub(super) struct Recovery<'a> {
     pub(super) fs: &'a dyn FileSystem,
     pub(super) dir: &'a Path,
@@ -56,9 +56,9 @@ pub(super) struct Recovery<'a> {
     pub(super) from: Lsn,
     /// The log's id, if known. A log without segments is then damage.
     pub(super) log_id: Option<u64>,
-    /// The report of the log's witness, if there is one.
+    /// The content of the log's witness file, if there is one.
     pub(super) witness: Option<Witness>,
-    /// How far the log was synced, as far as its opener knows.
+    /// The position up to which the log was synced, according to its opener.
     pub(super) synced: Lsn,
     /// Source of the id of a new log.
     pub(super) random: &'a dyn Random,
@@ -149,7 +149,7 @@ struct LogWalk<'a, 'r> {
     recovery: &'r Recovery<'r>,
     /// Id of the log, once known.
     log_id: Option<u64>,
-    /// The chain behind the last record that was read; the first segment's is trusted.
+    /// The chain after the last record that was read; the first segment's is trusted.
     chain: Option<Chain>,
     end: Lsn,
     data_end: Lsn,
@@ -158,7 +158,7 @@ struct LogWalk<'a, 'r> {
 }
 
 impl LogWalk<'_, '_> {
-    /// Passes by a segment that the caller knows already.
+    /// Skips a segment that the caller knows already.
     fn known_segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
         let file = self.recovery.fs.open(path, OpenMode::Read)?;
         self.header(&*file, base)?;
@@ -227,7 +227,7 @@ impl LogWalk<'_, '_> {
             (Some(chain), Some(log_id)) => {
                 Ok(Some(SegmentHead { base, log_id, chain: chain.value() }))
             }
-            // The first segment of a new log, which nobody knows yet.
+            // The first segment of a new log, which no witness or opener knows yet.
             (None, None) if base == 0 && self.recovery.witness.is_none() => {
                 let (log_id, chain) = (self.recovery.random.next_u64(), Chain::START.value());
                 Ok(Some(SegmentHead { base, log_id, chain }))
@@ -236,13 +236,13 @@ impl LogWalk<'_, '_> {
         }
     }
 
-    /// How far the log was synced, as far as its witness and its opener know.
+    /// The position up to which the log was synced, according to its witness and its opener.
     fn synced(&self) -> Lsn {
         let Recovery { witness, synced, .. } = *self.recovery;
         witness.map_or(0, |witness| witness.synced).max(synced)
     }
 
-    /// Checks that the log reaches as far as it was synced.
+    /// Checks that the log contains all records up to the synced position.
     fn check_end(&self, path: &Path) -> Result<()> {
         let (end, synced) = (self.end, self.synced());
         if end >= synced {
@@ -334,13 +334,12 @@ fn is_damage(error: &Error) -> bool {
     error.code == ErrorCode::Corrupt
 }
 
-/// Largest `durable` of the headers at or behind `from`, where a record is damaged.
+/// Largest `durable` of the headers at or after `from`, where a record is damaged.
 fn largest_durable(reader: &mut SegmentReader, from: Lsn) -> Result<Lsn> {
     let (mut largest, mut at) = (0, from);
     while let Some((lsn, header)) = reader.find_header(at)? {
         largest = largest.max(header.durable);
-        // A payload can hold anything, even a copy of a record. So the search goes on behind a
-        // whole record.
+        // A payload can hold anything, even a copy of a record. So the search continues after a whole record.
         at = match reader.read(lsn)? {
             FoundRecord::Record(header, _) => lsn + header.record_bytes(),
             _ => lsn + 1,

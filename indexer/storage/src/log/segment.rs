@@ -56,7 +56,7 @@ pub(super) fn begin_segment(
     Ok(file)
 }
 
-/// The existing segments by their beginnings, oldest first; there is always at least one.
+/// The existing segments by their first LSN, oldest first; never empty.
 pub(super) struct Segments {
     bases: Mutex<VecDeque<Lsn>>,
     /// Held during a release, so that releases do not overlap.
@@ -111,7 +111,7 @@ impl Segments {
         }
     }
 
-    /// The oldest segment, unless it is the last or ends behind `lsn`.
+    /// The oldest segment, unless it is the last or ends after `lsn`.
     fn first_below(&self, lsn: Lsn) -> Option<Lsn> {
         let bases = lock(&self.bases);
         let end = *bases.get(1)?;
@@ -135,7 +135,7 @@ impl Segments {
         Some((*bases.get(behind.checked_sub(1)?)?, bases.get(behind).copied()))
     }
 
-    /// Bytes of all segments, if the last one ends at `end`.
+    /// The number of bytes of all segments, if the last one ends at `end`.
     pub(super) fn held_bytes(&self, end: Lsn) -> u64 {
         let bases = lock(&self.bases);
         let first = bases.front().copied().unwrap_or(end);

@@ -37,7 +37,7 @@ impl SegmentFiles {
         file.file()
     }
 
-    /// Forgets the segments before `first`, which are gone.
+    /// Forgets the segments before `first`, whose files were deleted.
     pub(super) fn forget_before(&self, first: Lsn) {
         let mut files = lock(&self.files);
         let kept = files.split_off(&first);

@@ -40,7 +40,7 @@ impl WriteFailure {
 
 /// The smallest room: a block of most file systems.
 const ROOM_BYTES_MIN: u64 = 4 << 10;
-/// What rooms are made of.
+/// The zeros with which space is preallocated.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The file of the last segment.
@@ -85,11 +85,11 @@ pub(super) struct TailSegment {
     segment_bytes: u64,
     /// The size limit of the room; no room if it is zero.
     room_bytes_max: u64,
-    /// The bytes of the file behind the written records: zeros.
+    /// The bytes of the file after the written records: zeros.
     room_bytes: u64,
     base: Lsn,
     log_id: u64,
-    /// The chain behind the written records.
+    /// The chain after the written records.
     chain: Chain,
     /// End of the written records.
     written: Lsn,
@@ -105,7 +105,7 @@ pub(super) struct FoundTail {
     pub(super) file: Arc<dyn File>,
     pub(super) base: Lsn,
     pub(super) log_id: u64,
-    /// The chain behind the last record.
+    /// The chain after the last record.
     pub(super) chain: Chain,
 }
 
@@ -155,8 +155,8 @@ impl TailSegment {
         self.closed = true;
     }
 
-    /// Writes a group, into a new segment if this one is full. Returns how far the log is durable,
-    /// or `None` if the segment is closed for good.
+    /// Writes a group, into a new segment if this one is full. Returns the position up to which the log is durable, or
+    /// `None` if the segment is closed for good.
     pub(super) fn write(
         &mut self,
         group: &WriteGroup,
@@ -208,7 +208,7 @@ impl TailSegment {
         self.written - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// Writes zeros behind a group of this size, unless it is large: the time of its sync hardly depends on room.
+    /// Writes zeros after a group of this size, unless it is large: the time of its sync hardly depends on room.
     fn make_room(&mut self, file: &dyn File, group_bytes: u64) {
         self.room_bytes = 0;
         let offset = self.file_offset();
@@ -218,7 +218,7 @@ impl TailSegment {
         }
         while self.room_bytes < wanted {
             let zeros = &ZEROS[..ZEROS.len().min((wanted - self.room_bytes) as usize)];
-            // Room is no more than a help: whatever prevents it, the group's own write and sync tell.
+            // Preallocated space only improves speed: a failure will show in the group's own write and sync.
             if file.write_all_at(zeros, offset + self.room_bytes).is_err() {
                 return;
             }
@@ -239,8 +239,7 @@ impl TailSegment {
         Ok(())
     }
 
-    /// Begins the next segment. This one is synced before, so that only the last segment can be
-    /// torn.
+    /// Begins the next segment. The present segment is synced before, so that only the last segment can be torn.
     fn roll(
         &mut self,
         fs: &dyn FileSystem,
@@ -248,7 +247,7 @@ impl TailSegment {
         segments: &Segments,
     ) -> Result<(), WriteFailure> {
         self.cut_room().and_then(|()| self.sync()).map_err(WriteFailure::Failed)?;
-        // A file that a full disk left behind has no records, so it is overwritten.
+        // A file that was left after a full disk has no records, so it is overwritten.
         let mode = if self.rolling { OpenMode::Create } else { OpenMode::CreateNew };
         self.rolling = true;
         let head =

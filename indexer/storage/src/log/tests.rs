@@ -237,7 +237,7 @@ async fn every_flipped_bit_is_found_and_named_or_does_no_harm() {
         for bit in 0..bytes * 8 {
             fs.flip_bit(path, bit).unwrap();
             if path == &paths[paths.len() - 1] && bit / 8 >= last_mark {
-                // Only the mark behind all records is cut off; opening writes it again.
+                // Only the mark after all records is cut off; opening writes it again.
                 assert_eq!(payloads(&env, &dir), all);
                 write(&env, &dir, small(1 << 20), &[]).await;
                 assert_eq!(open(&env, path).len().unwrap(), bytes);
@@ -285,7 +285,7 @@ async fn a_payload_that_looks_like_a_record_is_only_a_payload() {
     write(&env, &dir, small(1 << 20), &[&copy, b"last"]).await;
     assert_eq!(payloads(&env, &dir), [b"first".to_vec(), copy, b"last".to_vec()]);
     let file = open(&env, &segment_path(&dir, 0));
-    // The last record, the marks before and behind it, and one more byte.
+    // The last record, the marks before and after it, and one more byte.
     cut(&*file, 3 * RECORD_HEADER_BYTES as u64 + 4 + 1);
     assert_eq!(payloads(&env, &dir).len(), 1, "the copy is torn, its inner records do not count");
 }

@@ -1,16 +1,16 @@
-//! The witness: a small file that says how far a log was synced.
+//! The witness: a small file with the position up to which a log was synced.
 //!
 //! A lost or shortened last segment looks like a crash before the sync, since the records that would contradict it are
 //! gone as well. The witness contradicts it:
 //!
 //! ```text
-//! DIR/synced.witness := "SXLW" version:u32 log_id:u64 synced:u64 crc:u32      (little endian)
+//! DIR/synced.witness := "sxlw" version:u32 log_id:u64 synced:u64 crc:u32      (little endian)
 //! ```
 //!
 //! # Invariants
 //!
-//! - The witness is written only after the sync that it tells of, so it never names more than is durable.
-//! - The witness is not synced itself and lies within one sector. An old or damaged one vouches for less, and does no
+//! - The witness is written only after the sync that it records, so it never claims more than is durable.
+//! - The witness is not synced itself and lies within one sector. An old or damaged witness proves less, and does no
 //!   other harm.
 
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ use proto::{Error, ErrorCode, Result};
 use crate::log::format::{u32_at, u64_at};
 use crate::log::lsn::Lsn;
 
-const MAGIC: &[u8; 4] = b"SXLW";
+const MAGIC: &[u8; 4] = b"sxlw";
 const VERSION: u32 = 1;
 const WITNESS_BYTES: usize = 28;
 const FIELDS_BYTES: usize = WITNESS_BYTES - 4;
 
-/// How far a log was synced.
+/// The position up to which a log was synced, read from or written to the witness file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
     /// Random id of the log.
@@ -41,7 +41,7 @@ impl Witness {
         dir.join("synced.witness")
     }
 
-    /// Reads the witness of a log; `None` if there is none, or a damaged one.
+    /// Reads the witness of a log; `None` if the file is missing or damaged.
     pub fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Self>> {
         let path = Self::path(dir);
         if !fs.exists(&path) {
@@ -70,7 +70,7 @@ impl Witness {
         bytes
     }
 
-    /// Checks that the witness is of a log, which its segments tell.
+    /// Checks that the witness belongs to the log with this id, which the segments name.
     pub fn check_id(&self, dir: &Path, log_id: u64) -> Result<()> {
         if self.log_id == log_id {
             return Ok(());
@@ -91,12 +91,12 @@ pub(super) struct WitnessFile {
 }
 
 impl WitnessFile {
-    /// Writes the witness if it tells more than the last one. A failure does no harm: the older one stays.
+    /// Writes the witness if its position is later than the last one. A failure does no harm: the older one stays.
     pub(super) fn write(&mut self, fs: &dyn FileSystem, dir: &Path, witness: Witness) {
         if witness.synced <= self.written {
             return;
         }
-        // It is written seldom, so the file does not stay open: a process may have very many logs.
+        // The witness is written seldom, so its file does not stay open: a process may have very many logs.
         let put = || -> std::io::Result<()> {
             let file = fs.open(&Witness::path(dir), OpenMode::Create)?;
             file.write_all_at(&witness.encode(), 0)

@@ -13,13 +13,13 @@ use crate::log::options::SyncPolicy;
 use crate::log::shared::LogState;
 use crate::log::tail::{WriteFailure, WriteGroup};
 
-/// Largest buffer that is kept for the next group; a larger one came from a burst.
+/// Largest buffer that is kept for the next group; a larger one is freed, since it was needed for a burst only.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// Interval of retries while the disk is full.
 const FULL_RETRY: Duration = Duration::from_millis(100);
 
-/// The writer.
+/// The task that writes and syncs the log.
 pub(super) struct LogWriter {
     shared: Arc<LogState>,
     policy: SyncPolicy,
@@ -32,7 +32,7 @@ impl LogWriter {
         Self { shared, policy, spare: Vec::new() }
     }
 
-    /// Writes groups; idle once a write has failed, which all waiters are told, or the log is closed.
+    /// Writes groups; idle once a write has failed (all waiters then get the error) or the log is closed.
     pub(super) async fn run(mut self) -> Infallible {
         if let Err(error) = self.write_groups().await {
             self.fail(error);

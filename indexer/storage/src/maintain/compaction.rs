@@ -2,15 +2,14 @@
 //!
 //! The choice is a pure function of sizes. It is made for one slice and extended to all slices
 //! whose lists have the same fragments in a row. The merge runs without a lock. Its result is
-//! thrown away if the lists no longer have the inputs in a row when it ends. A slice that is large
-//! enough gets a file of its own.
+//! thrown away if the lists no longer have the inputs in a row when it ends. A large enough slice gets a separate file.
 //!
 //! **After a change of column groups** a list can begin with fragments of which only some of the
 //! group's columns count: where groups were joined, the chains of their columns lie side by side.
 //! These items are *welded*: they are merged all together, from the oldest to the last such item,
-//! or not at all. Only as a whole do the chains tell the same history, and only then can the
+//! or not at all. Only as a whole do the chains have the same history, and only then can the
 //! output, which has all columns of the group, replace each of them. The output's rows come from
-//! the chain of the included values, which has everything.
+//! the chain of the included values, which has all columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -37,7 +36,7 @@ use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// Bytes of a slice from which on it gets a file of its own, so that it can be moved by itself.
+/// The size in bytes from which a slice gets a separate file, so that it can be moved alone.
 const OWN_FILE_BYTES: u64 = 64 << 20;
 
 /// Number of fragments that lists may reach while a slice is sent away. Beyond it they are merged,
@@ -105,7 +104,7 @@ pub fn compact_index(
 fn choose_fragments(index: &LocalIndex, scope: &CompactionScope<'_>) -> Option<CompactionChoice> {
     let retained = index.writer().retained.clone();
     let fragment_lists = lock(&index.fragment_lists);
-    // In a build nothing is at the bottom, because the backfill goes below everything.
+    // In a build no merge is at the bottom, because the backfill is inserted below all fragments.
     if fragment_lists.is_dropped || fragment_lists.manifest.floor.is_none() {
         return None;
     }
@@ -118,7 +117,7 @@ fn choose_fragments(index: &LocalIndex, scope: &CompactionScope<'_>) -> Option<C
     })
 }
 
-/// Replaces the inputs by the outputs; deletes the outputs if the inputs are gone.
+/// Replaces the inputs by the outputs; deletes the outputs if the inputs are no longer in the lists.
 fn replace(
     index: &LocalIndex,
     choice: &CompactionChoice,

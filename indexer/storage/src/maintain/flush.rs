@@ -1,7 +1,7 @@
 //! Flush: writes an index's memory into fragments, one per column group.
 //!
-//! The order is what makes it safe: the fragments are synced, then their names, then the manifest
-//! that names them. Only then are memory and log released.
+//! The order makes it safe: the fragments are synced, then their names, then the manifest that names them. Only then
+//! are memory and log released.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::tables::table::Table;
 struct FrozenMemory {
     runs: Vec<Arc<Table>>,
     memtable: Arc<BackMemtable>,
-    /// Everything applied up to this epoch is in this memory or in fragments.
+    /// All changes up to this epoch are in this memory or in fragments.
     epoch: Epoch,
     retained: RetainedEpochs,
     reach: Option<RetainedEpochs>,
@@ -133,7 +133,7 @@ fn write_runs(
     })
 }
 
-/// Writes the rows of runs, without the versions that nobody can ask for.
+/// Writes the rows of runs, without versions that no read can need.
 pub fn put_runs(
     runs: &[Arc<Table>],
     retained: &RetainedEpochs,
@@ -161,7 +161,7 @@ fn write_memtable(
     })
 }
 
-/// Writes the states of a memtable, without those that nobody can ask for.
+/// Writes the states of a memtable, without states that no read can need.
 pub fn put_states(
     memtable: &BackMemtable,
     retained: &RetainedEpochs,

@@ -71,8 +71,8 @@ pub fn merge_index_runs(index: &LocalIndex) -> Result<()> {
     }
 }
 
-/// Merges the runs that a flush has set aside into one. So reads meet few sources while the flush
-/// writes, and the flush can write whole blocks.
+/// Merges the runs that a flush has set aside into one. So reads merge few sources while the flush writes, and the
+/// flush can write whole blocks.
 pub fn merge_frozen(
     index: &LocalIndex,
     runs: &mut Vec<Arc<Table>>,

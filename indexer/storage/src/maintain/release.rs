@@ -10,8 +10,7 @@ use proto::plant::{self, Plant};
 use crate::log::lsn::Lsn;
 use crate::node::context::EngineContext;
 
-/// Writes the node manifest and releases the log, as far as all indexes have their epochs in
-/// fragments.
+/// Writes the node manifest and releases the part of the log whose epochs are in fragments in all indexes.
 pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
     let task = Arc::clone(context);
     context.env.blocking(move || settle_doubts(&task)).await;
@@ -19,8 +18,8 @@ pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
     context.checkpoint(&mut order, 1);
     let indexes = context.state.indexes_and_rebuilds();
     let unflushed = indexes.iter().filter_map(|index| index.stats.needs_log_from());
-    // Read before the indexes are asked, which `chain` does last. So an epoch that is being applied
-    // is in one or the other.
+    // This is read before the indexes, which `chain` reads last. So an epoch that is being applied is in one or the
+    // other.
     let unapplied_from: Vec<Lsn> = lock(&context.state.buckets)
         .iter()
         .filter(|(bucket, _)| indexes.iter().any(|index| index.info.bucket == **bucket))

@@ -28,8 +28,8 @@ struct Kept {
 }
 
 impl Rewrite {
-    /// Appends the rows of one slice. Slices must come in ascending order. `at_bottom` says that
-    /// nothing older than the sources exists (see [`crate::retention`]).
+    /// Appends the rows of one slice. Slices must come in ascending order. `at_bottom` means that no rows older than
+    /// the sources exist (see [`crate::retention`]).
     pub fn slice(
         &self,
         slice: SliceNo,

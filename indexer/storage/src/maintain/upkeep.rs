@@ -2,8 +2,8 @@
 //!
 //! Each kind has its own workers, so that no kind starves another: merges of runs never wait for a
 //! flush, nor flushes for a compaction. An index has at most one worker of a kind. Several indexes
-//! are flushed or compacted at once, up to [`StoreOptions::workers_max`]; a second flush begins only
-//! if the indexes that no worker has are a reason for one.
+//! are flushed or compacted at once, up to [`StoreOptions::workers_max`]; a second flush begins only if the indexes without a worker are a
+//! reason for one.
 //!
 //! A flush begins when memory exceeds a first limit or the log grows too long. It picks the index
 //! with the largest `A·memory + B·log held`. Above a second limit, epochs wait. Both limits leave
@@ -64,7 +64,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Takes the index that `choose` chooses among those that no worker of the kind has.
+/// Takes the index that `choose` chooses among the indexes without a worker of the kind.
 fn take(
     context: &EngineContext,
     kind: WorkKind,
@@ -77,9 +77,8 @@ fn take(
     Some(Turn { context, kind, index })
 }
 
-/// The index whose flush frees most among those that no worker has and that are not in `tried`, if
-/// there is a reason to flush one of them. What is in other indexes is no reason: their flushes are
-/// in progress, or have failed.
+/// The index whose flush frees the most, among indexes without a worker that are not in `tried`, if there is a reason
+/// to flush one of them. The memory of other indexes is no reason: their flushes are in progress, or have failed.
 fn pick_flush(
     context: &EngineContext,
     flushes: &Workers,
@@ -96,7 +95,7 @@ fn pick_flush(
     // With little memory left, flushes must begin before epochs have to wait. When they wait, less is worth a flush.
     let much = context.options.flush_bytes().min(context.room_bytes() / 2);
     let is_much = unwritten > if context.has_room() { much } else { much / 8 };
-    // The first flush is that of any index that holds some of a long log. A further one must hold much: otherwise it was
+    // The first flush may be of any index that holds a part of a long log. A further index must hold much of it: otherwise it was
     // flushed not long ago, or would be flushed again and again while the first flush lasts.
     let is_first = tried.is_empty() && flushes.is_at_rest();
     let holds_least = if is_first { 0 } else { context.options.log_bytes / 2 };
@@ -118,7 +117,7 @@ fn start(
     work: fn(&Arc<EngineContext>) -> Result<()>,
 ) {
     let workers_max = match kind {
-        // Its output is not counted.
+        // The output of a merge of runs is not counted.
         WorkKind::MergeRuns => 1,
         WorkKind::Flush | WorkKind::Compact => context.options.workers_max,
     };
@@ -157,7 +156,7 @@ pub(crate) fn after_commits(context: &Arc<EngineContext>) {
     start(context, WorkKind::Compact, compact);
 }
 
-/// Starts a flush if there is a reason for one beside those in progress.
+/// Starts a flush if one is needed in addition to those in progress.
 fn flush_if_wanted(context: &Arc<EngineContext>) {
     let wants_flush = {
         let mut background = lock(&context.background);

@@ -30,13 +30,13 @@ pub enum Described {
     },
     /// The manifest of an index.
     Index {
-        /// The index.
+        /// The index that the manifest belongs to.
         index: IndexId,
-        /// Its generation.
+        /// The generation that the manifest belongs to.
         generation: Generation,
-        /// Its name.
+        /// The name of the index.
         name: String,
-        /// Its bucket.
+        /// The bucket of the index.
         bucket: BucketId,
         /// Oldest epoch that the index answers; none during a build.
         floor: Option<Epoch>,
@@ -54,20 +54,20 @@ pub enum Described {
 /// Progress of a bucket on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MarkInfo {
-    /// The bucket.
+    /// The bucket that the mark belongs to.
     pub bucket: BucketId,
-    /// The epoch.
+    /// The newest epoch in fragments.
     pub epoch: Epoch,
-    /// Its parent epoch.
+    /// The parent of the epoch.
     pub parent: Epoch,
-    /// Oldest epoch that scans could ask for at that epoch.
+    /// The horizon at that epoch: the oldest epoch that scans could read.
     pub horizon: Epoch,
 }
 
 /// A fragment in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemInfo {
-    /// The slice.
+    /// The slice whose lists follow.
     pub slice: SliceNo,
     /// Columns of the group.
     pub group: String,
@@ -79,7 +79,7 @@ pub struct ItemInfo {
     pub columns: String,
     /// First entry that counts, in hexadecimal; empty for no lower bound.
     pub low: String,
-    /// First entry above those that count, in hexadecimal; none for no upper bound.
+    /// The exclusive upper bound of the entries that count, in hexadecimal; `None` without a bound.
     pub high: Option<String>,
     /// Oldest epoch that counts.
     pub epoch_from: Epoch,

@@ -18,15 +18,14 @@ use crate::rows::columns::Columns;
 pub enum Place {
     /// Behind all others: for flushed rows.
     Newest,
-    /// Before all others: for rows of a backfill, which lie below the epochs since.
+    /// Before all others: for rows of a backfill, which are older than all epochs since.
     Oldest,
 }
 
 impl IndexManifest {
     /// Adds a fragment with rows of `slices`, each under its own number. In each slice the fragment
-    /// goes to every group that has one of its columns. `epochs` is what the fragment holds: it
-    /// restricts nothing yet, but lets [`Self::truncate`] find fragments that lie wholly above an
-    /// epoch.
+    /// goes to every group that has one of its columns. `epochs` is the range in the fragment: it restricts nothing
+    /// yet, but lets [`Self::truncate`] find fragments that lie wholly above an epoch.
     pub fn add(
         &mut self,
         file: FileId,
@@ -68,8 +67,8 @@ impl IndexManifest {
         Ok(true)
     }
 
-    /// Splits a slice: `low` gets the entries before `at`, `high` the others. The lists do not say
-    /// how many entries each part has.
+    /// Splits a slice: `low` gets the entries before `at`, `high` the others. The lists do not contain the entry counts
+    /// of the parts.
     pub fn split(&mut self, slice: SliceNo, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()> {
         let lists = self.lists(slice)?;
         for new in [low, high] {
@@ -190,10 +189,9 @@ impl SliceLists {
         Ok(())
     }
 
-    /// The same lists, restricted to a range of entries. Items of which nothing is left are
-    /// removed. In a back index this reveals no older state of a document: an item has been through
-    /// at least the splits of the newer items behind it, so where it has nothing left in a range,
-    /// no older item has.
+    /// A copy of the lists, restricted to a range of entries. Items with an empty restriction are removed. In a back
+    /// index this reveals no older state of a document: an item has had at least the splits of the newer items after
+    /// it, so if its part of a range is empty, the part of each older item is empty too.
     pub fn restricted(&self, range: &KeyRange) -> Self {
         let mut lists = self.clone();
         for group in &mut lists.groups {

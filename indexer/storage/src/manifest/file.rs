@@ -1,15 +1,15 @@
 //! Manifests on disk.
 //!
 //! ```text
-//! file := "SXMF" version:u32 kind:u32 len:u64 number:u64 crc:u32  body[len]      (little endian)
+//! file := "sxmf" version:u32 kind:u32 len:u64 number:u64 crc:u32  body[len]      (little endian)
 //! ```
 //!
 //! `body` is postcard; `crc` is CRC-32C over kind, length, number and body. A manifest is written whole
 //! under a temporary name, synced and renamed. So a crash leaves the old manifest or the new one.
 //!
-//! `number` grows with each write of an index manifest on a node; the node manifest repeats the numbers that it
-//! knows of. An index manifest with a smaller number is an old copy, which lacks what the log has released since.
-//! The number of a node manifest is 0.
+//! `number` grows with each write of an index manifest on a node; the node manifest repeats the known numbers. An index
+//! manifest with a smaller number is an old copy, which lacks epochs that the log has released since. The number of a
+//! node manifest is 0.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::invariants::{broken_in_index, broken_in_node};
 use crate::manifest::node_manifest::NodeManifest;
 
-const MAGIC: &[u8; 4] = b"SXMF";
-const VERSION: u32 = 6;
+const MAGIC: &[u8; 4] = b"sxmf";
+const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 32;
 /// The part of the header that the checksum covers; the checksum follows it.
 const SUMMED: std::ops::Range<usize> = 8..28;
@@ -39,7 +39,7 @@ const HINT: &str =
 const VERSION_HINT: &str =
     "start the build that wrote the directory, or use an empty one: the slices are then rebuilt";
 
-/// Kind of a manifest.
+/// The kind of a manifest: of an index generation, or of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ManifestKind {
     Node = 1,
@@ -136,9 +136,9 @@ impl Manifests {
     /// Checks that the manifests of a directory belong together. `Corrupt` names the file that does not.
     ///
     /// - An index manifest has a floor only after the node manifest named an applied epoch of its bucket
-    ///   (`node/checkpoints.rs`). Without the node manifest nothing says which part of the log the fragments need.
-    /// - The log was released as far as the node manifest says because of the index manifests that it numbers. An older
-    ///   one lacks epochs that the log no longer has.
+    ///   (`node/checkpoints.rs`). Without the node manifest it is unknown which part of the log the fragments need.
+    /// - The log was released up to the position in the node manifest because of the index manifests whose numbers it
+    ///   has. An older index manifest lacks epochs that the log no longer has.
     pub fn check(&self, dir: &Path) -> Result<()> {
         match self.contradiction() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! The manifest of one generation of an index.
+//! The manifest of one generation of an index: its slices, fragments and epochs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::manifest::order::common_order;
 use crate::retention::RetainedEpochs;
 use crate::rows::columns::{Columns, Grouping};
 
-/// Everything that a node has on disk of one generation of an index.
+/// Describes all data of one generation of an index on a node's disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexManifest {
     /// The index.
@@ -23,11 +23,11 @@ pub struct IndexManifest {
     pub floor: Option<Epoch>,
     /// Rollback points below the floor, ascending.
     pub points: Vec<Epoch>,
-    /// Further restriction of slices that came from another node or a rebuild.
+    /// The further restriction of slices that were received from another node or rebuilt.
     pub arrived: BTreeMap<SliceNo, RetainedEpochs>,
     /// All epochs up to this one are in the fragments.
     pub flushed: Epoch,
-    /// Its slices.
+    /// The slices of the generation on this node.
     pub slices: BTreeMap<SliceNo, SliceLists>,
     /// Number of entries of each slice at the epoch `flushed`. A slice that arrived and was not
     /// counted yet is absent.

@@ -92,7 +92,7 @@ fn dead_ranges_are_valid(manifest: &NodeManifest) -> bool {
     manifest.dead.iter().all(|dead| dead.above <= dead.to)
 }
 
-/// No bucket stands at an epoch that a rollback has undone.
+/// No bucket's newest epoch is one that a rollback has undone.
 fn no_mark_is_dead(manifest: &NodeManifest) -> bool {
     let is_dead =
         |mark: &EpochMark| manifest.dead.iter().any(|dead| dead.contains(mark.bucket, mark.epoch));

@@ -49,14 +49,13 @@ impl Default for EpochRange {
 /// A fragment in the list of a group, with its restriction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListItem {
-    /// The file.
+    /// The file of the fragment.
     pub file: FileId,
     /// Slice number of the rows in the file. After a split or a clone it differs from the list's
     /// slice.
     pub rows_of: SliceNo,
     /// Entries in this range count. In a back index, the range restricts the entries in a
-    /// document's packed state; a state without entries in the range says that the document has
-    /// none here.
+    /// document's packed state; a state without entries in the range means that the document has none here.
     pub range: KeyRange,
     /// Columns that count.
     pub columns: Columns,

@@ -20,7 +20,7 @@
 //!   an earlier one. So only a merge that begins at the oldest item may drop a tombstone.
 //! - All lists of a slice agree on one order of its fragments. A change of column groups needs that
 //!   order (`order.rs`).
-//! - No restriction is empty: an item of which nothing counts is absent.
+//! - No restriction is empty: an item without any row that counts is absent.
 //! - An entry count and an arrival exist only for slices that the manifest has.
 //! - The rollback points are ascending and below the floor. A manifest without a floor (a build)
 //!   has none.
@@ -29,7 +29,7 @@
 //!
 //! The edits here are pure; `file.rs` makes a manifest durable. An edit counts once its file is
 //! written: first the fragments are synced, then the manifest that names them, then the log is
-//! released, and what no manifest names any more becomes garbage (`files/pending.rs`).
+//! released, and a file that no manifest names any more becomes garbage (`files/pending.rs`).
 
 pub(crate) mod damage;
 pub(crate) mod describe;

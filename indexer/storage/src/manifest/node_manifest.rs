@@ -22,14 +22,14 @@ pub struct NodeManifest {
     /// The log is complete from here on: a replay that begins later lacks epochs that no fragment has.
     pub log_from: Lsn,
     /// Numbers of the index manifests that the log's release relies on. A manifest may have a larger number by now, and
-    /// that of a dropped index is gone.
+    /// a dropped index has no manifest.
     pub index_numbers: BTreeMap<LocalIndexId, u64>,
 }
 
 /// Epochs of a bucket that a rollback has undone: those in `(above, to]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadEpochs {
-    /// The bucket.
+    /// The bucket that was rolled back.
     pub bucket: BucketId,
     /// Epoch that the bucket was rolled back to.
     pub above: Epoch,

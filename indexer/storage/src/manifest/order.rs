@@ -10,7 +10,7 @@ use crate::rows::columns::Columns;
 
 /// A fragment, with all items of a slice that name it.
 pub(super) struct FragmentNode<'a> {
-    /// One of the items.
+    /// One of the list items with this fragment and restriction.
     pub(super) item: &'a ListItem,
     /// Columns of all the items.
     pub(super) columns: Columns,
@@ -31,7 +31,7 @@ pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<FragmentNode<'_>>> 
 #[derive(Default)]
 struct FragmentOrder<'a> {
     nodes: Vec<FragmentNode<'a>>,
-    /// Nodes of each file: one per restriction, so usually one.
+    /// The nodes of each file: one per restriction, so usually one.
     by_file: BTreeMap<u64, Vec<usize>>,
     /// Pairs of a node and a node that follows it.
     edges: BTreeSet<(usize, usize)>,
@@ -66,7 +66,7 @@ impl<'a> FragmentOrder<'a> {
         }
     }
 
-    /// Sorts the nodes topologically. Of the nodes that can come next, the oldest file comes first.
+    /// Sorts the nodes topologically. Among the nodes that may follow, the oldest file is first.
     fn sorted(self) -> Result<Vec<FragmentNode<'a>>> {
         let mut waits_for = vec![0usize; self.nodes.len()];
         self.edges.iter().for_each(|(_, after)| waits_for[*after] += 1);

@@ -1,8 +1,7 @@
 //! Change of column groups, which keeps the order of versions.
 //!
 //! A slice's columns (the entry itself, the included values, the back index) are divided into
-//! groups, and each group has its own list of fragments. When columns move between groups, the
-//! lists are made anew:
+//! groups, and each group has its own list of fragments. When columns move between groups, the lists are rebuilt:
 //!
 //! 1. All lists are merged into one order of the slice's fragments that agrees with each list. So
 //!    each *column* keeps its chain: the fragments that count for it, in the order of their
@@ -11,11 +10,10 @@
 //!    restricted to these columns.
 //!
 //! The restriction is essential. A fragment can hold values of a column that moved to another group
-//! and were merged there since. Such values are older than they look, or deleted, and must never
-//! count again, whichever group the column moves to. Two traces that go wrong without the
-//! restriction are tests.
+//! and were merged there since. Such values are outdated or deleted, and must never count again, whichever group the
+//! column moves to. Tests contain two histories that fail without the restriction.
 //!
-//! **The merge of lists never meets a cycle**, because all lists of a slice are parts of one common
+//! **The merge of lists never finds a cycle**, because all lists of a slice are parts of one common
 //! order of its fragments. A new fragment goes to the end of that order, a backfilled one to its
 //! beginning. A compaction puts its output in the place of its last input. The inputs are
 //! neighbours in one list, so predecessors and successors stay on their sides, and no other list

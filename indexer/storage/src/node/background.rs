@@ -1,5 +1,4 @@
-//! Workers in the background: a bounded number of each kind, and for flushes and compactions one to
-//! an index.
+//! Workers in the background: a bounded number of each kind, and for flushes and compactions one for each index.
 
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub struct Background {
 #[derive(Default)]
 pub struct Workers {
     running: usize,
-    /// True if work has come while no further worker could begin: one that would end looks again.
+    /// True if new work arrived while all workers were busy: a worker that would end checks again.
     again: bool,
     /// Indexes that workers have.
     taken: Vec<Arc<LocalIndex>>,

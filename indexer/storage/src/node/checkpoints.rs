@@ -2,17 +2,16 @@
 //!
 //! # Invariant
 //!
-//! The node manifest on disk has a mark of each bucket of which an index manifest has a floor. Without a mark, and without
-//! the log, nothing would say which epoch the fragments have, and the stream of mutations would begin at the wrong place.
-//! So `name_bucket` (`node/name_bucket.rs`) comes before the first slice of a bucket becomes readable.
+//! The node manifest on disk has a mark of each bucket of which an index manifest has a floor. Without a mark, and without the log, the
+//! epoch of the fragments would be unknown, and the stream of mutations would begin at the wrong place. So `name_bucket`
+//! (`node/name_bucket.rs`) comes before the first slice of a bucket becomes readable.
 //!
 //! # Skipped epochs
 //!
-//! A bucket that goes back to zero drops its indexes; nothing is truncated, and its mark stays. The next epoch skips all
+//! A bucket that is rolled back to zero drops its indexes; nothing is truncated, and its mark stays. The next epoch skips all
 //! earlier ones, that of the mark included. The mark moves on when that epoch is in fragments. Until then the log has the
-//! epoch, because it is newer than the mark, and a replay of it finds the skipped epochs again. So the node manifest has
-//! them only once no mark is among them. Epochs that a rollback has truncated are in the manifest at once: their marks go
-//! back with them.
+//! epoch, because it is newer than the mark, and a replay of it finds the skipped epochs again. So they enter the node manifest only once
+//! no mark is among them. Epochs that a rollback has truncated are in the manifest at once: their marks are rolled back with them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};

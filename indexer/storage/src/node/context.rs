@@ -64,7 +64,7 @@ impl EngineContext {
     }
 
     /// Memory above which epochs wait. Resident memory, work in progress and pending log records
-    /// reduce it, but never so far that nothing makes progress.
+    /// reduce it, but never so much that no work can progress.
     pub fn room_bytes(&self) -> u64 {
         let stop = self.options.stop_bytes();
         let taken = self.resident_bytes() + self.log.pending_bytes();
@@ -89,8 +89,8 @@ impl EngineContext {
         applied.map_or(Epoch(0), |mark| mark.epoch)
     }
 
-    /// Adds a checkpoint: the buckets' newest epochs at the end of the log. Skipped if the last
-    /// checkpoint is less than `at_least_bytes` behind.
+    /// Adds a checkpoint: the buckets' newest epochs at the end of the log. Skipped if the log has grown by less than
+    /// `at_least_bytes` since the last checkpoint.
     pub fn checkpoint(&self, order: &mut LogCheckpoints, at_least_bytes: u64) {
         let end = self.log.end();
         if order.checkpoints.back().is_some_and(|(last, _)| end < last + at_least_bytes) {

@@ -16,9 +16,9 @@ use crate::manifest::node_manifest::DeadEpochs;
 /// Indexes and buckets of a node.
 #[derive(Default)]
 pub(crate) struct NodeState {
-    /// Generations of one index stand side by side.
+    /// The indexes of this node; each generation has its own entry.
     indexes: RwLock<BTreeMap<LocalIndexId, Arc<LocalIndex>>>,
-    /// Rebuilds: slices that are built beside those that are here.
+    /// Rebuilds: slices that are built in addition to the present ones.
     rebuilds: RwLock<BTreeMap<LocalIndexId, Arc<LocalIndex>>>,
     pub buckets: Mutex<BTreeMap<BucketId, BucketProgress>>,
     bucket_locks: Mutex<BTreeMap<BucketId, Arc<Mutex<()>>>>,
@@ -32,8 +32,8 @@ pub(crate) struct BucketProgress {
     pub applied: Option<EpochMark>,
     /// Newest epoch in the log.
     pub logged: Option<EpochMark>,
-    /// Epochs in the log and the LSNs of their ends, oldest first. Durable epochs are removed by
-    /// the next look at the counters.
+    /// Epochs in the log and the LSNs of their ends, oldest first. Durable epochs are removed when the counters are
+    /// next read.
     pub ends: VecDeque<(Epoch, Lsn)>,
     pub durable: Epoch,
     /// LSN of the first record that is logged but not applied: of an epoch or a rollback that is in
@@ -85,14 +85,14 @@ impl NodeState {
         buckets.values().filter_map(|progress| progress.logged.clone()).collect()
     }
 
-    /// Notes that the log's records of a bucket are not applied from `begin` on.
+    /// Records that the log's records of a bucket are not applied from `begin` on.
     pub fn mark_unapplied_from(&self, bucket: BucketId, begin: Lsn) {
         let mut buckets = lock(&self.buckets);
         let unapplied_from = &mut buckets.entry(bucket).or_default().unapplied_from;
         *unapplied_from = Some(unapplied_from.map_or(begin, |failed| failed.min(begin)));
     }
 
-    /// Notes that all log records of a bucket are applied.
+    /// Records that all log records of a bucket are applied.
     pub fn clear_unapplied(&self, bucket: BucketId) {
         lock(&self.buckets).entry(bucket).or_default().unapplied_from = None;
     }
@@ -109,7 +109,7 @@ impl NodeState {
         dead.any(|dead| dead.contains(bucket, epoch))
     }
 
-    /// All rebuilds.
+    /// All rebuilds in progress.
     pub fn rebuilds(&self) -> Vec<Arc<LocalIndex>> {
         let rebuilds = read(&self.rebuilds);
         rebuilds.values().cloned().collect()
@@ -149,8 +149,8 @@ impl NodeState {
     }
 }
 
-/// Epochs between an epoch and its parent: a rollback has removed them. A node that stood at the
-/// parent need not roll back, but must refuse them too.
+/// Epochs between an epoch and its parent: a rollback has removed them. A node whose newest epoch is the parent need
+/// not roll back, but must refuse them too.
 pub(crate) fn epochs_skipped_by(mark: &EpochMark) -> Option<DeadEpochs> {
     let to = Epoch(mark.epoch.0.saturating_sub(1));
     (mark.parent < to).then_some(DeadEpochs { bucket: mark.bucket, above: mark.parent, to })

@@ -46,7 +46,7 @@ pub struct Cursor {
     at: u32,
     block: Arc<Block>,
     row: u32,
-    /// Row behind which the cursor leaves the block; in reverse, the first row to visit.
+    /// Row after which the cursor leaves the block; in reverse, the first row to visit.
     last_row: u32,
     heads: Heads,
     skip: usize,
@@ -113,7 +113,7 @@ impl Cursor {
         self.ahead_max = blocks.max(1);
     }
 
-    /// Sets the length of the prefix, shared by all entries of a merge, behind which heads are
+    /// Sets the length of the prefix, shared by all entries of a merge, after which heads are
     /// read.
     pub fn set_skip(&mut self, skip: usize) {
         self.skip = skip;
@@ -125,7 +125,7 @@ impl Cursor {
         self.table.index.sections()[self.section].slice
     }
 
-    /// The table.
+    /// The table that the cursor reads.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -169,7 +169,7 @@ impl Cursor {
         self.block.head(&self.heads, self.row)
     }
 
-    /// Moves to the next row; false behind the last.
+    /// Moves to the next row; false after the last.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         if self.reverse {

@@ -26,7 +26,7 @@ pub struct IndexVersion {
     pub floor: Option<Epoch>,
     /// Rollback points below the floor.
     pub points: Vec<Epoch>,
-    /// Further restriction of slices that came from another node or a rebuild.
+    /// The further restriction of slices that were received from another node or rebuilt.
     pub arrived: BTreeMap<SliceNo, RetainedEpochs>,
 }
 

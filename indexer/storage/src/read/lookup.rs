@@ -4,7 +4,7 @@
 //! block is read once. A fragment is skipped for a document if its filter excludes the document.
 //! Newer fragments are read first, so the first state found is the newest. Versions of a document
 //! can straddle two blocks. For that reason the search begins at the last block whose first row is
-//! before the document, and meets the newest version first.
+//! before the document, and finds the newest version first.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub struct StateQuery<'a> {
     pub document: u32,
     /// Hash of the document's id.
     pub hash: u64,
-    /// The slice.
+    /// The slice to search.
     pub slice: SliceNo,
     /// The document's id.
     pub id: &'a [u8],
@@ -36,7 +36,7 @@ pub struct StateQuery<'a> {
 pub struct FoundState {
     /// Number of the document among those of the query.
     pub document: u32,
-    /// The slice.
+    /// The slice of the state.
     pub slice: SliceNo,
     /// Range of the packed state in the buffer of states.
     pub state: Range<usize>,
@@ -51,7 +51,7 @@ impl FoundState {
     }
 }
 
-/// Looks up the newest states of some documents. Documents that no fragment knows are left out.
+/// Looks up the newest states of some documents. Documents without a state in any fragment are left out.
 pub fn look_up(
     slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
     wanted: Vec<StateQuery<'_>>,
@@ -61,8 +61,7 @@ pub fn look_up(
     if slices.values().all(|fragments| fragments.back.is_empty()) {
         return Ok(());
     }
-    // Almost every document is either new or in one fragment. So the filters are asked first, each
-    // for all documents.
+    // Almost every document is either new or in one fragment. So the filters are tested first, each for all documents.
     let mut asked: Vec<Asked<'_>> =
         wanted.into_iter().map(|wanted| Asked { wanted, fragments: 0 }).collect();
     asked.sort_unstable_by_key(|asked| asked.wanted.slice);

@@ -3,10 +3,10 @@
 //! The cursors play in a tournament (a tree of losers: Knuth, The Art of Computer Programming,
 //! volume 3, 5.4.1). To find the next row, only the games on the path from the last winner's leaf
 //! to the root are played again. Almost every game is decided by the *heads* of two rows: eight
-//! bytes behind the prefix that all entries of the merge share. Only equal heads lead to a
+//! bytes after the prefix that all entries of the merge share. Only equal heads lead to a
 //! comparison of entries.
 //!
-//! All versions of an entry come together, in any order, and the newest version at or below the
+//! All versions of an entry are adjacent, in any order, and the newest version at or below the
 //! epoch decides. So neither the direction of the merge nor the order of the tables matters.
 
 use std::cmp::Ordering;
@@ -40,7 +40,7 @@ impl Player {
         Self(u128::from(head) << 64 | cursor as u128)
     }
 
-    /// An exhausted cursor, which comes after all others.
+    /// An exhausted cursor, which loses to all others.
     fn done(cursor: usize) -> Self {
         Self(u128::from(u64::MAX) << 64 | 1 << 32 | cursor as u128)
     }
@@ -85,14 +85,14 @@ impl Merge {
         (!winner.is_done()).then(|| (winner.cursor(), winner.head()))
     }
 
-    /// The cursor on the next row; `None` behind the last row. In a forward merge, the rows of one entry come in the
+    /// The cursor on the next row; `None` after the last row. In a forward merge, the rows of one entry are in the
     /// order of the sources, and those of one source from the newest to the oldest.
     #[inline]
     pub fn next_row(&self) -> Option<&Cursor> {
         self.winner().map(|(winner, _)| &self.cursors[winner])
     }
 
-    /// Goes behind the next row.
+    /// Moves past the next row.
     #[inline]
     pub fn skip_row(&mut self) -> Result<()> {
         self.winner().map_or(Ok(()), |(winner, _)| self.advance(winner))
@@ -170,7 +170,7 @@ impl Merge {
     }
 
     /// Passes all versions of the next entry to `visit`, in any order, without those that a
-    /// source's epochs exclude. Puts the entry into `entry`. Returns false behind the last entry.
+    /// source's epochs exclude. Puts the entry into `entry`. Returns false after the last entry.
     pub fn next_versions(
         &mut self,
         entry: &mut Vec<u8>,

@@ -1,17 +1,17 @@
 //! Walks over visible entries.
 //!
-//! A walk *looks* at one entry after another, and its epoch shows some of them. Long stretches may have no visible entry, after many
-//! deletions, so whoever must not take long bounds the looks, not the rows.
+//! A walk reads one entry after another (each is a *look*), and some of them are visible at its epoch. After many deletions long stretches
+//! may have no visible entry, so a caller with a time limit bounds the looks, not the rows.
 
 use proto::Result;
 use proto::rpc::rows::RowBlockBuilder;
 
 /// A walk over the entries of a snapshot. It keeps the tables that it reads alive.
 pub trait Rows: Send {
-    /// Looks at the next entry. Returns whether it is visible, `None` behind the last.
+    /// Looks at the next entry. Returns whether it is visible, `None` after the last.
     fn look(&mut self) -> Result<Option<bool>>;
 
-    /// Moves to the next visible entry; false behind the last.
+    /// Moves to the next visible entry; false after the last.
     fn next(&mut self) -> Result<bool> {
         loop {
             match self.look()? {
@@ -25,10 +25,10 @@ pub trait Rows: Send {
     /// Current entry, if it is visible: encoded key parts, then the document id.
     fn entry(&self) -> &[u8];
 
-    /// Encoded included values of the current entry; empty if they were not asked for.
+    /// Encoded included values of the current entry; empty if they were not requested.
     fn include(&self) -> &[u8];
 
-    /// Appends the entry that is looked at next; false behind the last.
+    /// Appends the next entry to be read; false after the last one.
     fn put_ahead(&self, out: &mut Vec<u8>) -> bool;
 
     /// Packs visible entries until a bound is reached, or the end. There is no current entry then.
@@ -48,7 +48,7 @@ pub trait Rows: Send {
         Ok(walked)
     }
 
-    /// Counts visible entries with so many looks, or to the end. A look may be at many entries at once, if all are visible. There is no
+    /// Counts visible entries with this many looks, or to the end. One look may cover many entries, if all are visible. There is no
     /// current entry then.
     fn count(&mut self, looks_max: u64) -> Result<Walked> {
         let mut walked = Walked::default();
@@ -68,9 +68,9 @@ pub trait Rows: Send {
 pub struct Bounds {
     /// The block has this many bytes.
     pub bytes: usize,
-    /// This many rows were found.
+    /// The number of rows that were found.
     pub rows: u64,
-    /// This many entries were looked at.
+    /// The number of entries that were read.
     pub looks: u64,
 }
 
@@ -93,12 +93,12 @@ pub struct Walked {
     pub rows: u64,
     /// The number of looks.
     pub looks: u64,
-    /// True behind the last entry.
+    /// True after the last entry.
     pub is_end: bool,
 }
 
 impl Walked {
-    /// The piece, which ends behind the last entry.
+    /// The piece, which ends after the last entry.
     pub fn to_end(self) -> Self {
         Self { is_end: true, ..self }
     }

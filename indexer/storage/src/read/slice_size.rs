@@ -1,9 +1,9 @@
 //! The size of a slice, and the value that divides it into halves: both from the sparse indexes of its tables, without reading a block.
 //!
 //! The tables have superseded versions and tombstones too, until compactions drop them, and those that rollback points keep for longer.
-//! Of the size, the *live* bytes are what the entries at the newest epoch take: their number, which the writer counts, times the mean
-//! size of a row. Tombstones count as rows here, so the figure is rather too low, where entries are larger than tombstones, than too
-//! high: a slice that is split for nothing is not joined again.
+//! The *live* bytes are the part of the size that the entries of the newest epoch use: their number, which the writer counts, times the
+//! mean size of a row. Tombstones count as rows here, so the figure is rather too low, where entries are larger than tombstones, than too
+//! high: a slice that was split without need is not joined again.
 //!
 //! A slice that was split shares fragments with its other half, and only its range of their blocks counts. A fragment of the back
 //! index is ordered by document: of it the same share counts as of the entries.
@@ -20,10 +20,10 @@ use crate::read::slice_fragments::SliceFragments;
 use crate::read::source::Source;
 use crate::rows::block_index::BlockIndex;
 
-/// The blocks of a table from which a split point may be taken: fewer say too little of the values.
+/// The blocks of a table from which a split point may be taken: fewer blocks are too small a sample of the values.
 const BLOCKS_MIN: u32 = 8;
-/// The least share of the blocks on each side of a split point is one of so many. A value with more entries than the rest is not divided
-/// by any split point.
+/// On each side of a split point there must be at least one in this many of the blocks. A value with more entries than the rest is not
+/// divided by any split point.
 const SIDE_SHARE: u32 = 8;
 
 /// Blocks of a table.
@@ -68,7 +68,7 @@ impl<'a> Blocks<'a> {
         share_of(self.bytes, self.len().into(), self.all.into())
     }
 
-    /// Their rows.
+    /// The number of rows in these blocks.
     fn own_rows(&self) -> u64 {
         share_of(self.rows, self.len().into(), self.all.into())
     }
@@ -129,7 +129,7 @@ impl SliceSize {
         self.row_bytes + self.state_bytes
     }
 
-    /// The bytes of so many entries, and of their documents in the back index: at most one for each entry.
+    /// The size of this many entries, and of their documents in the back index, at most one for each entry.
     pub fn of_entries(self, entries: u64) -> u64 {
         let (of_rows, of_states) = (self.rows, self.rows.max(self.states));
         share_of(self.row_bytes, entries.min(of_rows), of_rows)

@@ -17,7 +17,7 @@ fn part(n: i64) -> Vec<u8> {
     part
 }
 
-/// A table with these values in key order, each with an id of its own.
+/// A table with these values in key order, each with a different id.
 fn table(values: impl IntoIterator<Item = i64>) -> Arc<Table> {
     let mut builder = TableBuilder::default();
     for (n, value) in values.into_iter().enumerate() {

@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::read::rows::Rows;
 
-/// Number of entries between two checks whether a checksum is still wanted.
+/// The number of entries between two checks whether a checksum is still needed.
 const LOOK_EVERY_ENTRIES: u64 = 4096;
 
 /// An index at one epoch. Its content never changes, even if the index is written, flushed,
@@ -22,8 +22,8 @@ pub trait Snapshot: Send + Sync {
     /// True if a slice is here.
     fn has(&self, slice: SliceNo) -> bool;
 
-    /// The same snapshot for reads that must not wait: a read of a block that is not in memory fails with
-    /// [`ErrorCode::NotInMemory`], and whoever reads begins again.
+    /// A copy of the snapshot for reads that must not wait: a read of a block that is not in memory fails with
+    /// [`ErrorCode::NotInMemory`], and the caller restarts its read.
     fn without_waiting(&self) -> Arc<dyn Snapshot>;
 
     /// Approximate bytes of fragment blocks that a walk over some slices holds at once.
@@ -51,8 +51,7 @@ pub trait Snapshot: Send + Sync {
         self.checksum_while(slice, &|| true)
     }
 
-    /// Like [`Self::checksum`], but gives up once `wanted` returns false; it is asked every few
-    /// thousand entries.
+    /// Like [`Self::checksum`], but gives up once `wanted` returns false; it is called every few thousand entries.
     fn checksum_while(&self, slice: SliceNo, wanted: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         let mut rows = self.rows(&[slice], &KeyRange::all(), false, true)?;
         let (mut sum, mut entries) = (0u64, 0u64);

@@ -12,7 +12,7 @@ use crate::tables::table::{BlocksFrom, Table};
 /// A restriction of a table, which a cursor reads.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The table.
+    /// The table that the source reads.
     pub table: Arc<Table>,
     /// Slice that the rows count for.
     pub slice: SliceNo,
@@ -24,7 +24,7 @@ pub struct Source {
     pub epochs: RangeInclusive<Epoch>,
     /// In a back table: entries of the packed states that count.
     pub keys: KeyRange,
-    /// Where blocks may come from.
+    /// The places from which blocks may be read.
     pub blocks: BlocksFrom,
 }
 
@@ -54,7 +54,7 @@ impl Source {
         (section.bytes / blocks).max(BLOCK_BYTES as u64) as usize
     }
 
-    /// The same rows, with blocks from here.
+    /// A copy of the source that reads its blocks from here.
     pub fn with_blocks(self, blocks: BlocksFrom) -> Self {
         Self { blocks, ..self }
     }

@@ -18,14 +18,14 @@ pub struct VisibleRows {
     with_values: bool,
     /// True if all rows of all sources are visible, and no entry is in two of them.
     shows_all: bool,
-    /// True if there is one such source.
+    /// True if there is exactly one source and all of its rows are visible.
     whole: bool,
     entry: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl VisibleRows {
-    /// Walks the entries that an epoch shows of some sources, with their values if asked for.
+    /// Walks the entries of some sources that are visible at an epoch, with their values if requested.
     pub fn new(
         sources: impl IntoIterator<Item = Source>,
         epoch: Epoch,
@@ -70,7 +70,7 @@ impl VisibleRows {
         Ok(true)
     }
 
-    /// Skips the rest of a block where every row is visible; returns the number of rows, `None` behind the last.
+    /// Skips the rest of a block where every row is visible; returns the number of rows, `None` after the last.
     fn skip_block(&mut self) -> Result<Option<u64>> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(None) };
         let rows = self.merge.cursors[winner].skip_to_last();
@@ -101,7 +101,7 @@ impl VisibleRows {
         Ok(u64::from(count))
     }
 
-    /// Packs the next entry, without its value, where every row is visible. Returns false behind the last.
+    /// Packs the next entry, without its value, where every row is visible. Returns false after the last.
     #[inline]
     fn pack_shown(&mut self, out: &mut RowBlockBuilder) -> Result<bool> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
@@ -117,7 +117,7 @@ impl VisibleRows {
     }
 
     /// Packs the next entry, without its value, if it is visible. Returns whether it is; `None`
-    /// behind the last.
+    /// after the last.
     #[inline]
     fn pack_entry(&mut self, out: &mut RowBlockBuilder) -> Result<Option<bool>> {
         let Self { merge, epoch, .. } = self;
@@ -148,7 +148,7 @@ impl VisibleRows {
         Ok(Some(shows))
     }
 
-    /// Skips all versions of the next entry. Returns whether the entry is visible; `None` behind
+    /// Skips all versions of the next entry. Returns whether the entry is visible; `None` after
     /// the last.
     fn next_entry(&mut self) -> Result<Option<bool>> {
         let Self { merge, epoch, with_values, entry, value, .. } = self;

@@ -85,7 +85,7 @@ fn shown(mut rows: VisibleRows) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// The same, packed for the wire in blocks of `bytes_max`, `rows_max` rows at a time.
+/// The rows of a walk, packed for the wire in blocks of `bytes_max` bytes, `rows_max` rows at a time.
 fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>> {
     let mut block = proto::rpc::rows::RowBlockBuilder::default();
     let (mut found, mut more) = (Vec::new(), true);
@@ -101,7 +101,7 @@ fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>
 }
 
 proptest! {
-    /// Tables in which each row is visible are walked without looking at versions, also several of them.
+    /// Tables in which each row is visible are walked without comparing versions, also several of them.
     #[test]
     fn slices_without_old_versions_are_walked_like_any_others(
         rows in rows(),

@@ -13,8 +13,7 @@
 //! All indexes share one log, so they pass states 1 to 3 together, before the store is open. An
 //! epoch needs only the back index: so epochs are applied while fragments of entries are being
 //! opened, and one index is read while others are not loaded yet. A fragment that cannot be opened
-//! keeps its index in state 4. Reads then retry the load and report its error, and applied epochs
-//! are as durable as ever.
+//! keeps its index in state 4. Reads then retry the load and report its error, and applied epochs stay durable.
 
 use std::sync::Arc;
 
@@ -57,7 +56,7 @@ fn open_and_show(index: &LocalIndex, files: &DataFiles) -> Result<()> {
 /// Loads one index after another in the background.
 pub fn load_in_background(context: &Arc<EngineContext>) {
     let task = Arc::clone(context);
-    // A panic over one index must not end the process. It ends this pass; the indexes behind it are loaded by their next read.
+    // A panic over one index must not end the process. It ends this pass; the indexes after it are loaded by their next read.
     context.env.spawn_blocking("storage-load", TaskPolicy::Request, move || {
         for index in task.state.indexes_and_rebuilds() {
             if let Err(error) = load(&index, &task.files) {

@@ -30,7 +30,7 @@ pub(crate) const INDEXES: [LocalIndexId; 2] = [
 ];
 pub(crate) const DIR: &str = "/node";
 
-/// A spawner that keeps the first blocking work until it is asked for.
+/// A spawner that holds the first blocking work until the test releases it.
 #[derive(Default)]
 pub(crate) struct Hold {
     pub(crate) first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -186,8 +186,7 @@ async fn a_damaged_fragment_keeps_no_other_index_from_being_read() {
     assert_eq!(entries(&store, INDEXES[0], 4).unwrap(), 25);
 }
 
-/// Found with real processes: the worker that merges runs looked at an index that had just been
-/// dropped.
+/// Found with real processes: the worker that merges runs took an index that had just been dropped.
 #[tokio::test]
 async fn an_index_that_is_dropped_during_a_flush_has_nothing_to_merge() {
     let (env, _fs) = node().await;

@@ -1,15 +1,13 @@
 //! Opening of a store after a restart or a crash.
 //!
-//! 1. The manifests say which fragments make up which slices. The fragments of the back index are
-//!    opened. A fragment that no manifest names is left over from a flush, merge or build that a
-//!    crash has interrupted, and is deleted.
-//! 2. The node manifest says which epochs all indexes have in their fragments, and which epochs a
-//!    rollback has undone.
+//! 1. The manifests list the fragments of each slice. The fragments of the back index are opened. A fragment that no
+//!    manifest names is left over from a flush, merge or build that a crash has interrupted, and is deleted.
+//! 2. The node manifest records which epochs all indexes have in their fragments, and which epochs a rollback has
+//!    undone.
 //! 3. The log is replayed. Each epoch is applied to the indexes whose fragments lack it, by the
-//!    same code as the first time. If memory runs short, it is flushed. The part of the log that
-//!    nothing in memory came from is released.
-//! 4. From here on epochs are accepted. The other fragments are opened in the background, one index
-//!    after another, and each index is readable as soon as it is complete (`load`).
+//!    same code as the first time. If memory runs short, it is flushed. The part of the log that no data in memory came
+//!    from is released. 4. From here on epochs are accepted. The other fragments are opened in the background, one
+//!    index after another, and each index is readable as soon as it is complete (`load`).
 //!
 //! A crash during an opening leaves a state that the next opening handles in the same way.
 
@@ -45,8 +43,8 @@ use crate::node::state::{NodeState, epochs_skipped_by};
 use crate::options::StoreOptions;
 use crate::{layout, manifest};
 
-/// Number of replayed records between merges of runs. Nobody reads during a replay, and the more
-/// runs are merged at once, the fewer times each row is merged.
+/// Number of replayed records between merges of runs. There are no reads during a replay, and the more runs are merged
+/// at once, the fewer times each row is merged.
 const MERGE_EVERY: u64 = 256;
 
 /// Opens a store; returns its context.
@@ -112,8 +110,8 @@ fn create_dirs(env: &Env, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the log reaches back to the epochs that the node manifest says are in fragments. A log that ends too
-/// early, or is gone, is no contradiction: the stream brings the rest again, from the marks of the node manifest on.
+/// Checks that the log reaches back to the epochs that are in fragments according to the node manifest. A log that ends
+/// too early, or is missing, is accepted: the stream sends the rest again, from the marks of the node manifest on.
 fn check_log(env: &Env, dir: &Path, node: &NodeManifest) -> Result<()> {
     match first_lsn(&*env.fs, dir)? {
         None => {
@@ -174,8 +172,8 @@ fn order_after_replay(
     order
 }
 
-/// Saves what the replay changed, and releases the log if nothing in memory came from it. From here on
-/// indexes load their other fragments.
+/// Saves the changes of the replay, and releases the log if no data in memory came from it. From here on indexes load
+/// their other fragments.
 fn save_replayed(
     state: &NodeState,
     files: &DataFiles,
@@ -218,9 +216,9 @@ fn dead_epochs(state: &NodeState) -> Vec<DeadEpochs> {
 }
 
 /// Rolls indexes back that are ahead of the log. A flush does not wait for the log, so an index may
-/// have epochs in its fragments whose log records a crash took. They are undone, so that the
-/// next history is applied to the same epoch everywhere. If the floor is above that epoch, the
-/// index waits until the stream has come as far again.
+/// have epochs in its fragments whose log records a crash took. They are undone, so that the next history is applied to
+/// the same epoch everywhere. If the floor is above that epoch, the index waits until the stream has reached the floor
+/// again.
 fn undo_unlogged_epochs(state: &NodeState, files: &DataFiles) -> Result<()> {
     for index in state.indexes_and_rebuilds() {
         let applied = lock(&state.buckets)
@@ -279,8 +277,8 @@ impl Replay<'_> {
                 if self.manifest.dead.iter().any(of) {
                     self.went_back(mark, to);
                 } else {
-                    // A crash came before all indexes were rolled back. Indexes that were built or
-                    // have arrived since are not concerned.
+                    // A crash happened before all indexes were rolled back. Indexes that were built or have arrived
+                    // since are not affected.
                     let indexes = self.state.indexes_of_bucket(mark.bucket).into_iter();
                     for index in indexes.filter(|index| index.stats.applied() <= to) {
                         truncate_index(&index, mark.epoch, self.files)?;
@@ -300,14 +298,13 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies a rollback that all indexes have in their manifests already. Its record says two things that no manifest
-    /// does: the bucket stands at the rollback point even if the node itself had no epoch that old, since all of its
-    /// slices came from other copies; and the bucket no longer stands in the epochs that the rollback has undone, even if
-    /// an earlier record of the log led there.
+    /// Applies a rollback that all indexes have in their manifests already. Its record has two facts that no manifest has: the bucket is at
+    /// the rollback point even if the node itself had no epoch that old, since all of its slices came from other copies; and the bucket is
+    /// no longer at an epoch that the rollback has undone, even if an earlier record of the log led there.
     fn went_back(&self, mark: EpochMark, to: Epoch) {
         let mut buckets = lock(&self.state.buckets);
         let progress = buckets.entry(mark.bucket).or_default();
-        // A manifest may know a later epoch than this record: one that came after the rollback.
+        // A manifest may have a later epoch than this record: one from after the rollback.
         let stays = |applied: &EpochMark| applied.epoch == mark.epoch || applied.epoch > to;
         if !progress.applied.as_ref().is_some_and(stays) {
             progress.durable = mark.epoch;

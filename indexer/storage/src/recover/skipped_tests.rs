@@ -1,4 +1,4 @@
-//! Restarts after a rollback to zero: the indexes are built anew, and the next epoch of the bucket skips all earlier ones.
+//! Restarts after a rollback to zero: the indexes are rebuilt, and the next epoch of the bucket skips all earlier ones.
 //!
 //! Until the indexes have that epoch in fragments, the node manifest has a mark among the skipped epochs.
 
@@ -40,7 +40,7 @@ fn epoch(mark: EpochMark, ids: std::ops::Range<u64>) -> EpochBatch {
     EpochBatch { mark, pieces: vec![piece], commits: Vec::new() }
 }
 
-/// Goes back to zero: drops the indexes, builds them anew from 30 documents, and applies the first epoch.
+/// Rolls back to zero: drops the indexes, rebuilds them from 30 documents, and applies the first epoch.
 async fn go_back_to_zero(store: &StorageEngine) -> Result<()> {
     for index in INDEXES {
         store.drop_index(index).await?;
@@ -106,7 +106,7 @@ async fn each_restart_after_a_rollback_to_zero_shows_the_epochs_after_it() {
     check(&reopened(&env, store));
 }
 
-/// A second rollback to zero comes while the mark is still older than the first one.
+/// A second rollback to zero begins while the mark is still older than the first one.
 #[tokio::test]
 async fn a_restart_after_two_rollbacks_to_zero_shows_the_epochs_after_both() {
     let (env, _fs) = node().await;
@@ -133,7 +133,7 @@ async fn a_restart_after_two_rollbacks_to_zero_shows_the_epochs_after_both() {
     assert_eq!(error.code, ErrorCode::SnapshotTooOld);
 }
 
-/// A rollback below the floor is refused and changes nothing; the bucket then goes back to zero.
+/// A rollback below the floor is refused and changes nothing; the bucket is then rolled back to zero.
 #[tokio::test]
 async fn a_rollback_below_the_floor_leaves_a_rollback_to_zero_possible() {
     let (env, _fs) = node().await;
@@ -161,8 +161,8 @@ async fn apply_other(store: &StorageEngine, mark: EpochMark) {
     store.apply(EpochBatch { mark, pieces: Vec::new(), commits: Vec::new() }).await.unwrap();
 }
 
-/// The node manifest is written for another bucket, while its mark of the bucket that went back is old: when the other
-/// bucket is named, when a part of the log is released, when the other bucket goes back, and when its epoch skips others.
+/// The node manifest is written for another bucket, while its mark of the rolled-back bucket is old: when the other bucket is named, when a
+/// part of the log is released, when the other bucket is rolled back, and when its epoch skips others.
 #[tokio::test]
 async fn the_manifest_is_written_for_another_bucket_after_a_rollback_to_zero() {
     let (env, _fs) = node().await;
@@ -189,8 +189,8 @@ async fn the_manifest_is_written_for_another_bucket_after_a_rollback_to_zero() {
     assert!(store.context.state.is_dead(OTHER_BUCKET, Epoch(4)));
 }
 
-/// A crash takes any part of what was not synced. The bucket stands before the rollback or after it, never in between; the
-/// rollback then begins again.
+/// A crash loses any part of the unsynced data. The bucket is in its state before or after the rollback, never in between; the rollback is
+/// then repeated.
 #[tokio::test]
 async fn a_crash_during_a_rollback_to_zero_leaves_the_epoch_before_or_after_it() {
     for place in 1.. {

@@ -217,8 +217,8 @@ impl Block {
         if other.is_empty() { Ordering::Equal } else { Ordering::Less }
     }
 
-    /// True if an entry has several versions in the block. Their epochs differ, so most blocks, which have one epoch, need no
-    /// look at their entries.
+    /// True if an entry has several versions in the block. Their epochs differ, so most blocks, which have one epoch, need no comparison of
+    /// entries.
     pub fn has_versions(&self) -> bool {
         let same = |row| self.compare_rows(row, self, row + 1).is_eq();
         self.epochs.width > 0 && (0..self.rows - 1).any(same)
@@ -274,8 +274,8 @@ impl Block {
         Some(at + 1)
     }
 
-    /// Packs rows without their values into `out` and returns how many. That is fewer than asked
-    /// for if a row is too long for [`Self::put_row`].
+    /// Packs rows without their values into `out` and returns how many. That is fewer than requested if a row is too
+    /// long for [`Self::put_row`].
     pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> u32 {
         let from = rows.start;
         for row in rows.clone() {
@@ -287,7 +287,7 @@ impl Block {
         rows.end - from
     }
 
-    /// Returns the first row whose entry is at or behind `bound`, or the number of rows.
+    /// Returns the first row whose entry is at or after `bound`, or the number of rows.
     pub fn lower_bound(&self, bound: &[u8]) -> u32 {
         let prefix = self.prefix(&self.key);
         let shared = prefix.len().min(bound.len());

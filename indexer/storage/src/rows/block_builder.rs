@@ -26,7 +26,7 @@ pub struct BlockBuilder {
 struct StagedColumn {
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// Length of the prefix that all strings so far share.
+    /// The length of the prefix that all strings so far share.
     shared: usize,
     /// True if all strings have the same length.
     fixed: bool,

@@ -1,4 +1,4 @@
-//! A column of a block: its strings without their common prefix, at a fixed width or behind an offset table.
+//! A column of a block: its strings without their common prefix, at a fixed width or after an offset table.
 
 use std::ops::Range;
 

@@ -13,11 +13,11 @@ use crate::rows::bytes::{common, head_of};
 /// The rows of one slice in a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
-    /// The slice.
+    /// The slice of the section.
     pub slice: SliceNo,
-    /// First block.
+    /// The number of the section's first block.
     pub first_block: u32,
-    /// First block behind the section.
+    /// First block after the section.
     pub end_block: u32,
     /// Number of rows.
     pub rows: u64,
@@ -41,7 +41,7 @@ pub struct BlockIndex {
     /// Length of the prefix that the entries of each section share.
     #[serde(skip)]
     shared: Vec<u32>,
-    /// Head of each block's first entry, behind the prefix of its section.
+    /// Head of each block's first entry, after the prefix of its section.
     #[serde(skip)]
     heads: Vec<u64>,
 }
@@ -82,8 +82,8 @@ impl BlockIndex {
         }
     }
 
-    /// Returns the first block of a section whose first entry is at or behind `bound`, or the block
-    /// behind the section.
+    /// Returns the first block of a section whose first entry is at or after `bound`, or the block
+    /// after the section.
     pub fn lower_bound(&self, section: usize, bound: &[u8]) -> u32 {
         let Section { first_block, end_block, .. } = self.sections[section];
         let shared = self.shared[section] as usize;

@@ -30,10 +30,10 @@ pub fn head_of(pieces: &[&[u8]]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Short strings are copied in one move of this many bytes.
+/// Short strings are copied with one instruction sequence of this many bytes.
 pub const WIDE_BYTES: usize = 16;
 
-/// Copies a string to `at` and returns its end. Bytes behind the end may be overwritten too; the
+/// Copies a string to `at` and returns its end. Bytes after the end may be overwritten too; the
 /// caller writes them afterwards.
 #[inline]
 pub fn put_wide(from: &[u8], range: Range<usize>, out: &mut [u8], at: usize) -> usize {

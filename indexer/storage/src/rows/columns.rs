@@ -55,7 +55,7 @@ impl Columns {
         self.0 == 0
     }
 
-    /// The columns of the set, one by one.
+    /// Iterates over the columns of the set.
     pub fn each(self) -> impl Iterator<Item = Self> {
         (0..64).map(|bit| Self(1 << bit)).filter(move |column| self.contains(*column))
     }
@@ -113,7 +113,7 @@ impl Grouping {
         if info.spec.include.is_empty() { Self::Together } else { self }
     }
 
-    /// All groups.
+    /// The groups into which the columns are divided, for this grouping.
     pub fn groups(self) -> &'static [Columns] {
         match self {
             Self::Together => &[Columns::FORWARD, Columns::BACK],

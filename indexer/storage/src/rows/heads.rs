@@ -1,6 +1,6 @@
 //! Heads of a block's rows.
 
-/// Location of the *heads* of a block's rows. A head is the eight bytes of an entry behind the
+/// Location of the *heads* of a block's rows. A head is the eight bytes of an entry after the
 /// prefix that all entries of a merge share, as an integer of the same order. Shorter entries are
 /// padded with zeros, so equal heads decide nothing.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use proto::model::ids::{Epoch, SliceNo};
 
-/// One version of an entry.
+/// One version of an entry, borrowed from a block.
 #[derive(Clone, Copy, Debug)]
 pub struct RowVersion<'a> {
     /// The slice that the row belongs to.

@@ -1,9 +1,8 @@
 //! Sorter of rows: takes rows in any order and writes them in table order.
 //!
 //! Keys, ids and values lie in one buffer. Sorting moves small records of fixed size, slice by slice:
-//! so rows that come in the order of a slice, as those of a backfill's back index do, are not moved
-//! at all. It compares bytes only if the head of the entry, behind the prefix that all keys of the
-//! slice share, does not decide.
+//! so rows that are already in the order of a slice, such as those of a backfill's back index, are not moved at all. It
+//! compares bytes only if the head of the entry, after the prefix that all keys of the slice share, does not decide.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +60,7 @@ impl RowSorter {
         self.push_later(slice, key, id, value, 0);
     }
 
-    /// The same for a row that begins so much later than the epoch of the others. The entries of all rows must be different then.
+    /// Adds a row whose epoch is `later` after that of the others. The entries of all rows must then be different.
     pub fn push_later(
         &mut self,
         slice: SliceNo,
@@ -100,7 +99,7 @@ impl RowSorter {
         self.bytes.len() + self.len * size_of::<SortRow>()
     }
 
-    /// Returns an empty sorter with the capacity that this one uses.
+    /// Returns an empty sorter with the capacity that this sorter uses.
     pub fn empty_like(&self) -> Self {
         let bytes = Vec::with_capacity(self.bytes.len());
         let like = |(slice, rows): (&SliceNo, &Vec<_>)| (*slice, Vec::with_capacity(rows.len()));

@@ -55,7 +55,7 @@ impl<S: BlockSink> TableBuilder<S> {
         if stats.rows == 0 {
             (stats.oldest, stats.newest) = (row.epoch, row.epoch);
         } else if self.slice == row.slice && self.block.rows() > 0 {
-            // A block is closed only when the next row comes, so there is always a last entry.
+            // A block is closed only when the next row is added, so there is always a last entry.
             let [key, id] = self.block.last_entry();
             debug_assert!((key, id) <= (row.key, row.id), "rows are sorted");
             stats.versions |= same(key, row.key) && same(id, row.id);

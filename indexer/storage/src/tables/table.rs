@@ -23,7 +23,7 @@ pub enum BlocksFrom {
     /// Memory, or else the disk.
     #[default]
     Anywhere,
-    /// Memory, the kernel's page cache included: a block that is not there gives [`proto::ErrorCode::NotInMemory`].
+    /// Memory, the kernel's page cache included: a block that is not in memory gives [`proto::ErrorCode::NotInMemory`].
     Memory,
 }
 
@@ -66,7 +66,7 @@ impl Table {
         self.block_from(block, BlocksFrom::Anywhere)
     }
 
-    /// The same for a walk that may not read the file.
+    /// Reads a block for a walk that may be restricted to blocks in memory.
     pub fn block_from(&self, block: u32, from: BlocksFrom) -> Result<Arc<Block>> {
         match (&self.blocks, from) {
             (Blocks::Memory(blocks), _) => Ok(Arc::clone(&blocks[block as usize])),

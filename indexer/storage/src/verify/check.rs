@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use proto::Error;
-use proto::env::{Env, OpenMode};
+use proto::env::{Env, OpenMode, check_version};
 use proto::model::ids::LocalIndexId;
+use proto::{Error, Result};
 use serde::Serialize;
 
 use crate::file_id::FileId;
@@ -25,8 +25,8 @@ use crate::{fragment, layout, log, manifest};
 /// Manifests of indexes.
 type Indexes = BTreeMap<LocalIndexId, PathBuf>;
 
-/// Beginning of the file VERSION in a data directory.
-const VERSION_BEGINNING: &[u8] = b"sextant indexer data ";
+/// Beginning of the file VERSION in a data directory of any format.
+const VERSION_BEGINNING: &[u8] = b"sextant indexer";
 
 /// Content of a data directory, and its damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,7 +35,7 @@ pub struct Report {
     pub log_segments: u64,
     /// Valid records in the segments.
     pub log_records: u64,
-    /// Manifests.
+    /// The number of manifests that were checked.
     pub manifests: u64,
     /// Fragments that a manifest names.
     pub fragments: u64,
@@ -77,6 +77,14 @@ pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
         Ok(begins == VERSION_BEGINNING)
     };
     read().unwrap_or(false)
+}
+
+/// Refuses a data directory of another format. A directory without its VERSION is not refused: [`verify`] reports that.
+pub fn check_format(env: &Env, dir: &Path) -> Result<()> {
+    match env.fs.exists(&layout::version_path(dir)) {
+        true => check_version(&*env.fs, dir, layout::DATA_VERSION, true),
+        false => Ok(()),
+    }
 }
 
 /// Checks the data directory of an indexer. Blocks the thread.
@@ -142,7 +150,7 @@ impl Verify<'_> {
         }
     }
 
-    /// Checks a segment that must follow another one; returns what it holds, if known.
+    /// Checks a segment that must follow another one; returns its description, if it could be read.
     fn segment(
         &mut self,
         path: &Path,

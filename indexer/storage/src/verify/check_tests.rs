@@ -60,7 +60,7 @@ async fn node() -> (Env, SimFs) {
     let dir = Path::new(DIR);
     env.fs.create_dir_all(dir).unwrap();
     let version = env.fs.open(&layout::version_path(dir), OpenMode::Create).unwrap();
-    version.write_all_at(b"sextant indexer data 9\n", 0).unwrap();
+    version.write_all_at(layout::DATA_VERSION.as_bytes(), 0).unwrap();
     let store = StorageEngine::open(&env, NodeId(1), dir, StoreOptions::default()).unwrap();
     let info = testing::manifest().info;
     let index = info.local_id();

@@ -3,4 +3,4 @@
 pub(crate) mod check;
 pub(crate) mod slices;
 
-pub use check::{Remark, Report, is_data_dir, verify};
+pub use check::{Remark, Report, check_format, is_data_dir, verify};

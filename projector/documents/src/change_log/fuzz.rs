@@ -1,8 +1,8 @@
 //! Entry points for fuzzers: a group of a change log, and the side file of a segment.
 
-use super::format::{ITEM_HEADER_BYTES, ItemHeader};
-use super::index_file::{HEADER_BYTES, IndexedSegment, RANGE_BYTES, parse_sections, range_count};
-use super::item::{LogEvent, items};
+use super::index::file::{HEADER_BYTES, IndexedSegment, RANGE_BYTES, parse_sections, range_count};
+use super::items::format::{ITEM_HEADER_BYTES, ItemHeader};
+use super::items::item::{LogEvent, items};
 
 /// The place of the group that is read.
 const PLACE: (u64, u64) = (4, 56);
@@ -13,7 +13,7 @@ pub fn group(data: &[u8]) {
     read_group(&group_with_checksums(data));
 }
 
-/// The bytes of a group with the checksums that its items have in it, as far as their lengths are right.
+/// Recomputes the checksums of a group's items, as long as their lengths are valid.
 pub fn group_with_checksums(data: &[u8]) -> Vec<u8> {
     let (log_id, mut lsn) = PLACE;
     let (mut out, mut rest) = (Vec::with_capacity(data.len()), data);

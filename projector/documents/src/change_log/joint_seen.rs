@@ -6,13 +6,13 @@ use proto::model::commits::TransactionEvent;
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use storage::log::Lsn;
 
-/// The commits that are remembered: the newest ones, since a log loses its end.
+/// The number of remembered commits. The newest ones are kept, since a log loses its end first.
 const SEEN_MAX: usize = 1 << 10;
 
 /// The newest step of a commit over several buckets that a log has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JointSeen {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
     /// All buckets that it has changed.
     pub participants: Vec<BucketId>,
@@ -27,7 +27,7 @@ pub struct JointSeen {
 pub struct SeenCommits(VecDeque<JointSeen>);
 
 impl SeenCommits {
-    /// Notes a step.
+    /// Records a step.
     pub fn note(&mut self, event: &TransactionEvent, at: Lsn) {
         let (transaction, participants, committed) = match event {
             TransactionEvent::Prepared(prepared) => {

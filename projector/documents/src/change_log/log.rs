@@ -11,16 +11,16 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use storage::log::{DirectLog, Lsn};
 
-use super::append::Encoder;
-use super::format::HINT;
-use super::group::{GroupBuilder, MUTATIONS_AT};
-use super::index_file::IndexedSegment;
-use super::index_files::IndexFiles;
-use super::item::{MutationPlace, prepared_at};
-use super::log_index::{LogIndex, PlacedChange};
-use super::prepared_places::PreparedPlace;
-use super::segment_index::SegmentIndex;
-use super::state::{LogState, VbucketState};
+use super::index::directory::{LogIndex, PlacedChange};
+use super::index::file::IndexedSegment;
+use super::index::files::IndexFiles;
+use super::index::segment::SegmentIndex;
+use super::items::append::Encoder;
+use super::items::format::HINT;
+use super::items::group::{GroupBuilder, MUTATIONS_AT};
+use super::items::item::{MutationPlace, prepared_at};
+use super::items::prepared_places::PreparedPlace;
+use super::items::state::{LogState, VbucketState};
 use crate::document_store::LogExtent;
 
 /// The change log of one bucket. All calls block the thread.
@@ -29,11 +29,11 @@ pub struct ChangeLog {
     pub(super) files: IndexFiles,
     /// Held by the one thread that appends or syncs.
     pub(super) writer: Mutex<Writer>,
-    /// What readers see; never locked during file input and output.
+    /// The index that readers use; never locked during file input and output.
     pub(super) index: RwLock<LogIndex>,
 }
 
-/// What was written, and is visible after the next sync.
+/// The written data that becomes visible with the next sync.
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) states: Vec<VbucketState>,
@@ -82,8 +82,8 @@ impl ChangeLog {
     /// Appends a group. It is atomic: after a crash all of it is there, or nothing. It is visible and durable after
     /// [`Self::sync`]. `OutOfOrder` if a mutation does not follow the last one of its vbucket, or an item does not fit
     /// the state of its vbucket; nothing is written then. After a failed write the log accepts no more groups. A group
-    /// that rewinds or purges makes the groups before it durable and visible first, and may not go back to a mutation
-    /// that it brings itself.
+    /// that rewinds or purges makes the groups before it durable and visible first, and must not rewind mutations of
+    /// the group itself.
     pub fn append(&self, group: &GroupBuilder) -> Result<GroupPlace> {
         let mut writer = lock(&self.writer);
         let planned = self.plan(&mut writer, group)?;
@@ -91,8 +91,8 @@ impl ChangeLog {
         Ok(planned.at(range, &writer))
     }
 
-    /// Appends a group and makes it durable, and does something with the places of its mutations beside that. Returns what came of both.
-    /// The outer error means that nothing was written.
+    /// Appends a group and makes it durable, and concurrently runs a function with the places of its mutations. Returns both results. The
+    /// outer error means that nothing was written.
     pub fn append_beside<T: Send>(
         &self,
         group: &GroupBuilder,
@@ -110,7 +110,7 @@ impl ChangeLog {
         Ok((made, range.map(|range| planned.at(range, &writer))))
     }
 
-    /// Encodes a group, and tells where its items will be.
+    /// Encodes a group, and computes the places of its items.
     fn plan(&self, writer: &mut Writer, group: &GroupBuilder) -> Result<Planned> {
         let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;
         if group.is_empty() {
@@ -228,13 +228,13 @@ impl ChangeLog {
         self.log.mark()
     }
 
-    /// The first failed write or sync, if there was one: the log accepts no groups after it.
+    /// Returns the error of the first failed write or sync: the log accepts no groups after it.
     pub fn check(&self) -> Result<()> {
         self.log.check()
     }
 
     /// Removes segments, the oldest first, that end at or before `covered` and whose mutations are all purged, rewound
-    /// or removed. The caller has a durable checkpoint that knows everything before `covered`.
+    /// or removed. The caller has a durable checkpoint that covers the log before `covered`.
     pub fn release(&self, covered: Lsn) -> Result<()> {
         let segments = self.log.segments();
         let to = {
@@ -253,12 +253,12 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// The retained part of each vbucket's log, as far as it is durable.
+    /// The retained and durable part of each vbucket's log.
     pub fn extents(&self) -> Vec<LogExtent> {
         read(&self.index).vbuckets.iter().map(|vbucket| vbucket.state.extent).collect()
     }
 
-    /// The retained part of a vbucket's log, as far as it is durable; empty for an unknown vbucket.
+    /// The retained and durable part of a vbucket's log; empty for an unknown vbucket.
     pub fn extent(&self, vbucket: VbucketId) -> LogExtent {
         let index = read(&self.index);
         index
@@ -267,7 +267,7 @@ impl ChangeLog {
             .map_or_else(LogExtent::default, |vbucket| vbucket.state.extent)
     }
 
-    /// The state for a checkpoint that knows everything that is durable.
+    /// The state for a checkpoint of the whole durable log.
     pub fn state(&self) -> LogState {
         let index = read(&self.index);
         let vbuckets = index.vbuckets.iter().map(|vbucket| vbucket.state).collect();
@@ -284,8 +284,8 @@ impl ChangeLog {
         self.log.held_bytes()
     }
 
-    /// The purge after which the log needs only segments of about `bytes` together, the newest ones. Empty if it takes no
-    /// more already, or if no mutation is what holds the others.
+    /// The purge after which the log needs only its newest segments, of about `bytes` together. Empty if the log is already that short, or
+    /// if the older segments are not held by mutations.
     pub fn purge_to_hold(&self, bytes: u64) -> Vec<(VbucketId, Seqno)> {
         if self.held_bytes() <= bytes {
             return Vec::new();

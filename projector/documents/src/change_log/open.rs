@@ -1,4 +1,4 @@
-//! Opening a change log: the checkpoint, the events behind it, and the directory of all segments.
+//! Opening a change log: the checkpoint, the events after it, and the directory of all segments.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use proto::{Error, ErrorCode, Result};
 use storage::fragment::OpenFiles;
 use storage::log::{DirectLog, DirectLogOptions, LogRecord, Lsn};
 
-use super::format::HINT;
-use super::index_cache::IndexCache;
-use super::index_file::IndexedSegment;
-use super::index_files::{IndexFiles, payload_lsn};
-use super::item::{Item, LogEvent, items};
+use super::index::cache::IndexCache;
+use super::index::directory::LogIndex;
+use super::index::file::IndexedSegment;
+use super::index::files::{IndexFiles, payload_lsn};
+use super::index::segment::{SegmentIndex, SeqnoRange};
+use super::inspection::survey;
+use super::items::format::HINT;
+use super::items::item::{Item, LogEvent, items};
+use super::items::state::{LogState, VbucketState};
 use super::log::{ChangeLog, Writer};
-use super::log_index::LogIndex;
-use super::segment_index::{SegmentIndex, SeqnoRange};
-use super::state::{LogState, VbucketState};
-use super::survey;
 
 /// Size of an index cache by default: the index of some hundred segments of 32 MiB.
 const INDEX_CACHE_BYTES: usize = 16 << 20;
@@ -29,7 +29,7 @@ const INDEX_CACHE_BYTES: usize = 16 << 20;
 pub struct ChangeLogOptions {
     /// Size above which a segment is closed.
     pub segment_bytes: u64,
-    /// The pool of open files, which logs and tables can share; `None` for a small pool of its own.
+    /// The pool of open files, which logs and tables can share; `None` for a separate small pool.
     pub open_files: Option<Arc<OpenFiles>>,
     /// Memory for indexes of closed segments, which logs can share.
     pub index_cache: Arc<IndexCache>,
@@ -49,14 +49,14 @@ pub struct EventPlace {
     pub group: Range<Lsn>,
     /// LSN of its item.
     pub item: Lsn,
-    /// Bytes of its item.
+    /// The number of bytes of the item.
     pub item_bytes: u32,
 }
 
 /// The opener's knowledge of a change log.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownLog<'a> {
-    /// The checkpoint: it knows everything before its place.
+    /// The checkpoint, which covers the log before its place.
     pub checkpoint: &'a LogState,
     /// The log was synced up to this LSN, at least.
     pub synced: Lsn,
@@ -68,13 +68,13 @@ impl<'a> From<&'a LogState> for KnownLog<'a> {
     }
 }
 
-/// Receiver of the events behind a checkpoint, in order.
+/// Receiver of the events after a checkpoint, in order.
 pub type EventReplay<'a> = &'a mut dyn FnMut(LogEvent<'_>, EventPlace) -> Result<()>;
 
 impl ChangeLog {
-    /// Opens or creates the change log in a directory. The checkpoint knows everything before its place; the events
-    /// behind it are replayed. `Corrupt` if the log lacks anything that the checkpoint or a reader needs. A log that a
-    /// checkpoint knows is never created; so the caller stores [`Self::state`] before the first append.
+    /// Opens or creates the change log in a directory. The checkpoint covers the log before its place; the events after
+    /// it are replayed. The error is `Corrupt` if the log lacks data that the checkpoint or a reader needs. A missing
+    /// log is not created if a checkpoint names it; so the caller stores [`Self::state`] before the first append.
     pub fn open<'a>(
         env: &Env,
         dir: &Path,
@@ -123,7 +123,7 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Takes a group. Of one before the checkpoint only the index is new.
+    /// Processes a group. For a group before the checkpoint only the index is updated.
     fn record(&mut self, record: LogRecord<'_>) -> Result<()> {
         let LogRecord { log_id, segment, start, end, payload } = record;
         self.log_id = log_id;
@@ -147,7 +147,7 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Begins the index of a segment, and closes that of the one before, which ends at or before `end`.
+    /// Begins the index of a segment, and closes that of the previous segment, which ends at or before `end`.
     fn go_to(&mut self, segment: Lsn, end: Lsn) {
         if let Some(index) = self.index.take_if(|index| index.base != segment) {
             let base = index.base;
@@ -181,8 +181,8 @@ impl Opening<'_> {
     fn finish(mut self, log: DirectLog) -> Result<ChangeLog> {
         let segments = log.segments();
         let last = segments.last().copied().unwrap_or_default();
-        // Segments without records have no index yet. The one before the last ends where that begins, if it is the
-        // last one with records; otherwise its index is built when it is needed.
+        // Segments without records have no index yet. The second last segment ends where the last one begins, if it is
+        // the last segment with records; otherwise its index is built when it is needed.
         self.go_to(last, last);
         let tail = self.index.take().unwrap_or_default();
         self.files.remove_stale(segments.first().copied().unwrap_or_default(), last)?;

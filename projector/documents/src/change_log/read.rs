@@ -1,8 +1,8 @@
 //! Reading one vbucket.
 //!
-//! A read takes the runs that it needs from the index, lets go of the lock, and reads each run with one call. Each run is
-//! verified by its own checksum. If the vbucket goes back in the midst, the read ends with what it has, which is a
-//! piece of the history in which the read began.
+//! A read takes the runs that it needs from the index, releases the lock, and reads each run with one call. Each run is
+//! verified by its own checksum. If the vbucket is rewound meanwhile, the read ends with the mutations read so far, which belong to the
+//! history in which the read began.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 use storage::log::Lsn;
 
-use super::format::HINT;
-use super::index_cache::Runs;
-use super::item::{Item, MutationPlace, RunMutation, items};
+use super::index::cache::Runs;
+use super::index::segment::{RunEntry, SegmentIndex, position_of};
+use super::items::format::HINT;
+use super::items::item::{Item, MutationPlace, RunMutation, items};
 use super::log::ChangeLog;
-use super::segment_index::{RunEntry, SegmentIndex, position_of};
 use crate::document_store::LogExtent;
 use crate::mutation::Mutation;
 
 /// A range of a vbucket's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VbucketRange {
-    /// The vbucket.
+    /// The vbucket to read.
     pub vbucket: VbucketId,
     /// The start, exclusive.
     pub after: Seqno,
@@ -41,7 +41,7 @@ struct Step {
     runs: StepRuns,
 }
 
-/// Where the runs of a step are.
+/// The source of the runs of a step.
 enum StepRuns {
     /// In the last segment.
     Tail(Vec<RunEntry>),
@@ -60,8 +60,8 @@ struct Reading {
 }
 
 impl ChangeLog {
-    /// Mutations in the order of their seqnos, from the beginning of the range: all of it or about the given number of
-    /// bytes, at least one. Purged mutations are left out.
+    /// Mutations in the order of their seqnos, from the beginning of the range: all of them or about the given number
+    /// of bytes, but at least one. Purged mutations are left out.
     pub fn read(&self, range: VbucketRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
         let mut reading = Reading { found: Vec::new(), left: bytes, is_full: false };
         let (mut after, mut history) = (range.after, None);
@@ -232,8 +232,8 @@ impl ChangeLog {
         Ok(Mutation::new((vbucket, found.seqno), found.id.into(), found.kind, document))
     }
 
-    /// Bytes of a vbucket's log up to a seqno, since the log began. A seqno that is not retained counts as the nearest
-    /// retained one.
+    /// The number of bytes of a vbucket's log up to a seqno, since the log began. A seqno that is not retained counts
+    /// as the nearest retained one.
     pub fn bytes_to(&self, vbucket: VbucketId, to: Seqno) -> Result<u64> {
         loop {
             let extent = self.extent(vbucket);

@@ -1,7 +1,7 @@
 //! Reading of a damaged log for a recovery: everything from a checkpoint on, up to the first damage.
 //!
-//! Damage before the checkpoint does not matter here: the table has those mutations. Behind the first damage nothing counts,
-//! because the order of what is there is not known any more. Nothing is changed.
+//! Damage before the checkpoint does not matter here: the table has those mutations. Data after the first damage is ignored, because its
+//! order is not known any more. No file is changed.
 
 use std::io;
 use std::path::Path;
@@ -16,18 +16,18 @@ use storage::log::{
     segment_bases, segment_log_id, segment_path,
 };
 
-use super::item::{LogEvent, items, prepared_at};
+use super::items::item::{LogEvent, items, prepared_at};
+use super::items::prepared_places::PreparedPlace;
+use super::items::state::{Change, LogState};
 use super::joint_seen::{JointSeen, SeenCommits};
 use super::open::{EventPlace, EventReplay};
-use super::prepared_places::PreparedPlace;
-use super::state::{Change, LogState};
 
 /// The readable rest of a log.
 #[derive(Debug)]
 pub struct Salvaged {
     /// The positions at the end of what is left.
     pub state: LogState,
-    /// The last seqno of each vbucket that any readable part of the log has, also behind the damage.
+    /// The last seqno of each vbucket that any readable part of the log has, also after the damage.
     pub seen: Vec<Seqno>,
     /// The newest commits over several buckets that any readable part has, from the checkpoint on.
     pub joint: Vec<JointSeen>,
@@ -50,7 +50,7 @@ pub fn salvage(
     let mut damage = None;
     for base in bases.into_iter().skip(first) {
         let path = segment_path(dir, base);
-        // An error of this look is found again by the next one.
+        // The next read reports the error.
         let _unreadable = reading.look(&path);
         if damage.is_none() {
             damage = match reading.segment(&path, base) {
@@ -90,7 +90,7 @@ pub fn read_prepared(
 /// A log that is being read.
 struct Reading<'a> {
     fs: &'a dyn FileSystem,
-    /// The positions behind the last whole group.
+    /// The positions after the last whole group.
     state: LogState,
     seen: Vec<Seqno>,
     joint: SeenCommits,
@@ -127,7 +127,7 @@ impl Reading<'_> {
         failed.map_or(Ok(()), |error| Err(named(error)))
     }
 
-    /// Notes the seqnos and the commits that a segment has, wherever it is whole.
+    /// Records the seqnos and the commits of a segment, wherever it is readable.
     fn look(&mut self, path: &Path) -> Result<()> {
         let log_id = segment_log_id(self.fs, path)?;
         let (seen, joint) = (&mut self.seen, &mut self.joint);

@@ -18,10 +18,10 @@ pub(super) struct Contents {
     pub(super) documents: BTreeMap<Arc<str>, Arc<Mutation>>,
     /// The mutations of each vbucket from seqno 1 on,
     pub(super) log: Log,
-    /// and the last purged one. The product sees none of the purged ones.
+    /// and the last purged one. The product never reads purged ones.
     pub(super) purged: Vec<Seqno>,
-    /// The last mutation that was never here, in vbuckets that were copied by their documents. Its log entries up to
-    /// there are placeholders.
+    /// The last mutation that was never stored here, in vbuckets that were copied by their documents. Log entries up to
+    /// it are placeholders.
     pub(super) absent: Vec<Seqno>,
     /// The documents by which vbuckets were copied.
     pub(super) copied: BTreeMap<Arc<str>, Arc<Mutation>>,

@@ -39,7 +39,7 @@ struct Syncs {
 
 #[derive(Default)]
 struct MemoryState {
-    /// The number of the process that may write.
+    /// The number of the process that currently may write, to ignore earlier ones.
     process: u64,
     cas: u64,
     unique_ids: BTreeMap<BucketId, StoredId>,
@@ -71,7 +71,7 @@ impl MemoryState {
 }
 
 impl MemoryStore {
-    /// The same store in another process, which finds all that is durable. Works of the process before, which may still go on, change nothing
+    /// Opens the store in another process, which finds all durable data. Work of the previous process that is still running has no effect
     /// any more.
     pub fn reopened(&self) -> Self {
         let mut state = self.state();
@@ -143,7 +143,7 @@ impl MemoryStore {
         self.state().kept.clone()
     }
 
-    /// Makes commits wait in their sync, or lets them go on. They block their thread.
+    /// Makes commits wait in their sync, or lets them continue. They block their thread.
     pub fn hold_syncs(&self, are_held: bool) {
         *lock(&self.syncs.are_held) = are_held;
         self.syncs.let_go.notify_all();
@@ -156,7 +156,8 @@ impl MemoryStore {
         }
     }
 
-    /// Simulates a crash and a restart of the machine. A batch in doubt has reached the disk or is gone.
+    /// Simulates a crash and a restart of the machine. `reached_disk` decides whether a batch in doubt has reached the
+    /// disk or is lost.
     pub fn lose_unsynced(&self, reached_disk: bool) {
         let mut state = self.state();
         state.sync_fails = false;

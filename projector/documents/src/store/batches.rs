@@ -20,7 +20,7 @@ impl BucketStore {
     /// Makes mutations and a new record durable. [`Self::show`] follows, in the order of these calls.
     pub(super) fn log_group(&self, changes: &Batch) -> Result<LoggedGroup> {
         let mut this = lock(&self.changes);
-        // The table may be taking the batch before this one, for which nobody waits here.
+        // The table may still be processing the previous batch; this step does not wait for it.
         check_whole(this.is_broken || self.has_failed_show.load(Ordering::Acquire))?;
         let far = self.far_prepared(&this, changes);
         let known = changes.record.as_ref().map(|next| this.known_places(next));
@@ -49,7 +49,7 @@ impl BucketStore {
         Ok(LoggedGroup { place, places: this.places.clone(), number: this.batches, made })
     }
 
-    /// Appends and syncs the group of a batch. The runs of a large one are made meanwhile.
+    /// Appends and syncs the group of a batch. The runs of a large batch are built concurrently.
     fn append_batch(
         &self,
         this: &mut Changes,
@@ -65,14 +65,14 @@ impl BucketStore {
         // Whatever happens from here on, also a panic: the log may have the group.
         this.is_broken = true;
         let appended = self.log.append_beside(&this.group, &self.env, make);
-        // Nothing was written.
+        // An outer error means that nothing was written.
         let (made, place) = appended.inspect_err(|_| this.is_broken = false)?;
         Ok((place?, Some(made)))
     }
 
-    /// The prepared transactions whose changes a batch writes again: those that the log does not have, and one of those that it has only far
-    /// before its end. What all of them have together counts, so that the log is not filled with them alone, and one at a time, so that no batch
-    /// is much larger for it.
+    /// The prepared transactions whose changes a batch writes again: those that the log does not have, and one of those that are only far
+    /// before its end. The distance depends on their total size, so that the log is not filled with them alone; only one is written at a
+    /// time, so that no batch becomes much larger.
     fn far_prepared(&self, this: &Changes, changes: &Batch) -> Vec<TransactionEvent> {
         if !this.record.commits.has_prepared() || changes.record.is_some() {
             return Vec::new();

@@ -1,18 +1,18 @@
 //! One bucket: its change log, its table, and the order in which they change.
 //!
 //! A batch of mutations changes the bucket in two steps. [`BucketStore::log_group`] appends it to the log as one group, and
-//! syncs; [`BucketStore::show`] gives it to the table. The next batch may be logged before that, and batches are shown
+//! syncs; [`BucketStore::show`] adds it to the table. The next batch may be logged before that, and batches are shown
 //! in the order of the log, each by its number. Any other change is one step, and is refused while a batch is between its
 //! steps.
 //!
-//! - The log is ahead of the table, never behind it.
-//! - *Shown* is the state of the log and the record behind the last group that the table has. A flush covers that, so
-//!   that its checkpoint never covers what only the log has.
+//! - The log may be ahead of the table, and is never older.
+//! - *Shown* is the state of the log and the record after the last group that the table has. A flush covers that state, so that its
+//!   checkpoint never covers data that only the log has.
 //! - A failure between log and table closes the bucket, and no checkpoint is written then: the next opening replays the
 //!   groups.
 //!
-//! Readers take no part in this. They see positions and mutations when a group is synced, and documents when the table has
-//! them; the service publishes a group after both.
+//! Readers take no part in this. They see positions and mutations once a group is synced, and documents once the table has them; the
+//! service publishes a group after both.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -45,23 +45,25 @@ pub struct BucketStore {
     pub(super) log: ChangeLog,
     pub(super) table: DocumentTable,
     pub(super) changes: Mutex<Changes>,
-    /// Locked after `changes` by those who need both.
+    /// Locked after `changes` by a caller that needs both.
     pub(super) shown: Mutex<Shown>,
-    /// True after a failed [`Self::show`]: no further batch is logged. Whether one is shown is decided under the lock.
+    /// True after a failed [`Self::show`]: no further batch is logged. Whether a batch is shown is decided under the
+    /// lock.
     pub(super) has_failed_show: AtomicBool,
     checkpoint: Mutex<LastCheckpoint>,
-    /// Held during a flush: a later one waits for its end, and checkpoints never go back.
+    /// Held during a flush, so that flushes run one at a time and checkpoints never move back.
     pub(super) flushing: Mutex<()>,
-    /// True while documents come beside the log.
+    /// True while documents are added that are not in the log.
     pub(super) is_loading: AtomicBool,
     /// See [`DiskStoreOptions::prepared_behind_bytes`].
     pub(super) prepared_behind_bytes: u64,
 }
 
-/// What a change of the log needs and alters; locked from the first look at a group until it is synced.
+/// The state that a change of the log reads and alters; locked from the first read for a group until the group is
+/// synced.
 pub(super) struct Changes {
     pub(super) record: BucketRecord,
-    /// Where the log has the changes of its prepared transactions; none of one that an earlier build's checkpoint has.
+    /// The places in the log of the changes of prepared transactions.
     pub(super) places: PreparedPlaces,
     pub(super) group: GroupBuilder,
     /// Number of batches in the log since the bucket was opened.
@@ -70,11 +72,11 @@ pub(super) struct Changes {
     pub(super) is_broken: bool,
 }
 
-/// What the table has.
+/// The state that the table has reached.
 pub(super) struct Shown {
     /// Number of batches since the bucket was opened.
     pub(super) batches: u64,
-    /// The state of the log and the record behind the last group that the table has.
+    /// The state of the log and the record after the last group that the table has.
     pub(super) state: LogState,
     pub(super) record: BucketRecord,
     pub(super) places: PreparedPlaces,
@@ -85,10 +87,10 @@ pub(super) struct Shown {
 /// A batch that the log has and the table has not.
 pub(super) struct LoggedGroup {
     pub(super) place: GroupPlace,
-    /// The places of what is prepared behind it.
+    /// The places of what is prepared after it.
     pub(super) places: PreparedPlaces,
     pub(super) number: u64,
-    /// Its versions, if they were made while it was logged.
+    /// The versions of the batch, if they were built while it was logged.
     pub(super) made: Option<MadeRuns>,
 }
 
@@ -111,7 +113,7 @@ impl Changes {
         self.places.that_hold_for(&self.record.commits, &next.commits)
     }
 
-    /// Notes the prepared transactions of a group; the record has its steps.
+    /// Records the prepared transactions of a group; the record has its steps.
     pub(super) fn note_prepared(&mut self, place: &GroupPlace) {
         for (transaction, item) in &place.prepared {
             self.places.put(*transaction, *item);
@@ -212,7 +214,7 @@ impl BucketStore {
         })
     }
 
-    /// The record.
+    /// The record of the bucket, including groups that are not shown yet.
     pub fn record(&self) -> BucketRecord {
         lock(&self.changes).record.clone()
     }
@@ -272,12 +274,12 @@ impl BucketStore {
         self.log.extents()
     }
 
-    /// The versions that a rewind or a read as of a cut can still ask for.
+    /// The versions that a rewind or a read as of a cut can still need.
     pub(super) fn retention(&self) -> Retention {
         Retention { from: self.log.extents().iter().map(|extent| extent.purged).collect() }
     }
 
-    /// The state of the log and the record behind the last group that the table has. It is durable.
+    /// The state of the log and the record after the last group that the table has. It is durable.
     pub(super) fn shown_state(&self) -> Result<Covered> {
         let shown = lock(&self.shown);
         check_whole(shown.is_broken)?;
@@ -298,7 +300,8 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Writes a checkpoint that knows the log, with an unchanged table. The table has everything before.
+    /// Writes a checkpoint with a new state of the log and an unchanged table. The table must have all groups before
+    /// that state.
     pub(super) fn write_checkpoint(&self, log: LogState) -> Result<()> {
         let table = lock(&self.checkpoint).last.table.clone();
         let covered = {

@@ -1,7 +1,6 @@
 //! The checkpoint of a bucket.
 //!
-//! The newest commits of the record come last, and behind them the places of prepared transactions, whose changes the log has. Earlier
-//! builds wrote a checkpoint without either, which is read as one that has none: its body, whose checksum is right, ends before them.
+//! The newest commits of the record come last, and after them the places of prepared transactions, whose changes the log has.
 
 use proto::{Error, ErrorCode, Result};
 use serde::ser::SerializeStruct as _;
@@ -15,12 +14,12 @@ use crate::table::TableManifest;
 /// The name and kind of a checkpoint's file.
 pub const CHECKPOINT_FILE: (&str, FileKind) = ("checkpoint", FileKind::Checkpoint);
 
-/// What a start need not replay.
+/// The durable state of a bucket from which a start replays the log.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     /// The place in the change log, and the positions there.
     pub log: LogState,
-    /// The record of the bucket there.
+    /// The record of the bucket at that place.
     pub record: BucketRecord,
     /// The fragments of the table. They have everything before the place, and may have more.
     pub table: TableManifest,
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_of_an_earlier_build_has_no_commits() {
+    fn a_checkpoint_has_the_newest_commits_and_one_that_is_cut_is_damage() {
         let info = BucketInfo::new(BucketId(1), "b", 1, SourceKind::Embedded, NodeId(1));
         let mut record = BucketRecord {
             info,
@@ -84,21 +83,9 @@ mod tests {
         let bytes = postcard::to_stdvec(&checkpoint).expect("encodes");
         let read = Checkpoint::decode(&bytes).expect("decodes");
         assert_eq!(read.record, checkpoint.record);
-        let commits = &checkpoint.record.commits;
-        let none = postcard::to_stdvec(&checkpoint.places).expect("encodes").len();
-        let all = postcard::to_stdvec(commits).expect("encodes").len() + none;
-        let earlier = &bytes[..bytes.len() - all];
-        let read = Checkpoint::decode(earlier).expect("decodes");
-        assert_eq!(read.record.commits, Default::default());
-        assert_eq!(read.record.info, checkpoint.record.info);
-        // Earlier builds had no places of prepared transactions, earlier ones no commits of producers, and still earlier ones no joint commits.
-        let pushed = postcard::to_stdvec(commits.pushed()).expect("encodes").len();
-        let joint = postcard::to_stdvec(commits.joint()).expect("encodes").len();
-        let places_at = bytes.len() - none;
-        let ends = [places_at, places_at - pushed, places_at - pushed - joint];
-        for end in earlier.len() + 1..bytes.len() {
-            let read = Checkpoint::decode(&bytes[..end]);
-            assert_eq!(read.is_ok(), ends.contains(&end), "{end} of {} bytes", bytes.len());
+        for end in 0..bytes.len() {
+            let cut = Checkpoint::decode(&bytes[..end]).expect_err("a part is missing");
+            assert_eq!(cut.code, ErrorCode::Corrupt, "{end} of {} bytes", bytes.len());
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Damaged buckets. A bucket that the opening finds damaged is kept aside: the manifest names it, its directory is left as it is, and
-//! all other buckets are served. When another copy of it has everything, it is made anew:
+//! all other buckets are served. When another copy of it is complete, it is recreated:
 //!
-//! | step | after a crash behind it |
+//! | step | after a crash after it |
 //! |---|---|
 //! | the manifest names a new directory as being made | the new directory is removed, and the bucket is damaged as before |
 //! | the directory is made, with an empty bucket | the same |
-//! | the manifest names it instead of the damaged one, which is given up for the copy | the bucket is there, empty, and fills |
+//! | the manifest names it instead of the damaged one, which is given up for the copy | the bucket exists, is empty, and is filled |
 //! | the bucket is complete: the manifest names the damaged directory as being removed | the damaged directory is removed |
 //!
-//! So the damaged files are there until the new copy has everything. If the damaged copy had something that its leader lacks, they stay
+//! So the damaged files stay until the new copy is complete. If the damaged copy had data that its leader lacks, they stay
 //! until an operator removes them.
 
 use proto::Result;
@@ -22,7 +22,7 @@ use crate::record::BucketRecord;
 use crate::rules::no_bucket;
 
 impl DiskStore {
-    /// Makes a damaged bucket anew, empty, in another directory.
+    /// Recreates a damaged bucket, empty, in another directory.
     pub(super) fn make_damaged_anew(
         &self,
         record: &BucketRecord,
@@ -60,7 +60,7 @@ impl DiskStore {
                     DamagedFiles::Kept => next.give_up_by_operator(id, old),
                 }
             }
-            // Nobody accepts for the new bucket what the damaged one had lost.
+            // A loss of the damaged bucket must not be accepted for the new one.
             next.losses.remove(&id);
             manifest.write(fs, next.clone())?;
             write(&self.buckets).insert(id, bucket);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use bytes::Bytes;
-use proto::env::{Env, FileSystem, check_version_or_earlier, create_dir_durably};
+use proto::env::{Env, FileSystem, check_version, create_dir_durably};
 use proto::lock::{lock, read, write};
 use proto::model::cut::{Cut, Position};
 use proto::model::history::branch_of;
@@ -29,19 +29,7 @@ use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
 /// The content of the data directory's version file. Another number means another layout.
-const VERSION: &str = "sextant documents 8\n";
-
-/// The layouts before and the present one: number 4 lacks commits of transactions, number 5 those over several buckets, and number 6 those
-/// of producers. Number 7 has prepared changes in each record instead of their places.
-pub(super) const VERSIONS: (&[&str], &str) = (
-    &[
-        "sextant documents 4\n",
-        "sextant documents 5\n",
-        "sextant documents 6\n",
-        "sextant documents 7\n",
-    ],
-    VERSION,
-);
+pub(super) const VERSION: &str = "sextant projector, format 1\n";
 
 /// The remedy for a directory that has the log of another bucket.
 const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";
@@ -91,19 +79,13 @@ impl DiskStore {
 
     /// True if a directory has documents.
     pub fn is_in(fs: &dyn FileSystem, dir: &Path) -> bool {
-        ["buckets", "source.1", "source.2", "fjall"].iter().any(|name| fs.exists(&dir.join(name)))
+        ["buckets", "source.1", "source.2"].iter().any(|name| fs.exists(&dir.join(name)))
     }
 
     fn open_directory(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
         let fs = &env.fs;
         create_dir_durably(&**fs, dir)?;
-        if fs.exists(&dir.join("fjall")) {
-            let what = "the data directory was written by an earlier build, which kept documents in another format";
-            return Err(Error::new(ErrorCode::Version, what).with_hint(
-                "start the build that created the directory, copy its buckets, and load them into another data directory",
-            ));
-        }
-        check_version_or_earlier(&**fs, dir, VERSIONS, Self::is_in(&**fs, dir))?;
+        check_version(&**fs, dir, VERSION, Self::is_in(&**fs, dir))?;
         let (file, contents) = source_manifest::open(&**fs, dir)?;
         let tables = options.tables(env);
         let (mut buckets, mut damaged) = (BTreeMap::new(), BTreeMap::new());
@@ -114,7 +96,7 @@ impl DiskStore {
                 .map_err(|error| error.context(format!("bucket {id}, {}", had(entry))));
             match opened {
                 Ok(bucket) => drop(buckets.insert(*id, Arc::new(bucket))),
-                // Other buckets are whole, and this one may have another copy elsewhere.
+                // Other buckets are intact, and this one may have another copy elsewhere.
                 Err(error) if error.code == ErrorCode::Corrupt => {
                     let positions = entry.positions.clone();
                     damaged.insert(*id, DamagedBucket { error, positions });
@@ -166,8 +148,8 @@ impl DiskStore {
         made.iter().zip(first..).map(make).collect()
     }
 
-    /// Removes the directories that the manifest names as left; nobody waits for the manifest meanwhile. One that stays is tried
-    /// again later, and at the next start.
+    /// Removes the directories that the manifest names as leftover, without blocking the manifest. A failed removal is repeated later, and
+    /// at the next start.
     pub(super) fn remove_left(&self) {
         let _one_at_a_time = lock(&self.removing);
         let left = lock(&self.manifest).contents.removing.clone();
@@ -210,7 +192,7 @@ fn had(entry: &BucketEntry) -> String {
     format!("which had {mutations} mutations")
 }
 
-/// Checks that the log of a bucket is the one that the manifest means.
+/// Checks that the log of a bucket is the log that the manifest names.
 pub(super) fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
     if bucket.log.state().log_id == Some(entry.log_id) {
         return Ok(());
@@ -274,7 +256,7 @@ impl DocumentStore for DiskStore {
         let fs = &*self.env.fs;
         let mut manifest = lock(&self.manifest);
         let mut next = manifest.contents.clone();
-        // A caller that saw an earlier call fail repeats it.
+        // A caller repeats a call that has failed before.
         let has = |record: &&BucketRecord| next.buckets.contains_key(&record.info.id);
         let made: Vec<&BucketRecord> = made.iter().filter(|record| !has(record)).collect();
         let first = next.next_directory;
@@ -292,7 +274,7 @@ impl DocumentStore for DiskStore {
         let gone: Vec<u64> = gone.map(|entry| entry.directory).collect();
         next.removing.extend(gone);
         next.remove_replaced(removed);
-        // Nobody accepts the loss of a bucket that is gone.
+        // The loss of a removed bucket cannot be accepted any more.
         next.losses.retain(|bucket, _| !removed.contains(bucket));
         manifest.write(fs, next)?;
         {

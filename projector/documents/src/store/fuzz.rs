@@ -1,4 +1,4 @@
-//! Paired files for fuzzers, and the correction of a damaged one, so that a fuzzer gets past its checksum.
+//! Paired files for fuzzers, and the correction of a damaged one, so that a fuzzer passes its checksum.
 
 use std::collections::BTreeMap;
 

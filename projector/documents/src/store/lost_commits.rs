@@ -16,7 +16,7 @@ use crate::record::BucketRecord;
 /// A commit over several buckets whose part in a bucket is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostCommit {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
     /// All buckets that it has changed.
     pub participants: Vec<BucketId>,
@@ -35,11 +35,11 @@ pub(super) fn lost_commits(
         ends.get(usize::from(vbucket.0)).is_none_or(|end| seqno > end)
     };
     let joint = record.commits.joint();
-    // What is prepared still ends once more, as the deciding bucket says.
+    // A transaction that is still prepared ends again, as the deciding bucket decides.
     let is_lost = |seen: &JointSeen| match &seen.committed {
         Some(_) if joint.find_prepared(seen.transaction).is_some() => false,
         Some(positions) => seen.at >= from || positions.iter().any(is_beyond),
-        // It may be there twice.
+        // The transaction may occur twice.
         None => seen.at >= from && joint.find_prepared(seen.transaction).is_none(),
     };
     let mut lost: Vec<_> = seen.into_iter().filter(is_lost).map(lost_commit).collect();
@@ -58,7 +58,8 @@ pub(super) fn lost_commits(
     lost
 }
 
-/// Adds prepared transactions whose changes are not readable. The lost part of the log may have the commit of one, which was told then.
+/// Adds prepared transactions whose changes are not readable. The lost part of the log may contain the commit of one, which may have been
+/// acknowledged.
 pub(super) fn add_unreadable(lost: &mut Vec<LostCommit>, unreadable: &[Arc<Prepared>]) {
     for prepared in unreadable {
         let transaction = prepared.transaction;
@@ -74,7 +75,7 @@ fn lost_commit(seen: JointSeen) -> LostCommit {
     LostCommit { transaction, participants, was_committed: committed.is_some() }
 }
 
-/// The commits of a bucket that is given up as a whole, as far as its files tell.
+/// The commits of a bucket that is given up as a whole, as far as its files are readable.
 pub(super) fn all_commits(fs: &dyn FileSystem, dir: &Path) -> Vec<LostCommit> {
     let checkpoint: (Option<Checkpoint>, _) = inspect(fs, dir, CHECKPOINT_FILE);
     let Some(Checkpoint { log, record, .. }) = checkpoint.0 else { return Vec::new() };

@@ -19,17 +19,20 @@ const MEMTABLES_MAX: usize = 3;
 /// maintenance may be in a long merge.
 const MEMORY_MAX_HALVES: usize = 3;
 
-/// The part of this bound that may be logged between two looks at all buckets.
+/// All buckets are checked each time that this fraction of the bound was logged.
 const LOOKS: usize = 64;
 
+/// Number of fragments from which on merges do not wait for the end of a load.
+const UNMERGED_MAX: usize = 128;
+
 impl BucketStore {
-    /// Flushes what is in memory, and releases the part of the log that this covers. False if there was nothing to flush.
+    /// Flushes the memory, and releases the part of the log that the flush covers. False if there was nothing to flush.
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
         self.flush_now()
     }
 
-    /// The same for a caller that holds `flushing`.
+    /// Flushes like [`Self::flush`], for a caller that holds `flushing`.
     pub(super) fn flush_now(&self) -> Result<bool> {
         // Order matters: the table has everything of this state, and perhaps more.
         let shown = self.shown_state()?;
@@ -53,7 +56,7 @@ impl BucketStore {
         Ok(true)
     }
 
-    /// Does one piece of work that is due; false if there is none.
+    /// Does one piece of work that is due; false if none is due.
     pub fn maintain(&self, replay_bytes_max: u64) -> Result<bool> {
         // Records, purges and rewinds take room in the log, and none in memory.
         // Order matters: a writer that flushes moves both on.
@@ -72,12 +75,17 @@ impl BucketStore {
         self.log.mark()?;
         Ok(false)
     }
+
+    /// True if merges wait for the end of a load.
+    pub(super) fn merges_wait(&self) -> bool {
+        self.is_loading.load(Ordering::Relaxed) && self.table.fragments() < UNMERGED_MAX
+    }
 }
 
 impl DiskStore {
-    /// Does one piece of work of each bucket. Returns true if more may be due.
+    /// Does one piece of work for each bucket. Returns true if more may be due.
     pub(super) fn maintain_all(&self) -> Result<bool> {
-        // A bucket that cannot be written holds up no other one.
+        // A bucket that cannot be written does not delay the others.
         let (mut has_worked, mut failed) = match self.flush_largest(self.options.memory_bytes_max) {
             Ok(flushed) => (flushed, None),
             Err(error) => (false, Some(error)),
@@ -130,7 +138,7 @@ impl DiskStore {
             match self.flush_largest(bound) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
-                // The same as of one bucket.
+                // The error is ignored as for a single bucket.
                 Err(error) if self.memory_bytes() < 2 * bound => {
                     tracing::warn!(%error, "a flush of documents failed");
                     return Ok(());
@@ -146,7 +154,7 @@ impl DiskStore {
         while bucket.table.memory_bytes() > bound {
             match bucket.flush() {
                 Ok(_) => {}
-                // The commit itself stands. Memory has room for a while, and the maintenance tries again.
+                // The commit itself is valid. Memory has room for a while, and the maintenance tries again.
                 Err(error) if bucket.table.memory_bytes() < 2 * bound => {
                     tracing::warn!(%error, "a flush of documents failed");
                     break;

@@ -12,17 +12,20 @@
 //!
 //! Each change of a bucket is one group of its change log. After the sync of the group the table gets its versions, and the
 //! readers see them. A batch of mutations may wait between the sync and the table, while the log has the next one already
-//! (`bucket_store`). A *checkpoint* says up to which place the table's fragments have everything, and what the positions and
-//! the record of the bucket were there. A start reads the checkpoint and replays the groups behind it.
+//! (`bucket_store`). A *checkpoint* has the place up to which the table's fragments are complete, and the positions and the record of the
+//! bucket at that place. A start reads the checkpoint and replays the groups after it.
 //!
 //! # Invariants
 //!
 //! - A checkpoint is written after the fragments that it names and the part of the log that it covers are synced.
 //! - A segment of the log is released after the checkpoint that covers it is written.
-//! - The floor of the table's retention is a durable purge point, so that no crash asks for a version that a merge has dropped.
-//! - The end of a log that the source's manifest names was synced before. A log that ends earlier has lost something: the bucket is
-//!   *damaged*, as it is if a file of it is. Nobody is told to roll back, and nothing of it is removed before another copy has
-//!   everything (`damaged`).
+//! - The floor of the table's retention is a durable purge point, so that no version that a merge has dropped is needed after a crash.
+//! - The end of a log that the source's manifest names was synced before. A log that ends earlier has lost data: the bucket is *damaged*,
+//!   as it is if one of its files is. No loss is reported to the coordinators, and no file of it is removed before another copy is complete
+//!   (`damaged`).
+//!
+//! An older copy of the whole directory opens without an error: only the coordinators can detect it. Damage of the manifest of the source,
+//! or a directory that it does not know, keeps the projector from starting.
 mod batches;
 mod bucket_store;
 mod checkpoint;
@@ -48,7 +51,7 @@ pub use disk_store::DiskStore;
 pub use lost_commits::LostCommit;
 pub use options::DiskStoreOptions;
 pub use recover::{Recovered, RecoveredBucket, recover};
-pub use verify::{is_data_dir, verify};
+pub use verify::{check_format, is_data_dir, verify};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Changes of a bucket in one step: the log has them, then the table, before anything else happens.
+//! Changes of a bucket in one step: first in the log, then in the table, before any other change.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -21,7 +21,8 @@ use crate::table::DeadVersions;
 const PIECE_BYTES: usize = 1 << 20;
 
 impl BucketStore {
-    /// The changes, for one in one step: unless an earlier one has failed half way, or is half way.
+    /// Locks the changes for a change in one step. Fails if an earlier change has failed between its steps, or is
+    /// between them.
     pub(super) fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
         let this = lock(&self.changes);
         let shown = lock(&self.shown);
@@ -35,7 +36,7 @@ impl BucketStore {
         }
     }
 
-    /// Ends a change in one step: the table has it.
+    /// Ends a change in one step, once the table has it.
     pub(super) fn complete(&self, this: &mut Changes) {
         let mut shown = lock(&self.shown);
         (shown.state, shown.record) = (self.log.state(), this.record.clone());
@@ -52,7 +53,7 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Makes a change without mutations; returns its place. The caller tells the table of it.
+    /// Makes a change without mutations; returns its place. The caller applies it to the table.
     pub(super) fn change(
         &self,
         this: &mut MutexGuard<'_, Changes>,
@@ -102,7 +103,7 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Checks that the log still tells what the documents were at an earlier position. A vbucket that was copied by its documents may
+    /// Checks that the log still determines the documents at an earlier position. A vbucket that was copied by its documents may
     /// never have had their versions before the purge point.
     fn check_versions(&self, vbucket: VbucketId, extent: &LogExtent, to: Seqno) -> Result<()> {
         if extent.purged.0 == 0 || to.0 == 0 {

@@ -20,7 +20,7 @@ pub struct DiskStoreOptions {
     pub memtable_bytes: usize,
     /// Bytes of all buckets' versions in memory at which the largest are flushed.
     pub memory_bytes_max: usize,
-    /// Bytes of a bucket's log behind its checkpoint at which it is flushed: the next start replays them.
+    /// Bytes of a bucket's log after its checkpoint at which it is flushed: the next start replays them.
     pub replay_bytes_max: u64,
     /// Bytes between the changes of a prepared transaction and the end of the log at which they are written again there, unless they are
     /// more than a quarter of that.

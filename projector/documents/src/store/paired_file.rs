@@ -1,14 +1,14 @@
 //! A small file in two equal copies, so that the damage or loss of one copy loses nothing.
 //!
 //! ```text
-//! copy := "SXDM" version:u32 kind:u32 number:u64 len:u64 crc:u32  body[len]      (little endian)
+//! copy := "sxdm" version:u32 kind:u32 number:u64 len:u64 crc:u32  body[len]      (little endian)
 //! ```
 //!
 //! `body` is postcard; `crc` is CRC-32C over everything before it and the body. `number` grows with each write. A write replaces the
 //! first copy and then the second, each under a temporary name that is synced and renamed. So a crash leaves two copies
 //! whose numbers differ by at most one, and the larger number counts.
 //!
-//! A copy that is missing or damaged is written again from the other one. If both are, reading fails: the caller decides
+//! A copy that is missing or damaged is written again from the other one. If both copies are, reading fails: the caller decides
 //! whether the directory is empty.
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What a paired file has in its body.
+/// The type of a paired file's body.
 pub trait Contents: Sized {
     /// Reads a whole body.
     fn decode(body: &[u8]) -> Result<Self>;
@@ -35,7 +35,7 @@ impl<T: DeserializeOwned> Contents for T {
     }
 }
 
-const MAGIC: &[u8; 4] = b"SXDM";
+const MAGIC: &[u8; 4] = b"sxdm";
 const VERSION: u32 = 1;
 pub(super) const HEADER_BYTES: usize = 32;
 /// The part of the header before the checksum.
@@ -89,7 +89,7 @@ impl PairedFile {
             [Err(error), _] | [_, Err(error)] => return Err(error.clone()),
         };
         for error in found.iter().filter_map(|copy| copy.as_ref().err()) {
-            // The other copy may be of an older format than this one.
+            // The other copy may have an older format than this one.
             if error.code != ErrorCode::Corrupt {
                 return Err(error.clone());
             }
@@ -149,7 +149,7 @@ pub fn kind_of(fs: &dyn FileSystem, path: &Path) -> Result<FileKind> {
     Err(Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display())))
 }
 
-/// Reads one copy.
+/// Reads and checks one of the two copies.
 pub fn read_copy<T: Contents>(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<T> {
     let (_, bytes) = read(fs, path, kind)?.ok_or_else(|| {
         Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display()))

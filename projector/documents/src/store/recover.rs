@@ -1,29 +1,29 @@
-//! Recovery of a source that lacks something (`sextant source recover --accept-loss`).
+//! Recovery of a source that has lost data (`sextant source recover --accept-loss`).
 //!
-//! A bucket whose log is whole stays as it is; it may still be an older copy, which only the coordinators can tell. Any other
-//! bucket is *made again* from what is left of it, in a new directory, as if a projector had copied it by its documents:
+//! A bucket whose log is complete stays as it is; it may still be an older copy, which only the coordinators can detect. Any other bucket
+//! is *made again* from its remaining data, in a new directory, as if a projector had copied it document by document:
 //!
 //! 1. The fragments of the document table are opened as the checkpoint names them, and read whole. They are the larger part of the
-//!    documents, and no log has these any more: a bucket with a damaged fragment cannot be made again.
+//!    documents, and these are in no log any more: a bucket with a damaged fragment cannot be made again.
 //! 2. The change log is read from the checkpoint on, up to the first damage (`change_log::salvage`). Its groups are replayed into
-//!    the table, as a start does. What the fragments have from behind the damage does not count. A vbucket that went back
-//!    behind the damage may lack versions from before, so it is given up as a whole.
-//! 3. A new directory gets the record, the end of each vbucket as its purge point, and all documents. Its log has no mutation, so
-//!    a copy of an index that is behind is resynced.
+//!    the table, as a start does. Versions in the fragments from after the damage do not count. A vbucket that was rewound after the damage
+//!    may lack versions from before, so it is given up as a whole.
+//! 3. A new directory gets the record, the end of each vbucket as its purge point, and all documents. Its log has no mutation, so a copy of
+//!    an index that lags is resynced.
 //! 4. When all damaged buckets are made, the manifest names the new directories instead of the old ones, which stay until an
 //!    operator removes them. A crash before leaves everything as it was.
 //!
-//! A bucket that cannot be made again holds up no other one. It can be given up as a whole: the next catalog makes it anew, empty.
+//! A bucket that cannot be made again does not delay the others. It can be given up as a whole: the next catalog recreates it, empty.
 //!
-//! The loss of a whole bucket was told by the coordinators, who compared it with an epoch, and is noted in the manifest with that epoch.
-//! The same write accepts the noted losses ([`crate::DocumentStore::losses`]), and no other ones: a bucket that was made again is
-//! compared first.
+//! The coordinators detect the loss of an intact but outdated bucket by comparing it with an epoch; the loss is noted in the manifest with
+//! that epoch. The same write accepts the noted losses ([`crate::DocumentStore::losses`]), and no other ones: a bucket that was made again
+//! is compared first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto::env::{Env, FileSystem, check_version_or_earlier};
+use proto::env::{Env, FileSystem, check_version};
 use proto::model::history::MissingEnd;
 use proto::model::ids::{BucketId, Epoch, Seqno, VbucketId, vbucket_of};
 use proto::{Error, ErrorCode, Result};
@@ -31,7 +31,7 @@ use storage::verify::Remark;
 
 use super::bucket_store::BucketStore;
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
-use super::disk_store::{VERSIONS, check_log_id, entry_of};
+use super::disk_store::{VERSION, check_log_id, entry_of};
 use super::lost_commits::{LostCommit, add_unreadable, all_commits, lost_commits};
 use super::options::DiskStoreOptions;
 use super::paired_file::{PairedFile, inspect};
@@ -48,46 +48,46 @@ const CHUNK_BYTES: usize = 64 << 20;
 /// The outcome of a recovery for one bucket.
 #[derive(Debug)]
 pub enum Recovered {
-    /// Its files are whole. The epoch of the loss that is accepted now, if one was told.
+    /// The files of the bucket are intact. Contains the epoch of the loss that is now accepted, if one was reported.
     Whole(Option<Epoch>),
-    /// It was made again.
+    /// The bucket was made again from its remaining data.
     MadeAgain {
         /// The damage of its files.
         damage: Error,
-        /// The vbuckets that have less than they had: the last seqno now, and the last one that was ever seen.
+        /// The vbuckets that have lost mutations: the last seqno now, and the last seqno that was ever stored.
         lost: Vec<MissingEnd>,
-        /// Its old directory.
+        /// The old directory of the bucket.
         old: PathBuf,
     },
-    /// It was given up as a whole; its old directory.
+    /// The bucket was given up as a whole. Contains its old directory.
     GivenUp(PathBuf),
-    /// It cannot be made again; why not.
+    /// The bucket cannot be made again. Contains the reason.
     Unsaved(Error),
 }
 
 /// A bucket of a recovered directory.
 #[derive(Debug)]
 pub struct RecoveredBucket {
-    /// The bucket.
+    /// The bucket that was recovered.
     pub bucket: BucketId,
-    /// Its name; empty if nothing tells it.
+    /// The name of the bucket; empty if it is unknown.
     pub name: String,
-    /// The outcome.
+    /// The outcome of the recovery.
     pub outcome: Recovered,
-    /// The commits over several buckets whose part here is lost, as far as the files tell. Those of a whole directory that is an older
-    /// copy are not known here.
+    /// The commits over several buckets whose part in this bucket is lost, as far as the files show. The commits that an older copy of the
+    /// directory lacks are unknown here.
     pub commits: Vec<LostCommit>,
 }
 
-/// Makes a projector's directory one that opens, from what is left, and accepts the losses that were told. `given_up` are names or
-/// numbers of buckets to give up as a whole. Nobody else may have the directory open. Blocks the thread.
+/// Makes a projector's directory usable again from its remaining data, and accepts the reported losses. `given_up` are names or numbers of
+/// buckets to give up as a whole. No other process may have the directory open. Blocks the thread.
 pub fn recover(
     env: &Env,
     dir: &Path,
     options: &DiskStoreOptions,
     given_up: &[String],
 ) -> Result<Vec<RecoveredBucket>> {
-    check_version_or_earlier(&*env.fs, dir, VERSIONS, true)?;
+    check_version(&*env.fs, dir, VERSION, true)?;
     let (mut file, mut contents) = source_manifest::open(&*env.fs, dir)?;
     let tables = options.tables(env);
     let recovery = Recovery { env, dir, options, tables };
@@ -134,7 +134,7 @@ pub fn recover(
     Ok(found)
 }
 
-/// Accepts the loss that was told of a bucket.
+/// Accepts the reported loss of a bucket, and returns its epoch.
 fn accept(contents: &mut SourceManifest, bucket: BucketId) -> Option<Epoch> {
     let loss = contents.losses.get_mut(&bucket)?;
     loss.is_accepted = true;
@@ -155,7 +155,7 @@ struct Left {
     table: DocumentTable,
     /// The end of each vbucket.
     ends: Vec<Seqno>,
-    /// The last seqno of each vbucket that was ever seen.
+    /// The last seqno that was ever stored of each vbucket.
     seen: Vec<Seqno>,
     /// The commits over several buckets that are lost.
     commits: Vec<LostCommit>,
@@ -218,7 +218,7 @@ impl Recovery<'_> {
         Ok((entry_of(&made, number), lost, commits))
     }
 
-    /// The record, the documents and the end of each vbucket, as far as the log is whole.
+    /// The record, the documents and the end of each vbucket, up to the first damage of the log.
     fn left_of(&self, id: BucketId, entry: &BucketEntry, dir: &Path) -> Result<Left> {
         let fs = &self.env.fs;
         let (_, last) = PairedFile::open::<Checkpoint>(&**fs, dir, CHECKPOINT_FILE)?;

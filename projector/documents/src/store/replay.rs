@@ -45,7 +45,7 @@ pub(super) fn copied(documents: &[StoredDocument], item: Lsn) -> Vec<VersionRef<
     versions
 }
 
-/// The replay of the groups behind a checkpoint.
+/// The replay of the groups after a checkpoint.
 pub(super) struct Replay<'a> {
     pub(super) table: &'a DocumentTable,
     /// The table has all versions before this place.
@@ -60,7 +60,7 @@ pub(super) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// A replay behind a checkpoint.
+    /// A replay after a checkpoint.
     pub(super) fn behind(checkpoint: &Checkpoint, table: &'a DocumentTable) -> Self {
         let Checkpoint { record, table: manifest, places, .. } = checkpoint;
         let (record, places) = (record.clone(), places.clone());
@@ -82,7 +82,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// The same in a log that is damaged: those that are not readable are forgotten, and returned without their changes.
+    /// Reads the prepared transactions of a damaged log: unreadable ones are forgotten, and returned without their changes.
     pub(super) fn read_or_forget(
         &mut self,
         read: impl Fn(TransactionId, PreparedPlace) -> Result<Arc<Prepared>>,

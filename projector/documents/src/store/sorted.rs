@@ -1,8 +1,7 @@
-//! Documents that come beside the log ([`crate::table`], `sorted`).
+//! Documents that are added without being in the log ([`crate::table`], `sorted`).
 //!
-//! The log gets an empty group for each piece of them, which reserves their place: behind all that happened before, and before all that
-//! comes. The piece counts when the checkpoint names its fragment. A crash before leaves the empty group, and a file that the next
-//! opening removes.
+//! The log gets an empty group for each piece of them, which reserves their place: after all earlier events, and before all later ones. The
+//! piece counts when the checkpoint names its fragment. A crash before leaves the empty group, and a file that the next opening removes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,9 +13,6 @@ use proto::model::ids::VbucketId;
 use super::bucket_store::BucketStore;
 use crate::document_store::{AddSorted, DocumentRef};
 use crate::table::SortedRows;
-
-/// Number of fragments from which on merges do not wait for the end of a load.
-const UNMERGED_MAX: usize = 128;
 
 /// Written documents that are removed unless they are added.
 struct Written {
@@ -48,12 +44,12 @@ impl BucketStore {
         }))
     }
 
-    /// Says that no more documents come beside the log: merges go on.
+    /// Ends the addition of documents that are not in the log: merges continue.
     pub fn end_load(&self) {
         self.is_loading.store(false, Ordering::Relaxed);
     }
 
-    /// Adds rows. They are taken when the table is to remove their file by itself after a failure.
+    /// Adds rows. `rows` is emptied once the table will remove their file itself after a failure.
     fn add_sorted(&self, rows: &mut Option<SortedRows>) -> Result<()> {
         let _one_at_a_time = lock(&self.flushing);
         let mut this = self.changes()?;
@@ -68,10 +64,5 @@ impl BucketStore {
         change.install(|table| self.write_table(Some(shown), table))?;
         drop(this);
         self.release()
-    }
-
-    /// True if merges wait for the end of a load.
-    pub(super) fn merges_wait(&self) -> bool {
-        self.is_loading.load(Ordering::Relaxed) && self.table.fragments() < UNMERGED_MAX
     }
 }

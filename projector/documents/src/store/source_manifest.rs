@@ -1,7 +1,7 @@
-//! The manifest of a source: the buckets that it must have, and how much of each. It lies outside of logs and tables, so that a log
-//! that ends too early is told from one that never was longer.
+//! The manifest of a source: the buckets that it must have, and how much of each. It lies outside of logs and tables, so that a log that
+//! ends too early is distinguished from one that never was longer.
 //!
-//! A bucket has a directory of its own under a number that is never given again. The manifest names a directory before it is made
+//! Each bucket has its own directory, under a number that is never reused. The manifest names a directory before it is made
 //! and until it is removed:
 //!
 //! | named in | a directory at the start |
@@ -10,7 +10,8 @@
 //! | `buckets` | has the bucket |
 //! | `removing` | is left of a crash while a bucket was removed: it is removed |
 //! | `given_up`, by an operator | is damaged; the bucket was made again in another one, or from a copy that lacks something. An operator removes it |
-//! | `given_up`, for a copy | is damaged; the bucket is made anew in another one, from a copy on another projector. It goes when that is complete, or the bucket is dropped |
+//! | `given_up`, for a copy | is damaged; the bucket is recreated in another one, from a copy on another projector. It is removed when that
+//! is complete, or the bucket is dropped |
 //! | nothing | is newer than the manifest, which is an older copy: an error, nothing is removed |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +40,7 @@ pub struct SourceManifest {
     pub next_directory: u64,
     /// The random ids of buckets.
     pub unique_ids: BTreeMap<BucketId, StoredId>,
-    /// The losses of buckets that the projector was told of.
+    /// The losses of buckets that the coordinators have reported.
     pub losses: BTreeMap<BucketId, KnownLoss>,
     /// The stored buckets.
     pub buckets: BTreeMap<BucketId, BucketEntry>,
@@ -51,13 +52,13 @@ pub struct SourceManifest {
     pub given_up: BTreeMap<u64, GivenUp>,
 }
 
-/// The reason for which a damaged directory was given up: it says how long the directory stays.
+/// The reason for which a damaged directory was given up: it decides how long the directory stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GivenUp {
-    /// An operator made the bucket again from what was left, or gave it up; or the bucket was made anew from another copy, which lacks
-    /// something that this one had. The directory stays until an operator removes it.
+    /// An operator made the bucket again from what was left, or gave it up; or the bucket was recreated from another copy, which lacks data
+    /// that this one had. The directory stays until an operator removes it.
     ByOperator,
-    /// Another copy of this bucket has everything, and the bucket here is made anew from it. The directory stays until that is
+    /// Another copy of this bucket is complete, and the bucket here is recreated from it. The directory stays until that is
     /// complete.
     ForCopy(BucketId),
 }
@@ -98,7 +99,7 @@ impl SourceManifest {
             .is_some_and(|number| self.making.contains(&number) || self.removing.contains(&number))
     }
 
-    /// The damaged directories of buckets that are made anew, with their buckets.
+    /// The damaged directories of recreated buckets, with their buckets.
     pub fn replaced(&self) -> impl Iterator<Item = (u64, BucketId)> + '_ {
         self.given_up.iter().filter_map(|(directory, why)| match why {
             GivenUp::ForCopy(bucket) => Some((*directory, *bucket)),
@@ -106,7 +107,8 @@ impl SourceManifest {
         })
     }
 
-    /// Lets the damaged directories go of buckets whose new copies are complete, or that are gone.
+    /// Marks the damaged directories of buckets for removal, when their new copies are complete or the buckets were
+    /// dropped.
     pub fn remove_replaced(&mut self, buckets: &[BucketId]) {
         let of = |(_, bucket): &(u64, BucketId)| buckets.contains(bucket);
         let gone: Vec<u64> = self.replaced().filter(of).map(|(directory, _)| directory).collect();
@@ -114,7 +116,7 @@ impl SourceManifest {
         self.removing.extend(gone);
     }
 
-    /// Gives up a damaged directory of a bucket, with any earlier one: the operator decides what becomes of them.
+    /// Gives up a damaged directory of a bucket, with any earlier one: the operator removes them.
     pub fn give_up_by_operator(&mut self, bucket: BucketId, directory: u64) {
         let earlier = self.replaced().filter(|(_, of)| *of == bucket);
         let given_up: Vec<u64> = earlier.map(|(earlier, _)| earlier).chain([directory]).collect();

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proto::Result;
-use proto::env::{Env, FileSystem};
+use proto::env::{Env, FileSystem, check_version};
 use storage::log::{Lsn, scan, segment_bases, segment_path};
 use storage::verify::{Remark, Report};
 
 use super::checkpoint::{CHECKPOINT_FILE, Checkpoint};
+use super::disk_store::VERSION;
 use super::paired_file::{Contents, inspect, temporary};
 use super::source_manifest::{
     BucketEntry, SOURCE_FILE, SourceManifest, directory_path, left_directories, unknown_directories,
@@ -19,6 +20,11 @@ use crate::table;
 /// True if a directory has the documents of a projector.
 pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
     ["source.1", "source.2", "buckets"].iter().any(|name| env.fs.exists(&dir.join(name)))
+}
+
+/// Refuses the directory of a projector that has another format, or has lost its file VERSION. Nothing is changed.
+pub fn check_format(env: &Env, dir: &Path) -> Result<()> {
+    check_version(&*env.fs, dir, VERSION, true)
 }
 
 /// Checks all files of a projector's directory: the manifest of the source, and checkpoint, change log and fragments of each bucket.

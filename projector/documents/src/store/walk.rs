@@ -15,14 +15,14 @@ pub struct StoreWalk {
     bucket: Arc<BucketStore>,
     after: Option<String>,
     documents_about: u64,
-    /// Before the first chunk.
+    /// The moment to walk; `None` once the first chunk was read.
     moment: Option<TableMoment>,
-    /// From the first chunk on.
+    /// The walk, which begins with the first chunk.
     walk: Result<DocumentWalk>,
 }
 
 impl StoreWalk {
-    /// Fixes the documents behind an id as they are now.
+    /// Fixes the documents after an id as they are now.
     pub fn new(bucket: Arc<BucketStore>, after: Option<&str>) -> Self {
         let moment = bucket.table.moment();
         Self {

@@ -1,15 +1,15 @@
 //! Flushes and merges: changes of the fragments, in two steps.
 //!
-//! 1. A change is *prepared*: its rows are written to a new file, and the file and its name are synced. This takes long, and
-//!    nobody waits for it.
+//! 1. A change is *prepared*: its rows are written to a new file, and the file and its name are synced. This takes long, but blocks no
+//!    other operation.
 //! 2. It is *installed*: the new manifest is computed, the caller writes it durably, the tables change for all readers, and the
-//!    files that the manifest no longer names are deleted. Readers that have them go on.
+//!    files that the manifest no longer names are deleted. Readers that use them can continue.
 //!
 //! A crash between the steps leaves a file that no manifest names; the next opening removes it. If the caller fails to
 //! write the manifest, either one may be on disk. So the new file stays, and so do the old ones, until a later manifest is
 //! written, which does not name the new one.
 //!
-//! One flush and one merge can be on their way at a time. A flush adds a fragment at the end, a merge replaces
+//! One flush and one merge can be in progress at a time. A flush adds a fragment at the end, a merge replaces
 //! neighbours. So neither disturbs the other. Manifests are written one after another, each with all that was installed before.
 
 use std::ops::Range;
@@ -27,8 +27,8 @@ use crate::table::rewrite::Rewrite;
 use crate::table::runs::sources;
 use crate::table::tables::{FragmentTable, Tables};
 
-/// Number of rewinds in the dead list above which flushes and rewrites clear it. Each read of a document of such a vbucket
-/// looks at the entries of its vbucket.
+/// Number of rewinds in the dead list above which flushes and rewrites clear it. Each read of a document of such a vbucket checks the
+/// entries of its vbucket.
 const REWINDS_MAX: usize = 64;
 
 /// A prepared change. If it is dropped without being installed, nothing has changed.
@@ -46,7 +46,7 @@ pub struct TableChange<'a> {
 pub(super) enum ChangeKind {
     /// The runs before a place become a fragment.
     Flush { covered: u64 },
-    /// Neighbouring fragments become one.
+    /// Merges neighbouring fragments into one.
     Merge { files: Vec<u64> },
 }
 
@@ -133,8 +133,8 @@ impl DocumentTable {
             && (is_full || overdue.is_some_and(|up_to| up_to > state.tables.covered))
     }
 
-    /// Prepares a flush of everything that is in memory now; `None` if there is nothing to flush, or if another flush is on its
-    /// way. `retention` is asked after the versions to flush are fixed, so that it is never too new for one of them.
+    /// Prepares a flush of everything that is in memory now; `None` if there is nothing to flush, or if another flush is in progress.
+    /// `retention` is called after the versions to flush are fixed, so that it is never too new for one of them.
     pub fn prepare_flush(
         &self,
         retention: impl FnOnce() -> Retention,
@@ -170,20 +170,20 @@ impl DocumentTable {
         Ok(Some(change))
     }
 
-    /// What a rewrite may drop. The floors are asked first: a floor may be newer than a rewind, and then the versions that the
-    /// rewind took back must be known as dead, or they would stand for the older ones that count again.
+    /// The versions that a rewrite may drop. The floors are read first: a floor may be newer than a rewind, and then the versions that the
+    /// rewind removed must be known as dead, or they would hide the older versions that count again.
     fn rules(&self, retention: impl FnOnce() -> Retention) -> (Retention, Arc<DeadList>) {
         let retention = retention();
         (retention, Arc::clone(&self.state.read().tables.dead))
     }
 
-    /// True if a merge is due: one that pays, or one that clears the dead list.
+    /// True if a merge is due: one that reduces the cost of reads, or one that clears the dead list.
     pub fn needs_merge(&self) -> bool {
         let state = self.state.read();
         !state.is_merging && choose_fragments(&state.tables).is_some()
     }
 
-    /// Prepares a merge of fragments; `None` if none is due, or if another merge is on its way. `retention` is asked after the
+    /// Prepares a merge of fragments; `None` if none is due, or if another merge is in progress. `retention` is called after the
     /// versions to merge are fixed.
     pub fn prepare_merge(
         &self,
@@ -192,8 +192,8 @@ impl DocumentTable {
         self.prepare_merge_of(choose_fragments, retention)
     }
 
-    /// Prepares a merge of all fragments into one; `None` if there are fewer than two fragments and no dead versions, or if
-    /// another merge is on its way.
+    /// Prepares a merge of all fragments into one; `None` if there are fewer than two fragments and no dead versions, or if another merge
+    /// is in progress.
     pub fn prepare_full_merge(
         &self,
         retention: impl FnOnce() -> Retention,
@@ -251,8 +251,8 @@ fn overdue(dead: &DeadList) -> Option<u64> {
     places.into_iter().nth(count)
 }
 
-/// Chooses neighbouring fragments to merge: the oldest one that keeps overdue entries in the dead list, or some whose merge
-/// pays.
+/// Chooses neighbouring fragments to merge: the oldest one that keeps overdue entries in the dead list, or some whose merge is worth its
+/// cost.
 fn choose_fragments(tables: &Tables) -> Option<Range<usize>> {
     if let Some(up_to) = overdue(&tables.dead) {
         let is_dirty = |fragment: &Arc<FragmentTable>| {

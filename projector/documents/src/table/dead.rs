@@ -1,9 +1,9 @@
-//! Versions that a rewind or a removal of a vbucket has taken back.
+//! Versions that a rewind or a removal of a vbucket has made invalid.
 //!
-//! A rewind does not touch rows. It adds an entry to the *dead list*, and every read passes over the versions that an
-//! entry names. A merge leaves them out for good. An entry leaves the list when neither memory nor a fragment can hold
-//! such a version any more. For that purpose each entry has a *number*, and each fragment says up to which number it
-//! was *cleaned*.
+//! A rewind does not touch rows. It adds an entry to the *dead list*, and every read skips the versions that an entry
+//! names. A merge leaves them out for good. An entry leaves the list when neither memory nor a fragment can hold such a
+//! version any more. For that purpose each entry has a *number*, and each fragment has the number up to which it was
+//! *cleaned*.
 //!
 //! An entry *covers* another one of its vbucket if each version that is dead by the other is dead by the entry too. The
 //! list holds no covered entries.
@@ -13,14 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
-/// Versions of a vbucket that do not exist any more: those before a place whose seqno is above another one.
+/// Versions of a vbucket that no longer count: those before a place with a seqno above a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadVersions {
-    /// The vbucket.
+    /// The vbucket of the versions.
     pub vbucket: VbucketId,
     /// Place of the rewind; only versions before it are dead.
     pub before: u64,
-    /// Seqno that the rewind went back to; only versions with a larger one are dead. 0 if the vbucket was removed.
+    /// The seqno to which the vbucket was rewound; only versions with a larger seqno are dead. 0 if the vbucket was
+    /// removed.
     pub after: Seqno,
 }
 
@@ -42,7 +43,7 @@ impl DeadEntry {
 /// The dead versions that tables may still hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeadList {
-    /// Entries by place. Since none covers another one, their seqnos ascend too.
+    /// Entries by place. Since no entry covers another one, their seqnos ascend too.
     vbuckets: BTreeMap<VbucketId, Vec<DeadEntry>>,
     /// Number of the newest entry.
     newest: u64,
@@ -67,7 +68,7 @@ impl DeadList {
             return false;
         }
         let Some(entries) = self.vbuckets.get(&vbucket) else { return false };
-        // Of the entries behind the place, the first one has the smallest seqno.
+        // Of the entries after the place, the first one has the smallest seqno.
         let behind = entries.partition_point(|entry| entry.before <= place);
         entries.get(behind).is_some_and(|entry| seqno > entry.after)
     }
@@ -94,12 +95,12 @@ impl DeadList {
         });
     }
 
-    /// All entries.
+    /// All entries of the dead list.
     pub fn entries(&self) -> impl Iterator<Item = &DeadEntry> {
         self.vbuckets.values().flatten()
     }
 
-    /// The vbuckets with an entry of a rewind or a removal behind a place, ascending.
+    /// The vbuckets with an entry of a rewind or a removal after a place, ascending.
     pub fn vbuckets_behind(&self, place: u64) -> BTreeSet<VbucketId> {
         let is_behind = |entries: &[DeadEntry]| entries.iter().any(|entry| entry.before > place);
         let behind = self.vbuckets.iter().filter(|(_, entries)| is_behind(entries));
@@ -111,7 +112,7 @@ impl DeadList {
         self.vbuckets.values().map(Vec::len).sum()
     }
 
-    /// The places of the rewinds, ascending. Entries of one place came together.
+    /// The places of the rewinds, ascending. Entries of one place were added together.
     pub fn places(&self) -> BTreeSet<u64> {
         self.entries().map(|entry| entry.before).collect()
     }

@@ -24,11 +24,11 @@ pub struct TableInfo {
     pub disk_bytes: u64,
     /// Number of entries in the dead list.
     pub dead_entries: usize,
-    /// Everything with a smaller place is in the fragments.
+    /// All versions with a smaller place are in the fragments.
     pub covered: u64,
-    /// Everything with a smaller place was fed.
+    /// All versions with a smaller place were added.
     pub reached: u64,
-    /// The number of documents, about: replaced ones may count twice.
+    /// The approximate number of documents: replaced ones may count twice.
     pub documents_about: u64,
 }
 

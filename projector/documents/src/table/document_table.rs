@@ -1,4 +1,4 @@
-//! The document table: what it is made of, how versions come in, and how one document is read.
+//! The document table: its parts, how versions are added, and how one document is read.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use crate::table::yielding_lock::YieldingLock;
 const BATCH: usize = 32;
 /// A batch is large if it has this part of the memory at which a flush is due. Groups of many small writes are much smaller.
 const LARGE_PART: usize = 4;
-/// About the bytes of a version in memory beside its id and document.
+/// The approximate bytes of a version in memory in addition to its id and document.
 const VERSION_BYTES: usize = 64;
 
 /// The documents of one bucket by id.
@@ -35,23 +35,23 @@ pub struct DocumentTable {
     pub(super) options: TableOptions,
     pub(super) vbuckets: u16,
     pub(super) state: YieldingLock<State>,
-    /// Held while a manifest is written and installed, so that each manifest follows from the one before. The files that only
-    /// a manifest names whose writing has failed: it may be on disk until the next one is.
+    /// Held while a manifest is written and installed, so that each manifest follows from the previous one. Contains the files that are
+    /// named only by a manifest whose write has failed: that manifest may be on disk until the next one is written.
     pub(super) publication: Mutex<Vec<u64>>,
 }
 
-/// What changes. Its lock is held for short times only: never for a sort, a merge or a file.
+/// The mutable state. Its lock is held for short times only: never for a sort, a merge or a file.
 #[derive(Debug)]
 pub(super) struct State {
     pub memtable: Memtable,
     pub tables: Arc<Tables>,
-    /// The place of the next version is this one, or a larger one.
+    /// The smallest place that the next version may have.
     pub next_place: u64,
     /// Id of the next file.
     pub next_file: u64,
-    /// The place up to which runs are being flushed, if a flush is on its way.
+    /// The place up to which runs are being flushed, if a flush is in progress.
     pub flushing: Option<u64>,
-    /// True while a merge of fragments is on its way.
+    /// True while a merge of fragments is in progress.
     pub is_merging: bool,
     /// True while runs are merged in memory.
     pub is_merging_runs: bool,
@@ -65,7 +65,7 @@ impl State {
         }
     }
 
-    /// Changes the tables for all readers that come from now on.
+    /// Changes the tables for all later readers.
     pub fn change_tables(&mut self, change: impl FnOnce(&mut Tables)) {
         change(Arc::make_mut(&mut self.tables));
         debug_assert!(self.tables.are_in_order(), "{:?}", self.tables);
@@ -82,7 +82,7 @@ impl State {
         self.memtable.memory_bytes() + runs
     }
 
-    /// Checks that versions come in the order of their places.
+    /// Checks that versions are in the order of their places.
     fn check_places(&self, versions: &[VersionRef<'_>]) -> Result<()> {
         let mut next = self.next_place;
         for VersionRef { place, .. } in versions {
@@ -95,7 +95,7 @@ impl State {
         Ok(())
     }
 
-    /// Checks the same for runs.
+    /// Checks that runs have ascending places from `next_place` on.
     fn check_runs(&self, runs: &[Run]) -> Result<()> {
         let mut next = self.next_place;
         for Run { places, .. } in runs {
@@ -114,9 +114,8 @@ impl State {
 pub struct MadeRuns(Vec<Run>);
 
 impl DocumentTable {
-    /// Opens the table that a manifest describes, in a directory of its own. The caller then feeds it with everything from
-    /// [`TableManifest::covered`] on. Files that the manifest does not name are removed. A missing or damaged file is an
-    /// error that names it.
+    /// Opens the table that a manifest describes, in its own directory. The caller then adds all versions from [`TableManifest::covered`]
+    /// on. Files that the manifest does not name are removed. A missing or damaged file is an error that names it.
     pub fn open(
         fs: &Arc<dyn FileSystem>,
         dir: &Path,
@@ -193,7 +192,7 @@ impl DocumentTable {
         Ok(())
     }
 
-    /// Takes versions back, all of the list at once. A later version has a place at or behind those of the list. Repeating
+    /// Takes versions back, all of the list at once. A later version has a place at or after those of the list. Repeating
     /// a call changes nothing.
     pub fn kill(&self, dead: &[DeadVersions]) {
         let mut state = self.state.write();
@@ -311,7 +310,7 @@ impl DocumentTable {
     }
 }
 
-/// Puts versions into a memtable. One that is full is frozen, and an empty one takes its place.
+/// Puts versions into a memtable. A full memtable is frozen, and an empty one takes its place.
 fn put_all(
     memtable: &mut Memtable,
     (versions, hashes): (&[VersionRef<'_>], &[u64]),

@@ -1,4 +1,4 @@
-//! The files of a document table: opening them, and removing those that nobody needs.
+//! The files of a document table: opening them, and removing unneeded ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(super) fn open(
     Ok((blobs, fragments, behind.max(manifest.next_file)))
 }
 
-/// Opens a fragment and checks that it is the one that the manifest means.
+/// Opens a fragment and checks that it is the one that the manifest names.
 pub(super) fn open_fragment(
     blobs: &dyn BlobStore,
     entry: &FragmentEntry,

@@ -1,6 +1,6 @@
 //! Look-up of one document in one table.
 //!
-//! The versions of a document lie side by side, the newest first, perhaps in several blocks. So the search begins at
+//! The versions of a document are adjacent, the newest first, perhaps in several blocks. So the search begins at
 //! the last block whose first row is before the document.
 
 use proto::Result;
@@ -23,7 +23,7 @@ pub(super) struct Wanted<'a> {
     up_to: Seqno,
 }
 
-/// What a table knows of a document.
+/// The newest version of a document that counts in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer<T> {
     /// The document was deleted by the mutation with this seqno.
@@ -33,7 +33,7 @@ pub(super) enum Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// The answer of one version.
+    /// The answer for a version: a deletion or a document.
     #[inline]
     pub fn of(is_tombstone: bool, seqno: Seqno, document: impl FnOnce() -> T) -> Self {
         match is_tombstone {

@@ -1,4 +1,4 @@
-//! The manifest of a document table: its fragments, how far they reach, and what is dead in them.
+//! The manifest of a document table: its fragments, the range that they cover, and the dead versions in them.
 //!
 //! The table returns it, and the caller writes it durably, as a part of the manifest of its bucket.
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::dead::DeadList;
 
-/// A bucket has the numbers of this many bits for its files. Each flush and each merge takes one.
+/// The number of bits of a file number that count the files of one bucket. Each flush and each merge uses one number.
 const FILES_BITS: u32 = 40;
 
 /// A fragment of a document table.
@@ -36,29 +36,29 @@ pub struct FragmentEntry {
 /// The durable state of a document table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableManifest {
-    /// Fragments from the oldest to the newest. The places of each one are behind those of the fragments before.
+    /// Fragments from the oldest to the newest. The places of each fragment are larger than those of the previous ones.
     pub(super) fragments: Vec<FragmentEntry>,
     /// Id of the next file.
     pub(super) next_file: u64,
-    /// Everything with a smaller place is in the fragments.
+    /// All versions with a smaller place are in the fragments.
     pub(super) covered: u64,
     /// Dead versions that the fragments may hold.
     pub(super) dead: DeadList,
 }
 
 impl TableManifest {
-    /// The manifest of an empty table. Its number is one that no other table ever had: files of different tables then have
-    /// different ids, and the tables can share a block cache.
+    /// The manifest of an empty table. Its number must be new, different from those of all other tables: files of different tables then
+    /// have different ids, and the tables can share a block cache.
     pub fn new(number: u64) -> Self {
         Self { next_file: number << FILES_BITS, ..Self::default() }
     }
 
-    /// The vbuckets that went back at or behind a place, ascending.
+    /// The vbuckets that were rewound at or after a place, ascending.
     pub fn went_back_behind(&self, place: u64) -> BTreeSet<VbucketId> {
         self.dead.vbuckets_behind(place)
     }
 
-    /// The place up to which the fragments have everything: the versions and dead versions from there on must be fed to an opened
+    /// The place up to which the fragments have all versions: the versions and dead versions from there on must be fed to an opened
     /// table again.
     pub fn covered(&self) -> u64 {
         self.covered
@@ -74,7 +74,7 @@ impl TableManifest {
         self.dead.len()
     }
 
-    /// Checks that the parts agree with each other. `Corrupt` says which do not.
+    /// Checks that the parts agree with each other. The error `Corrupt` names a contradiction.
     pub fn check(&self) -> Result<()> {
         match self.contradiction() {
             None => Ok(()),

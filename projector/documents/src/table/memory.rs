@@ -1,8 +1,7 @@
 //! The newest versions, in memory.
 //!
 //! New versions go into a hash table (`storage`'s memtable), where a read of one document finds them. A *frozen* memtable
-//! takes no more versions. It becomes a *run*, a sorted table in memory, when somebody wants its documents in order: a
-//! walk or a flush.
+//! takes no more versions. It becomes a *run*, a sorted table in memory, when a walk or a flush needs its documents in order.
 //!
 //! ```text
 //! state    := tombstone:u8 value               the memtable's state of a document; value as in `version`
@@ -126,7 +125,7 @@ fn split_state(state: &[u8]) -> Result<(bool, &[u8])> {
 #[derive(Debug)]
 pub(super) struct FrozenMemtable {
     memtable: Memtable,
-    /// The same versions, sorted, as soon as somebody wanted them so. Whoever sorts has the lock.
+    /// The versions in sorted order, once a reader has needed them. Locked during the sort.
     sorted: Mutex<Option<Arc<Table>>>,
 }
 
@@ -194,7 +193,7 @@ impl Run {
         }
     }
 
-    /// The sorted run; sorts if nobody has. Blocks while somebody else sorts.
+    /// Returns the sorted run; sorts it if that was not done yet. Blocks while another thread sorts.
     pub fn into_sorted(self) -> Result<(Self, Arc<Table>)> {
         let table = match &self.data {
             RunData::Hashed(frozen) => frozen.sorted()?,

@@ -20,8 +20,7 @@ pub struct TableOptions {
     pub stop: Arc<AtomicBool>,
     /// Compression of fragments.
     pub compression: Compression,
-    /// Size of a fragment's block before compression. Larger blocks take less room on disk, and a read of one document costs
-    /// more.
+    /// Size of a fragment's block before compression. Larger blocks use less disk space, but make the read of one document more expensive.
     pub block_bytes: usize,
 }
 

@@ -1,18 +1,17 @@
 //! The rule by which merges drop versions.
 //!
-//! A state of a vbucket that can still be asked for is the state at a seqno `c` at or above the vbucket's *floor*: as the
+//! A readable state of a vbucket is the state at a seqno `c` at or above the vbucket's *floor*: as the
 //! cut of a read, or as the state after a rewind. Of the versions of a document that are not dead, the one with the
 //! largest place among those with a seqno up to `c` decides. So a version with seqno `s` is needed if there is such a
-//! `c` with `s <= c`, and below the seqnos of all versions with larger places. Whether newer versions die by a later
-//! rewind makes no difference: a rewind to `c` leaves the versions with a seqno up to `c`, as the cut does. The removal of a
-//! vbucket leaves none.
+//! `c` with `s <= c`, and below the seqnos of all versions with larger places. A later rewind that kills newer versions makes no
+//! difference: a rewind to `c` leaves the versions with a seqno up to `c`, as the cut does. The removal of a vbucket leaves none.
 //!
-//! A tombstone with a seqno up to the floor says in every such state what the lack of a version says too. So it is
+//! In every such state, a tombstone with a seqno up to the floor means the same as the lack of a version. So it is
 //! dropped where no older table can hold a version that it hides.
 
 use proto::model::ids::{Seqno, VbucketId};
 
-/// The states that can still be asked for.
+/// The states of vbuckets that can still be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
     /// Floor of each vbucket: its smallest seqno that a read or a rewind can still name.
@@ -20,17 +19,17 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// The floor of a vbucket; 0, which needs every version, if it is not said.
+    /// The floor of a vbucket; 0, which needs every version, if none is given.
     pub fn floor(&self, vbucket: VbucketId) -> Seqno {
         self.from.get(usize::from(vbucket.0)).copied().unwrap_or_default()
     }
 }
 
-/// The versions of one document that are needed. It takes them from the largest place to the smallest, without dead ones.
+/// The versions of one document that are needed. Versions are passed from the largest place to the smallest, without dead ones.
 #[derive(Debug)]
 pub(super) struct NeededVersions {
     floor: Seqno,
-    /// Smallest seqno of the versions so far.
+    /// The smallest seqno of the versions passed so far.
     newer_min: Option<Seqno>,
 }
 
@@ -46,7 +45,7 @@ impl NeededVersions {
         newer_min.is_none_or(|min| seqno.max(self.floor) < min)
     }
 
-    /// True if a tombstone says no more than the lack of a version.
+    /// True if a tombstone means no more than the lack of a version.
     pub fn is_past(&self, seqno: Seqno) -> bool {
         seqno <= self.floor
     }

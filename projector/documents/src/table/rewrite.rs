@@ -1,4 +1,4 @@
-//! Rewriting of tables: merges the rows of several tables into one and leaves out the versions that nothing can ask for.
+//! Rewriting of tables: merges the rows of several tables into one and leaves out the versions that no read can need.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ use crate::table::version::{RowView, SLICE, vbucket_of_hash};
 pub(super) struct Rewrite<'a> {
     /// Versions that are left out.
     pub dead: &'a DeadList,
-    /// States that can be asked for; `None` keeps all versions that are not dead.
+    /// The readable states; `None` keeps all versions that are not dead.
     pub retention: Option<&'a Retention>,
     /// True if there is no older table.
     pub is_at_bottom: bool,
@@ -26,7 +26,7 @@ pub(super) struct Rewrite<'a> {
     pub stop: Option<&'a AtomicBool>,
 }
 
-/// Rows between two looks at [`Rewrite::stop`].
+/// The number of rows between two checks of [`Rewrite::stop`].
 const STOP_ROWS: u32 = 1024;
 
 impl Rewrite<'_> {

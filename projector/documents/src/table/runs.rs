@@ -1,4 +1,4 @@
-//! Runs: frozen memtables, sorted when somebody wants their documents in order, and merged when they become many.
+//! Runs: frozen memtables, sorted when a reader needs their documents in order, and merged when they become many.
 //!
 //! A walk freezes the memtable, so many walks make many small runs. Runs are merged in memory by the same policy as
 //! fragments. A flush takes all runs. Runs that a flush takes are not merged with newer ones, so that the flush can remove them.
@@ -76,7 +76,7 @@ impl DocumentTable {
         Ok(())
     }
 
-    /// One run with the rows of some; `None` if all are dead.
+    /// Merges runs into one; `None` if all rows are dead.
     fn merged(&self, tables: &Tables, runs: &[Run]) -> Result<Option<Run>> {
         let inputs = sources(runs.iter().filter_map(Run::table));
         let (dead, vbuckets) = (&*tables.dead, self.vbuckets);

@@ -1,4 +1,4 @@
-//! Documents that come sorted and beside the log: they become a fragment without a memtable, a run and a flush.
+//! Sorted documents that are not in the log: they become a fragment without a memtable, a run and a flush.
 //!
 //! 1. The rows are written and synced, without a place ([`DocumentTable::write_sorted`]). Several threads may do this at once.
 //! 2. The caller reserves a place in its log, and the fragment is finished with it: all rows get that place
@@ -84,7 +84,7 @@ impl DocumentTable {
         Ok(Some(SortedRows { file, writer, stats, index }))
     }
 
-    /// Gives rows their place, behind which the log goes on at `covered`, and prepares their fragment. Nothing may be in memory.
+    /// Gives rows their place, after which the log continues at `covered`, and prepares their fragment. The memory must be empty.
     pub fn prepare_sorted(
         &self,
         rows: SortedRows,

@@ -1,9 +1,9 @@
-//! The immutable tables of a document table at one moment: runs and fragments, and what is dead in them.
+//! The immutable tables of a document table at one moment: runs and fragments, and the dead versions in them.
 //!
 //! # Invariants
 //!
-//! - The places of each table are behind those of all older tables, and those of runs are behind those of fragments. So the
-//!   newest table that has a version that counts has the one that decides.
+//! - The places of each table are larger than those of all older tables, and those of runs are larger than those of fragments. So the
+//!   newest table with a version that counts decides.
 //! - A run has no place that fragments cover.
 //! - The dead list has each entry of which a table, or the memtable, may hold a dead version.
 
@@ -27,7 +27,8 @@ pub(super) struct FragmentTable {
 }
 
 impl FragmentTable {
-    /// A fragment that was just written to a file: so many documents, without the dead versions up to an entry of the list.
+    /// A fragment that was just written to a file: its number of documents, and the entry of the dead list up to which dead versions were
+    /// left out.
     pub fn new((file, documents, cleaned): (u64, u64, u64), open: OpenFragment) -> Self {
         let entry = FragmentEntry {
             file,
@@ -55,12 +56,12 @@ pub(super) struct Tables {
     /// Runs, oldest first.
     pub runs: Vec<Run>,
     pub dead: Arc<DeadList>,
-    /// Everything with a smaller place is in the fragments.
+    /// All versions with a smaller place are in the fragments.
     pub covered: u64,
 }
 
 impl Tables {
-    /// Looks a document up in the newest table that knows it; `None` if none does.
+    /// Looks a document up in the newest table that has a version of it; `None` if no table has one.
     pub fn find<T>(
         &self,
         wanted: &Wanted<'_>,
@@ -97,7 +98,7 @@ impl Tables {
         }
     }
 
-    /// The number of documents, about: one with versions in several tables counts several times.
+    /// The approximate number of documents: a document with versions in several tables counts several times.
     pub fn documents_about(&self) -> u64 {
         let fragments = self.fragments.iter();
         let fragments = fragments.map(|one| (one.entry.documents, one.table.stats.tombstones));

@@ -17,7 +17,7 @@ const VARINT_BYTES_MAX: usize = 10;
 /// The slice of all rows: a table has one bucket's documents, and no slices.
 pub(super) const SLICE: SliceNo = SliceNo(0);
 
-/// One version of a document, to be added to a table.
+/// One version of a document, borrowed, to be added to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionRef<'a> {
     /// Place of the version; larger than that of each earlier version.
@@ -39,7 +39,7 @@ pub struct StoredVersion {
     pub document: Bytes,
 }
 
-/// One version in a row of a block.
+/// The decoded view of one version in a row of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowView<'a> {
     pub place: u64,

@@ -1,7 +1,7 @@
 //! Walks: all documents of a table by id, as of one moment.
 //!
-//! A walk freezes the memtable and keeps the tables and the dead list of that moment. They never change, and deleted files stay
-//! readable for it. To fix the moment is quick; the sort of what was frozen, and the first reads, come when the walk begins.
+//! A walk freezes the memtable and keeps the tables and the dead list of that moment. They never change, and deleted files stay readable
+//! for the walk. Fixing the moment is quick; the sort of the frozen memtable, and the first reads, are done when the walk begins.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct TableMoment {
 }
 
 impl TableMoment {
-    /// The number of documents, about: replaced ones may count twice.
+    /// The approximate number of documents: replaced ones may count twice.
     pub fn documents_about(&self) -> u64 {
         self.tables.documents_about()
     }
@@ -41,9 +41,9 @@ impl TableMoment {
 pub struct DocumentWalk {
     merge: Merge,
     filter: WalkFilter,
-    /// Id of the last document whose versions were seen; empty before the first.
+    /// The id of the last document whose versions were read; empty before the first.
     id: Vec<u8>,
-    /// True if the versions of `id` that may still come do not count.
+    /// True if later versions of `id` do not count.
     is_decided: bool,
     is_begun: bool,
     /// The error that ended the walk.
@@ -139,7 +139,7 @@ impl DocumentTable {
         TableMoment { tables: self.freeze() }
     }
 
-    /// Begins a walk through the current documents, or through those as of a cut, from the first or behind an id. The walk keeps
+    /// Begins a walk through the current documents, or through those as of a cut, from the first or after an id. The walk keeps
     /// the memory and the files of this moment.
     pub fn walk(&self, after: Option<&str>, cut: Option<Arc<[Seqno]>>) -> Result<DocumentWalk> {
         self.walk_at(self.moment(), after, cut)
@@ -156,7 +156,7 @@ impl DocumentTable {
         let runs = self.sort(&tables.runs)?;
         let range = match after {
             None => KeyRange::all(),
-            // The least id behind another one.
+            // The least id after the given one.
             Some(after) => KeyRange { low: [after.as_bytes(), &[0]].concat().into(), high: None },
         };
         let sources = sources(fragments.chain(&runs));
@@ -188,7 +188,7 @@ impl DocumentWalk {
             return Err(error.clone());
         }
         let chunk = self.read_chunk(bytes).map_err(with_hint);
-        // A merge that goes on behind an unreadable block would leave its documents out.
+        // A merge that continued after an unreadable block would leave its documents out.
         self.failure = chunk.as_ref().err().cloned();
         chunk
     }
@@ -213,7 +213,7 @@ impl DocumentWalk {
         Ok(DocumentChunk { bytes: out.into(), rows })
     }
 
-    /// The number of documents, about: replaced ones may count twice.
+    /// The approximate number of documents: replaced ones may count twice.
     pub fn documents_about(&self) -> u64 {
         self.documents_about
     }

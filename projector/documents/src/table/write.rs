@@ -13,7 +13,7 @@ use crate::table::rewrite::Rewrite;
 use crate::table::tables::FragmentTable;
 
 /// True if at least half of the blocks of some fragments are cached. The new blocks then replace them in the cache. Blocks in
-/// memory do not count: a flush leaves the cache to the blocks that somebody reads.
+/// memory do not count: a flush leaves the cache to blocks that are being read.
 fn is_in_cache(sources: &[Source]) -> bool {
     let (mut cached, mut blocks) = (0, 0);
     for table in sources.iter().map(|source| &source.table) {

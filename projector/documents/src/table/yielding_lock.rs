@@ -1,15 +1,14 @@
-//! A lock for many readers and a writer that comes again and again.
+//! A lock for many readers and a writer that locks very often.
 //!
-//! The writer of a table takes the lock for each batch, and lets go of it for less time than a waiting reader needs to wake
-//! up. A plain lock would let the writer in each time. So the writer first lets the readers pass that wait already, up to a
-//! bound.
+//! The writer of a table takes the lock for each batch, and releases it for less time than a waiting reader needs to wake up. With a plain
+//! lock the writer would win each time. So the writer first lets waiting readers pass, up to a bound.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use proto::lock;
 
-/// Number of times that a writer gives its processor away while readers wait. A reader that was woken up needs one or a few.
+/// The number of times that a writer yields its processor while readers wait. A reader that was woken up needs one or a few.
 const YIELDS_MAX: u32 = 64;
 
 /// A lock whose writers let waiting readers pass.

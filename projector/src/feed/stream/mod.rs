@@ -8,15 +8,15 @@
 //! stability timestamps as soon as they are known. The frames before `IndexJoin` lack the index and the frames after
 //! it have it, so `at` is the exact border.
 //!
-//! A few mutations are not sent at once: they gather for [`GATHER`], because no node needs them before a timestamp covers them, and a
-//! frame for each small write would cost more than the write. A timestamp sends them on their way at once.
+//! A few mutations are not sent at once: they are collected for [`GATHER`], because no node needs them before a timestamp covers them, and
+//! a frame for each small write would cost more than the write. A timestamp makes the stream send them at once.
 //!
-//! The changes of open transactions go beside the frames (`bodies`). If a large commit needs no mutations, because the node has them so,
-//! a marker stands for them (`markers`).
+//! The changes of open transactions are sent in addition to frames (`bodies`). If the node has all changes of a large commit already, a
+//! marker replaces the mutations (`markers`).
 //!
-//! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader
-//! delays nobody else: the head moves on, and the stream then reads the log. The bytes of frames beyond the last
-//! announced timestamp are bounded as well (`frames_ahead`); beyond the limit the stream waits for the next timestamp.
+//! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader delays no other stream:
+//! the head advances, and the stream then reads the log. The bytes of frames beyond the last announced timestamp are bounded as well
+//! (`frames_ahead`); beyond the limit the stream waits for the next timestamp.
 
 mod mutations;
 mod vbuckets;
@@ -44,7 +44,7 @@ use crate::feed::log_reader;
 use crate::feed::markers::Markers;
 use crate::feed::reader::{ReadFrom, Reader};
 use crate::source::Mutation;
-use crate::source::bucket::{Bucket, JoinedAt};
+use crate::source::view::bucket::{Bucket, JoinedAt};
 use documents::ownership::Ownership;
 
 /// The least that a message counts for. While a few messages wait for their reader, new mutations gather in the next
@@ -60,7 +60,7 @@ const GATHER: Duration = Duration::from_millis(4);
 /// So many bytes of mutations are not few.
 const FEW_BYTES: usize = 64 << 10;
 
-/// A maintenance stream.
+/// A maintenance stream: its position, its indexes, and its pending messages.
 pub struct MaintenanceStream {
     context: Arc<StreamContext>,
     bucket: Arc<Bucket>,
@@ -95,7 +95,7 @@ pub struct MaintenanceStream {
 
 /// The reason why a stream ends.
 enum End {
-    /// The reader is gone.
+    /// The reader has dropped the stream.
     ReaderGone,
     /// The reader receives the error.
     Failed(Error),
@@ -170,7 +170,8 @@ impl MaintenanceStream {
         })
     }
 
-    /// Sends until the reader is gone. Cancelling ends the stream; its reader opens a new one from its watermarks.
+    /// Sends until the reader has dropped the stream. Cancelling ends the stream; its reader opens a new one from its
+    /// watermarks.
     pub async fn run(mut self) {
         if let Err(End::Failed(error)) = self.send_all().await {
             let _gone = self.out.send(Err(error), 0).await;
@@ -215,7 +216,7 @@ impl MaintenanceStream {
         }
     }
 
-    /// True if the next mutations gather: there were few, and all of them are sent.
+    /// True if the next mutations are collected before they are sent: the last ones were few, and all of them are sent.
     fn gathers(&self) -> bool {
         self.batch.as_slice().is_empty() && Instant::now() < self.gathers_until
     }
@@ -264,10 +265,10 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Sends what is new of open transactions, one message of their changes; false if there is nothing.
+    /// Sends news of open transactions, with at most one message of changes; false if there is none.
     async fn send_bodies(&mut self) -> Sent<bool> {
         let about = self.bodies.read(&self.bucket.transactions);
-        // Only now: what has ended by a commit is published.
+        // Not earlier, because a transaction that has ended by a commit is published by now.
         self.markers.follow(&self.bucket, (&self.at, &self.vbuckets));
         let gone = self.bodies.let_go(&self.markers);
         let has_news = !about.is_empty() || gone.is_some();
@@ -288,7 +289,7 @@ impl MaintenanceStream {
     }
 }
 
-/// Waits for a change that comes after a moment, or came before it.
+/// Sleeps until a time, and then waits for a change; a change before that time counts.
 async fn changed_after(
     changed: &mut watch::Receiver<u64>,
     moment: Instant,

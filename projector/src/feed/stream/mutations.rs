@@ -23,7 +23,7 @@ impl MaintenanceStream {
             self.markers.follow(&self.bucket, (&self.at, &self.vbuckets));
             let bytes: usize = self.batch.as_slice().iter().map(|m| m.bytes()).sum();
             if bytes > 0 {
-                // Only behind few mutations nothing is left to read. A stream that waited behind others would miss the rest.
+                // Only after few mutations is there nothing left to read. Otherwise a stream that waits would miss the rest.
                 let is_few = bytes < FEW_BYTES && self.reader.is_at_head();
                 let gathers = if is_few { GATHER } else { Duration::ZERO };
                 self.gathers_until = Instant::now() + gathers;
@@ -32,21 +32,20 @@ impl MaintenanceStream {
         if self.batch.as_slice().is_empty() {
             return Ok(has_passed);
         }
-        // These checks come after the read. So no mutation or label is from a lost history, and a vbucket that was
+        // These checks come after the read. So no mutation or label belongs to a lost history, and a vbucket that was
         // taken over meanwhile is complete.
         self.send_vbucket_changes().await?;
         self.send_history().await?;
         let before = self.batch.len();
         let frames = self.next_frames().await?;
-        // The stream may stand before a commit.
+        // The stream may have stopped before a commit.
         let goes_on = self.batch.len() < before;
         self.send_all_of(frames).await?;
         self.send_ends().await?;
         Ok(goes_on || has_passed)
     }
 
-    /// Decides on the large commits that the stream has come to, and passes the mutations of those that it has marked; false if it has
-    /// passed none.
+    /// Decides on the large commits that the stream has reached, and covers the mutations of the marked ones; false if it has covered none.
     pub(super) async fn pass_commits(&mut self) -> Sent<bool> {
         if self.markers.is_empty() {
             return Ok(false);

@@ -1,4 +1,7 @@
 //! The vbuckets that a stream carries, and their history.
+//!
+//! A stream belongs to one history, which it names. It carries no stability timestamp outside of that history, or of
+//! which the projector lacks a part, and it ends at the next loss of history.
 
 use std::sync::Arc;
 
@@ -32,7 +35,7 @@ impl MaintenanceStream {
             return Ok(());
         }
         self.ownership = Arc::clone(&ownership);
-        // A vbucket that left and came back has mutations that this stream has not seen.
+        // A vbucket that left and returned has mutations that this stream has not read.
         let before = std::mem::replace(&mut self.joined_at, joined_at.clone());
         if let Some(vbucket) = self.vbuckets.iter().find(|v| before.get(v) != joined_at.get(v)) {
             let what = format!("another projector owned vbucket {vbucket} meanwhile");

@@ -1,17 +1,16 @@
 //! Numbers the commit of a transaction: the last change of each document that it has changed, as one request.
 //!
-//! The check stands where mutations are numbered, so it sees every other commit: those that readers see, the groups between
-//! their turns, and earlier requests of the same group. The first committer wins:
+//! The check is made where mutations are numbered, so it considers every other commit: visible ones, the groups between their turns, and
+//! earlier requests of the same group. The first committer wins:
 //!
-//! - A transaction that has read a snapshot is refused if a document that it changes was changed behind the snapshot, by a deletion too.
-//! - A document that the transaction has begun with an INSERT must still be absent. A transaction that has read nothing has not seen that it
-//!   was, so its refusal is that of the INSERT.
-//! - Any other change replaces what is there.
+//! - A transaction that has read a snapshot is refused if a document that it changes was changed after the snapshot, by a deletion too.
+//! - A document that the transaction has begun with an INSERT must still be absent. A transaction that has read nothing does not know that
+//!   it was absent, so it is refused as the INSERT would be. - Any other change replaces the present document.
 //!
 //! A large commit has looked its documents up before ([`look_up`]), and looks up only those again that were changed since.
 //!
-//! A deletion of a document that is gone already is left out. The commit itself is logged too, also one that changes nothing, so that
-//! its caller can ask again.
+//! A deletion of an absent document is left out. The commit itself is logged even if it changes nothing, so that its caller can ask for the
+//! outcome.
 
 use std::sync::Arc;
 
@@ -26,9 +25,9 @@ use proto::{Error, ErrorCode, Result};
 use super::holds::{check_room, check_unheld};
 use super::numbering::Numbered;
 use crate::effects::duplicate;
-use crate::source::ahead::Ahead;
-use crate::source::bucket::Bucket;
+use crate::source::groups::ahead::Ahead;
 use crate::source::pending::PendingChanges;
+use crate::source::view::bucket::Bucket;
 use crate::transactions::committing::Committing;
 use crate::transactions::looked_up::LookedUp;
 use crate::transactions::snapshot::Snapshot;
@@ -39,7 +38,7 @@ use documents::mutation::Mutation;
 /// The remedy for a conflict.
 const BEGIN_AGAIN: &str = "begin the transaction again";
 
-/// Bytes of one read of what others have changed while the documents of a commit were looked up.
+/// The number of bytes of one read of the log, for changes made while the documents of a commit were looked up.
 const LOG_READ_BYTES: usize = 1 << 20;
 
 /// Numbers a commit, or refuses it as a whole. If it has participants, this bucket decides: they are prepared.
@@ -74,8 +73,8 @@ pub(in crate::source) fn commit(
     Ok(reply)
 }
 
-/// The changes of a transaction that have an effect. `Conflict` if somebody else has changed one of its documents, `DuplicateId` if that is
-/// the document of an insert and the transaction has read nothing.
+/// The changes of a transaction that have an effect. The error is `Conflict` if another writer has changed one of its documents, and
+/// `DuplicateId` if that is the document of an insert and the transaction has read nothing.
 pub(super) fn effective<'c>(
     pending: &mut PendingChanges,
     (ahead, store): (&mut Ahead, &dyn DocumentStore),
@@ -148,7 +147,7 @@ struct Newest<'n> {
 }
 
 impl Newest<'_> {
-    /// True if somebody else has changed a document that a transaction changes.
+    /// True if another writer has changed a document that a transaction changes.
     fn has_conflict(&mut self, changed: &Changed, snapshot: Option<&Snapshot>) -> Result<bool> {
         let id = &changed.mutation.id;
         if let Some(snapshot) = snapshot {
@@ -164,8 +163,8 @@ impl Newest<'_> {
         Ok(changed.was_inserted && self.exists(id)?)
     }
 
-    /// For each change, whether its document exists, as far as that is known still: it was looked up before, and nobody has changed it
-    /// behind those positions. `None` if the log does not tell any more who has.
+    /// For each change, whether its document exists, if the earlier look-up is still valid because the document was not changed since.
+    /// `None` if the log no longer shows which documents were changed.
     fn still_known(
         &mut self,
         looked_up: &LookedUp,

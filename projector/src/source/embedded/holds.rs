@@ -1,9 +1,12 @@
 //! Refusals for the sake of joint commits: of documents that a prepared transaction holds, and of more commits than a bucket remembers.
+//!
+//! A single write waits for a document that is held, and is refused after a while (55P03). Another transaction that changes it is
+//! refused at once (40001): it would be after its own snapshot.
 
 use proto::model::joint::JOINT_MAX;
 use proto::{Error, ErrorCode, Result};
 
-use crate::source::joint::held;
+use crate::source::commits::joint::held;
 use crate::source::pending::PendingChanges;
 
 /// Checks that no prepared transaction holds a document.

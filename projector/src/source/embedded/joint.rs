@@ -15,13 +15,14 @@ use proto::{Error, ErrorCode, Result};
 use super::commit::effective;
 use super::holds::check_room;
 use super::numbering::Numbered;
-use crate::source::ahead::Ahead;
+use crate::source::groups::ahead::Ahead;
 use crate::source::pending::PendingChanges;
 use crate::transactions::committing::Committing;
 use documents::document_store::DocumentStore;
 
-/// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds. One that
-/// holds none is remembered too: if the deciding bucket is dropped, all others must tell that they have prepared it.
+/// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds. A
+/// transaction without documents here is remembered too: if the deciding bucket is dropped, all others must report that they have prepared
+/// it.
 pub(in crate::source) fn prepare(
     pending: &mut PendingChanges,
     store: (&mut Ahead, &dyn DocumentStore),

@@ -13,7 +13,7 @@ use crate::effects::effects;
 use crate::source::pending::PendingChanges;
 use documents::mutation::Mutation;
 
-/// Numbers the writes of a request: all of them or none. `exists` tells if there was a document before the group.
+/// Numbers the writes of a request: all of them or none. `exists` returns whether a document existed before the group.
 pub(in crate::source) fn write(
     pending: &mut PendingChanges,
     exists: &mut dyn FnMut(&str) -> Result<bool>,
@@ -47,7 +47,7 @@ pub(super) struct Numbered<'p> {
 }
 
 impl<'p> Numbered<'p> {
-    /// A request of about so many mutations.
+    /// A request of about this many mutations.
     pub fn of(pending: &'p mut PendingChanges, about: usize) -> Self {
         pending.changes.mutations.reserve(about);
         Self { pending, vbuckets: Vec::with_capacity(about) }
@@ -62,10 +62,10 @@ impl<'p> Numbered<'p> {
         self.pending.add(Mutation::new(place, Arc::clone(id), kind, document));
     }
 
-    /// Adds mutations that were made before, in this order, at the next positions of their vbuckets.
+    /// Adds mutations that were prepared earlier, in this order, at the next positions of their vbuckets.
     pub fn add_made(&mut self, made: Vec<Arc<Mutation>>) {
         for mut mutation in made {
-            // Nobody else has one before it is numbered.
+            // The mutation has no other reference before it is numbered.
             let Some(unnumbered) = Arc::get_mut(&mut mutation) else {
                 self.add(&mutation.id, mutation.kind, mutation.document.clone());
                 continue;

@@ -14,8 +14,9 @@ use crate::source::kind::{Source, WriteCall};
 pub struct Embedded;
 
 impl Source for Embedded {
-    /// Begins a new branch in each vbucket. An earlier process may have numbered mutations that are lost, the store may be an older
-    /// copy, and another copy may have what this one lacks. Earlier branches stay in the history as far as the store has them.
+    /// Begins a new branch in each vbucket. It is needed because an earlier process may have numbered mutations that are lost, the store
+    /// may be an older copy, and another copy may have mutations that this one lacks. Earlier branches stay in the history as far as the
+    /// store has them.
     fn begin(&self, mut branches: Vec<Branches>, ends: &Cut, random: &dyn Random) -> Vec<Branches> {
         let has_any = branches.iter().any(|branches| !branches.is_empty());
         if has_any && plant::is(Plant::BranchKept) {

@@ -1,8 +1,8 @@
 //! The part of a bucket's writer in storing the partitions of a version.
 //!
-//! The rows of a partition come as documents, each with its row number as its seqno. How many there are is known when the last one is
-//! there. So the documents come first, and the purge point and the branch behind them, in one step: that makes the partition whole. A
-//! process that finds documents of a partition without a branch removes them, and begins anew.
+//! The rows of a partition are stored as documents, each with its row number as its seqno. Their number is known when the last one is
+//! stored. So the documents are stored first, and then the purge point and the branch in one step, which makes the partition whole. A
+//! process that finds documents of a partition without a branch removes them, and starts again.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::branch_of_partition;
@@ -10,7 +10,7 @@ use proto::model::ids::{NodeId, Seqno, VbucketId};
 use proto::{Error, Result};
 
 use crate::source::AddSorted;
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
 impl Writer {
@@ -30,7 +30,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds rows of partitions that are being loaded, which were written beside the bucket.
+    /// Adds rows of partitions that are being loaded, which were written to a separate file.
     pub fn add_rows(&self, bucket: &Bucket, partitions: &VbucketSet, add: AddSorted) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
@@ -56,7 +56,7 @@ impl Writer {
             _ => self.store.begin_purged(&record, partition, Seqno(rows))?,
         }
         bucket.set_copied(branches, [(partition, Seqno(rows))]);
-        // Behind the same gate: a catalog that changes the owners comes before or after all of this.
+        // This is done under the same gate, so a catalog that changes the owners is applied before or after all of it.
         self.own(bucket, &bucket.assignment(), projector)
     }
 
@@ -67,7 +67,7 @@ impl Writer {
     }
 }
 
-/// Checks that none of the partitions is whole: nothing changes a whole one.
+/// Checks that none of the partitions is whole, because a whole partition never changes.
 fn check_loading(bucket: &Bucket, partitions: &VbucketSet) -> Result<()> {
     if bucket.is_removed() {
         return Err(bucket.removed_error());

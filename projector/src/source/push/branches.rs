@@ -3,17 +3,19 @@
 //! A producer that has lost part of its history names the position after which its new branch begins. The vbucket
 //! loses what it has beyond. The request may arrive twice, the second time late. So each branch is begun once, and
 //! branches of which nothing is left are remembered for that purpose.
+//!
+//! A vbucket can return only to a place that its log still has, or to its very beginning.
 
 use proto::model::cut::Position;
 use proto::model::history::{BRANCHES_MAX, Branches, begin_branch};
 use proto::model::ids::{Seqno, VbucketId};
 use proto::{Error, ErrorCode, Result};
 
-use crate::source::bucket::Bucket;
+use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use documents::record::BucketRecord;
 
-/// Begins the producer's branches. The vbuckets lose what they have beyond the beginnings. A repeated request changes
+/// Begins the producer's branches. The vbuckets lose their mutations after the beginnings. A repeated request changes
 /// nothing.
 pub fn begin_branches(
     writer: &Writer,

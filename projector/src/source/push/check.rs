@@ -14,7 +14,7 @@ use documents::mutation::Mutation;
 
 /// A pushed mutation whose id, vbucket and document are valid.
 pub struct CheckedPush {
-    /// Its branch.
+    /// The branch of the vbucket.
     pub vbuuid: Vbuuid,
     /// The mutation at its position.
     pub mutation: Mutation,

@@ -1,8 +1,12 @@
 //! Numbers the commit of a producer's transaction ([`proto::model::pushed`]).
 //!
-//! The mutations of a vbucket get the seqnos behind what it has, if those are the ones that the commit names. A vbucket that has its part
-//! already is passed over, so a commit whose answer was lost is sent again. If it names other positions in other vbuckets then, because its
-//! producer has begun a branch there, they count from now on.
+//! The mutations of a vbucket get the seqnos after its end, if these are the ones that the commit names. A vbucket that has its part
+//! already is skipped, so a commit whose answer was lost can be sent again. If the repeated commit names other positions in other vbuckets,
+//! because its producer has begun a branch there, these count from now on.
+//!
+//! There are as many seqnos as mutations, also where a document was changed twice: so the positions are the arithmetic
+//! of the producer alone, and an index sees the last change. All owners are asked whether they can commit before the first one commits. The
+//! answer is no promise and need not be one: missing parts are pushed and committed again.
 
 use std::sync::Arc;
 
@@ -17,14 +21,14 @@ use proto::rpc::mutation::CommitRange;
 use proto::{Error, ErrorCode, Result};
 
 use super::order::{disorder, name_branch};
-use crate::source::ahead::Positions;
-use crate::source::bucket::Bucket;
-use crate::source::large_commits::LargeCommit;
+use crate::source::groups::ahead::Positions;
 use crate::source::pending::PendingChanges;
+use crate::source::view::bucket::Bucket;
+use crate::source::view::large_commits::LargeCommit;
 use crate::transactions::pushed::{CommittingPushed, Kept};
 use documents::mutation::Mutation;
 
-/// Numbers the wanted parts of a commit, or refuses all of them.
+/// Numbers the requested parts of a commit, or refuses all of them.
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
     (request, large_changes): (&PushedCommitRequest, u64),
@@ -63,7 +67,8 @@ pub(in crate::source) fn commit(
     Ok(PushReply { durable: request.wanted.iter().map(end).collect() })
 }
 
-/// Checks that the wanted parts of a commit are there or can be numbered, as far as readers see. `kept` are the mutations here.
+/// Checks that the requested parts of a commit exist or can be numbered, judged by the published state. `kept` are the stored mutations of
+/// the transaction.
 pub fn check(bucket: &Bucket, request: &PushedCommitRequest, kept: &Kept) -> Result<()> {
     let ownership = bucket.ownership();
     if let Some(vbucket) = request.wanted.iter().find(|vbucket| !ownership.is_writable(*vbucket)) {
@@ -77,7 +82,7 @@ pub fn check(bucket: &Bucket, request: &PushedCommitRequest, kept: &Kept) -> Res
     }
 }
 
-/// The wanted parts that their vbuckets lack. An error if one cannot be numbered.
+/// The requested parts that their vbuckets lack. An error if one cannot be numbered.
 fn missing_parts(
     bucket: &BucketInfo,
     request: &PushedCommitRequest,
@@ -160,8 +165,8 @@ fn opens(open: &OpenCommits, commit: &PushedCommit, has_missing: bool) -> bool {
         }
 }
 
-/// Checks that a bucket takes another open commit. One that another owner waits for may be what all the others wait for: it finds room, and that
-/// owner has room for so many only.
+/// Checks that a bucket takes another open commit. A commit that another owner waits for always finds room, because all others may wait for
+/// it; its owner's limit bounds the number.
 fn check_room(bucket: &Bucket, open: &OpenCommits, request: &PushedCommitRequest) -> Result<()> {
     let PushedCommitRequest { commit, wanted, .. } = request;
     if open.find(commit.transaction).is_some() || open.has_room(commit) {

@@ -36,7 +36,7 @@ pub(in crate::source) fn push(
     error.map_or(Ok(PushReply { durable: durable.into_iter().collect() }), Err)
 }
 
-/// Begins the first branch of a vbucket, unless the vbucket has one.
+/// Begins the first branch of a vbucket, unless the vbucket has a branch.
 pub(super) fn name_branch(pending: &mut PendingChanges, vbucket: VbucketId, vbuuid: Vbuuid) {
     let at = usize::from(vbucket.0);
     if pending.branches[at].is_empty() {

@@ -19,10 +19,11 @@ pub struct RowRules {
     pub wanted: VbucketSet,
 }
 
-/// The rows of a part of a file, in their order: those of the wanted partitions, and numbers of all.
+/// The rows of a part of a file, in their order: those of the requested partitions, and the row counts of all
+/// partitions.
 #[derive(Debug)]
 pub struct Batch {
-    /// Each kept row's document and, behind it, its id.
+    /// Each kept row's document and, after it, its id.
     bytes: Vec<u8>,
     rows: Vec<BatchRow>,
     /// The beginning of the row that is being read.
@@ -40,23 +41,23 @@ pub struct BatchRow {
     from: usize,
     document_bytes: u32,
     id_bytes: u32,
-    /// Its partition.
+    /// The partition of the row.
     pub partition: VbucketId,
-    /// Its number among the rows of its partition in this part, from 1 on.
+    /// The number of the row among those of its partition in this part, from 1 on.
     pub number: u32,
     /// The hash of its id.
     pub hash: u64,
 }
 
 impl Batch {
-    /// No rows, with memory for so many bytes of them.
+    /// An empty batch, with memory for this many bytes of rows.
     pub fn new(rules: &RowRules, bytes: usize) -> Self {
         let counts = vec![0; usize::from(rules.partitions)];
         let (bytes, rows, read) = (Vec::with_capacity(bytes), Vec::new(), FilesRead::default());
         Self { bytes, rows, from: 0, counts, read, read_bytes: 0 }
     }
 
-    /// The document of the row that is being read, to be appended to. What is behind the last row does not count.
+    /// The document of the row that is being read, to be appended to. Bytes after the last row do not count.
     #[inline]
     pub fn document(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -93,7 +94,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives memory back that the kept rows do not need. Few rows may be of the wanted partitions.
+    /// Gives memory back that the kept rows do not need. Only few rows may belong to the requested partitions.
     pub fn shrink(&mut self) {
         if self.bytes.len() < self.bytes.capacity() / 2 {
             self.bytes.shrink_to_fit();
@@ -126,7 +127,7 @@ impl Batch {
         &self.counts
     }
 
-    /// Everything that was read.
+    /// The summary of all rows that were read.
     pub fn read(&self) -> FilesRead {
         self.read
     }

@@ -1,8 +1,8 @@
 //! CSV (RFC 4180): cells between commas, records at the ends of lines, and a header before them.
 //!
 //! A cell may stand in quotes; then it may contain commas, line breaks, and doubled quotes, which stand for one. A quote in the midst of
-//! a cell without quotes is an error: a file that has one may have lost another. So is a carriage return without quotes and without a line
-//! feed after it: it may be meant as the end of a line. Blank lines do not count.
+//! a cell without quotes is an error: a file that has one may have lost another. The same holds for a carriage return without quotes and
+//! without a line feed after it: it may be meant as the end of a line. Blank lines do not count.
 //!
 //! A record becomes an object with a field for each column:
 //!
@@ -135,7 +135,7 @@ fn is_number(cell: &str) -> bool {
 /// A cell of the present record.
 #[derive(Clone, Copy)]
 struct Cell {
-    /// The end of its contents in `contents`; it begins where the one before ends.
+    /// The end of the cell in `contents`; it begins where the previous one ends.
     end: usize,
     is_quoted: bool,
 }
@@ -152,7 +152,7 @@ struct CsvText {
     input: TextInput,
     buffer: Vec<u8>,
     at: usize,
-    /// The number of line breaks so far.
+    /// The number of line breaks read so far.
     line_breaks: u64,
     /// The line in which the present record begins.
     begun: u64,

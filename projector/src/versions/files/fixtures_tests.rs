@@ -16,7 +16,7 @@ fn dir(name: &str) -> Dir {
     Dir::new(&[("a.parquet", &bytes)])
 }
 
-/// The values of each row but the id, one in a line.
+/// The values of each row except the id, one per line.
 fn rows(name: &str) -> Vec<Vec<String>> {
     let documents = dir(name).documents("a.parquet");
     let fields = |document: String| {
@@ -67,7 +67,7 @@ const TYPES: [(&str, &str, &str); 38] = [
     ("utc_ms", r#""2026-02-28T23:59:59.500Z""#, r#""0001-01-01T00:00:00.000Z""#),
     ("utc_us", r#""2026-02-28T23:59:59.500000Z""#, r#""1970-01-01T00:00:00.000000Z""#),
     ("utc_ns", r#""2026-02-28T23:59:59.500000001Z""#, r#""1969-12-31T23:59:59.999999999Z""#),
-    // A file of parquet says of a duration only that it is an integer.
+    // A parquet file declares a duration only as an integer.
     ("duration", "1000", "-86400000"),
     (
         "uuid",

@@ -1,4 +1,4 @@
-//! The bytes of a file, one after another.
+//! A sequential reader of the bytes of a file.
 
 use std::io::{self, Read};
 use std::path::Path;

@@ -13,7 +13,7 @@ pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// The documents of a file with a JSON object in each line.
 pub struct JsonLines {
     input: TextInput,
-    /// The beginning of the line behind the last part.
+    /// The beginning of the line after the last part.
     rest: Vec<u8>,
     is_end: bool,
     /// The number of lines in the parts so far.
@@ -26,7 +26,7 @@ impl JsonLines {
         Self { input, rest: Vec::new(), is_end: false, lines: 0 }
     }
 
-    /// The next whole lines, and the rest at the end; `None` behind it.
+    /// The next whole lines, and the rest at the end; `None` after it.
     fn cut(&mut self, line_bytes_max: usize) -> Result<Option<Vec<u8>>> {
         let mut text = Vec::with_capacity(PART_BYTES + PIECE_BYTES);
         text.append(&mut self.rest);
@@ -68,7 +68,7 @@ fn at_line(error: Error, line: u64) -> Error {
     error.context(format!("line {line}"))
 }
 
-/// Reads whole lines, of which the first one has a number.
+/// Reads whole lines; `first` is the number of the first one, for errors.
 fn read_lines(text: &[u8], first: u64, rules: &RowRules) -> Result<Batch> {
     // Each id is there twice.
     let mut batch = Batch::new(rules, text.len() + text.len() / 4);

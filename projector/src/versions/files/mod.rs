@@ -5,12 +5,12 @@
 //! | ending | rows |
 //! |---|---|
 //! | `.jsonl`, `.ndjson` | a JSON object in each line, which is the document as it is; blank lines do not count |
-//! | `.csv` | a record behind a header; each column is a field ([`csv`]) |
+//! | `.csv` | a record after a header; each column is a field ([`csv`]) |
 //! | `.parquet` | a row; each column is a field. Only in a build with the feature `parquet` |
 //!
 //! Lines and records may be compressed by zstd (`.jsonl.zst`, `.csv.zst`). A field or column has the document's id, a string or an
 //! integer, and stays in the document. Files are cut into parts through the file seam, one after another; several parts are read at once
-//! ([`parts`]): lines and row groups, but not records of CSV, of which only a reading tells where they end. An error names file and place.
+//! ([`parts`]): lines and row groups, but not records of CSV, since their ends are known only after parsing. An error names file and place.
 
 mod batch;
 pub mod csv;

@@ -21,7 +21,7 @@ pub type Read = Box<dyn FnOnce(&RowRules) -> Result<(Batch, Option<Part>)> + Sen
 
 /// A file that is cut into parts.
 pub trait Parts: Send {
-    /// The next part; `None` at the end. An error names the place in the file. Nothing is cut behind an error.
+    /// The next part; `None` at the end. An error names the place in the file. Nothing is cut after an error.
     fn next_part(&mut self, rules: &RowRules) -> Result<Option<Part>>;
 }
 

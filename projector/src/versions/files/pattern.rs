@@ -16,17 +16,17 @@ pub enum Format {
         /// By zstd.
         is_compressed: bool,
     },
-    /// Records behind a header.
+    /// Records after a header.
     Csv {
         /// By zstd.
         is_compressed: bool,
     },
-    /// Parquet, which has compression of its own.
+    /// Parquet, which has its own compression.
     Parquet,
 }
 
 impl Format {
-    /// The format that the ending of a name tells; `None` if it tells none.
+    /// The format by the ending of a file name; `None` if the ending is unknown.
     pub fn of_name(name: &str) -> Option<Self> {
         let (text, is_compressed) = match name.strip_suffix(".zst") {
             Some(text) => (text, true),
@@ -44,11 +44,11 @@ impl Format {
 /// A file of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileToRead {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its name below the directory of files, for errors.
+    /// The name of the file below the directory of files, for errors.
     pub name: String,
-    /// Its format.
+    /// The format of the file.
     pub format: Format,
 }
 
@@ -85,8 +85,8 @@ pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<
     names.into_iter().map(file).collect()
 }
 
-/// The path of a file behind all symbolic links. It is an error if that is no regular file, or not below the directory of files: whoever
-/// may write there must not have the projector read its other files.
+/// The path of a file after all symbolic links. It is an error if that is no regular file, or not below the directory of files: a user who
+/// may write there must not make the projector read its other files.
 fn regular_file(fs: &dyn FileSystem, dir: &Path, (path, name): (&Path, &str)) -> Result<PathBuf> {
     let bad = |why: &str, hint: &str| {
         let what = format!("{name} {why}");

@@ -65,7 +65,7 @@ impl Dir {
         rows.into_iter().map(|(_, document)| document).collect()
     }
 
-    /// Replaces bytes of a file, wherever they stand.
+    /// Replaces bytes of a file, wherever they occur.
     #[cfg(feature = "parquet")]
     pub(super) fn change(&self, name: &str, from: &[u8], to: &[u8]) {
         let file = self.1.fs.open(&self.0.path().join(name), OpenMode::Read).expect("opened");
@@ -84,7 +84,7 @@ impl Dir {
     }
 }
 
-/// The rules of one partition, which is wanted.
+/// The rules for a single partition, which is requested.
 fn rules(id: &str, document_bytes_max: usize) -> RowRules {
     RowRules { id: id.into(), document_bytes_max, partitions: 1, wanted: VbucketSet::all(1) }
 }
@@ -271,7 +271,7 @@ fn spelled(cell: &str, is_quoted: bool) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What is written as CSV is read back, however it is quoted and whatever ends the lines.
+    /// Cells that are written as CSV are read back, with any quoting and any line ends.
     #[test]
     fn cells_come_back(
         cells in proptest::collection::vec(("[a-z,\"\n\r üé]{0,9}", any::<bool>()), 1..40),

@@ -1,7 +1,7 @@
 //! Documents of a version of a data set, from any holder of their partition ([`crate::model::data_set`]).
 //!
-//! All holders of a partition have the same documents, and they never change. So the owner is asked first, and another holder beside it if the owner
-//! has not answered within [`STAGE`], or at once when it fails; the first good answer wins.
+//! All holders of a partition have the same documents, and they never change. So the owner is queried first, and another holder in parallel
+//! if the owner has not answered within [`STAGE`], or at once when it fails; the first good answer wins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::model::data_set::Version;
 use crate::model::ids::{NodeId, vbucket_of};
 use crate::rpc::api::{Documents, DocumentsRequest, ProjectorApi};
 
-/// The time for which a holder is waited for before the next one is asked beside it. A read of some documents takes a few milliseconds.
+/// The time to wait for a holder before the next one is queried in parallel. A read of some documents takes a few milliseconds.
 const STAGE: Duration = Duration::from_millis(50);
 
 /// Reads documents of a version; `find` calls a projector.
@@ -86,13 +86,13 @@ async fn first_of(
     }
 }
 
-/// True if another holder may answer all the same.
+/// True if another holder may still answer.
 fn is_of_holder(error: &Error) -> bool {
-    // A projector that has not heard of the version yet does not know its bucket.
+    // A projector that has not received the version yet does not know its bucket.
     error.code.kind() != ErrorKind::Caller || error.code == ErrorCode::Unknown
 }
 
-/// The error of a partition of which no holder answers. If one of them says that it has given it away, the caller tries again.
+/// The error of a partition of which no holder answers. If one of them answers that it no longer has the partition, the caller retries.
 fn none_answers(failed: Vec<(NodeId, Error)>) -> Error {
     let mut codes = failed.iter().map(|(_, error)| error.code);
     let first = codes.clone().next();

@@ -41,14 +41,14 @@ pub fn source_of(
         return find(*one);
     }
     let parts = assignment.iter().map(|id| Ok((*id, find(*id)?))).collect::<Result<_>>()?;
-    // A joining projector may be gone again; nothing depends on it yet.
+    // A joining projector may have left again; nothing depends on it yet.
     let coming = bucket.assignment.joining();
     let coming = coming.iter().filter_map(|id| Some((*id, find(*id).ok()?))).collect();
     let (vbuckets, assignment) = (bucket.vbuckets, Arc::clone(&bucket.assignment));
     Ok(Arc::new(Source { vbuckets, assignment, parts, coming }))
 }
 
-/// Several projectors as one.
+/// Several projectors behind the interface of one.
 pub struct Source {
     vbuckets: u16,
     assignment: Arc<VbucketAssignment>,
@@ -127,7 +127,7 @@ impl ProjectorApi for Source {
             .with_hint("push mutations with their positions"))
     }
 
-    /// The documents of one projector are read at one moment.
+    /// Reads documents by id. The documents of one projector are read at one moment.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Documents> {
         self.of_each(ids, |part, ids| part.get(bucket, ids)).await
     }
@@ -143,7 +143,7 @@ impl ProjectorApi for Source {
         self.of_each(ids, read).await
     }
 
-    /// Sends each projector the part for the vbuckets that it owns. The answer covers the parts that were taken; after an
+    /// Sends each projector the part for the vbuckets that it owns. The answer covers the parts that were accepted; after an
     /// error some of the request may be stored, as with a push to one projector.
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         let mut of_each: BTreeMap<NodeId, PushRequest> = BTreeMap::new();
@@ -183,9 +183,8 @@ impl ProjectorApi for Source {
         Ok(TransactionPushed { kept })
     }
 
-    /// Lets each projector commit the parts for the vbuckets that it owns. Before that all of them look if they can, if there are
-    /// several: then a part that is missing is told before another one is committed. After an error some of the parts may be
-    /// committed.
+    /// Lets each projector commit the parts for the vbuckets that it owns. If there are several projectors, all of them first check that
+    /// they can: so a missing part is reported before another one is committed. After an error some of the parts may be committed.
     async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
         let mut of_each: BTreeMap<NodeId, VbucketSet> = BTreeMap::new();
         for vbucket in request.wanted.iter() {

@@ -6,13 +6,13 @@
 //! - `Begin`, once all streams have begun: each vbucket on exactly one of them, all for the same indexes;
 //! - `History`, once all streams with vbuckets have sent theirs, and again when a part of it changes;
 //! - frames as they arrive, and each stability timestamp when the first stream sends it;
-//! - an index joins or leaves when *all* streams say so. A stream that says so is not read further until the others
-//!   reach the same point, so that the index joins at one cut, as in a single stream.
+//! - an index joins or leaves when *all* streams have announced it. A stream that announces it is not read further until the others reach
+//!   the same point, so that the index joins at one cut, as in a single stream.
 //!
 //! A vbucket that is handed over ends on one stream (STREAM_END) and begins on another (STREAM_BEGIN), at the same place.
 //! Each END matches a BEGIN of the same stream. A stream that begins a vbucket before the other stream has ended it is
-//! not read further until then. If the two never meet, because a projector died or a stream is too far behind, the
-//! merged stream ends, and its reader opens a new one from its watermarks; the new owner has the vbucket's past too.
+//! not read further until then. If the two never meet, because a projector died or a stream lags too far, the
+//! merged stream ends, and its reader opens a new one from its watermarks; the new owner has the vbucket's earlier log too.
 //!
 //! This core does no I/O. Its driver ends the stream if [`Merge::waits`] stays true for long.
 
@@ -41,9 +41,9 @@ pub struct Merge {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Some part has not begun.
+    /// A part has not sent its beginning yet.
     Begin,
-    /// Some part has not told its history.
+    /// A part has not sent its history yet.
     History,
     Flows,
 }

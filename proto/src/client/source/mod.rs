@@ -2,7 +2,7 @@
 //!
 //! The vbuckets of an embedded bucket are at one projector, which is then the source ([`source_of`]). The vbuckets of a
 //! pushed bucket may be spread over several projectors, and some may be in transfer ([`crate::model::assignment`]): the
-//! source is then a [`Source`], which asks all of them and combines their answers. Coordinators, indexers and routers
+//! source is then a [`Source`], which queries all of them and combines their answers. Coordinators, indexers and routers
 //! follow a bucket without knowing how many projectors it has.
 //!
 //! The documents of a version of a data set are at several projectors, of which any may answer ([`documents_of_version`]).

@@ -1,4 +1,6 @@
 //! The streams of a bucket's projectors, read as one.
+//!
+//! The target of a hand-over that owns nothing yet is included once it has begun; readers do not wait long for it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -134,8 +136,8 @@ impl Stream for Merged {
     }
 }
 
-/// Merges several backfills into one that begins at a cut, in the order of document ids, as each of them is. All
-/// snapshots were taken before, so that the cut covers all of them.
+/// Merges several backfills into one that begins at a cut, in the order of document ids, which each backfill already
+/// has. All snapshots were taken before, so that the cut covers all of them.
 pub(super) fn backfills(
     cut: Cut,
     mut rest: Vec<ResultStream<BackfillMessage>>,
@@ -163,19 +165,19 @@ pub(super) fn backfills(
     Box::pin(begin.chain(documents.flat_map(stream::iter)))
 }
 
-/// How far the snapshots of all projectors are read.
+/// The sum of the progress of all projectors' snapshots.
 fn progress_of(parts: &[Part]) -> BackfillMessage {
     let sum = |(read, of): (u64, u64), part: &Part| (read + part.progress.0, of + part.progress.1);
     let (read, of) = parts.iter().fold((0, 0), sum);
     BackfillMessage::Progress { read, of }
 }
 
-/// The documents of one projector.
+/// The backfill stream of one projector.
 struct Part {
     stream: ResultStream<BackfillMessage>,
     /// The documents of its last message: ids and packed key-versions.
     documents: VecDeque<(String, Bytes)>,
-    /// How far its snapshot is read.
+    /// The progress in its snapshot: documents read, and all documents.
     progress: (u64, u64),
     is_whole: bool,
 }

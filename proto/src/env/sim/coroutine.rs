@@ -1,4 +1,4 @@
-//! Blocking work on a thread of its own that runs only while the caller waits for it.
+//! Blocking work on a separate thread that runs only while the caller waits for it.
 //!
 //! Caller and work take turns: one of the two threads runs, the other one waits. So a program with many pieces of work
 //! still runs as one thread, and the order of its steps follows from the calls of [`Coroutine::resume`].

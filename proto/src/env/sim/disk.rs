@@ -47,9 +47,9 @@ pub struct Struck {
 /// The fate of a flipped bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlippedBit {
-    /// A write replaced its byte, or the file is gone.
+    /// A write replaced the flipped byte, or the file was removed.
     Replaced,
-    /// It is still there.
+    /// The flipped byte is still in the file.
     Stays {
         /// The file.
         path: PathBuf,
@@ -95,7 +95,7 @@ pub(super) fn crashed() -> io::Error {
 }
 
 impl Disk {
-    /// Counts an operation. `Ok(true)` asks the caller to carry out the part that may survive, and then to crash.
+    /// Counts an operation. `Ok(true)` requests the caller to carry out the part that may survive, and then to crash.
     pub fn begin(&mut self) -> io::Result<bool> {
         if self.crashed {
             return Err(crashed());

@@ -3,7 +3,7 @@
 //! A file has its current contents, its durable contents (the state at its last sync), and the list of changes between
 //! the two, in pieces of one sector. A crash keeps a random subset of the pieces, so that writes are lost, torn and
 //! reordered. Names work the same way: current names, names that were durable at the last sync of their directory, and
-//! the changes between them. A rename is one change, so that never half of it survives.
+//! the changes between them. A rename is one change, so that a crash keeps all of it or nothing.
 //!
 //! After a crash every operation fails until [`SimFs::restart`], and older handles fail for ever. Faults are armed by
 //! the number of an operation, so that a test can step through all places where a run may break: [`SimFs::fail_at`],
@@ -64,7 +64,7 @@ impl SimFs {
         lock(&self.0).crashed
     }
 
-    /// The number of operations so far; the next one is this number plus one.
+    /// The number of operations so far; the next operation has this number plus one.
     pub fn operations(&self) -> u64 {
         lock(&self.0).operations
     }
@@ -179,7 +179,7 @@ impl SimFs {
         DiskCopy(state.durable.iter().map(|(path, node)| (path.clone(), contents(node))).collect())
     }
 
-    /// Replaces everything on the disk by a copy. Handles to what was there are invalid from then on.
+    /// Replaces everything on the disk by a copy. Handles to the earlier files are invalid from then on.
     pub fn put_back(&self, copy: &DiskCopy) {
         let mut state = lock(&self.0);
         let node = |contents: &Option<Vec<u8>>| match contents {

@@ -31,7 +31,7 @@ pub(super) struct Flip {
     pub(super) is_replaced_durably: bool,
 }
 
-/// One change, of one sector at most.
+/// One change of at most one sector.
 pub(super) enum Change {
     Write { offset: u64, bytes: Vec<u8> },
     SetLen(u64),
@@ -86,7 +86,7 @@ impl Inode {
         self.changes.push(change);
     }
 
-    /// Notes that a program has read a range.
+    /// Records that a program has read a range.
     pub(super) fn note_read(&mut self, range: Range<u64>) {
         self.flips.iter_mut().for_each(|flip| flip.is_read |= range.contains(&flip.byte));
     }

@@ -3,13 +3,20 @@
 //! A piece of blocking work runs at once in the caller's thread, or in steps: each step ends at a random *yield point*,
 //! and the next one follows after a random simulated time, mostly none. Each use of a lock is a yield point
 //! (`proto::lock`), and so is each operation of a simulated file, which takes the lock of its disk. So epochs, rollbacks,
-//! heartbeats and crashes come between the write, the sync and the installation of a flush. The work has a thread of its
-//! own (`coroutine.rs`), but only one thread runs at a time. The same seed gives the same order.
+//! heartbeats and crashes come between the write, the sync and the installation of a flush. The work has a separate thread
+//! (`coroutine.rs`), but only one thread runs at a time. The same seed gives the same order.
 //!
-//! A thread that finds a lock taken lets the others run until the lock is free. If nobody can free it, the run ends.
+//! A thread that finds a lock taken lets the others run until the lock is free. If no thread can free it, the run ends.
 //!
 //! A process ends with its runtime. Its work then *unwinds* at once: each piece gets a panic at its yield point, so that its
 //! thread is free before the next process begins. The simulated machine is down meanwhile, and accepts no file operation.
+//!
+//! Places without a lock are covered too, because each is one counter, one mark or one publication: no decision that
+//! must be right joins two atomics, and an `ArcSwap` is replaced by one task, or under the lock of a writer. A protocol
+//! over several atomics would need a test of its memory order, which this simulation does not examine.
+//!
+//! No debug check takes a lock, and redb is built without its own checks, which read pages: a seed takes one course in
+//! debug and release builds.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,20 +30,21 @@ use super::pace::{Pace, Paces};
 use crate::env::panics::Panic;
 use crate::turn::{self, Turn};
 
-/// Of this many locks that the simulation's own thread takes, one lets a piece of work do a step first.
+/// One in this many locks of the simulation's own thread first lets a piece of work do a step.
 const OWN_SWITCHES_ONE_IN: u8 = 64;
-/// The number of vain tries to take a lock, by all threads together, that counts as a deadlock.
+/// The number of failed tries to take a lock, by all threads together, that counts as a deadlock.
 const VAIN_TRIES_MAX: u32 = 1 << 16;
-/// The number of vain tries of one piece of work to take one lock that counts as a deadlock: simulated milliseconds.
+/// The number of failed tries of one piece of work to take one lock that counts as a deadlock; each takes a simulated
+/// millisecond.
 const WORK_VAIN_TRIES_MAX: u32 = 30_000;
 /// The simulated time after which a piece of work tries again to take a lock. It is above zero, because simulated time
-/// stands still while a task is ready, and the holder of the lock may be waiting for it.
+/// does not advance while a task is ready, and the holder of the lock may be waiting for it.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// The interleaving of one simulation. It belongs to the simulation's thread.
 pub struct Interleaving(pub(super) Arc<Shared>);
 
-/// What an interleaving has done.
+/// The counts of an interleaving's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interleaved {
     /// Pieces of work that ran in steps.
@@ -102,12 +110,12 @@ impl Interleaving {
         Self(shared)
     }
 
-    /// What has happened so far.
+    /// The counts of events so far.
     pub fn counts(&self) -> Interleaved {
         self.0.state().counts
     }
 
-    /// Returns the first panic of a piece of work that nobody waits for.
+    /// Returns the first panic of a piece of work without a waiting caller.
     pub fn take_panic(&self) -> Option<Panic> {
         self.0.state().panic.take()
     }
@@ -199,7 +207,7 @@ impl Shared {
         number.inspect(|number| self.step(*number)).is_some()
     }
 
-    /// Counts a vain try to take a lock; false if there were so many that nobody can free it.
+    /// Counts a failed try to take a lock; false after so many tries that no thread can free it.
     fn tried_in_vain(&self) -> bool {
         let mut state = self.state();
         state.vain_tries += 1;
@@ -272,12 +280,12 @@ struct WorkTurn {
     number: u64,
     coroutine: Coroutine,
     process: Arc<Process>,
-    /// Its vain tries to take the present lock.
+    /// The number of failed tries to take the present lock.
     vain_tries: AtomicU32,
 }
 
 impl WorkTurn {
-    /// Ends the step. The next one follows after the simulated time.
+    /// Ends the step. The next step follows after the simulated time.
     fn wait(&self, time: Duration) {
         if let Some(shared) = self.shared.upgrade()
             && let Some(work) = shared.state().works.get_mut(&self.number)
@@ -313,7 +321,7 @@ impl Turn for WorkTurn {
 
     fn blocked(&self) -> bool {
         if let Some(shared) = self.shared.upgrade() {
-            // The simulation's thread waits in vain only if it wants the lock as well.
+            // The simulation's thread is blocked only if it waits for the lock as well.
             shared.tried_in_vain();
             if self.vain_tries.fetch_add(1, Ordering::Relaxed) == WORK_VAIN_TRIES_MAX {
                 shared.report("a deadlock: blocking work waits for a lock that nobody frees");

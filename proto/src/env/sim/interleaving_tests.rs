@@ -87,7 +87,7 @@ fn the_simulation_waits_for_a_lock_that_paused_work_has() {
     assert!(vain_tries > 20, "{vain_tries} vain tries");
 }
 
-/// A process that is killed leaves no thread behind that writes into the files of the next one, and no lock taken.
+/// A killed process leaves no thread that writes into the files of the next one, and no lock that is held.
 #[test]
 fn the_work_of_a_process_ends_with_its_runtime() {
     let mut cut_short = 0;
@@ -103,7 +103,7 @@ fn the_work_of_a_process_ends_with_its_runtime() {
                 for n in 0..100_u64 {
                     let path = format!("/{n}");
                     let Ok(file) = files.open(Path::new(&path), OpenMode::Create) else { continue };
-                    // It fails when the machine is down.
+                    // The write fails when the machine is down.
                     let _ = file.write_all_at(b"of the first process", 0);
                     *count += 1;
                 }
@@ -117,7 +117,7 @@ fn the_work_of_a_process_ends_with_its_runtime() {
         let counts = interleaving.counts();
         cut_short += counts.cut_short;
         assert!(files <= 100 && interleaving.take_panic().is_none());
-        // The lock is free, and nobody goes on.
+        // The lock is free, and no piece of work continues.
         let counted = *lock(&shared);
         assert!(counts.cut_short == 0 || counted < 100, "seed {seed}: {counted}");
         runtime().block_on(async { tokio::time::sleep(Duration::from_secs(1)).await });

@@ -1,4 +1,4 @@
-//! How often a piece of blocking work is interrupted, and for how long.
+//! The number and length of interruptions of a piece of blocking work.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ const PAUSES_MAX: u8 = 8;
 /// The shares of interrupted and of slow work in a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Paces {
-    /// Of this many pieces of work, one runs at once and as a whole, so that a run has a bounded cost.
+    /// One in this many pieces of work runs at once and without interruption, so that a run has a bounded cost.
     pub whole_one_in: u8,
-    /// Of this many interrupted pieces of work, one is slow.
+    /// One in this many interrupted pieces of work is slow.
     pub slow_one_in: u8,
     /// The longest pause of slow work, in milliseconds.
     pub slow_ms_max: u64,
 }
 
-/// The pace of one piece of work.
+/// The pace of one piece of work, drawn from the seed.
 pub(super) struct Pace {
-    /// Of this many yield points, one is a pause.
+    /// One in this many yield points is a pause.
     pauses_one_in: u8,
     /// The number of pauses left.
     pauses_left: u8,

@@ -1,13 +1,13 @@
-//! Blocking work in turns with everything else, in an order drawn from a seed.
+//! Runs blocking work alternately with the other tasks, in an order drawn from a seed.
 //!
 //! Each piece of blocking work has a thread, but only one thread runs at a time: that of the runtime, or one piece of
-//! work. A piece of work gives the turn back at a random *yield point*. Each use of a lock is one (`proto::lock`), and
+//! work. A piece of work gives the turn back at a random *yield point*. Each use of a lock is a yield point (`proto::lock`), and
 //! so is each operation of a simulated file, which takes the lock of its disk. The runtime's thread gives the turn to
 //! a random piece of work between its tasks, and at its own yield points. So work runs at another moment than it was spawned, and
 //! epochs, rollbacks and reads come between its write, its sync and its installation. The same seed gives the same
 //! order.
 //!
-//! A thread that finds a lock taken lets others run until the lock is free. If nobody can free it, it panics.
+//! A thread that finds a lock taken lets others run until the lock is free. If no thread can free it, it panics.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,11 +21,11 @@ use crate::env::spawning::{BoxFuture, Spawner, Task};
 use crate::lock::lock;
 use crate::turn::{self, Turn};
 
-/// Of this many yield points of a piece of work, one gives the turn back.
+/// One in this many yield points of a piece of work gives the turn back.
 const WORK_SWITCHES_ONE_IN: u8 = 3;
-/// The same for the runtime's thread.
+/// One in this many yield points of the runtime's thread gives the turn to a piece of work.
 const RUNTIME_SWITCHES_ONE_IN: u8 = 6;
-/// The number of vain tries to take a lock, by all threads together, that counts as a deadlock.
+/// The number of failed tries to take a lock, by all threads together, that counts as a deadlock.
 const VAIN_TRIES_MAX: u32 = 1 << 20;
 
 /// The turns of one simulation. It belongs to the runtime's thread; dropping it lets the remaining work run freely.
@@ -81,12 +81,12 @@ impl Turns {
         !self.0.state().works.is_empty()
     }
 
-    /// How often a piece of work was interrupted.
+    /// The number of interruptions of pieces of work so far.
     pub fn switches(&self) -> u64 {
         self.0.state().switches
     }
 
-    /// Goes on with the panic of a piece of work that nobody waited for.
+    /// Resumes the panic of a piece of work without a waiting caller.
     ///
     /// # Panics
     /// If there was one.
@@ -161,7 +161,7 @@ impl Shared {
         !state.is_free && state.random.u8(0..one_in) == 0
     }
 
-    /// Counts a vain try to take a lock; false if no turns are taken any more.
+    /// Counts a failed try to take a lock; false if no turns are taken any more.
     fn tried_in_vain(&self) -> bool {
         let mut state = self.state();
         state.vain_tries += 1;

@@ -1,8 +1,8 @@
 //! Writes that were checked in this process.
 //!
-//! A document is checked once, where it comes in: by the session that reads it, on whatever thread has time, or by the
+//! A document is checked once, where it enters the process: by the session that reads it, on any thread, or by the
 //! projector if it comes from another process. Only the constructors here make the types, and neither is ever decoded
-//! from a message, so who has one need not look at the text again.
+//! from a message, so code that has one need not check the text again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl CheckedWrite {
         Ok(Self { id: Arc::from(id), kind })
     }
 
-    /// Checks a document that replaces the one whose id is in a field of it.
+    /// Checks a document that replaces the document with the id in one of its fields.
     pub fn upsert_with_id_in(field: &str, document: Bytes) -> Result<Self> {
         let id = check_document_with_id(field, &document).map_err(|error| match error.hint {
             Some(_) => {
@@ -103,7 +103,7 @@ fn check_length(id: &str, json: &[u8], bytes_max: usize) -> Result<()> {
     Err(Error::new(ErrorCode::OverLimit, message))
 }
 
-/// The error for a document whose end is perhaps not known.
+/// The error for a document that may be incomplete.
 pub fn too_long(bytes: usize) -> Error {
     let message =
         format!("a document has {bytes} bytes or more; the limit is {DOCUMENT_BYTES_MAX} bytes");
@@ -129,7 +129,7 @@ impl CheckedWrites {
             .try_for_each(|(write, document)| check_length(&write.id, document, document_bytes_max))
     }
 
-    /// The writes.
+    /// The writes, in the order of the request.
     pub fn writes(&self) -> &[CheckedWrite] {
         &self.0
     }

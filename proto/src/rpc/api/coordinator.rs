@@ -25,7 +25,7 @@ use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::pushed::PushedCommit;
 use crate::model::topology::IndexTopology;
 use crate::model::users::Users;
-use crate::rpc::command::{CommandRequest, Outcome};
+use crate::rpc::command::{Applied, Proposal};
 
 /// The replicated coordinator, through any of its members; a follower forwards to the leader what only
 /// the leader can answer (`ErrorCode::NotLeader` while there is none).
@@ -33,7 +33,7 @@ use crate::rpc::command::{CommandRequest, Outcome};
 pub trait CoordinatorApi: Send + Sync + 'static {
     /// Runs a command; answers after the outcome is committed by a majority and applied. The same
     /// request id again gives the first answer.
-    async fn propose(&self, request: CommandRequest) -> Result<Outcome>;
+    async fn propose(&self, proposal: Proposal) -> Result<Applied>;
 
     /// SYNC: a projector reports the durable positions of its buckets. The leader keeps them in memory and promotes them
     /// to a stability timestamp within a tick.
@@ -43,7 +43,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatReply>;
 
     /// Returns the oldest and the newest published epoch that cover a cut, and promotes one at once if there is none. Both are
-    /// readable for new scans. A member that does not have the epoch `at_least` yet asks the leader. All callers that
+    /// readable for new scans. A member that does not have the epoch `at_least` yet forwards the call to the leader. All callers that
     /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
     /// for SYNC, and fails with `Cancelled` after `timeout_ms`. With `history`, the fingerprint of the source's failover
     /// logs, the call waits until the coordinator knows that history, because an epoch from before a loss does not answer a
@@ -57,7 +57,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<CoveringEpochs>;
 
-    /// Streams the catalog (now and after each change) and, if they are wanted, the epochs (all retained ones, then each new one,
+    /// Streams the catalog (now and after each change) and, if requested, the epochs (all retained ones, then each new one,
     /// in order). Every message describes an applied state of this member.
     async fn watch(&self, wanted: Watched) -> Result<ResultStream<WatchMessage>>;
 
@@ -77,9 +77,10 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>>;
 
     /// Fixes a moment that covers everything that was acknowledged before the call, in all buckets, and returns it with the epoch in
-    /// force in one bucket. The leader asks all projectors, and promotes at once what no epoch covers; all callers that wait at the same
-    /// time share one round of questions. A bucket that does not answer within [`MOMENT_HOLD_MS`], or is being rolled back, keeps the epoch
-    /// that it has, unless it is the asked one: that is waited for until `timeout_ms` (`Unavailable`). The epoch is `at_least` a known one.
+    /// force in one bucket. The leader queries all projectors, and promotes at once the positions that no epoch covers; all callers that
+    /// wait at the same time share one round of questions. A bucket that does not answer within [`MOMENT_HOLD_MS`], or is being rolled
+    /// back, keeps the epoch that it has, unless it is the requested bucket, which is waited for until `timeout_ms` (`Unavailable`). The
+    /// epoch is at least `at_least`.
     async fn moment(
         &self,
         bucket: BucketId,
@@ -87,36 +88,38 @@ pub trait CoordinatorApi: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<FixedMoment>;
 
-    /// Returns the epoch in force in a bucket at a moment. A member that has not come to the moment asks the leader.
-    /// `SnapshotTooOld` if it is not retained, or the bucket is younger than the moment; the error says which.
+    /// Returns the epoch in force in a bucket at a moment. A member that has not reached the moment forwards the call
+    /// to the leader. The error is `SnapshotTooOld` if the moment is not retained, or the bucket is younger than it;
+    /// the message says which.
     async fn epoch_at(&self, bucket: BucketId, moment: Moment) -> Result<Epoch>;
 
     /// Raft's messages from another member, unreliable; packed by the coordinator crate.
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
 
-    /// Returns the members. `NotLeader` while the asked member knows no leader: then its own knowledge may be old.
+    /// Returns the members. The error is `NotLeader` while this member knows no leader, because its list may be old.
     async fn members(&self) -> Result<CoordinatorMembers> {
         Err(Error::internal("this coordinator does not tell its members"))
     }
 
-    /// Changes the members. A repeated call does nothing more. Returns when the change is made and, for a new member, when it votes or
-    /// has not come to that within some seconds.
+    /// Changes the members. A repeated call has no further effect. Returns when the change is made and, for a new member, when it votes or
+    /// some seconds have passed.
     async fn change_members(&self, _change: CoordinatorChange) -> Result<CoordinatorChanged> {
         Err(Error::internal("this coordinator does not change its members"))
     }
 }
 
-/// The published epochs that cover a cut, as one member of the coordinator knows them.
+/// The published epochs that cover a cut, in the state of one member of the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveringEpochs {
     /// The oldest readable epoch that covers the cut.
     pub oldest: Epoch,
-    /// The newest epoch. All epochs from the oldest to this one cover the cut. A later one may not: a rollback that this
-    /// member has not heard of may have undone the oldest.
+    /// The newest epoch. All epochs from the oldest to this one cover the cut. A later epoch may not: a rollback that this member does not
+    /// know yet may have undone the oldest.
     pub newest: Epoch,
 }
 
-/// How long a moment waits for a bucket whose projector does not answer. It is longer than a call and a commit of a busy disk.
+/// The time that a moment waits for a bucket whose projector does not answer, in milliseconds: longer than a call and a commit on a busy
+/// disk.
 pub const MOMENT_HOLD_MS: u64 = 500;
 
 /// A moment that the leader has fixed.
@@ -124,14 +127,14 @@ pub const MOMENT_HOLD_MS: u64 = 500;
 pub struct FixedMoment {
     /// The index of the coordinators' log.
     pub at: u64,
-    /// The epoch in force in the asked bucket.
+    /// The epoch in force in the requested bucket.
     pub epoch: Epoch,
 }
 
 /// SYNC of a bucket. It ends at a participant-closed cut: no statement and no transaction has mutations on both sides of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketReport {
-    /// The bucket.
+    /// The bucket of the report.
     pub bucket: BucketId,
     /// The vbuckets that the projector owns.
     pub kept: VbucketSet,
@@ -169,9 +172,9 @@ pub struct SyncReport {
 /// The answer to SYNC.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncReply {
-    /// For each reported bucket, the newest epoch that is durable on all copies of its indexes. No indexer asks again for the
-    /// mutations up to it. A bucket is missing while the leader does not know. The epoch may go back when copies are added, so
-    /// a source keeps the highest one.
+    /// For each reported bucket, the newest epoch that is durable on all copies of its indexes. No indexer requests the mutations up to it
+    /// again. A bucket is missing while the leader does not know the epoch. The epoch may become smaller when copies are added, so a source
+    /// keeps the highest one.
     pub durable: Vec<(BucketId, Epoch)>,
 }
 
@@ -190,53 +193,54 @@ pub struct Heartbeat {
     /// The moves of which an indexer is the target.
     pub moves: Vec<MoveProgress>,
     /// A router's leases: the epochs that running scans and tokens read, by bucket, the oldest first; a
-    /// bounded number of them, and none that has been superseded for [`LEASE_AGE_MS_MAX`] as far as it knows.
+    /// bounded number of them, without those that, to the router's knowledge, have been superseded for
+    /// [`LEASE_AGE_MS_MAX`].
     pub leases: Vec<(BucketId, Epoch)>,
     /// The moments that a router's transactions read, the oldest first; a bounded number of them. Each holds the epoch that is in force at
-    /// it in every bucket, and none is told for longer than [`LEASE_AGE_MS_MAX`].
+    /// it in every bucket, and none is reported for longer than [`LEASE_AGE_MS_MAX`].
     pub moments: Vec<Moment>,
     /// Of a router: the oldest catalog (`Catalog::cas`) by which a running scan, a transaction or a token has chosen the generations that it
     /// reads, or its newest catalog without any. Zero if a scan has begun on a generation that had given way before.
     pub reads_since: u64,
     /// Scans of a router, shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,
-    /// Proves that the process is the one that joined as this node; `None` for a process without a data directory.
+    /// The proof that the process is the one that joined as this node; `None` for a process without a data directory.
     pub proof: Option<NodeProof>,
-    /// The newest catalog that the node has taken over (`Catalog::cas`); zero if there was none. A leader with an older one
+    /// The newest catalog that the node has applied (`Catalog::cas`); zero if there was none. A leader with an older one
     /// was restored from a copy.
     pub catalog_cas: u64,
     /// The vbuckets that a projector owns, by bucket: a leader that gives them to others was restored from a copy.
     pub owned: Vec<(BucketId, VbucketSet)>,
     /// The versions of data sets that a projector is loading, or could not load.
     pub loads: Vec<LoadReport>,
-    /// Where an indexer would split its slices that have outgrown the limit of their index: at most one for each index.
+    /// The split points of an indexer's slices that exceed the limit of their index: at most one for each index.
     pub split_points: Vec<SplitPoint>,
 }
 
 /// A value of the partition expression that has about half of a slice's entries before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitPoint {
-    /// The slice.
+    /// The slice to split.
     pub slice: SliceId,
     /// The value as an encoded key part.
     pub at: Vec<u8>,
 }
 
-/// How a projector gets on with a version of a data set.
+/// The progress of a projector's load of a data set version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// The version's bucket.
     pub bucket: BucketId,
     /// Rows that were read, and documents that were counted. It changes as long as the load gets on.
     pub steps: u64,
-    /// What has gone wrong last, if the load is to be repeated or was given up. At most [`LOAD_TROUBLE_BYTES_MAX`].
+    /// The last error, if the load will be repeated or was given up. At most [`LOAD_TROUBLE_BYTES_MAX`].
     pub trouble: Option<String>,
 }
 
 /// The length limit of [`LoadReport::trouble`].
 pub const LOAD_TROUBLE_BYTES_MAX: usize = 512;
 
-/// A node without a heartbeat for this long is silent: nobody waits for it.
+/// A node without a heartbeat for this long is silent: no other process waits for it.
 pub const SILENT_MS_MAX: u64 = 5_000;
 
 /// The answer to a heartbeat.
@@ -251,7 +255,7 @@ pub struct HeartbeatReply {
 /// The progress of an indexer in one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketProgress {
-    /// The bucket.
+    /// The bucket of the progress report.
     pub bucket: BucketId,
     /// The end of the mutations received without a gap.
     pub high_watermark: Cut,
@@ -268,7 +272,7 @@ pub struct BucketProgress {
 /// The state of a slice on an indexer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceProgress {
-    /// The slice.
+    /// The slice of the progress report.
     pub slice: SliceId,
     /// The oldest epoch that it answers; `None` while it is being built.
     pub floor: Option<Epoch>,
@@ -292,7 +296,7 @@ pub struct SliceProgress {
 /// The contents of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Watched {
-    /// The catalog.
+    /// The catalog, as of the last change.
     Catalog,
     /// The catalog and the stability timestamps of all buckets. A cut has a position for each vbucket, so these are most of the
     /// bytes of a watch.
@@ -312,7 +316,7 @@ pub enum WatchMessage {
     Users {
         /// The cluster whose users they are; `None` before it is founded.
         cluster: Option<ClusterId>,
-        /// The users.
+        /// The users, with secrets and grants.
         users: Arc<Users>,
     },
 }
@@ -322,7 +326,7 @@ pub enum WatchMessage {
 pub struct CoordinatorStatus {
     /// Itself.
     pub node: NodeId,
-    /// The leader it follows, if it knows one.
+    /// The leader that the member follows, if it knows one.
     pub leader: Option<NodeId>,
     /// Raft's term.
     pub term: u64,
@@ -330,14 +334,14 @@ pub struct CoordinatorStatus {
     pub committed: u64,
     /// The last log position applied.
     pub applied: u64,
-    /// The `cas` of the catalog that it tells its watchers.
+    /// The `cas` of the catalog that the member sends to its watchers.
     pub catalog_cas: u64,
-    /// On the leader: true once it has heard from every node since its term began. Until then it is in `bootstrap`, and
+    /// On the leader: true once every node has reported since its term began. Until then it is in `bootstrap`, and
     /// nodes neither join nor leave.
     pub active: bool,
     /// On the leader: differences between the topology and the slices that indexers report, as text.
     pub differences: Vec<String>,
-    /// On the leader: the last heartbeat of each node, also of nodes that it has never heard of.
+    /// On the leader: the last heartbeat of each node, also of nodes without a heartbeat.
     pub nodes: Vec<NodeStatus>,
     /// On the leader: the documents that each index has left out, as projectors have counted them since they started.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
@@ -345,7 +349,7 @@ pub struct CoordinatorStatus {
     pub halved: Vec<HalvedCommit>,
     /// On the leader: the epochs that commits over several buckets hold, the longest first; at most [`HOLDS_MAX`].
     pub holds: Vec<EpochHold>,
-    /// The members.
+    /// The members of the coordinator.
     pub members: Box<CoordinatorMembers>,
     /// On the leader: the reasons why versions of data sets wait, by the versions' buckets.
     pub version_waits: Vec<(BucketId, String)>,
@@ -362,46 +366,46 @@ pub struct EpochHold {
     pub transaction: TransactionId,
     /// The other bucket.
     pub waits_for: BucketId,
-    /// Milliseconds since the leader knows of the commit; at least [`HELD_MS_MIN`].
+    /// The milliseconds since the commit was first reported to the leader; at least [`HELD_MS_MIN`].
     pub held_ms: u64,
 }
 
 /// The epochs of a bucket are held when a commit waits for longer than this. Others end with the next reports of projectors.
 pub const HELD_MS_MIN: u64 = 1_000;
-/// The holds that a status tells.
+/// The maximum number of holds in a status.
 pub const HOLDS_MAX: usize = 1_000;
 
 /// The leader's knowledge of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// The node.
+    /// The node of the status.
     pub node: NodeId,
     /// Milliseconds since its last heartbeat, or since the leader's term began. For a member of the coordinator: since its
     /// last message.
     pub silent_ms: u64,
     /// Its buckets, if it is an indexer.
     pub buckets: Vec<BucketProgress>,
-    /// Its slices, if it is an indexer.
+    /// The progress of the node's slices, if it is an indexer.
     pub slices: Vec<SliceProgress>,
     /// The moves of which it is the target, if it is an indexer.
     pub moves: Vec<MoveProgress>,
-    /// Its scans, if it is a router or an indexer.
+    /// The admission of the node's scans, if it is a router or an indexer.
     pub scans: Option<AdmissionStatus>,
 }
 
-/// How far an index is built.
+/// The progress of an index build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildStatus {
     /// The percentage, on average of all copies; below 100.
     pub percent: u8,
-    /// Entries of all copies so far.
+    /// The number of entries of all copies so far.
     pub entries: u64,
-    /// The seconds until the last copy has read all documents; `None` while some copy cannot tell.
+    /// The seconds until the last copy has read all documents; `None` while a copy has no estimate.
     pub seconds_left: Option<u64>,
 }
 
 impl CoordinatorStatus {
-    /// How far an index is built, as its nodes report; `None` without a report.
+    /// The progress of an index build, from the reports of its nodes; `None` without a report.
     pub fn build_of(&self, index: &IndexInfo) -> Option<BuildStatus> {
         let (mut copies, mut percents, mut entries, mut seconds_left) = (0, 0, None, Some(0));
         for (slice, nodes) in (0..).map(SliceNo).zip(&index.topology.placement) {

@@ -13,12 +13,12 @@ use crate::model::node::NodeInfo;
 pub trait Directory: Send + Sync + 'static {
     /// The coordinator, through any member that answers.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi>;
-    /// One member of the coordinator.
+    /// The client of one member of the coordinator.
     fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>>;
-    /// Takes over the addresses of the present members of the coordinator, beside those of the settings.
+    /// Stores the addresses of the present members of the coordinator, in addition to those of the settings.
     fn learn_coordinators(&self, _members: Vec<(NodeId, String)>) {}
-    /// A projector.
+    /// The client of a projector.
     fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi>;
-    /// An indexer.
+    /// The client of an indexer.
     fn indexer(&self, node: &NodeInfo) -> Arc<dyn IndexerApi>;
 }

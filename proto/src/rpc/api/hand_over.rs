@@ -13,7 +13,7 @@ use crate::model::pushed::PushedCommit;
 /// A request of a hand-over's target to the owner of the vbucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOverRequest {
-    /// The bucket.
+    /// The bucket of the vbucket.
     pub bucket: BucketId,
     /// The hand-over.
     pub transfer: HandOver,
@@ -32,9 +32,9 @@ pub struct HandOverRequest {
 /// The next piece that the target of a hand-over needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HandOverWanted {
-    /// The mutations behind `after`. `HistoryPurged` if the log begins later; the target then asks for documents first.
+    /// The mutations after `after`. `HistoryPurged` if the log begins later; the target then requests documents first.
     Mutations,
-    /// Documents behind an id, or the first documents.
+    /// Documents after an id, or the first documents.
     Documents(Option<String>),
 }
 
@@ -47,9 +47,9 @@ pub struct HandOverPiece {
     pub given_up: Branches,
     /// The producer's commits with a part in the vbucket that no epoch has.
     pub pushed: Vec<PushedCommit>,
-    /// The mutations behind `after`, at most a few megabytes.
+    /// The mutations after `after`, at most a few megabytes.
     pub mutations: Vec<PushMutation>,
-    /// The documents, if the target asked for them.
+    /// The documents, if the target requested them.
     pub documents: Option<HandOverDocuments>,
     /// The vbucket's end, or its end when the documents were read.
     pub end: Position,
@@ -62,16 +62,16 @@ pub struct HandOverPiece {
 pub struct HandOverDocuments {
     /// The documents, ordered by id.
     pub documents: Vec<HandedDocument>,
-    /// The id behind which more documents may follow; `None` after the last ones.
+    /// The id after which more documents may follow; `None` after the last ones.
     pub next: Option<String>,
-    /// The purge point shortly before the documents were read: later changes are in the log behind it.
+    /// The purge point shortly before the documents were read: later changes are in the log after it.
     pub purged: Seqno,
 }
 
 /// A document that is handed over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedDocument {
-    /// Its id.
+    /// The id of the document.
     pub id: String,
     /// The seqno of its last change.
     pub seqno: Seqno,

@@ -18,8 +18,8 @@ pub trait IndexerApi: Send + Sync + 'static {
     /// the floor of a slice.
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>>;
 
-    /// Reads the beginning of a shard scan: about [`FIRST_BATCH_BYTES`], of a bounded number of entries. Nothing stays open. An indexer
-    /// that does not answer this is asked for a stream.
+    /// Reads the beginning of a shard scan: about [`FIRST_BATCH_BYTES`], of a bounded number of entries. No scan stays open. If an indexer
+    /// does not support this, a stream is opened instead.
     async fn first_batch(&self, _scan: ShardScan) -> Result<FirstBatch> {
         Err(Error::new(ErrorCode::Unsupported, "this indexer only answers with streams"))
     }

@@ -1,27 +1,28 @@
-//! The members of the coordinator, as they tell them to others.
+//! The members of the coordinator, as sent to other members and nodes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::NodeId;
 
-/// The members of the coordinator, as one member has them. A member that is cut off may have old ones.
+/// The members of the coordinator, as one member has them. A member without a connection to the leader may have an old
+/// list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorMembers {
     /// The members that vote.
     pub voters: Vec<NodeId>,
     /// The new members: they get the log and become voters by themselves.
     pub learners: Vec<NodeId>,
-    /// The former members, told by the leader alone. Their numbers are not given again.
+    /// The former members; sent only by the leader. Their numbers are not reused.
     pub removed: Vec<NodeId>,
     /// The addresses of the present members, as far as they are registered.
     pub addresses: Vec<(NodeId, String)>,
-    /// The first members; none if the one that answers waits until it is added.
+    /// The first members; empty if the answering member waits until it is added.
     pub founders: Vec<NodeId>,
-    /// True if the one that answers hears of a leader, or leads.
+    /// True if the answering member leads or follows a leader.
     pub has_leader: bool,
 }
 
-/// A change of the members that an operator asks for.
+/// A change of the members that an operator requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CoordinatorChange {
     /// `ADD COORDINATOR 'n' AT 'host:port'`.
@@ -43,4 +44,6 @@ pub enum CoordinatorChange {
 pub struct CoordinatorChanged {
     /// The reason why a new member does not vote yet.
     pub lacks: Option<String>,
+    /// The `cas` of the catalog after it: a catalog at least as new shows the change.
+    pub catalog_cas: u64,
 }

@@ -1,7 +1,7 @@
 //! The places of several buckets, for a moment ([`crate::model::moment`]).
 //!
-//! The leading coordinator tells what it knows of each bucket in a few bytes, so that the answer has only the buckets that are further.
-//! A projector keeps nothing between two questions, and so a restart, a lost answer and a new leader are no special cases.
+//! The leading coordinator sends its known place of each bucket in a few bytes, so that the answer contains only the buckets that are
+//! further. A projector keeps no state between two calls, so a restart, a lost answer and a new leader are no special cases.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,19 +10,19 @@ use crate::error::Result;
 use crate::model::history::SourcePlace;
 use crate::model::ids::BucketId;
 
-/// The place of a bucket that a caller knows.
+/// The place of a bucket that the caller already knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownPlace {
-    /// The bucket.
+    /// The bucket of the place.
     pub bucket: BucketId,
-    /// [`SourcePlace::fingerprint`] of the place, in the vbuckets of the asked projector.
+    /// [`SourcePlace::fingerprint`] of the place, in the vbuckets of the called projector.
     pub fingerprint: u64,
 }
 
 /// The answer to such a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places {
-    /// The buckets that stand at another place. Their reports are those of SYNC, up to the places.
+    /// The buckets whose place differs. Their reports are those of SYNC, up to the places.
     pub changed: Vec<(SourcePlace, BucketReport)>,
     /// The buckets that the projector cannot answer for at present.
     pub unanswered: Vec<BucketId>,
@@ -37,7 +37,7 @@ impl SourcePlace {
 }
 
 impl Places {
-    /// Adds a bucket, given the fingerprint that the caller knows, the place where it stands, and its report.
+    /// Adds a bucket, given the fingerprint that the caller knows, its present place, and its report.
     pub fn add(
         &mut self,
         KnownPlace { bucket, fingerprint }: KnownPlace,

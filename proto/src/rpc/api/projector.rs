@@ -24,7 +24,8 @@ use crate::model::ids::{
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
-/// The time after which a transaction for which nobody asks is rolled back: its session's process is gone.
+/// The time in milliseconds after which a transaction without calls is rolled back, because the process of its session
+/// has ended.
 pub const TRANSACTION_KEPT_MS: u64 = 30_000;
 
 /// The error of a source that keeps no transactions.
@@ -52,8 +53,8 @@ pub trait ProjectorApi: Send + Sync + 'static {
         self.write(WriteRequest { bucket, writes: writes.to_writes() }).await
     }
 
-    /// Returns documents by id, `None` for a missing one. All are read at one moment, so a request of [`Self::write`] is seen
-    /// whole or not at all. `OverLimit` if they are too long together for one answer; one document never is.
+    /// Returns documents by id, `None` for a missing one. All are read at one moment, so a request of [`Self::write`] is visible as a whole
+    /// or not at all. The error is `OverLimit` if the documents are too long together for one answer; a single document never is.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
 
     /// Returns some documents of a bucket, from all parts of the order of ids; a bounded number.
@@ -61,15 +62,15 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Writes documents in a transaction: the whole request or nothing. `DuplicateId` if an insert finds the document in what the
-    /// transaction sees. `Conflict` if the transaction is not open at its place here.
+    /// Writes documents in a transaction: the whole request or nothing. The error is `DuplicateId` if an inserted document exists in the
+    /// transaction's view, and `Conflict` if the transaction is not open at its place here.
     async fn write_in(&self, _request: TransactionWrite) -> Result<TransactionWritten> {
         Err(no_transactions())
     }
 
-    /// Takes a transaction back to an earlier place, and returns the place from which it goes on: a new one, so that a write that is late
-    /// on its way does not fit any more. `Conflict` if the transaction is not open here. A session that goes back to before its first
-    /// write begins another transaction instead.
+    /// Rolls a transaction back to an earlier place, and returns the place from which it continues: a new one, so that a delayed write does
+    /// not fit any more. The error is `Conflict` if the transaction is not open here. A session that rolls back to before its first write
+    /// begins another transaction instead.
     async fn back_to(
         &self,
         _bucket: BucketId,
@@ -79,21 +80,22 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Err(no_transactions())
     }
 
-    /// Commits a transaction: all of its changes become durable, or none. `Conflict` if somebody else has changed one of its documents
-    /// behind its snapshot, and `DuplicateId` if a document that it inserts is there and it has read nothing; then it is rolled back. The call can be repeated: a transaction that was committed has the same answer
-    /// again, `Conflict` says that it was not, and `InDoubt` that nobody knows any more.
+    /// Commits a transaction: all of its changes become durable, or none. The error is `Conflict` if another writer has changed one of its
+    /// documents after its snapshot, and `DuplicateId` if a document that it inserts exists and it has read nothing; then it is rolled
+    /// back. The call can be repeated: a committed transaction returns the same answer again, `Conflict` means that it was not committed,
+    /// and `InDoubt` that the outcome is no longer known.
     async fn commit(&self, _request: TransactionCommit) -> Result<WriteReply> {
         Err(no_transactions())
     }
 
     /// Prepares the commit of a transaction over several buckets, in one that does not decide. Returns the number of documents that it
-    /// holds. From then on the transaction has the number `joint`, which it
-    /// has in the deciding bucket, and ends by [`Self::decide`]. The call can be repeated, as [`Self::commit`].
+    /// holds. From then on the transaction has the number `joint`, as in the deciding bucket, and ends by [`Self::decide`]. The call can be
+    /// repeated like [`Self::commit`].
     async fn prepare(&self, _joint: TransactionId, _request: TransactionCommit) -> Result<u64> {
         Err(no_transactions())
     }
 
-    /// Ends a transaction that is prepared; to roll back one that is open is no error either. Can be repeated. `Conflict` if it was to be
+    /// Ends a prepared transaction; rolling back an open one is no error either. Can be repeated. The error is `Conflict` if it was to be
     /// committed and is not prepared here.
     async fn decide(
         &self,
@@ -114,13 +116,13 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Err(no_transactions())
     }
 
-    /// Rolls a transaction back. One that is not open is no error. In a pushed bucket this is for people: a producer's transaction that was
-    /// committed in part has the producer's number there, and nobody waits for the rest of it any more.
+    /// Rolls a transaction back. One that is not open is no error. In a pushed bucket this is for operators: a producer's transaction that
+    /// was committed in part has the producer's number there, and its missing parts are no longer waited for.
     async fn abort(&self, _bucket: BucketId, _transaction: TransactionId) -> Result<()> {
         Err(no_transactions())
     }
 
-    /// Keeps transactions open, which end if nobody asks for them for [`TRANSACTION_KEPT_MS`]. Returns those that are not open.
+    /// Keeps transactions open; without calls they end after [`TRANSACTION_KEPT_MS`]. Returns the ids that are not open.
     async fn keep_open(
         &self,
         _bucket: BucketId,
@@ -134,7 +136,8 @@ pub trait ProjectorApi: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// Looks for the commit of a transaction in each bucket that this projector leads, among the last ones there.
+    /// Looks for the commit of a transaction in each bucket that this projector leads, among the remembered commits
+    /// there.
     async fn committed(&self, _transaction: TransactionId) -> Result<FoundCommits> {
         Ok(FoundCommits::default())
     }
@@ -150,22 +153,22 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// history names the beginning of its new branch.
     async fn push(&self, request: PushRequest) -> Result<PushReply>;
 
-    /// Keeps mutations of a producer's transaction, for a bucket made FROM PUSH: the whole request or nothing. Those that are kept already
-    /// are passed over, so the call can be repeated. `NotOwner` if another projector owns one of the vbuckets. `OutOfOrder` at a gap:
-    /// the projector does not have what came before.
+    /// Keeps mutations of a producer's transaction, for a bucket made FROM PUSH: the whole request or nothing. Mutations that are stored
+    /// already are skipped, so the call can be repeated. `NotOwner` if another projector owns one of the vbuckets. `OutOfOrder` at a gap:
+    /// the projector lacks earlier mutations.
     async fn push_in(&self, _request: TransactionPush) -> Result<TransactionPushed> {
         Err(no_producers_transactions())
     }
 
-    /// Commits the parts of a producer's transaction in the wanted vbuckets: all of them or none. They are durable when the call returns.
-    /// `NotOwner` as in [`Self::push`]. `NoTransaction` if the projector lacks mutations of one, which the producer then pushes again.
-    /// `OutOfOrder` if one does not follow what its vbucket has. The call can be repeated: a vbucket that has its part is passed over.
+    /// Commits the parts of a producer's transaction in the requested vbuckets: all of them or none. They are durable when the call
+    /// returns. `NotOwner` as in [`Self::push`]. `NoTransaction` if the projector lacks mutations of one, which the producer then pushes
+    /// again. `OutOfOrder` if one does not follow what its vbucket has. The call can be repeated: a vbucket that has its part is skipped.
     async fn commit_pushed(&self, _request: PushedCommitRequest) -> Result<PushReply> {
         Err(no_producers_transactions())
     }
 
-    /// Tells how far the parts of a producer's commit have come in those of the wanted vbuckets that the projector owns. Some other part of it
-    /// is committed, so what ends its wait here finds room.
+    /// Returns the state of the parts of a producer's commit in those of the requested vbuckets that the projector owns. Another part of it
+    /// is committed, so mutations that end its wait are accepted beyond the usual limit.
     async fn look_at_pushed(&self, _request: PushedLook) -> Result<Vec<(VbucketId, PartState)>> {
         Err(no_producers_transactions())
     }
@@ -188,7 +191,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     }
 
     /// Compares the ends of several buckets' durable histories with the places that the leading coordinator knows, and returns those
-    /// that differ. All of them are read after the call has come, so a write that was acknowledged before is in them.
+    /// that differ. All of them are read after the call has arrived, so they include every write that was acknowledged before.
     async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
         let mut places = Places::default();
         for known in known {
@@ -209,7 +212,7 @@ pub trait ProjectorApi: Send + Sync + 'static {
     /// Streams a consistent snapshot of a bucket as key-versions of one index, for one node.
     async fn backfill(&self, request: BackfillRequest) -> Result<ResultStream<BackfillMessage>>;
 
-    /// Returns the next piece of a vbucket to the target of its hand-over, or the last piece if asked for it. `HistoryPurged`
+    /// Returns the next piece of a vbucket to the target of its hand-over, or the last piece if requested. `HistoryPurged`
     /// if the requested mutations were purged.
     async fn hand_over(&self, request: HandOverRequest) -> Result<HandOverPiece>;
 

@@ -7,13 +7,14 @@ use crate::model::assignment::VbucketSet;
 use crate::model::ids::{BucketId, ProducerTransactionId, VbucketId};
 use crate::model::pushed::PushedCommit;
 
-/// The time after which a producer's transaction is rolled back if none of its mutations comes: as for gRPC clients of embedded buckets.
+/// The time after which a producer's transaction is rolled back without further mutations, in milliseconds: as for gRPC clients of embedded
+/// buckets.
 pub const PRODUCER_KEPT_MS: u64 = 300_000;
 
 /// Mutations of one producer's transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionPush {
-    /// The bucket; one made FROM PUSH.
+    /// The bucket, which is made FROM PUSH.
     pub bucket: BucketId,
     /// The transaction, which begins with its first mutation.
     pub transaction: ProducerTransactionId,
@@ -26,21 +27,21 @@ pub struct TransactionPush {
 /// The result of such a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionPushed {
-    /// For each vbucket in the request, the number of mutations that its owner keeps. If several projectors were asked, a missing
-    /// vbucket was not taken (`NotOwner`).
+    /// For each vbucket in the request, the number of mutations that its owner has stored. If several projectors were called, a missing
+    /// vbucket was not accepted (`NotOwner`).
     pub kept: Vec<(VbucketId, u64)>,
 }
 
 /// The commit of a producer's transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedCommitRequest {
-    /// The bucket.
+    /// The bucket of the transaction.
     pub bucket: BucketId,
     /// The commit with all of its parts.
     pub commit: PushedCommit,
-    /// The vbuckets of which the asked projector commits the parts.
+    /// The vbuckets whose parts the called projector commits.
     pub wanted: VbucketSet,
-    /// What to do.
+    /// Whether to check or to commit.
     pub step: PushedStep,
 }
 
@@ -58,23 +59,23 @@ pub enum PushedStep {
 /// A question about a commit of a producer, of which the asking projector has some part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedLook {
-    /// The bucket.
+    /// The bucket of the commit.
     pub bucket: BucketId,
     /// The commit with all of its parts.
     pub commit: PushedCommit,
-    /// The vbuckets that the asked projector owns, as far as the asking one knows.
+    /// The vbuckets that, to the caller's knowledge, the called projector owns.
     pub wanted: VbucketSet,
 }
 
-/// How far a part of a producer's commit has come, as the owner of its vbucket sees it.
+/// The state of a part of a producer's commit, reported by the owner of its vbucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PartState {
-    /// It is not there, and may come.
+    /// The part is not stored, and may still be committed.
     Missing,
-    /// It is durable.
+    /// The part is durable.
     Durable,
     /// An epoch has it.
     Shown,
-    /// It will never come: its vbucket has left the branch before the end of the part.
+    /// The part can never be committed: its vbucket has left the branch before the end of the part.
     Lost,
 }

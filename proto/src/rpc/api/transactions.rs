@@ -1,13 +1,14 @@
 //! Transactions over the documents of an embedded bucket: requests and replies.
 //!
 //! A transaction is known by the number that its session has drawn. The leading projector of the bucket keeps its changes until it
-//! ends, in memory only; that it was committed is in the bucket's log, so the question can be asked again. A projector that restarts, or another copy that takes over, does not know it, and its session learns
-//! that with its next call (`Conflict`). The first write of a transaction begins it there; it has a *place*, the number of its
-//! changes and rollbacks so far. Each call names the place that its caller knows, so that nothing is done twice and nothing is left out.
+//! ends, in memory only; its commit is in the bucket's log, so the outcome can be asked for again. A projector that restarts, or another
+//! copy that takes over, does not know it, and its session learns that with its next call (`Conflict`). The first write of a transaction
+//! begins it there; it has a *place*, the number of its changes and rollbacks so far. Each call names the place that its caller knows, so
+//! that no change is applied twice or left out.
 //!
 //! A transaction that has read anything reads one epoch, its *snapshot*. The commit of such a transaction is refused if any
-//! document that it changes was changed by somebody else behind the snapshot: the first committer wins (snapshot isolation). A
-//! transaction without a snapshot has only written, and replaces what is there.
+//! document that it changes was changed by another writer after the snapshot: the first committer wins (snapshot isolation). A
+//! transaction without a snapshot has only written, and replaces the present documents.
 //!
 //! A transaction that has changed documents of several buckets has the same number in each of them, and commits in two phases
 //! ([`crate::model::joint`]).
@@ -25,7 +26,7 @@ pub const OWNER_BYTES_MAX: usize = 200;
 /// Documents to write in a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionWrite {
-    /// The bucket.
+    /// The bucket to write to.
     pub bucket: BucketId,
     /// The transaction, which begins if the place is zero.
     pub transaction: TransactionId,
@@ -53,15 +54,15 @@ pub struct TransactionWritten {
 /// The commit of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionCommit {
-    /// The bucket.
+    /// The bucket of the transaction.
     pub bucket: BucketId,
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
     /// The transaction's place.
     pub place: TransactionPlace,
     /// The epoch that the transaction has read, if it has read anything.
     pub snapshot: Option<Epoch>,
-    /// [`TransactionWritten::behind`], by which a projector that does not have the transaction open tells what became of it.
+    /// [`TransactionWritten::behind`], by which a projector without the open transaction finds its outcome.
     pub behind: u64,
     /// All buckets whose documents it has changed, ascending, if there are several.
     pub participants: Vec<BucketId>,
@@ -82,38 +83,39 @@ pub enum Decision {
 /// The fate of a transaction in a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionFate {
-    /// It is open, or its commit is on its way.
+    /// The transaction is open, or its commit is in progress.
     Open,
-    /// It is prepared.
+    /// The transaction is prepared.
     Prepared,
-    /// It is committed.
+    /// The transaction is committed.
     Committed {
-        /// Its changes in this bucket.
+        /// The changes of the transaction in this bucket.
         reply: WriteReply,
-        /// All buckets that it has changed; empty if it is this one only.
+        /// All buckets that the transaction has changed; empty if it is only this one.
         participants: Vec<BucketId>,
-        /// True while no epoch of the bucket has it, and it has changed something there.
+        /// True while no epoch of the bucket has the commit, and it has changed documents there.
         is_open: bool,
     },
-    /// Nothing is known of it. It is not committed here from now on.
+    /// The transaction is unknown. From now on it cannot be committed here.
     Unknown,
 }
 
 /// The commits of a transaction that a projector knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundCommits {
-    /// What they wrote in each bucket.
+    /// The result of the commit in each bucket.
     pub commits: Vec<WriteReply>,
-    /// The buckets that it has looked at: it leads them, and they are served. Of other buckets it knows nothing.
+    /// The buckets that the projector has searched: it leads them, and they are served. It has no information about
+    /// other buckets.
     pub looked_at: Vec<BucketId>,
 }
 
-/// An open transaction, as its projector knows it.
+/// The status of an open transaction at its projector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionStatus {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The bucket.
+    /// The bucket of the transaction.
     pub bucket: BucketId,
     /// Whose transaction it is.
     pub owner: String,
@@ -125,20 +127,20 @@ pub struct TransactionStatus {
     pub bytes: u64,
     /// The epoch that it reads, if it has read anything.
     pub snapshot: Option<Epoch>,
-    /// True while its commit is on its way.
+    /// True while its commit is in progress.
     pub is_committing: bool,
 }
 
 /// Documents to read by id, as of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentsRequest {
-    /// The bucket.
+    /// The bucket to read.
     pub bucket: BucketId,
-    /// The ids.
+    /// The ids of the documents.
     pub ids: Vec<String>,
     /// The epoch to read; `None` for the present.
     pub snapshot: Option<Epoch>,
-    /// The changes of the reader's own transaction that it sees besides.
+    /// The changes of the reader's own transaction, which it sees in addition.
     pub own: Option<OwnView>,
 }
 

@@ -10,13 +10,13 @@ use crate::rpc::mutation::MutationKind;
 /// Documents to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteRequest {
-    /// The bucket; an embedded one.
+    /// The bucket, which is embedded.
     pub bucket: BucketId,
     /// The writes, in order; a later write of the same id wins.
     pub writes: Vec<Write>,
 }
 
-/// One write.
+/// One write of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Write {
     /// The document's id.
@@ -25,7 +25,7 @@ pub struct Write {
     pub kind: WriteKind,
 }
 
-/// The kinds of writes.
+/// The kinds of writes of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WriteKind {
     /// Creates a document; `DuplicateId` if the id exists.
@@ -48,7 +48,7 @@ pub struct WriteReply {
 /// Mutations of one bucket, numbered by their producer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushRequest {
-    /// The bucket; one made FROM PUSH.
+    /// The bucket, which is made FROM PUSH.
     pub bucket: BucketId,
     /// Branches to begin before the mutations are taken: the vbucket continues on the branch after the seqno, and its older
     /// mutations beyond that seqno are lost.
@@ -57,12 +57,12 @@ pub struct PushRequest {
     pub mutations: Vec<PushMutation>,
 }
 
-/// One pushed mutation.
+/// One mutation that a producer pushes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushMutation {
     /// The vbucket: the published hash of the id, verified.
     pub vbucket: VbucketId,
-    /// Its place.
+    /// The branch and the seqno of the mutation.
     pub position: Position,
     /// The document's id.
     pub id: String,
@@ -75,7 +75,7 @@ pub struct PushMutation {
 /// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushReply {
-    /// Durable positions of the vbuckets in the request. If several projectors were asked, a missing vbucket was not taken,
-    /// because its owner is not the one in the caller's catalog (`NotOwner`).
+    /// Durable positions of the vbuckets in the request. If several projectors were called, a missing vbucket was not accepted, because its
+    /// owner is not the one in the caller's catalog (`NotOwner`).
     pub durable: Vec<(VbucketId, Position)>,
 }

@@ -9,13 +9,13 @@ use crate::model::ids::{TransactionId, TransactionPlace};
 /// Bytes of a message besides its body.
 const MESSAGE_BYTES: usize = 64;
 
-/// Changes of documents that a transaction has made and not committed, for one node. Nobody but the transaction sees them.
+/// Changes of documents that a transaction has made and not committed, for one node. Only the transaction itself sees them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionBodies {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The place before the first change. The node's place in the transaction must stand here; zero begins the transaction anew, and
-    /// the node forgets what it had of it.
+    /// The place before the first change. The node must be at this place in the transaction. Zero restarts the transaction, and the node
+    /// forgets its earlier changes.
     pub from: TransactionPlace,
     /// The place of the last change, which becomes the node's place. The range has gaps where changes were rolled back.
     pub to: TransactionPlace,
@@ -24,18 +24,18 @@ pub struct TransactionBodies {
 }
 
 impl TransactionBodies {
-    /// Bytes in memory, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.body.len() + MESSAGE_BYTES
     }
 }
 
-/// Digest of the messages about one transaction in a stream, in their order. Sender and receiver each make their own.
+/// Digest of the messages about one transaction in a stream, in their order. Sender and receiver each compute it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodiesDigest(u64);
 
 impl BodiesDigest {
-    /// The digest with a further message of changes. One from place zero begins the transaction anew.
+    /// The digest with a further message of changes. A message from place zero restarts the transaction.
     pub fn with_bodies(self, bodies: &TransactionBodies) -> Self {
         let TransactionBodies { from, to, body, .. } = bodies;
         let before = if from.0 == 0 { 0 } else { self.0 };

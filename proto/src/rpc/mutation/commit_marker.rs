@@ -1,8 +1,8 @@
 //! The commit of a large transaction in a stream that has sent its changes before, as bodies: a *marker*, in place of the mutations.
 //!
-//! The mutations of the commit got seqnos like any others, and the frames cover them, without key-versions. The marker comes before
-//! the first of these frames. It says which seqnos they are, and what the node must have of the transaction: everything up to the
-//! place, and in it the bodies and rollbacks that the stream has sent, as their digest tells.
+//! The mutations of the commit got seqnos like any others, and the frames cover them, without key-versions. The marker is sent before the
+//! first of these frames. It contains these seqnos, and the state that the node must have of the transaction: all changes up to the place,
+//! with the digest of the bodies and rollbacks that the stream has sent.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +12,9 @@ use crate::model::ids::{Seqno, TransactionId, TransactionPlace, VbucketId};
 /// The commit of a transaction whose mutations are not in the frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitMarker {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction: TransactionId,
-    /// Its last place.
+    /// The last place of the transaction.
     pub place: TransactionPlace,
     /// The digest of everything that the stream has sent of it.
     pub digest: BodiesDigest,
@@ -25,15 +25,15 @@ pub struct CommitMarker {
 /// The seqnos `(after, to]` of a vbucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitRange {
-    /// The vbucket.
+    /// The vbucket of the range.
     pub vbucket: VbucketId,
-    /// The seqno before the first one.
+    /// The seqno before the range.
     pub after: Seqno,
-    /// The last one.
+    /// The last seqno of the range.
     pub to: Seqno,
 }
 
-/// Bytes of one range in memory.
+/// The memory of one range, in bytes.
 const RANGE_BYTES: usize = size_of::<CommitRange>();
 /// Bytes of a marker besides its ranges.
 const MARKER_BYTES: usize = 64;
@@ -45,7 +45,7 @@ impl CommitMarker {
         at.ok().map(|at| self.ranges[at])
     }
 
-    /// Bytes in memory, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         MARKER_BYTES + self.ranges.len() * RANGE_BYTES
     }

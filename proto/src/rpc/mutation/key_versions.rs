@@ -67,7 +67,7 @@ impl KeyVersionsWriter {
         self.out.extend_from_slice(keys.rest);
     }
 
-    /// Bytes written so far.
+    /// The number of bytes written so far.
     pub fn len(&self) -> usize {
         self.out.len()
     }
@@ -86,7 +86,7 @@ impl KeyVersionsWriter {
 /// One mutation of a packed body; borrowed from it.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyVersions<'a> {
-    /// Its seqno, relative to the base.
+    /// The seqno of the mutation, relative to the base.
     pub seqno_minus_base: u64,
     /// The kind of the mutation.
     pub kind: MutationKind,
@@ -170,7 +170,7 @@ impl<'a> KeyVersions<'a> {
         (0..self.indexes).map_while(move |_| read_index(&mut rest).ok())
     }
 
-    /// The same states, each with its place in the mutation.
+    /// The states of the document, each with its offset in the mutation.
     pub fn places(&self) -> impl Iterator<Item = (usize, IndexKeys<'a>)> + use<'a> {
         let (begin, mut rest) = (self.rest.len(), self.rest);
         (0..self.indexes).map_while(move |_| {
@@ -213,7 +213,7 @@ fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T> {
     T::try_from(value).map_err(|_| corrupt("a number out of range"))
 }
 
-/// A count of items, each of at least one byte: never more than what is left, so that a damaged count
+/// A count of items, each of at least one byte: never more than the remaining bytes, so that a damaged count
 /// cannot cause a large allocation.
 fn take_count(rest: &mut &[u8]) -> Result<usize> {
     let count = take_varint(rest)?;

@@ -22,13 +22,13 @@ pub const FRAMES_AHEAD_BYTES_MAX: usize = 8 << 20;
 /// A piece of one vbucket's stream, for one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// The vbucket.
+    /// The vbucket of the frame.
     pub vbucket: VbucketId,
     /// The branch that its end is on.
     pub vbuuid: Vbuuid,
-    /// The seqno before its first mutation; the node's watermark must stand here.
+    /// The seqno before the first mutation, which must equal the node's watermark.
     pub from: Seqno,
-    /// Its last seqno, which becomes the node's watermark.
+    /// The last seqno of the frame, which becomes the node's watermark.
     pub to: Seqno,
     /// Packed key-versions, seqnos relative to `from`.
     pub body: Bytes,
@@ -39,20 +39,20 @@ pub struct Frame {
 pub struct SubscribeRequest {
     /// The indexer; the stream carries the entries of its slices.
     pub node: NodeId,
-    /// The bucket.
+    /// The bucket to follow.
     pub bucket: BucketId,
     /// The node's watermarks, from which the stream continues. `None` if the node has nothing of the bucket: the stream then
     /// begins at the source's present.
     pub from: Option<Cut>,
-    /// The newest epoch that the node has applied; the stream carries the newer ones.
+    /// The newest epoch that the node has applied; the stream carries newer epochs.
     pub last_epoch: crate::model::ids::Epoch,
 }
 
 /// A message of a maintenance stream (or of the catch-up stream that it begins as).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StreamMessage {
-    /// The stream begins here, with these indexes in its frames: the ones that the catalog places on
-    /// the node and that are in `backfill` or `maintenance`.
+    /// The stream begins here, with these indexes in its frames: those that the catalog places on the node and that are
+    /// in `backfill` or `maintenance`.
     Begin {
         /// The position in each vbucket at which the frames begin.
         at: Cut,
@@ -63,14 +63,14 @@ pub enum StreamMessage {
     },
     /// STREAM_BEGIN: the stream continues with one more vbucket, which was handed over to its projector.
     StreamBegin {
-        /// The vbucket.
+        /// The vbucket that begins.
         vbucket: VbucketId,
         /// The position at which its frames begin.
         at: Position,
     },
     /// STREAM_END: the stream has sent the whole vbucket, and its projector has handed it over.
     StreamEnd {
-        /// The vbucket.
+        /// The vbucket that ends.
         vbucket: VbucketId,
         /// The position at which its frames end.
         at: Position,
@@ -80,7 +80,7 @@ pub enum StreamMessage {
     History(Arc<FailoverLogs>),
     /// From here on the frames are evaluated for one more index (or for a new topology of one).
     IndexJoin {
-        /// The index.
+        /// The index that joins.
         index: Arc<IndexInfo>,
         /// The end of the last frame without it, in each vbucket.
         at: Cut,
@@ -94,27 +94,27 @@ pub enum StreamMessage {
     Frames(Vec<Frame>),
     /// A stability timestamp, sent after the frames that it covers or before some of them. The newest known one follows soon
     /// after `Begin`, also on an idle bucket. A sender limits the bytes of frames ahead of the newest timestamp that it
-    /// has sent, so that the memory of a receiver, which gathers frames until their cut is known, is bounded too.
+    /// has sent, so that the memory of a receiver, which collects frames until their cut is known, is bounded too.
     Epoch(EpochMark),
-    /// Changes of open transactions. They lie beside the frames: no seqno and no epoch covers them, and a node keeps them until the
-    /// transaction ends. A stream that begins, or that carries a further index, brings those of every open transaction anew.
+    /// Changes of open transactions. They are not part of frames: no seqno and no epoch covers them, and a node keeps them until the
+    /// transaction ends. A stream that begins, or that carries a further index, sends those of every open transaction again.
     Bodies(Vec<TransactionBodies>),
-    /// A transaction has gone back to an earlier place: its changes between the two places are gone.
+    /// A transaction was rolled back to an earlier place: its changes between the two places are removed.
     TransactionBack {
-        /// The transaction.
+        /// The id of the transaction.
         transaction: TransactionId,
         /// The place.
         to: TransactionPlace,
     },
     /// The commit of a large transaction has begun, and this stream has sent all of its changes as bodies. A node may prepare its rows for
-    /// a [`StreamMessage::Committed`] that comes soon, or never.
+    /// a [`StreamMessage::Committed`], which follows soon or never.
     Committing {
-        /// The transaction.
+        /// The id of the transaction.
         transaction: TransactionId,
-        /// Its last place.
+        /// The last place of the transaction.
         place: TransactionPlace,
     },
-    /// A large transaction was committed, and this stream has sent all of its changes as bodies. The frames behind this message cover
+    /// A large transaction was committed, and this stream has sent all of its changes as bodies. The frames after this message cover
     /// its mutations without carrying them.
     Committed(CommitMarker),
     /// Transactions have ended, by a commit or by a rollback. What a commit has changed is in the frames, or in its marker.
@@ -123,20 +123,20 @@ pub enum StreamMessage {
 
 /// Bytes of a frame besides its body.
 const FRAME_BYTES: usize = 64;
-/// Bytes of one position of a cut.
+/// The memory of one position of a cut, in bytes.
 const POSITION_BYTES: usize = 16;
 /// Approximate bytes of an index definition besides its topology.
 const INDEX_BYTES: usize = 2 << 10;
 
 impl Frame {
-    /// Bytes in memory, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.body.len() + FRAME_BYTES
     }
 }
 
 impl StreamMessage {
-    /// Bytes in memory, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         let cut = |cut: &Cut| POSITION_BYTES * usize::from(cut.vbuckets());
         match self {
@@ -158,7 +158,7 @@ impl StreamMessage {
 }
 
 impl BackfillMessage {
-    /// Bytes in memory, about.
+    /// The approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Begin { cut } => POSITION_BYTES * usize::from(cut.vbuckets()),
@@ -187,17 +187,17 @@ pub enum BackfillMessage {
     /// The snapshot's cut: durable positions, so that SYNC and an epoch will cover it. It covers the
     /// place where the index joined the node's maintenance stream.
     Begin {
-        /// The cut.
+        /// The cut of the snapshot.
         cut: Cut,
     },
     /// Packed key-versions of some documents, each with the seqno of its last change (base zero). A copy can be
     /// compared with a snapshot whose documents come in the order of their ids, from message to message.
     Documents(Bytes),
-    /// How far the snapshot is read.
+    /// The progress in the snapshot.
     Progress {
-        /// Documents read so far.
+        /// The number of documents read so far.
         read: u64,
-        /// Documents of the snapshot, about: replaced ones may count twice.
+        /// The approximate number of documents of the snapshot: replaced ones may count twice.
         of: u64,
     },
     /// All documents have been sent.

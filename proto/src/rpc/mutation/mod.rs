@@ -6,8 +6,8 @@
 //! document that is left out of an index has an empty state, which is sent too. Applying the same key-versions twice
 //! therefore changes nothing, and between two epochs only the last state of a document matters.
 //!
-//! Key-versions are packed into one buffer, which travels from the projector over the network into the indexer's commit log
-//! and queues, and is read in place. The format, version 1, with integers as LEB128:
+//! Key-versions are packed into one buffer, which is sent over the network into the indexer's commit log and queues, and is read in place.
+//! The format, version 1, with integers as LEB128:
 //!
 //! ```text
 //! mutation := seqno-minus-base  kind:u8  len(id) id  indexes  index*

@@ -6,7 +6,7 @@ use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
 impl Value {
-    /// Parses one JSON document. `InvalidText` names the line and column of the error; `OverLimit` means nesting deeper
+    /// Parses one JSON document. The error `InvalidText` names the line and column; `OverLimit` means nesting deeper
     /// than [`MAX_DEPTH`].
     pub fn parse_json(bytes: &[u8]) -> Result<Self> {
         parse(bytes)

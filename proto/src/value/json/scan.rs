@@ -1,6 +1,6 @@
 //! A pass over JSON text that checks it without building a value: one document in about a tenth of a microsecond.
 //!
-//! The pass accepts only what the parser accepts. It gives up where a rule is rare or costly (an escaped surrogate, a number
+//! The pass accepts only what the parser accepts. It stops where a rule is rare or costly (an escaped surrogate, a number
 //! with an exponent, a field name with an escape, any error), and the parser decides. So the grammar, its limits and its
 //! errors are those of `parse.rs`, and a document that is refused is parsed once more for the line and the column.
 
@@ -55,8 +55,8 @@ pub fn check_json_with_field<'a>(bytes: &'a [u8], field: &str) -> Result<Checked
 }
 
 impl Value {
-    /// Parses one JSON document, of which only some fields are needed. An object has only these; any other document is
-    /// whole. The rest is checked, with the errors of [`Self::parse_json`].
+    /// Parses only some fields of a JSON document. An object gets only these; any other document is complete. The rest
+    /// is checked, with the errors of [`Self::parse_json`].
     pub fn parse_json_fields(bytes: &[u8], names: &[String]) -> Result<Self> {
         let mut found = vec![None; names.len()];
         let Some(text) = scan(bytes, names, &mut found) else { return Self::parse_json(bytes) };
@@ -90,7 +90,7 @@ fn plain_value(text: &str) -> Option<Value> {
     }
 }
 
-/// Checks a document and finds the values of the wanted fields of it; of equal fields the last one. `None` if the parser
+/// Checks a document and finds the values of the requested fields; of equal fields the last one. `None` if the parser
 /// has to decide.
 fn scan<'a, N: AsRef<str>>(
     bytes: &'a [u8],
@@ -107,7 +107,7 @@ fn scan<'a, N: AsRef<str>>(
 struct Scanner<'a, N> {
     bytes: &'a [u8],
     at: usize,
-    /// The names of the fields of the document whose values are wanted.
+    /// The names of the requested fields.
     wanted: &'a [N],
     /// The place of the value of each of them.
     found: &'a mut [Option<Range<usize>>],
@@ -205,7 +205,7 @@ impl<N: AsRef<str>> Scanner<'_, N> {
         }
     }
 
-    /// Passes the name of a field; returns its number if its value is wanted.
+    /// Skips the name of a field; returns its number if its value is requested.
     fn name(&mut self, depth: usize) -> Option<Option<usize>> {
         let begin = self.at + 1;
         self.string()?;
@@ -213,7 +213,7 @@ impl<N: AsRef<str>> Scanner<'_, N> {
             return Some(None);
         }
         let name = &self.bytes[begin..self.at - 1];
-        // An escape may spell a wanted name.
+        // An escape may spell a requested name.
         let is_plain = !name.contains(&b'\\');
         is_plain.then(|| self.wanted.iter().position(|wanted| wanted.as_ref().as_bytes() == name))
     }
@@ -286,7 +286,7 @@ impl<N: AsRef<str>> Scanner<'_, N> {
         (is_plain && self.at - begin <= NUMBER_BYTES_MAX).then_some(())
     }
 
-    /// Passes digits, at least one; returns their number.
+    /// Skips digits, at least one; returns their number.
     fn digits(&mut self) -> Option<usize> {
         let begin = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The field as the parser sees it.
+    /// The value of the field according to the parser.
     fn parsed(text: &str, name: &str) -> CheckedField<'static> {
         match Value::parse_json(text.as_bytes()).expect(text) {
             Value::Object(object) => CheckedField::Value(object.get(name).cloned()),

@@ -1,7 +1,7 @@
 //! Comparison of encoded parts with constants, without decoding.
 //!
 //! The bytes of a part order as its values do, and no part is a prefix of another. So the first byte that
-//! differs from a constant's bytes lies within the part: a part need not be cut out of its entry, and the bytes
+//! differs from a constant's bytes lies within the part: a part need not be extracted from its entry, and the bytes
 //! that follow it never decide. A DESC part is compared with the inverted bytes of the constant, and
 //! the order is reversed.
 //!
@@ -40,12 +40,12 @@ impl EncodedConstant {
         self.type_rank
     }
 
-    /// Its length in bytes: the most that a comparison looks at.
+    /// The length in bytes: the maximum that a comparison reads.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The order of a part's value beside the constant, across types. The part stands at the beginning of `bytes`.
+    /// The order of a part's value relative to the constant, across types. The part is at the beginning of `bytes`.
     pub fn order_of(&self, bytes: &[u8]) -> Ordering {
         let order = bytes[..self.bytes.len().min(bytes.len())].cmp(&self.bytes);
         if self.is_inverted { order.reverse() } else { order }

@@ -25,13 +25,13 @@ impl<'a> LeadingParts<'a> {
         Ok(Self { bytes: &entry[..len], last, is_last_descending })
     }
 
-    /// Their bytes.
+    /// The bytes of the leading parts.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// True if they read like the leading parts of the row before: they are the same, but for MISSING and NULL in the last one, between
-    /// which no value stands.
+    /// True if the parts read like those of the previous row: they are equal, except that the last one may be MISSING in one and NULL in
+    /// the other, between which there is no value.
     #[inline]
     pub fn read_like(&self, before: &[u8]) -> bool {
         if self.bytes == before {
@@ -49,8 +49,8 @@ impl<'a> LeadingParts<'a> {
     }
 }
 
-/// The bytes of an entry in which MISSING reads as NULL in some parts, which are ascending. In their order stand together the rows that differ
-/// there only.
+/// The bytes of an entry in which MISSING reads as NULL in some parts, which are ascending. In this order, rows that differ only there are
+/// adjacent.
 pub fn missing_as_null(entry: &[u8], descending: &[bool], parts: &[u16]) -> Result<Vec<u8>> {
     let (mut read, mut at) = (entry.to_vec(), 0);
     let last = parts.last().map_or(0, |last| usize::from(*last) + 1);

@@ -19,8 +19,8 @@
 //!
 //! A *magnitude* is the whole part in as few bytes as hold it, big-endian; where that is under 8 bytes
 //! there may be a fraction, so 00 follows, or 01 and the fraction's first 56 bits: a double at or
-//! above 1 has 52 bits behind the point at most. Integers and doubles so interleave exactly. A *double*
-//! stands as its IEEE 754 bits, big-endian, whose order is that of non-negative doubles.
+//! above 1 has 52 bits after the point at most. Integers and doubles so interleave exactly. A *double* is stored as its
+//! IEEE 754 bits, big-endian, whose order is that of non-negative doubles.
 //!
 //! In strings 00 is escaped as 01 01, and 01 as 01 02, so that the one byte 00 ends a string and a
 //! shorter string sorts before its continuations. Tags are above 00, so an array sorts likewise.

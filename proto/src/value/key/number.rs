@@ -141,7 +141,7 @@ pub fn leading_int(bytes: &[u8], descending: bool) -> Option<(i64, usize)> {
     if !(1..=7).contains(&whole_bytes) {
         return None;
     }
-    // The whole part begins with a byte that is not 0, and 0 says that no fraction follows.
+    // The whole part begins with a byte that is not 0, and 0 means that no fraction follows.
     let whole_and_end = wide >> (56 - 8 * whole_bytes);
     let is_plain = wide >> 56 != 0 && whole_and_end & 0xff == 0;
     let whole = (whole_and_end >> 8) as i64;

@@ -175,7 +175,7 @@ pub(super) fn decode(reader: &mut Reader<'_>, depth: usize) -> Result<Value> {
         OBJECT => {
             check_depth(depth)?;
             let count = reader.big_endian(4)?;
-            // Nothing is allocated by this count, since it may be corrupt.
+            // No memory is allocated by this count, since it may be corrupt.
             let mut fields = Vec::new();
             for _ in 0..count {
                 let name = reader.owned_string()?;

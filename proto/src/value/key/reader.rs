@@ -23,7 +23,7 @@ pub(super) fn corrupt(what: &str) -> Error {
     Error::new(ErrorCode::Corrupt, format!("a key does not decode: {what}"))
 }
 
-/// What each byte of a part is combined with.
+/// The mask that each byte of a part is combined with: it inverts the bytes of a descending part.
 pub(super) fn mask(descending: bool) -> u8 {
     let is_inverted = descending && !plant::is(Plant::DescendingIgnored);
     if is_inverted { 0xff } else { 0 }
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
         if count > 0
             && let Some(wide) = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>())
         {
-            // One load instead of one for each byte; the bytes behind the number are shifted out.
+            // One load instead of one for each byte; the bytes after the number are shifted out.
             self.at += count;
             let mask = u64::from_be_bytes([self.mask; 8]);
             return Ok((u64::from_be_bytes(*wide) ^ mask) >> (64 - 8 * count));
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
-    /// Returns the escaped bytes up to the next end, still masked, and moves behind the end.
+    /// Returns the escaped bytes up to the next end, still masked, and moves after the end.
     #[inline]
     pub fn until_end(&mut self) -> Result<&'a [u8]> {
         let rest = self.rest();

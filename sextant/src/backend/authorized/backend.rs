@@ -1,4 +1,4 @@
-//! The calls of the cluster: each one begins with its check.
+//! The calls of the cluster, each of which begins with a check of rights.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,14 +19,13 @@ use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, PushReply,
     PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
 };
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, Expected, Named, Need, Outcome};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, Result};
 use router::Knowledge;
 
 use super::Authorized;
 use super::checks::Met;
-use super::needs::{Named, Need, of_command};
 use super::reports;
 use super::rights::READ_OR_WRITE;
 use super::wrapped::{AuthorizedBatches, AuthorizedTransaction};
@@ -72,16 +71,15 @@ impl Backend for Authorized {
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
-        // The check comes behind the wait, so that it holds when the command is sent.
+        // The check follows the wait, so that it holds when the command is sent.
         let _place = self.definitions.take(self.rights.who.id).await?;
-        let met = self.meets(of_command(&command)).await?;
+        let met = self.meets(command.need()).await?;
         if self.rights.on_all(Privilege::Admin).is_err() {
             coordinator::check_reserve(&self.cluster.catalog(), &command)?;
         }
-        let Some(command) = met.meant(self.with_own_end(command)?) else {
-            return Ok(Outcome::Done);
-        };
-        self.cluster.command(command).await.map_err(|error| self.without_names(error))
+        let Met::For(expected) = met else { return Ok(Outcome::Done) };
+        let proposed = self.cluster.propose(self.with_own_end(command)?, expected).await;
+        proposed.map_err(|error| self.without_names(error))
     }
 
     fn users(&self) -> Arc<Users> {
@@ -91,14 +89,12 @@ impl Backend for Authorized {
 
     async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
         let command = Command::Users(Box::new(command));
-        let need = of_command(&command);
+        let need = command.need();
         let is_own = matches!(&need, Need::OwnPassword(name) if *name == self.rights.who.name);
         let _place = self.definitions.take(self.rights.who.id).await?;
         let met = self.meets(need).await?;
-        let Some(command) = met.meant(self.with_own_end(command)?) else {
-            return Ok(Outcome::Done);
-        };
-        let changed = self.cluster.run_users(command).await?;
+        let Met::For(expected) = met else { return Ok(Outcome::Done) };
+        let changed = self.cluster.run_users(self.with_own_end(command)?, expected).await?;
         if let Outcome::User { cas, .. } = changed
             && is_own
         {
@@ -130,7 +126,7 @@ impl Backend for Authorized {
     }
 
     async fn may_send(&self, command: &Command) -> Result<()> {
-        self.meets(of_command(command)).await.map(drop)
+        self.meets(command.need()).await.map(drop)
     }
 
     async fn wait_drained(&self, node: NodeId) -> Result<()> {
@@ -140,9 +136,7 @@ impl Backend for Authorized {
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
         let need = match &request.index {
-            Some(name) => {
-                Need::Index(Privilege::Rebalance, Named { name: name.clone(), may_lack: false })
-            }
+            Some(name) => Need::Index(Privilege::Rebalance, Named::new(name, false)),
             None => Need::All(Privilege::Rebalance),
         };
         let _place = match request.dry_run {
@@ -150,8 +144,8 @@ impl Backend for Authorized {
             false => Some(self.definitions.take(self.rights.who.id).await?),
         };
         let of_bucket = match self.meets(need).await? {
-            Met::On(bucket) => Some(bucket),
-            Met::Nothing | Met::All | Met::Of(_) => None,
+            Met::For(Expected::Bucket(bucket)) => Some(bucket),
+            Met::For(Expected::Anything | Expected::Sender) | Met::Nothing => None,
         };
         self.cluster.rebalance(RebalanceRequest { of_bucket, ..request }).await
     }
@@ -187,7 +181,7 @@ impl Backend for Authorized {
         self.cluster.get(bucket, ids).await
     }
 
-    /// The definition of an index looks at documents: its split points and remarks tell some of their values.
+    /// The definition of an index reads documents: its split points and remarks reveal some of their values.
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
         self.rights.one_of(&[Privilege::Define, Privilege::Scan], bucket.id)?;
         self.cluster.sample(bucket).await

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, TransactionId, UserId};
+use proto::model::ids::{BucketId, TransactionId};
 use proto::model::users::{NewSecret, Privilege, UserChange, UserCommand};
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, Expected, Named, Need};
 use proto::{Error, ErrorCode, Result};
 
 use super::Authorized;
-use super::needs::{Named, Need};
 use super::wrapped::AuthorizedPin;
 use crate::backend::cluster_backend::absent;
 use crate::principal::Proof;
@@ -21,26 +20,14 @@ use crate::sql::backend::{Backend, EpochPin};
 pub(super) enum Met {
     /// There is nothing to do, since IF EXISTS names nothing.
     Nothing,
-    /// It may be sent.
-    All,
-    /// It may be sent for this bucket only: another bucket may have its name by then.
-    On(BucketId),
-    /// It may be sent for this user only, the sender: another user may have its name by then.
-    Of(UserId),
+    /// The command may be sent, for the objects that its names mean now: the names may mean others by the time it is
+    /// applied.
+    For(Expected),
 }
 
 impl Met {
-    /// The command as it is sent, if it is.
-    pub(super) fn meant(self, command: Command) -> Option<Command> {
-        match self {
-            Self::Nothing => None,
-            Self::On(bucket) if command.names_bucket().is_some() => {
-                Some(Command::On { bucket, command: Box::new(command) })
-            }
-            Self::Of(user) => Some(Command::Of { user, command: Box::new(command) }),
-            Self::All | Self::On(_) => Some(command),
-        }
-    }
+    /// The command may be sent, whatever its names mean.
+    const ALL: Self = Self::For(Expected::Anything);
 }
 
 impl Authorized {
@@ -69,25 +56,25 @@ impl Authorized {
     pub(super) async fn meets(&self, need: Need) -> Result<Met> {
         let rights = &self.rights;
         let of_bucket = match need {
-            Need::Never => {
+            Need::Process(_) => {
                 let what = "this command comes from processes of the cluster only";
                 return Err(Error::new(ErrorCode::NotAllowed, what));
             }
-            Need::All(privilege) => return rights.on_all(privilege).map(|()| Met::All),
+            Need::All(privilege) => return rights.on_all(privilege).map(|()| Met::ALL),
             Need::Oneself(name) if name == rights.who.name => {
-                return rights.view().map(|_| Met::Of(rights.who.id));
+                return rights.view().map(|_| Met::For(Expected::Sender));
             }
             Need::OwnPassword(name)
                 if name == rights.who.name && matches!(rights.who.by, Proof::Password(_)) =>
             {
-                return rights.view().map(|_| Met::Of(rights.who.id));
+                return rights.view().map(|_| Met::For(Expected::Sender));
             }
             Need::Oneself(_) | Need::OwnPassword(_) => {
-                return rights.on_all(Privilege::Admin).map(|()| Met::All);
+                return rights.on_all(Privilege::Admin).map(|()| Met::ALL);
             }
             Need::Generation(privilege, from, bucket) => {
                 rights.on_index(privilege, from)?;
-                let Some(name) = bucket else { return Ok(Met::All) };
+                let Some(name) = bucket else { return Ok(Met::ALL) };
                 let found = self.known_bucket(&name).await?.map(|bucket| bucket.id);
                 (privilege, Named { name, may_lack: false }, found)
             }
@@ -98,7 +85,7 @@ impl Authorized {
                         catalog.indexes.get(&index).ok_or_else(|| absent(&index.to_string()))?;
                     rights.on(privilege, info.bucket)?;
                 }
-                return Ok(Met::All);
+                return Ok(Met::ALL);
             }
             Need::Bucket(privilege, named) => {
                 let found = self.known_bucket(&named.name).await?.map(|bucket| bucket.id);
@@ -112,14 +99,14 @@ impl Authorized {
         match of_bucket {
             (privilege, _, Some(bucket)) => {
                 rights.on(privilege, bucket)?;
-                Ok(Met::On(rights.view()?.user_bucket(bucket)))
+                Ok(Met::For(Expected::Bucket(rights.view()?.user_bucket(bucket))))
             }
             (_, Named { may_lack: true, .. }, None) => Ok(Met::Nothing),
             (_, Named { name, .. }, None) => Err(absent(&name)),
         }
     }
 
-    /// A user's own new password has the end date of the one before: that date is an administrator's to set.
+    /// A user's own new password keeps the end date of the previous one: only an administrator may set that date.
     pub(super) fn with_own_end(&self, command: Command) -> Result<Command> {
         let view = self.rights.view()?;
         if view.user.grants.all.allow(Privilege::Admin) {

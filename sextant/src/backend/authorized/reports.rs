@@ -1,4 +1,4 @@
-//! The coordinator's status, and the users, as far as a user may know them.
+//! The parts of the coordinator's status and of the users that a user may see.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use proto::model::users::{Privilege, User, Users};
 use proto::rpc::api::CoordinatorStatus;
 
 /// Leaves out the reports of buckets and indexes that a catalog does not have. The differences between topology and reports are text
-/// about all of them: only someone who may see the whole cluster gets them.
+/// about all of them: only a user that may see the whole cluster gets them.
 pub(super) fn restricted(
     mut status: CoordinatorStatus,
     shown: &Catalog,

@@ -12,12 +12,12 @@ use crate::auth::known::{KnownUsers, still_valid};
 use crate::backend::cluster_backend::ClusterBackend;
 use crate::principal::{Identified, Principal};
 use crate::sql::backend::Backend;
-use crate::sql::written;
+use crate::sql::definitions::written;
 
 /// The privileges that let a transaction read or write a bucket.
 pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
 
-/// The rights of a user who has logged in. A look at them costs a few comparisons while neither the users nor the catalog change.
+/// The rights of a logged-in user. A check costs a few comparisons while neither the users nor the catalog change.
 #[derive(Clone)]
 pub(super) struct Rights {
     pub(super) who: Arc<Identified>,
@@ -43,7 +43,7 @@ impl Rights {
         Ok(self.cell.get(&self.cluster.catalog(), &users, user))
     }
 
-    /// The catalog as far as the user may know it; without anything if it is no user any more.
+    /// The part of the catalog that the user may see; empty if the user was dropped.
     pub(super) fn shown(&self) -> Arc<Catalog> {
         self.view().map(|view| Arc::clone(view.shown())).unwrap_or_default()
     }
@@ -100,8 +100,8 @@ impl Rights {
     }
 }
 
-/// The error of a number that stands for nothing, or for nothing that the user may know. It has no name: the user may have guessed the
-/// number.
+/// The error for a number without an object, or of an object that the user may not know. It contains no name, since the user may have
+/// guessed the number.
 fn gone() -> Error {
     Error::new(ErrorCode::Unknown, "there is no such bucket or index any more")
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")

@@ -160,7 +160,7 @@ fn the_views_of_users_without_sessions_are_forgotten() {
     assert!(Arc::ptr_eq(&held, &views.of(UserId(0))));
 }
 
-/// `SHOW USERS` of somebody else than an administrator has one row.
+/// `SHOW USERS` of a user that is no administrator has one row.
 #[test]
 fn a_user_knows_itself_and_an_administrator_knows_all() {
     let own = user(on(&[(1, Privilege::Admin)]));
@@ -173,7 +173,7 @@ fn a_user_knows_itself_and_an_administrator_knows_all() {
     assert!(Arc::ptr_eq(&super::reports::users(&known, &admin), &known));
 }
 
-/// The looks of one check: is the user still one, is the view still the newest, what may it do. The best of many short rounds counts:
+/// The parts of one check: the user still exists, the view is the newest, and its privileges. The best of many short rounds counts:
 /// other work of the machine interrupts the others.
 #[test]
 fn a_check_of_a_prepared_statement_takes_less_than_a_microsecond() {

@@ -1,8 +1,8 @@
-//! The part of the cluster that one user may know.
+//! The part of the cluster that one user may see.
 //!
-//! A view is made of one catalog and one state of the users. It is made anew when either is another one; both are shared values, so that
-//! two comparisons of pointers tell. The objects in the filtered catalog are those of the catalog itself. A plan of a prepared statement
-//! is kept as long as its objects are the same, so it stays in use over changes elsewhere.
+//! A view is made of one catalog and one state of the users. It is rebuilt when either has changed; both are shared values, so comparing
+//! two pointers is enough. The objects in the filtered catalog are those of the catalog itself. A plan of a prepared statement is kept as
+//! long as its objects are the same, so it stays in use over changes elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,12 +12,12 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Privilege, Privileges, User, Users};
 
-/// The knowledge of a user, at one moment.
+/// What a user may see, at one moment.
 pub(super) struct View {
     /// The whole catalog.
     catalog: Arc<Catalog>,
     users: Arc<Users>,
-    /// The user.
+    /// The user of the view.
     pub(super) user: Arc<User>,
     /// The data set of each bucket that is a version.
     data_sets: BTreeMap<BucketId, BucketId>,
@@ -65,7 +65,7 @@ impl View {
             .get_or_init(|| self.with_buckets(|privileges| privileges.allow(Privilege::Monitor)))
     }
 
-    /// The catalog as far as the user may know it. `catalog` may be an older one than that of the view.
+    /// The part of a catalog that the user may see. `catalog` may be an older one than that of the view.
     pub(super) fn shown_of(&self, catalog: &Arc<Catalog>) -> Arc<Catalog> {
         match Arc::ptr_eq(&self.catalog, catalog) {
             true => Arc::clone(self.shown()),
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// A catalog without the buckets that are not named, their indexes, and all that tells of them.
+/// A catalog with only the named buckets and their indexes, and without other information about the rest.
 fn restricted(whole: &Catalog, buckets: &BTreeSet<BucketId>) -> Catalog {
     let named = |id: &BucketId| buckets.contains(id);
     let of_named = |index: &&proto::model::index::IndexInfo| named(&index.bucket);
@@ -153,7 +153,7 @@ impl ViewCell {
 #[derive(Default)]
 pub(super) struct Views(Mutex<BTreeMap<UserId, Arc<ViewCell>>>);
 
-/// The number of users from which on those without sessions and requests are forgotten: all that a cluster can have. Their catalogs have
+/// The number of users above which users without sessions and requests are forgotten: all that a cluster can have. Their catalogs have
 /// no more buckets together than there are grants in all.
 const CELLS_KEPT: usize = 1_024;
 

@@ -1,4 +1,4 @@
-//! Transactions, leases and scans of a user. Each looks at the rights again and again, so that a grant that is withdrawn ends it.
+//! Transactions, leases and scans of a user. Each checks the rights with every call, so that a withdrawn grant ends it.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ impl AuthorizedTransaction {
         Self { inner, rights }
     }
 
-    /// The user knows the bucket of a transaction that it has begun. A refusal must not look like the loss of the bucket either: then
-    /// nobody would know what became of a commit.
+    /// The user knows the bucket of a transaction that it has begun. A refusal must not look like the loss of the bucket either: then the
+    /// outcome of a commit would be unknown.
     fn may_write(&self) -> Result<()> {
         self.rights.on(Privilege::Write, self.inner.bucket().id).map_err(|error| match error.code {
             ErrorCode::Unknown => {
@@ -100,7 +100,7 @@ pub(super) struct AuthorizedPin {
 }
 
 impl AuthorizedPin {
-    /// A lease that was given.
+    /// Wraps a lease, which checks the user's rights when it is used.
     pub(super) fn new(inner: Box<dyn EpochPin>, rights: Rights) -> Result<Self> {
         let catalog = rights.view()?.shown_of(&inner.catalog());
         Ok(Self { inner, rights, catalog })

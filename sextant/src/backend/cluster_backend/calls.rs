@@ -1,7 +1,6 @@
-//! The calls of a cluster: each goes to the service that answers it.
+//! The calls of a cluster: each is sent to the service that answers it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,18 +20,17 @@ use proto::rpc::api::{
     ProjectorApi, PushReply, PushRequest, TransactionPush, TransactionPushed, TransactionStatus,
     Write, WriteReply, WriteRequest,
 };
-use proto::rpc::command::{Command, CommandRequest, Outcome, RequestId};
+use proto::rpc::command::{Command, Expected, Outcome};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, Result};
 use router::Knowledge;
 use tokio::time::{Instant, timeout};
 
 use super::reads::{Batches, Pin};
-use super::{CATALOG_BEHIND, ClusterBackend, absent};
+use super::{ClusterBackend, absent};
 use crate::audit::Attempt;
 use crate::backend::built;
 use crate::backend::drained;
-use crate::backend::shown::{shows, shows_change};
 use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
 use crate::sql::backend::{
@@ -40,7 +38,7 @@ use crate::sql::backend::{
 };
 use crate::sql::plan::Relation;
 
-/// Pause before a member that is behind is asked again.
+/// The pause before a member that lags is called again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(20);
 /// Time limit for the leader's status; beyond it the answer is that of another member.
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
@@ -76,28 +74,7 @@ impl Backend for ClusterBackend {
     }
 
     async fn command(&self, command: Command) -> Result<Outcome> {
-        let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
-        let request = Some(RequestId { client: self.client, sequence });
-        let coordinator = self.coordinator();
-        tracing::debug!(principal = %self.principal, ?command, "running a command");
-        let asked = CommandRequest { request, command: command.clone() };
-        self.attempt.begin().await?;
-        let began = Instant::now();
-        let outcome = coordinator.propose(asked).await?;
-        self.calls.counters.commands.inc();
-        self.calls.counters.command.observe(began.elapsed().as_secs_f64());
-        if let Outcome::Refused(error) = outcome {
-            return Err(error);
-        }
-        self.attempt.made();
-        // The session that created something must find it with its next statement.
-        let shown = self.calls.router.wait_catalog(|catalog| shows(catalog, &command));
-        if timeout(CATALOG_BEHIND, shown).await.is_err() {
-            tracing::warn!(
-                "the router's catalog does not show a committed command, or no longer does"
-            );
-        }
-        Ok(outcome)
+        self.propose(command, Expected::Anything).await
     }
 
     fn users(&self) -> Arc<Users> {
@@ -105,7 +82,7 @@ impl Backend for ClusterBackend {
     }
 
     async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
-        self.run_users(Command::Users(Box::new(command))).await
+        self.run_users(Command::Users(Box::new(command)), Expected::Anything).await
     }
 
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
@@ -133,16 +110,13 @@ impl Backend for ClusterBackend {
     async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
         tracing::debug!(principal = %self.principal, ?change, "changing the coordinators");
         self.attempt.begin().await?;
-        let changed = self.coordinator().change_members(change.clone()).await?;
+        let changed = self.coordinator().change_members(change).await?;
         self.attempt.made();
-        let shown = self.calls.router.wait_catalog(|catalog| shows_change(catalog, &change));
-        if timeout(CATALOG_BEHIND, shown).await.is_err() {
-            tracing::warn!("the router's catalog does not show a change of the coordinators");
-        }
+        self.wait_cas(changed.catalog_cas).await;
         Ok(changed)
     }
 
-    /// Asks the leader if it answers, because the other members know nothing of the nodes.
+    /// Asks the leader if it answers, because the other members receive no reports of the nodes.
     async fn status(&self) -> Result<CoordinatorStatus> {
         let status = self.coordinator().status().await?;
         let leader = status.leader.filter(|leader| *leader != status.node);
@@ -229,7 +203,7 @@ impl Backend for ClusterBackend {
         for (source, status) in open_transactions(&self.calls).await {
             if status.transaction == transaction {
                 self.attempt.begin().await?;
-                // Owners of a producer's commit may wait for each other, so one that refuses keeps none of the others from it.
+                // Owners of a producer's commit may wait for each other, so a refusal of one must not stop the calls to the others.
                 ended = ended.and(source.abort(status.bucket, transaction).await);
                 is_found = true;
             }
@@ -257,7 +231,7 @@ impl Backend for ClusterBackend {
         loop {
             let epoch = self.covering(write, deadline).await?;
             let catalog = self.catalog();
-            // A member may be behind a rollback that this process has heard of.
+            // A member may not know a rollback that this process knows.
             let is_dead = catalog.buckets.get(&write.bucket).is_some_and(|of| of.is_dead(epoch));
             if !is_dead {
                 return Ok(epoch);

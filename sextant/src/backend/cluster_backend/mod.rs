@@ -5,7 +5,7 @@ mod calls;
 mod reads;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use proto::env::Env;
@@ -14,12 +14,13 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::Epoch;
 use proto::rpc::api::{CoordinatorApi, Directory, ProjectorApi};
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Applied, Command, DrainNode, Expected, Outcome, Proposal, RequestId};
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
+use super::drained;
 use super::kept::KeptTransactions;
 use super::source_calls::SourceCalls;
 use crate::audit::Attempt;
@@ -28,8 +29,8 @@ use crate::principal::Principal;
 use crate::sql::backend::Backend;
 use crate::sql::plan::Relation;
 
-/// How long a statement waits for the catalog of this process to show a committed command, or a name that another
-/// process has just created.
+/// The time limit of a statement's wait until the catalog of this process shows a committed command, or a name that
+/// another process has just created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 
 /// The cluster behind the ports of a process, as one principal uses it; cheap to clone.
@@ -41,7 +42,7 @@ pub struct ClusterBackend {
     /// Identifies this process in request ids.
     client: u64,
     requests: Arc<AtomicU64>,
-    /// The users that this process knows.
+    /// The newest users that this process has received.
     users: Arc<KnownUsers>,
     /// The sender of the requests.
     principal: Principal,
@@ -65,22 +66,22 @@ impl ClusterBackend {
         Self { calls, kept, env, client, requests, users, principal, attempt }
     }
 
-    /// The same with the users that a task follows; without them there are none.
+    /// Sets the users, which a task follows; without this call there are none.
     pub fn with_users(self, users: Arc<KnownUsers>) -> Self {
         Self { users, ..self }
     }
 
-    /// The users that this process knows.
+    /// The newest users that this process has received.
     pub(super) fn known_users(&self) -> &Arc<KnownUsers> {
         &self.users
     }
 
-    /// The same cluster for another principal.
+    /// A copy of the backend for another principal.
     pub(super) fn with_principal(&self, principal: Principal) -> Self {
         Self { principal, ..self.clone() }
     }
 
-    /// The same cluster for a statement in the audit.
+    /// A copy of the backend for an audited statement.
     pub(super) fn with_attempt(&self, attempt: &Attempt) -> Self {
         Self { attempt: attempt.clone(), ..self.clone() }
     }
@@ -124,7 +125,7 @@ impl ClusterBackend {
         index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
     }
 
-    /// The oldest epoch that covers a write, as a member of the coordinators knows it.
+    /// The oldest epoch that covers a write, from a member of the coordinators.
     async fn covering(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
         let catalog = self.catalog();
         let missing = || Error::new(ErrorCode::Unknown, "the bucket of the last write was dropped");
@@ -144,9 +145,38 @@ impl ClusterBackend {
         }
     }
 
-    /// Runs a command about users. It returns after this process knows of the change.
-    pub(super) async fn run_users(&self, command: Command) -> Result<Outcome> {
-        let outcome = self.command(command).await?;
+    /// Runs a command, if its names mean what is expected. It returns after the catalog of this process shows what was changed: the session
+    /// that created something must find it with its next statement.
+    pub(super) async fn propose(&self, command: Command, expected: Expected) -> Result<Outcome> {
+        let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
+        let request = Some(RequestId { client: self.client, sequence });
+        let coordinator = self.coordinator();
+        tracing::debug!(principal = %self.principal, ?command, "running a command");
+        let sender = self.principal.user_id();
+        let drains = match command {
+            Command::DrainNode(DrainNode { node, drain: true }) => Some(node),
+            _ => None,
+        };
+        let proposal = Proposal { request, sender, expected, command };
+        self.attempt.begin().await?;
+        let began = Instant::now();
+        let Applied { outcome, catalog_cas } = coordinator.propose(proposal).await?;
+        self.calls.counters.commands.inc();
+        self.calls.counters.command.observe(began.elapsed().as_secs_f64());
+        if let Outcome::Refused(error) = outcome {
+            return Err(error);
+        }
+        self.attempt.made();
+        self.wait_cas(catalog_cas).await;
+        if let Some(node) = drains {
+            drained::wait_planned(&self.calls.router, node).await;
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a command about users. It returns after this process has received the change.
+    pub(super) async fn run_users(&self, command: Command, expected: Expected) -> Result<Outcome> {
+        let outcome = self.propose(command, expected).await?;
         if let Outcome::User { cas, .. } = outcome
             && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
         {
@@ -156,7 +186,7 @@ impl ClusterBackend {
     }
 }
 
-/// The error of a name that stands for nothing.
+/// The error for a name without an object.
 pub(super) fn absent(name: &str) -> Error {
     Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")

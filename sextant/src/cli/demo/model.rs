@@ -17,22 +17,22 @@ impl City {
         self.document[field].as_str().unwrap_or_default()
     }
 
-    /// Its name.
+    /// The name of the city.
     pub fn name(&self) -> &str {
         self.text("name")
     }
 
-    /// Its country.
+    /// The country of the city.
     pub fn country(&self) -> &str {
         self.text("country")
     }
 
-    /// Its population.
+    /// The population of the city.
     pub fn population(&self) -> i64 {
         self.document["population"].as_i64().unwrap_or_default()
     }
 
-    /// The same city with another population.
+    /// A copy of the city with another population.
     pub fn with_population(&self, population: i64) -> Self {
         let mut document = self.document.clone();
         document["population"] = population.into();

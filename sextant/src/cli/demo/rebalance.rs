@@ -13,14 +13,14 @@ use super::sql_error::sql_error;
 use super::traffic;
 use crate::roles::Cluster;
 
-/// How long scans are measured at rest, before the moves and again after them.
+/// The time for which scans are measured without moves, before and after them.
 const REST: Duration = Duration::from_secs(1);
 /// Time limit for all moves of one step.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The drained node: the first indexer.
 const DRAINED: &str = "200";
 
-/// Beginning and end of a step.
+/// The beginning and the end of a step.
 type TimeSpan = (Instant, Instant);
 
 /// Runs the moves during traffic; returns the model with all of the writer's changes.

@@ -31,7 +31,7 @@ pub struct Report {
     pub failover_ms: f64,
     /// Leaders killed.
     pub coordinator_failovers: u64,
-    /// Slices moved to the new node and off the drained one.
+    /// The number of slices moved to the new node and off the drained one.
     pub moves: u64,
     /// Moves that were undone.
     pub moves_undone: u64,
@@ -46,9 +46,9 @@ pub struct Report {
     pub scan_rest_ms_p99: f64,
     /// 99th percentile of the scan times while slices moved.
     pub scan_moves_ms_p99: f64,
-    /// Passed checks.
+    /// The number of passed checks.
     pub checks_passed: u64,
-    /// Failed checks.
+    /// The number of failed checks.
     pub checks_failed: u64,
     /// Start and duration of the scans of a whole index.
     #[serde(skip)]

@@ -37,7 +37,7 @@ pub struct Args {
 pub async fn run(args: Args) -> Result<()> {
     let data = std::env::temp_dir().join(format!("sextant-demo-{}", std::process::id()));
     let outcome = demo(&args, &data).await;
-    // A failure here only leaves temporary files behind.
+    // A failure here only leaves temporary files.
     let _ = Env::real().fs.remove_dir_all(&data);
     let report = outcome?;
     match report.checks_failed {

@@ -15,7 +15,7 @@ use super::report::{Report, progress};
 use super::sql_error::sql_error;
 use crate::roles::Cluster;
 
-/// How long the traffic runs before and after the leader is killed.
+/// The time for which the traffic runs before and after the leader is killed.
 const PHASE: Duration = Duration::from_secs(3);
 /// Number of moves of inhabitants before each delete.
 const MOVES_PER_DELETE: usize = 8;

@@ -60,7 +60,7 @@ pub(in crate::pg) struct Memory {
     pub(in crate::pg) reads: Mutex<Vec<usize>>,
     /// The consistency of the last scan.
     pub(in crate::pg) consistency: Mutex<Option<Consistency>>,
-    /// The positions whose epoch was asked for.
+    /// The positions whose epoch was requested.
     pub(in crate::pg) covered: Mutex<Vec<String>>,
     /// True if the source has lost all writes.
     pub(in crate::pg) is_lost: AtomicBool,
@@ -83,7 +83,8 @@ impl Memory {
         self.inner.lock().unwrap().pins
     }
 
-    /// Makes buckets the versions of a data set. The first one is current, and the second one becomes it when the next epoch is pinned.
+    /// Makes buckets the versions of a data set. The first one is current, and the second one becomes current when the next epoch is
+    /// pinned.
     pub(in crate::pg) fn make_versions(&self, name: &str, buckets: [&str; 2]) {
         let mut inner = self.inner.lock().unwrap();
         let id = |name: &str| inner.catalog.bucket(name).expect("a bucket").id;

@@ -8,18 +8,23 @@ use proto::model::copies::Copies;
 use proto::model::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::topology::IndexTopology;
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{
+    CancelBuild, Command, CreateBucket, CreateIndex, DropBucket, DropIndex, Outcome,
+};
 use proto::{Error, ErrorCode, Result};
 
 /// Runs a command.
 pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
     catalog.cas += 1;
-    let (command, wanted) = match command {
-        Command::CreateCopied { copies, command } => (*command, copies),
-        command => (command, 1),
-    };
     match command {
-        Command::CreateBucket { name, vbuckets, source, if_not_exists, .. } => {
+        Command::CreateBucket(CreateBucket {
+            name,
+            vbuckets,
+            source,
+            copies,
+            if_not_exists,
+            ..
+        }) => {
             match catalog.bucket(&name) {
                 Some(bucket) if if_not_exists => return Ok(Outcome::Bucket(bucket.id)),
                 Some(_) => return Err(exists(&name)),
@@ -28,27 +33,28 @@ pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
             let id = BucketId(catalog.cas);
             let bucket = BucketInfo::new(id, name, vbuckets, source, NodeId(1));
             if source.is_only_copy() {
+                let wanted = copies.unwrap_or(1);
                 let copies = Copies { wanted, ..Copies::single(NodeId(1)) };
                 catalog.copies.insert(id, copies);
             }
             catalog.buckets.insert(id, Arc::new(bucket));
             Ok(Outcome::Bucket(id))
         }
-        Command::CreateIndex { spec, defer_build, if_not_exists } => {
+        Command::CreateIndex(CreateIndex { spec, defer_build, if_not_exists }) => {
             match catalog.index(&spec.name) {
                 Some(index) if if_not_exists => Ok(Outcome::Index(index.id)),
                 Some(_) => Err(exists(&spec.name)),
                 None => create_index(catalog, spec, defer_build),
             }
         }
-        Command::DropBucket { name, restrict: true, .. } => {
+        Command::DropBucket(DropBucket { name, restrict: true, .. }) => {
             let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
             match has_indexes {
                 true => Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes"))),
                 false => Err(Error::internal("the other cases are tested with a cluster")),
             }
         }
-        Command::DropIndex { name, if_exists } => {
+        Command::DropIndex(DropIndex { name, if_exists }) => {
             match catalog.index(&name).map(|index| index.id) {
                 Some(id) => catalog.indexes.remove(&id),
                 None if if_exists => None,
@@ -56,7 +62,7 @@ pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
             };
             Ok(Outcome::Done)
         }
-        Command::CancelBuild { name } => {
+        Command::CancelBuild(CancelBuild { name }) => {
             let index = catalog.index(&name).ok_or_else(|| unknown(&name))?;
             if index.state != IndexState::Backfill {
                 return Err(Error::new(ErrorCode::WrongState, format!("{name} is not built")));

@@ -21,7 +21,7 @@ pub(super) struct MemoryState {
     pub(super) history: BTreeMap<u64, BTreeMap<BucketId, Documents>>,
     pub(super) epoch: u64,
     pub(super) pins: usize,
-    /// The catalog that comes before the next epoch is pinned.
+    /// The catalog that replaces the present one before the next epoch is pinned.
     pub(super) at_pin: Option<Catalog>,
     /// The changes of open transactions, by transaction and place.
     pub(super) changes: BTreeMap<(TransactionId, TransactionPlace), (String, Option<Bytes>)>,
@@ -37,7 +37,7 @@ impl MemoryState {
         (Epoch(self.epoch), Arc::new(self.catalog.clone()))
     }
 
-    /// The documents of a bucket as a transaction sees them.
+    /// The documents of a bucket in the view of a transaction.
     pub(super) fn view(&self, bucket: BucketId, view: TransactionView) -> Documents {
         let past = view.snapshot.filter(|epoch| epoch.0 != self.epoch);
         let all = past.map_or(&self.documents, |epoch| &self.history[&epoch.0]);

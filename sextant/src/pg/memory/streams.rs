@@ -71,7 +71,7 @@ impl BatchSource for Batches {
     }
 }
 
-/// The number of batches that were asked for, whether the scan is stuck, and the number of times that a scan was parked.
+/// The number of batches that were requested, whether the scan is stuck, and the number of times that a scan was parked.
 pub(super) struct Endless(pub Arc<AtomicU64>, pub bool, pub Arc<AtomicU64>);
 
 #[async_trait]

@@ -1,8 +1,8 @@
-//! NULL and MISSING are one in results: statements over columns that can be both.
+//! NULL and MISSING are not distinguished in results: statements over columns that can be both.
 
 use super::*;
 
-/// A client of an index whose second column is NULL in some documents and MISSING in others, with the same values behind it.
+/// A client of an index whose second column is NULL in some documents and MISSING in others, with the same values after it.
 async fn absent(cluster: &Cluster) -> (Client, Task) {
     let (client, task) = cluster.client().await;
     let sql = "CREATE BUCKET b; CREATE INDEX i ON b (a, c, d, e)";

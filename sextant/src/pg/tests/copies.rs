@@ -1,4 +1,4 @@
-//! COPY … FROM STDIN: what is one commit, and what its errors say.
+//! Tests COPY … FROM STDIN: the documents of one commit, and the texts of its errors.
 
 use super::raw::{Raw, message, query, sync};
 use super::*;
@@ -32,7 +32,7 @@ async fn copy_in_stores_batches_and_names_the_bad_line() {
     assert_eq!(simple(&client, count).await, ["5000|4999"], "all or nothing");
 
     // A document over the limit, and a line that exceeds any document.
-    for bytes in [proto::value::DOCUMENT_BYTES_MAX, super::super::frame::MESSAGE_BYTES_MAX] {
+    for bytes in [proto::value::DOCUMENT_BYTES_MAX, crate::pg::message::frame::MESSAGE_BYTES_MAX] {
         let long = format!("{{\"key\":\"long\",\"x\":\"{}\"}}\n", "x".repeat(bytes));
         let lines = (0..10).map(line).chain([long, line(9000)]).collect();
         let error = copy(sql, lines).await.unwrap_err();
@@ -73,7 +73,7 @@ fn lines(ids: std::ops::Range<usize>) -> String {
     ids.map(|n| format!("{{\"id\":\"k{n}\"}}\n")).collect()
 }
 
-/// Runs a COPY of some lines in a raw session, and returns what is told.
+/// Runs a COPY of some lines in a raw session, and returns the answers.
 async fn copied(raw: &mut Raw, sql: &str, parts: &[String]) -> String {
     raw.send(&[query(sql)]).await;
     for part in parts {
@@ -100,7 +100,7 @@ async fn a_copy_is_one_commit_up_to_its_bounds_and_says_if_it_is_longer() {
         let each = (from..to).step_by(1000);
         each.map(|start| lines(start..to.min(start + 1000))).collect()
     };
-    // The longest that is one commit, with a bad line after it, and whole.
+    // The longest COPY that is one commit, with a bad line after it, and without.
     let sql = "COPY b FROM STDIN";
     let mut parts = pieces(0, MOST - 10);
     parts.push(bad.clone());
@@ -108,18 +108,18 @@ async fn a_copy_is_one_commit_up_to_its_bounds_and_says_if_it_is_longer() {
     assert_eq!((ids(0..MOST - 10).await, cluster.memory.uncommitted()), (0, 0));
     assert_eq!(copied(&mut raw, sql, &pieces(0, MOST)).await, "COPY 100000, I");
     assert_eq!(ids(0..MOST).await, 2);
-    // A longer one is stored in parts.
+    // A longer COPY is stored in parts.
     let mut parts = pieces(MOST, 2 * MOST + 1000);
     parts.push(bad.clone());
     let told = copied(&mut raw, sql, &parts).await;
     assert!(told.starts_with("NOTICE: COPY b: its first "), "{told}");
     assert!(told.ends_with("22P02, I"), "{told}");
     assert_eq!(ids(MOST..2 * MOST + 1000).await, 2);
-    // The NOTICE comes before the end, also if only the end of the data shows that there are so many.
+    // The NOTICE is sent before the end, also if only the end of the data shows that there are so many.
     let told = copied(&mut raw, sql, &pieces(5 * MOST, 6 * MOST + 1000)).await;
     assert!(told.starts_with("NOTICE: COPY b: its first "), "{told}");
     assert!(told.ends_with(", COPY 101000, I"), "{told}");
-    // Unless it is asked for one commit.
+    // Unless `atomic` requires one commit.
     let sql = "COPY b FROM STDIN WITH (atomic = on)";
     let mut parts = pieces(3 * MOST, 4 * MOST + 1000);
     parts.push(bad);
@@ -175,7 +175,7 @@ async fn a_copy_is_a_part_of_the_transaction_of_its_text_or_of_its_messages() {
     }
 }
 
-/// What its transaction has taken is the first part, and what came next is not in it.
+/// The batches that its transaction has accepted are the first part, and the next one is not in it.
 #[tokio::test]
 async fn a_copy_whose_transaction_has_no_more_room_says_how_many_documents_are_stored() {
     const PIECE: usize = 500;

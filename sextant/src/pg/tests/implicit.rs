@@ -16,10 +16,10 @@ fn text(statements: &[&str]) -> Vec<u8> {
     query(&statements.join("; "))
 }
 
-/// Messages up to one ReadyForQuery, and what is told.
+/// Messages up to one ReadyForQuery, and the expected answers.
 type Step<'a> = (Vec<Vec<u8>>, &'a str);
 
-/// Runs steps in a new session, and compares what is told and which documents are there then.
+/// Runs steps in a new session, and compares the answers and the stored documents afterwards.
 async fn check(name: &str, steps: &[Step<'_>], stored: &str) {
     let cluster = Cluster::new();
     let (other, _task) = cluster.client().await;
@@ -366,7 +366,7 @@ async fn a_time_out_or_a_cancellation_undoes_what_came_before_it() {
 
 #[tokio::test]
 async fn more_than_a_transaction_holds_is_refused_and_nothing_is_stored() {
-    /// One more than a transaction writes.
+    /// One more bucket than a transaction may write.
     const BUCKETS: usize = 65;
     let cluster = Cluster::new();
     let (client, _task) = cluster.client().await;

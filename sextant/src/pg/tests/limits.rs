@@ -1,4 +1,4 @@
-//! Limits of clients: each one is reached, and its refusal names the setting.
+//! Tests the limits of clients: each one is reached, and its refusal names the setting.
 
 use std::future::pending;
 
@@ -7,12 +7,12 @@ use proto::model::users::{Grants, User, Users};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::super::conn::{Conn, Input};
 use super::*;
 use crate::audit::Audit;
 use crate::auth::known::KnownUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
 use crate::flow::{ClientLimits, Flow};
+use crate::pg::message::conn::{Conn, Input};
 
 /// A cluster whose clients are limited.
 struct Limited {
@@ -113,7 +113,7 @@ async fn a_user_runs_no_more_statements_at_once_than_it_may() {
         let insert = ada.prepare("INSERT INTO b (id, doc) VALUES ($1, '{}')").await.unwrap();
         let begun = tokio::select! {
             biased;
-            // It takes long, and goes on.
+            // The statement takes long, and continues.
             done = ada.execute(&insert, &[&"slow"]) => done.map(drop),
             () = async {
                 while limited.flow.users.running() == 0 {

@@ -96,7 +96,7 @@ impl Closed {
         self.known.learn(Arc::new(left));
     }
 
-    /// Sends a start-up packet, then these bytes; returns all that the server says.
+    /// Sends a start-up packet, then these bytes; returns all bytes of the server.
     async fn say(&self, bytes: &[&[u8]]) -> String {
         let mut socket = self.cluster.dial();
         let body = b"\0\x03\0\0user\0ada\0\0";
@@ -113,7 +113,7 @@ impl Closed {
     }
 }
 
-/// True for the error of a session whose user was dropped or has another password. The server need not wait for a statement to tell it.
+/// True for the error of a session whose user was dropped or has another password. The server may send it without waiting for a statement.
 fn has_ended(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || state(error) == "57P05"
 }

@@ -373,7 +373,7 @@ async fn a_stream_starts_at_once_and_keeps_the_pace_of_its_reader() {
         let row = rows.next().await.unwrap().unwrap();
         assert_eq!(row.get::<_, i64>(0), n);
     }
-    // The client stops reading. The server has fetched few batches by then, and fetches no further ones.
+    // The client stops reading. The server has fetched few batches by then, and fetches no more.
     tokio::time::sleep(Duration::from_millis(50)).await;
     let fetched = cluster.memory.batches.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(50)).await;

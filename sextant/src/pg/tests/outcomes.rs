@@ -102,7 +102,7 @@ async fn the_values_of_a_sessions_portals_are_bounded() {
     assert_eq!(state(&refused), "54000");
 }
 
-/// Runs statements, and returns the notices that came meanwhile.
+/// Runs statements, and returns the notices that arrived meanwhile.
 async fn noticed(cluster: &Cluster, sql: &str) -> (Result<(), tokio_postgres::Error>, Vec<String>) {
     let mut config = tokio_postgres::Config::new();
     let (client, mut connection) =

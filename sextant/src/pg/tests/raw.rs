@@ -196,7 +196,7 @@ async fn messages_of_a_failed_copy_are_skipped() {
 async fn malformed_messages_end_the_session_and_long_ones_do_not() {
     let cluster = Cluster::new();
     let mut raw = Raw::open(&cluster).await;
-    let long = vec![b'x'; super::super::frame::MESSAGE_BYTES_MAX];
+    let long = vec![b'x'; crate::pg::message::frame::MESSAGE_BYTES_MAX];
     raw.send(&[message(b'Q', &long), query("SELECT 1")]).await;
     assert_eq!(raw.until_ready().await, "E(54000)ZI");
     assert_eq!(raw.until_ready().await, "TDCZI");

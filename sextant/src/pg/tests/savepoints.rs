@@ -8,7 +8,7 @@ use super::*;
 /// Five rows for portals.
 const FIVE: &str = "SELECT id FROM b WHERE id IN ('1', '2', '3', '4', '5')";
 
-/// Sends each group of messages, and returns what is told at the end of each.
+/// Sends each group of messages, and returns the answers at the end of each.
 async fn told(raw: &mut Raw, groups: &[Vec<Vec<u8>>]) -> Vec<String> {
     let mut all = Vec::new();
     for group in groups {
@@ -143,7 +143,7 @@ async fn a_driver_may_set_a_savepoint_before_each_statement() {
     client.batch_execute("INSERT INTO b (id, doc) VALUES ('6', '{}')").await.unwrap();
     client.batch_execute("ROLLBACK TO p; RELEASE p; ROLLBACK TO p; COMMIT").await.unwrap();
     assert!(simple(&client, "SELECT id FROM b WHERE id = '6'").await.is_empty());
-    // Their memory is bounded.
+    // The memory of savepoints is bounded.
     client.batch_execute("BEGIN").await.unwrap();
     let mut set = 0;
     let error = loop {
@@ -221,7 +221,7 @@ async fn definitions_run_at_once_before_writes_and_a_rollback_names_those_that_s
     }
     let found = simple(&client, "SELECT id FROM b WHERE id = 'a'").await;
     assert!(found.is_empty(), "nothing of those transactions is stored");
-    // The same in a pipeline.
+    // The statements are sent in a pipeline.
     let run = |sql: &str| [parse(sql), bind(), execute(0)];
     raw.send(&run(insert)).await;
     raw.send(&run("CREATE INDEX j ON b (name)")).await;

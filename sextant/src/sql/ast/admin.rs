@@ -8,26 +8,26 @@ use proto::rpc::api::CoordinatorChange;
 pub enum Admin {
     /// `REBALANCE [INDEX i]`.
     Rebalance {
-        /// Only this index.
+        /// The index to rebalance; `None` for all.
         index: Option<String>,
     },
     /// `CANCEL REBALANCE [INDEX i]`.
     CancelRebalance {
-        /// Only of this index.
+        /// The index whose slices are shown; `None` for all.
         index: Option<String>,
     },
     /// `CANCEL TRANSACTION n`.
     CancelTransaction(TransactionId),
     /// `DRAIN NODE 'n'`, `CANCEL DRAIN NODE 'n'`.
     DrainNode {
-        /// The node.
+        /// The node to drain.
         node: String,
         /// True begins to drain, false stops it.
         drain: bool,
     },
     /// `REMOVE NODE 'n' [FORCE | WAIT]`.
     RemoveNode {
-        /// The node.
+        /// The node to remove.
         node: String,
         /// WAIT: until the node is drained.
         wait: bool,
@@ -38,9 +38,9 @@ pub enum Admin {
     ChangeCoordinators(CoordinatorChange),
     /// `ALTER INDEX i MOVE SLICE k [FROM 'm'] TO 'n'`.
     MoveSlice {
-        /// The index.
+        /// The index of the slice.
         index: String,
-        /// The slice.
+        /// The slice to move.
         slice: SliceNo,
         /// The node that gives its copy away; `None` for the first node of the slice.
         from: Option<String>,
@@ -49,23 +49,23 @@ pub enum Admin {
     },
     /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`.
     MoveVbuckets {
-        /// The bucket.
+        /// The bucket of the vbuckets.
         bucket: String,
-        /// The vbuckets.
+        /// The vbuckets to hand over.
         vbuckets: Vec<VbucketId>,
         /// The projector that gets them.
         to: String,
     },
     /// `ALTER BUCKET b MOVE TO 'n'`.
     MoveBucket {
-        /// The bucket.
+        /// The name of the bucket.
         bucket: String,
         /// The projector that leads it then.
         to: String,
     },
     /// `ALTER BUCKET b SET (copies = n)`.
     SetCopies {
-        /// The bucket.
+        /// The name of the bucket.
         bucket: String,
         /// The number of copies.
         copies: u8,
@@ -86,26 +86,26 @@ pub enum Admin {
     },
     /// `ALTER BUCKET b CANCEL MOVES`.
     CancelVbuckets {
-        /// The bucket.
+        /// The name of the bucket.
         bucket: String,
     },
     /// `ALTER INDEX i SET (separate_included_columns = …)`.
     SeparateIncludedColumns {
-        /// The index.
+        /// The name of the index.
         index: String,
         /// True: the included values have fragments of their own.
         separate: bool,
     },
     /// `ALTER INDEX i SET (slice_bytes_max = …)`.
     SetSliceBytesMax {
-        /// The index.
+        /// The name of the index.
         index: String,
         /// The size of a slice, in bytes; 0 means never.
         bytes: u64,
     },
     /// `ALTER INDEX i SET (replicas = r)`.
     SetReplicas {
-        /// The index.
+        /// The name of the index.
         index: String,
         /// Copies besides the first.
         replicas: u8,

@@ -6,7 +6,7 @@ use proto::model::bucket::SourceKind;
 /// `CREATE BUCKET`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateBucket {
-    /// Its name.
+    /// The name of the new bucket.
     pub name: String,
     /// True if an existing bucket is no error.
     pub if_not_exists: bool,
@@ -23,9 +23,9 @@ pub struct CreateBucket {
 /// `CREATE BUCKET … FROM FILES`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateDataSet {
-    /// Its name.
+    /// The name of the data set.
     pub name: String,
-    /// True if it is no error that the bucket is there.
+    /// True if it is no error that the bucket exists (IF NOT EXISTS).
     pub if_not_exists: bool,
     /// The number of partitions of each version.
     pub partitions: Option<u16>,
@@ -38,7 +38,7 @@ pub struct CreateDataSet {
 /// `INSERT INTO b (id, doc) VALUES …`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
-    /// The bucket.
+    /// The name of the bucket.
     pub bucket: String,
     /// Id and document of each row.
     pub rows: Vec<(Expr, Expr)>,

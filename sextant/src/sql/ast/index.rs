@@ -6,13 +6,13 @@ use proto::model::index::Compression;
 /// `CREATE INDEX`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateIndex {
-    /// Its name.
+    /// The name of the new index.
     pub name: String,
     /// True if an existing index is no error.
     pub if_not_exists: bool,
     /// `PRIMARY`: no keys.
     pub primary: bool,
-    /// The bucket.
+    /// The bucket to index.
     pub bucket: String,
     /// The key parts.
     pub keys: Vec<KeyItem>,
@@ -56,7 +56,7 @@ pub struct KeyItem {
 pub struct TextExpr {
     /// The expression.
     pub expr: Expr,
-    /// Its text, as written.
+    /// The text of the expression, as written.
     pub text: String,
 }
 
@@ -93,7 +93,7 @@ pub enum IndexChange {
     Partition(Option<Partition>),
 }
 
-/// Options of an index; `None` leaves one as it is.
+/// Options of an index; `None` leaves an option unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexOptions {
     /// `slices`.

@@ -19,7 +19,7 @@ pub use self::index::{CreateIndex, IndexChange, IndexOptions, KeyItem, Partition
 pub use self::select::{CatalogueQuery, OrderItem, Select, SelectExpr, SelectItem};
 pub use self::users::{AlterUser, SecretText, Sensitive, UserStatement};
 
-/// A statement.
+/// A parsed statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
     /// `CREATE BUCKET`.
@@ -37,9 +37,9 @@ pub enum Statement {
     Insert(Insert),
     /// `DELETE FROM`, by id only.
     Delete {
-        /// The bucket.
+        /// The bucket of the documents.
         bucket: String,
-        /// The ids.
+        /// The ids of the documents.
         ids: Vec<Expr>,
     },
     /// `SELECT` from an index, from a bucket by id, or of constants.
@@ -50,7 +50,7 @@ pub enum Statement {
     Explain(Select),
     /// `COPY b FROM STDIN`.
     CopyIn {
-        /// The bucket.
+        /// The bucket to fill.
         bucket: String,
         /// The field that holds the id.
         id_field: String,
@@ -63,9 +63,9 @@ pub enum Statement {
     CreateIndex(CreateIndex),
     /// `BUILD INDEX ON b (i, …)`.
     BuildIndex {
-        /// The bucket.
+        /// The bucket of the indexes.
         bucket: String,
-        /// The indexes.
+        /// The indexes to build.
         indexes: Vec<String>,
     },
     /// `DROP INDEX`.
@@ -81,14 +81,14 @@ pub enum Statement {
     AlterIndex {
         /// The index.
         name: String,
-        /// The changes.
+        /// The changes to make.
         change: IndexChange,
     },
     /// `ALTER INDEX i RENAME TO j`.
     RenameIndex {
         /// The index.
         name: String,
-        /// Its new name.
+        /// The new name of the index.
         to: String,
     },
     /// `CREATE BUCKET b FROM FILES`.
@@ -99,7 +99,7 @@ pub enum Statement {
         bucket: String,
         /// The name of the version.
         version: String,
-        /// Its files.
+        /// The files of the version.
         files: Files,
         /// `allow_empty`: files without rows may take the place of what serves.
         allow_empty: bool,
@@ -127,7 +127,7 @@ pub enum Statement {
     SetTransaction(TransactionModes),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION`: modes of later transactions.
     SetCharacteristics(TransactionModes),
-    /// Statements about features that Sextant lacks, of which there is nothing to reset.
+    /// Statements about features that Sextant lacks, which have no state to reset.
     Nothing {
         /// The command tag of the answer.
         tag: &'static str,
@@ -150,7 +150,7 @@ pub enum Statement {
     Deallocate(Option<String>),
 }
 
-/// The modes of a transaction that were given. `DEFERRABLE` says nothing: no read is ever deferred.
+/// The modes of a transaction that were given. `DEFERRABLE` has no effect: no read is ever deferred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransactionModes {
     /// `READ ONLY` (true) or `READ WRITE` (false).

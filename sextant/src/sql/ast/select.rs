@@ -70,7 +70,7 @@ pub struct OrderItem {
 /// A query of PostgreSQL's catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueQuery {
-    /// The names of its columns. A `*` stands for none.
+    /// The names of the columns. A `*` has no name.
     pub columns: Vec<String>,
     /// True if it has a LIMIT, as the queries of psql's completion.
     pub limited: bool,

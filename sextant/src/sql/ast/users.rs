@@ -21,7 +21,7 @@ pub enum UserStatement {
     Alter {
         /// The user.
         name: String,
-        /// The change.
+        /// The change to make.
         change: AlterUser,
     },
     /// `DROP USER u`.
@@ -33,18 +33,18 @@ pub enum UserStatement {
     },
     /// `GRANT … ON … TO u`.
     Grant {
-        /// The user.
+        /// The name of the user.
         user: String,
-        /// The privileges.
+        /// The privileges to grant.
         privileges: Privileges,
         /// The object.
         on: GrantOn,
     },
     /// `REVOKE … ON … FROM u`.
     Revoke {
-        /// The user.
+        /// The name of the user.
         user: String,
-        /// The privileges.
+        /// The privileges to revoke.
         privileges: Privileges,
         /// The object.
         on: GrantOn,

@@ -90,14 +90,6 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::RemoveNode { node, wait, force }))
     }
 
-    /// A node, by its number or its address.
-    pub(super) fn node(&mut self) -> SqlResult<String> {
-        match self.eat_string() {
-            Some(node) => Ok(node),
-            None => Ok(self.integer("a node: its number, or its address in quotes")?.to_string()),
-        }
-    }
-
     /// `ALTER INDEX`, `ALTER BUCKET` and `ALTER USER`.
     pub(super) fn alter(&mut self) -> SqlResult<Statement> {
         self.expect_word("ALTER")?;

@@ -20,7 +20,7 @@ impl Cursor<'_> {
             if let Token::Whitespace(_) = token {
                 continue;
             }
-            // Only the name of a table: a field of a document may have any name.
+            // Only the name of a table is checked: a field of a document may have any name.
             if is_from && is_catalogue(&token) {
                 return true;
             }

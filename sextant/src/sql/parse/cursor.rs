@@ -380,6 +380,14 @@ impl<'a> Cursor<'a> {
         self.known = (at, offset);
         offset
     }
+
+    /// A node, by its number or its address.
+    pub(super) fn node(&mut self) -> SqlResult<String> {
+        match self.eat_string() {
+            Some(node) => Ok(node),
+            None => Ok(self.integer("a node: its number, or its address in quotes")?.to_string()),
+        }
+    }
 }
 
 fn is_word(token: &Token, word: &str) -> bool {

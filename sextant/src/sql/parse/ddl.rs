@@ -157,7 +157,7 @@ impl Cursor<'_> {
         Ok(predicate)
     }
 
-    /// `HASH (…)` or `RANGE (…)` behind `PARTITION BY`; `None` for the hash of the document's id.
+    /// `HASH (…)` or `RANGE (…)` after `PARTITION BY`; `None` for the hash of the document's id.
     pub(super) fn partition(&mut self) -> SqlResult<Option<Partition>> {
         if self.eat_word("RANGE") {
             return self.range_partition().map(Some);
@@ -269,7 +269,7 @@ impl Cursor<'_> {
         let _ = !restrict && self.eat_word("CASCADE");
         Ok(match bucket {
             true => Statement::DropBucket { name, if_exists, restrict },
-            // Nothing depends on an index.
+            // No other object depends on an index.
             false => Statement::DropIndex { name, if_exists },
         })
     }

@@ -36,7 +36,7 @@ pub(super) fn is_aggregate(name: &str) -> bool {
 }
 
 /// A literal number. Where its value has another text, as of `1.50`, or is an integer though it was not written as one, as of `1.0`, it
-/// stays what was written: a text with a cast ([`proto::expr::number_of`]).
+/// keeps its written form: a text with a cast ([`proto::expr::number_of`]).
 fn literal_number(text: &str, number: Number) -> Expr {
     let is_integer = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
     let (sign, unsigned) = text.split_at(usize::from(text.starts_with('-')));
@@ -402,7 +402,7 @@ impl Cursor<'_> {
             _ => {
                 let hint = "the types are text, bool, int4, int8, float8 and numeric";
                 let error = unsupported(format!("there is no type {name}"), hint);
-                return Err(crate::sql::SqlError { error, position: place.position });
+                return Err(crate::sql::error::SqlError { error, position: place.position });
             }
         };
         if self.peek() == &Token::LParen {

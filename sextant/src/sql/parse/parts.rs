@@ -16,7 +16,7 @@ use crate::sql::limits;
 pub struct SelectParts {
     /// The name of the index.
     pub from: String,
-    /// An item of the select list each; none stands for `*`.
+    /// One name for each item of the select list; `None` for `*`.
     pub columns: Vec<String>,
     /// The condition; empty for none.
     pub filter: String,
@@ -64,7 +64,7 @@ impl SelectParts {
     }
 }
 
-/// Parses a text that must be one part by itself.
+/// Parses a text that must be exactly one part.
 fn whole<T>(text: &str, part: impl FnOnce(&mut Cursor<'_>) -> SqlResult<T>) -> proto::Result<T> {
     let parsed = || {
         let mut cursor = Cursor::new(text)?;

@@ -11,7 +11,7 @@ use crate::sql::error::{SqlResult, unsupported};
 /// A parsed statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// The statement.
+    /// The parsed statement.
     pub statement: Statement,
     /// The number of its parameters: the highest number that occurs.
     pub parameters: u16,

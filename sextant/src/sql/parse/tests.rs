@@ -349,7 +349,7 @@ fn a_select_list_has_at_most_1664_columns() {
 
 #[test]
 fn decimal_literals_are_exact() {
-    // The text is kept: a number with a point is no integer, also where its value is one.
+    // The text is kept: a number with a point is no integer, even if its value is one.
     for text in ["9007199254740993.0", "9007199254740993.", "900719925474099.3e1"] {
         let items = select(&format!("SELECT {text}")).items;
         let SelectItem::Expr {

@@ -29,7 +29,7 @@ const POSTGRES_NAMES: [(&str, &str); 8] = [
 ];
 
 impl Cursor<'_> {
-    /// `CREATE USER u [PASSWORD '…' [VALID UNTIL '…'] | TOKEN [VALID UNTIL '…']] [WITH (…)]`, behind the two words.
+    /// `CREATE USER u [PASSWORD '…' [VALID UNTIL '…'] | TOKEN [VALID UNTIL '…']] [WITH (…)]`, after the two words.
     pub(super) fn create_user(&mut self) -> SqlResult<Statement> {
         self.has_secrets = true;
         let place = self.here(Error::new(
@@ -52,7 +52,7 @@ impl Cursor<'_> {
         Ok(Statement::User(UserStatement::Create { name, secret, limits }))
     }
 
-    /// `ALTER USER u PASSWORD … | TOKEN … | DROP TOKEN n | WITH (…)`, behind the two words.
+    /// `ALTER USER u PASSWORD … | TOKEN … | DROP TOKEN n | WITH (…)`, after the two words.
     pub(super) fn alter_user(&mut self) -> SqlResult<Statement> {
         self.has_secrets = true;
         let name = self.user_name()?;
@@ -71,7 +71,7 @@ impl Cursor<'_> {
         Ok(Statement::User(UserStatement::Alter { name, change }))
     }
 
-    /// `DROP USER [IF EXISTS] u`, behind the two words.
+    /// `DROP USER [IF EXISTS] u`, after the two words.
     pub(super) fn drop_user(&mut self) -> SqlResult<Statement> {
         let if_exists = self.eat_words(&["IF", "EXISTS"]);
         let name = self.user_name()?;

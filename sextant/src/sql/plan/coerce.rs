@@ -1,13 +1,13 @@
 //! Types of operands: untyped literals take the type of the other side, and operators take PostgreSQL's meaning for their types.
 //!
-//! A string in quotes is a literal of unknown type. Beside an expression with another type than text (`population::int8 >
+//! A string in quotes is a literal of unknown type. Next to an expression with another type than text (`population::int8 >
 //! '1000'`, in a comparison, `IN`, `BETWEEN` or arithmetic) it is read as a value of that type; a text that is none is an
 //! error (22P02). The arguments of `coalesce` have one type too. A column without a cast has no type but that of each document's value: there a string stays a string.
 //!
-//! Ids are strings. A number beside the id is compared by its text, because `INSERT` stores a number as that text.
+//! Ids are strings. A number next to the id is compared by its text, because `INSERT` stores a number as that text.
 //!
 //! Values have no types, so what depends on the types of operands is decided here: `/` of two integers is a division of integers, and
-//! the cast of a double to an integer rounds half to even. This comes before constants are computed, which forget their types.
+//! the cast of a double to an integer rounds half to even. This is done before constants are computed, because that loses their types.
 
 use proto::Result;
 use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};

@@ -19,7 +19,7 @@ use crate::sql::walk::{children_mut, rewrite};
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     spec: &'a IndexSpec,
-    /// The name that may stand before a column.
+    /// The name that may precede a column.
     qualifier: Option<Qualifier<'a>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Columns<'a> {
         Self { spec, qualifier: None }
     }
 
-    /// The same columns, which may be qualified.
+    /// A copy of the columns, which may be qualified.
     pub(super) fn qualified_by(self, qualifier: Option<Qualifier<'a>>) -> Self {
         Self { qualifier, ..self }
     }
@@ -85,7 +85,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// The same for an expression with qualifiers, which may as well be beginnings of paths, and for it without them.
+    /// Resolves an expression whose qualifiers may also be beginnings of paths, with and without these.
     fn resolve_either(self, written: &mut Expr, unqualified: &mut Expr) -> Result<()> {
         match (self.find(unqualified), self.find(written)) {
             (Some(column), Some(path)) if column != path => {
@@ -171,7 +171,7 @@ impl Operands for Columns<'_> {
     }
 }
 
-/// The error for a column that is not there; [`crate::sql::places`] finds its name in the message.
+/// The error for a column that does not exist; [`crate::sql::places`] finds its name in the message.
 pub(super) fn no_column(expr: &Expr, of: &str) -> Error {
     Error::new(ErrorCode::UnknownColumn, format!("{NO_COLUMN}{expr} {of}"))
 }

@@ -1,9 +1,9 @@
-//! Scans that are divided, because MISSING and NULL are two values in an index and one in SQL.
+//! Scans that are divided in two, because MISSING and NULL are two values in an index and one in SQL.
 //!
 //! An index has the rows in which a part is MISSING before those in which it is NULL, each in the order of the later parts. So the rows of
-//! `SELECT DISTINCT a, b, c` that read alike stand apart if `b` can be both, and the rows of `WHERE b IS NULL ORDER BY c` come in two runs. Such a
-//! statement is answered by two scans, one for the entries in which `b` is MISSING and one for all others. MISSING read as NULL, both
-//! have the order that is asked for, and merged they have each row once ([`crate::rows::merged`]).
+//! `SELECT DISTINCT a, b, c` that read alike are not adjacent if `b` can be both, and the rows of `WHERE b IS NULL ORDER BY c` are in two
+//! runs. Such a statement is answered by two scans, one for the entries in which `b` is MISSING and one for all others. With MISSING read
+//! as NULL, both have the required order, and their merge has each row once ([`crate::rows::merged`]).
 
 use proto::Result;
 use proto::expr::Expr;
@@ -20,7 +20,7 @@ const DIVIDED_MAX: usize = 2;
 /// The merge of several scans.
 #[derive(Clone, Debug)]
 pub struct Merge {
-    /// The scans beside the first one.
+    /// The scans besides the first one.
     pub others: Vec<ScanRequest>,
     /// The key parts in which MISSING reads as NULL.
     pub parts: Vec<u16>,
@@ -42,7 +42,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Returns how an index has the order and the distinct rows that a statement asks for.
+    /// Returns how an index provides the order and the distinct rows of a statement.
     pub(super) fn new(
         spec: &IndexSpec,
         order: &[Order],

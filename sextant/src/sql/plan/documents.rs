@@ -41,7 +41,7 @@ pub enum DocumentColumn {
 /// The plan of a SELECT from a bucket.
 #[derive(Debug)]
 pub struct DocumentPlan {
-    /// The bucket.
+    /// The bucket to read.
     pub bucket: Arc<BucketInfo>,
     /// The columns of the result.
     pub columns: Arc<[ColumnInfo]>,
@@ -114,7 +114,7 @@ impl DocumentSelect {
         let cost = CostMeter::for_evaluation();
         for expr in &self.ids {
             let mut expr = expr.clone();
-            // Ids are strings. A number stands for its text, which INSERT stores.
+            // Ids are strings. A number means its text, which INSERT stores.
             number_as_text(&mut expr);
             bind(&mut expr, values, None, &cost)?;
             if let Some(id) = proto::value::text(&constant(&expr, &cost)?) {

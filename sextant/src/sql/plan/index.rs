@@ -54,7 +54,7 @@ enum ItemValue {
 /// The plan of a SELECT from an index.
 #[derive(Debug)]
 pub struct IndexPlan {
-    /// The index.
+    /// The index to scan.
     pub index: Arc<IndexInfo>,
     /// The columns of the result.
     pub columns: Arc<[ColumnInfo]>,
@@ -83,7 +83,7 @@ pub enum Cell {
     Include(u16),
     /// An expression over the entry.
     Computed(Expr),
-    /// The next aggregate, cast if asked for.
+    /// The next aggregate, cast if required.
     Aggregate(AggregateFunction, Option<ColumnType>),
 }
 
@@ -221,7 +221,7 @@ impl IndexSelect {
         cost: &CostMeter,
     ) -> Result<(ScanRequest, Option<Merge>)> {
         let conjuncts = self.conjuncts(values, cost)?;
-        // Rows of each may be the ones that OFFSET skips.
+        // OFFSET may skip rows of each scan.
         let rows = (limit.map(|limit| limit.saturating_add(offset)), 0);
         let scan = |side: Vec<Expr>| {
             let access = access(&self.index.spec, [&conjuncts[..], &side].concat());

@@ -1,4 +1,4 @@
-//! The kinds of values that the columns of an index have, as far as its entries were looked at.
+//! The kinds of values that the columns of an index have, as far as its entries were read.
 
 use proto::Result;
 use proto::model::index::IndexSpec;
@@ -10,13 +10,13 @@ use proto::value::key::{part_type_rank, skip_part};
 pub enum Kind {
     /// Booleans.
     Bool,
-    /// Numbers.
+    /// Values that are numbers.
     Number,
-    /// Texts.
+    /// Values that are texts.
     Text,
-    /// Arrays.
+    /// Values that are arrays.
     Array,
-    /// Objects.
+    /// Values that are objects.
     Object,
 }
 
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Its word for several values.
+    /// The plural of the kind, for messages.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Bool => "booleans",
@@ -57,7 +57,7 @@ enum Seen {
 }
 
 impl Kinds {
-    /// The kinds of an index of which nothing was seen.
+    /// The kinds of an index before any entry was read.
     pub(crate) fn of_nothing(spec: &IndexSpec) -> Self {
         Self(vec![Seen::Nothing; spec.keys.len() + spec.include.len()])
     }
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::sql::ast::Statement;
-    use crate::sql::define::definition;
+    use crate::sql::definitions::define::definition;
 
     #[test]
     fn a_column_has_a_kind_if_all_values_that_are_known_have_it() {

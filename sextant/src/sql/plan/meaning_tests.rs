@@ -1,4 +1,4 @@
-//! What statements mean by PostgreSQL's rules: casts, division, NULL, names of columns, ids.
+//! Tests the meaning of statements by PostgreSQL's rules: casts, division, NULL, names of columns, ids.
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use proto::model::index::IndexSpec;
 
 use crate::sql::error::unsupported;
 
-/// One resolved item of ORDER BY.
+/// One resolved item of ORDER BY, as a part of the key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Order {
     pub(crate) expr: Expr,
@@ -95,8 +95,8 @@ fn desc(descending: bool) -> &'static str {
     if descending { " DESC" } else { "" }
 }
 
-/// Returns the number of leading key parts that make up a row of SELECT DISTINCT, and those before the last of them that can be NULL and MISSING:
-/// rows that read alike stand at several places there. `None` if the columns identify an entry, so that all rows are distinct anyway.
+/// Returns the number of leading key parts that make up a row of SELECT DISTINCT, and those before the last of them that can be NULL and
+/// MISSING: equal rows are not adjacent there. `None` if the columns identify an entry, so that all rows are distinct anyway.
 pub(crate) fn distinct_parts(
     spec: &IndexSpec,
     columns: &[&Expr],

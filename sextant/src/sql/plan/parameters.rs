@@ -30,7 +30,7 @@ impl ParameterTypes {
         self.0.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// Notes the type of a parameter at a place that requires one.
+    /// Records the type of a parameter at a place that requires a type.
     pub(crate) fn expect(&mut self, expr: &Expr, column_type: ColumnType) {
         if let Expr::Parameter(n) = expr
             && let Some(slot) = self.0.get_mut(usize::from(*n))
@@ -46,7 +46,7 @@ impl ParameterTypes {
         }
     }
 
-    /// Notes that expressions (ids, documents) are text.
+    /// Records that expressions (ids, documents) are text.
     pub(crate) fn expect_text<'e>(&mut self, exprs: impl IntoIterator<Item = &'e Expr>) {
         for expr in exprs {
             self.learn(expr, None);
@@ -157,7 +157,7 @@ pub(crate) fn bind(
     Ok(())
 }
 
-/// An error if a text that is written with a type (`'yes'::numeric`) is no value of it. It is one wherever it stands, since the text is a
+/// Returns an error if a text that is written with a type (`'yes'::numeric`) is no value of it, wherever it occurs, since the text is a
 /// part of the statement; the value of a parameter may be guarded.
 fn check_typed(written: &Expr, to: ColumnType) -> Result<()> {
     match written {
@@ -169,7 +169,7 @@ fn check_typed(written: &Expr, to: ColumnType) -> Result<()> {
     }
 }
 
-/// Replaces constant subexpressions by their values, from the inside out; true if the whole is one then. The frame of this
+/// Replaces constant subexpressions by their values, from the inside out; true if the whole is then a value. The frame of this
 /// recursion is small, because an expression may have 500 levels.
 fn fold(
     expr: &mut Expr,

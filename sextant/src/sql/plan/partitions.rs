@@ -31,7 +31,7 @@ pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<B
     };
     let mut keys = vec![Vec::new()];
     for part in parts {
-        // The values of an id stand in its set as raw bytes, and in a partition key of expressions as a key part.
+        // The values of an id are in its set as raw bytes, and in a partition key of expressions as a key part.
         let is_raw = part == id && spec.partition != PartitionBy::DocumentId;
         let (set, _) = sets[part].as_ref().filter(|_| !is_raw)?;
         let values: Vec<&Vec<u8>> =

@@ -17,7 +17,8 @@ use super::condition::set_of;
 use super::partitions::partition_keys;
 use super::value_set::{Bound, Part, PartSet, Set, covering, intersect};
 
-/// Maximum of ranges in a scan, because each is a seek in each slice. A longer list becomes one range and a filter.
+/// The maximum number of ranges in a scan, because each is a seek in each slice. A longer list becomes one range and a
+/// filter.
 pub const RANGES_MAX: usize = 1000;
 
 /// The ranges and the filter of a scan.
@@ -105,7 +106,7 @@ fn parts_of(spec: &IndexSpec) -> Vec<Part> {
 }
 
 /// Returns the set of each part, and the conjuncts that form no set. A conjunct over the id holds for a key part that is the id, and
-/// for the id behind the key.
+/// for the id after the key.
 fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
     let mut sets: Vec<PartSet> = vec![None; parts.len()];
     let mut rest = Vec::new();

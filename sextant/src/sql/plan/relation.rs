@@ -18,8 +18,8 @@ pub enum Relation {
 /// Name and type of a column of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// Its type.
+    /// The type of the column.
     pub column_type: ColumnType,
 }

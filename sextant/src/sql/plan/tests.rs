@@ -16,7 +16,7 @@ use proto::value::path::Step;
 
 use super::{Cell, IndexPlan, Plan, Relation, resolve};
 use crate::sql::ast::Statement;
-use crate::sql::define::definition;
+use crate::sql::definitions::define::definition;
 
 pub(super) fn index(sql: &str) -> Arc<IndexInfo> {
     let Statement::CreateIndex(create) = crate::sql::parse(sql).unwrap().remove(0).statement else {
@@ -470,7 +470,7 @@ fn a_computed_column_has_the_same_type_in_an_index_and_in_a_select() {
     use ColumnType::{Bool, Int4, Int8, Numeric, Text};
     let types: Vec<_> = spec.keys.iter().map(|key| key.column_type).collect();
     assert_eq!(types, [Text, Int8, Numeric, Int4, Bool, Int8, Text, Int8]);
-    // The same expressions over an index that has only their operands.
+    // The expressions over an index that has only their operands.
     let mut narrow = spec.clone();
     narrow.keys.truncate(2);
     let index = IndexInfo::new(IndexId(9), BucketId(1), narrow, vec![vec![]; 8]);

@@ -1,8 +1,8 @@
 //! Comparisons of a column without a type with a text. They are true for no row if the values of the column are numbers.
 //!
 //! A column without a cast has no type but that of each document's value, so `age = '30'` is no error: it finds the documents whose
-//! `age` is a text. These comparisons are found when names are resolved. A sample of the index tells what its columns have
-//! ([`crate::backend::Samples`]), and the client gets a notice if that is something else.
+//! `age` is a text. These comparisons are found when names are resolved. A sample of the index shows the kinds of its columns' values
+//! ([`crate::backend::Samples`]), and the client gets a notice if none is a text.
 
 use proto::expr::{ColumnType, CompareOp, Expr};
 use proto::model::index::IndexSpec;
@@ -13,7 +13,7 @@ use super::columns::Columns;
 use super::kinds::{Kind, Kinds};
 use super::types::Operands;
 
-/// Comparisons of a statement that are looked at; a client that has written more of them mends the first ones first.
+/// The number of comparisons of a statement that are checked; a client with more of them corrects the first ones first.
 const COMPARISONS_MAX: usize = 16;
 /// Characters of a text that a notice quotes.
 const QUOTED_MAX: usize = 40;
@@ -89,7 +89,7 @@ impl Operands for AllOf {
 }
 
 impl TextComparison {
-    /// The text, if the operand is one with these values of parameters.
+    /// The text, if the operand is a text with these values of parameters.
     pub fn text<'v>(&'v self, values: &'v [Value]) -> Option<&'v str> {
         let value = match &self.operand {
             Expr::Literal(value) => value,

@@ -11,7 +11,7 @@ use super::types::{Operands, literal_of};
 /// Checks the argument of a clause or an operator that takes conditions.
 pub(crate) fn check_condition(expr: &mut Expr, of: &str, operands: &impl Operands) -> Result<()> {
     match expr {
-        // Its literals make it another expression than that of a column.
+        // Its literals make it a different expression than a column's.
         Expr::Call(Function::Coalesce, _) if !operands.are_resolved() => Ok(()),
         Expr::Call(Function::Coalesce, list) => {
             list.iter_mut().try_for_each(|one| check_condition(one, of, operands))

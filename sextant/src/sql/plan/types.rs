@@ -103,7 +103,7 @@ pub(super) enum OperandRule {
     First,
     /// The type of the first operand that has one. Numbers of several types have the widest of these.
     OneNumber,
-    /// The one that all operands have. Beside a path, which has none, nothing is known.
+    /// The type that all operands have. With a path, which has none, the type is unknown.
     Common,
 }
 
@@ -116,7 +116,7 @@ impl OperandRule {
         }
     }
 
-    /// The type of the untyped operands beside operands of these types.
+    /// The type of untyped operands next to operands of these types.
     pub(super) fn type_beside(
         self,
         mut types: impl Iterator<Item = ColumnType>,

@@ -87,7 +87,7 @@ impl Part {
         union([self.point(&Value::Null), self.present()].concat())
     }
 
-    /// True if a set of the part has both NULL and MISSING, which SQL does not tell apart.
+    /// True if a set of the part has both NULL and MISSING, which SQL does not distinguish.
     pub(super) fn blurs(self, set: Option<&Set>) -> bool {
         let Self::Key { may_be_missing: true, .. } = self else { return false };
         let Some(set) = set else { return true };
@@ -154,7 +154,7 @@ impl Bound {
         if self.after { successor(&bytes) } else { Some(bytes) }
     }
 
-    /// The same point after all bytes are inverted.
+    /// The point after all bytes are inverted.
     pub(super) fn inverted(&self) -> Self {
         Self { code: self.code.iter().map(|byte| !byte).collect(), after: !self.after }
     }

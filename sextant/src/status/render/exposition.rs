@@ -1,6 +1,6 @@
 //! The two text formats of `/metrics`.
 //!
-//! OpenMetrics 1.0 is for clients that ask for it (`Accept: application/openmetrics-text`). All others get the classic text format of
+//! OpenMetrics 1.0 is for clients that request it (`Accept: application/openmetrics-text`). All others get the classic text format of
 //! Prometheus, version 0.0.4. It has no units and no end mark, and the name of a counter has its suffix in the heads too.
 
 use std::fmt;

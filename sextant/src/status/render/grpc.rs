@@ -4,7 +4,7 @@ use proto::grpc::{Bucket, Index};
 
 use crate::status::{BucketStatus, IndexStatus};
 
-/// A bucket.
+/// The gRPC message of a bucket.
 pub(crate) fn bucket(status: &BucketStatus) -> Bucket {
     Bucket {
         name: status.name.clone(),
@@ -15,7 +15,7 @@ pub(crate) fn bucket(status: &BucketStatus) -> Bucket {
     }
 }
 
-/// An index.
+/// The gRPC message of an index.
 pub(crate) fn index(status: &IndexStatus) -> Index {
     Index {
         name: status.name.clone(),

@@ -222,8 +222,8 @@ fn register_work(registry: &mut Registry, work: &WorkStatus) {
     counter("commands", "Replicated commands", work.commands);
 }
 
-/// Registers the admission figures: of the nodes as the coordinator knows them from heartbeats, and fresher ones of this
-/// router and of the indexers in this process.
+/// Registers the admission figures: of the nodes from their heartbeats, and fresher ones of this router and of the indexers in this
+/// process.
 fn register_scans(registry: &mut Registry, process: &ProcessStatus, cluster: &ClusterStatus) {
     let reported = cluster.nodes.iter().filter_map(|node| Some((node.node, node.scans?)));
     let mut scans: BTreeMap<NodeId, AdmissionStatus> = reported.collect();

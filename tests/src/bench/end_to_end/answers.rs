@@ -113,7 +113,7 @@ pub async fn compare_whole(
     expect_same(&totals(&peers[0].relation(bucket, index)), &all_totals)
 }
 
-/// A session that sees everything acknowledged.
+/// Opens a session whose reads include everything acknowledged.
 pub async fn session(peer: &dyn Peer) -> Outcome<Client> {
     let client = peer.target().connect().await?;
     if !peer.see_everything().is_empty() {
@@ -137,7 +137,7 @@ async fn texts(client: &Client, query: &str) -> Outcome<Vec<Option<String>>> {
     Ok(values)
 }
 
-/// All rows of a scan, told by their number and their hash.
+/// A summary of all rows of a scan: their number and their hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whole {
     /// The number of rows.
@@ -167,7 +167,7 @@ pub async fn whole(peer: &dyn Peer, select: &str) -> Outcome<Whole> {
 /// All rows of an index as columns of typed values, reply by reply.
 pub struct Received {
     replies: Vec<(Vec<ScanColumn>, u32)>,
-    /// The time until the last reply had come and its bytes were read.
+    /// The time until the last reply was received and its bytes were read.
     pub elapsed: Duration,
 }
 

@@ -34,7 +34,7 @@ pub struct Bench {
     pub time: Duration,
     /// The rounds of each figure.
     pub rounds: u64,
-    /// The figures so far.
+    /// The figures measured so far.
     pub figures: Vec<Figure>,
 }
 
@@ -74,7 +74,7 @@ impl Bench {
         Ok(all)
     }
 
-    /// Adds a figure and tells it.
+    /// Adds a figure and prints it.
     pub fn add(&mut self, name: &str, group: Group, unit: Unit, all: &[Series]) -> Outcome<()> {
         let figure = Figure::from_series(name, group, unit, all)?;
         let side = |side: &super::figures::Side| format!("{} {:.2}", side.peer, side.value.median);

@@ -104,7 +104,7 @@ impl Session {
         Ok((kind, &self.input[body]))
     }
 
-    /// Reads until there are so many bytes.
+    /// Reads until this many bytes are buffered.
     fn fill(&mut self, bytes: usize) -> Outcome<()> {
         if self.end - self.at >= bytes {
             return Ok(());

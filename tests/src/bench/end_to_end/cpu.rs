@@ -1,8 +1,8 @@
-//! The CPU time of servers, as Linux tells it in `/proc/PID/stat`.
+//! The CPU time of servers, from Linux's `/proc/PID/stat`.
 
 use super::super::Outcome;
 
-/// Microseconds of a tick. Linux tells CPU time in units of USER_HZ, which is 100 on x86-64 and on ARM.
+/// Microseconds of a tick. Linux reports CPU time in units of USER_HZ, which is 100 on x86-64 and on ARM.
 const US_PER_TICK: f64 = 10_000.0;
 
 /// The processes of a server.
@@ -39,7 +39,7 @@ struct Stat {
     parent: u32,
     /// CPU time in user and system mode.
     own_ticks: u64,
-    /// The same of children that have ended.
+    /// The ticks of ended children.
     reaped_ticks: u64,
 }
 

@@ -6,15 +6,15 @@
 use super::super::Outcome;
 use super::super::workload::mix;
 
-/// The step from one document's n to the next one's.
+/// The step from one document's n to that of the next document.
 const STRIDE: u64 = 7919;
 /// The number of cities.
 const CITIES: u64 = 20_000;
 
-/// A document.
+/// A document of the bench, by its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its id.
+    /// The id of the document.
     pub id: String,
     /// The key of the measured indexes.
     pub n: i64,
@@ -54,12 +54,12 @@ impl Documents {
         Ok(Self { rows, inverse })
     }
 
-    /// Their number.
+    /// The number of rows of the range.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// All of them, in the order of their ids.
+    /// All documents, in the order of their ids.
     pub fn all(&self) -> impl Iterator<Item = Document> + use<> {
         let documents = *self;
         (0..self.rows).map(move |i| documents.with_key(i, (i * STRIDE % documents.rows) as i64))

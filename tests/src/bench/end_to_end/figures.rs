@@ -21,7 +21,7 @@ pub enum Group {
     Loading,
     /// Writes of single documents.
     Writes,
-    /// The time until a write is seen.
+    /// The time until a write is visible.
     Freshness,
     /// Servers without clients.
     Idle,
@@ -91,7 +91,7 @@ impl Unit {
     }
 }
 
-/// A value of one round.
+/// The measured value of one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// The value in the figure's unit.
@@ -105,7 +105,7 @@ pub struct Sample {
 pub struct Series {
     /// The name of the peer.
     pub peer: String,
-    /// Its samples.
+    /// The samples, one for each round.
     pub samples: Vec<Sample>,
 }
 
@@ -122,7 +122,7 @@ pub struct Side {
     pub ratio: Option<Spread>,
 }
 
-/// A figure with one side for each peer.
+/// A figure, with one side for each peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The name of the measurement.
@@ -184,7 +184,7 @@ pub struct Machine {
 pub struct Version {
     /// The name of the peer.
     pub peer: String,
-    /// Its version as text.
+    /// The version of the server, as text.
     pub version: String,
 }
 
@@ -195,7 +195,7 @@ pub struct Figures {
     pub date: String,
     /// The commands that repeat the run, in the top directory of the repository.
     pub commands: Vec<String>,
-    /// The machine.
+    /// The machine on which the figures were measured.
     pub machine: Machine,
     /// The servers.
     pub versions: Vec<Version>,

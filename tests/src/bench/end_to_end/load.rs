@@ -34,7 +34,7 @@ pub struct Load {
     pub session: &'static str,
     /// Draws the parameters of a request.
     pub draw: Draw,
-    /// The number of clients, each with a connection of its own.
+    /// The number of clients, each with a separate connection.
     pub clients: u64,
     /// The time in which requests are sent.
     pub time: Duration,
@@ -49,7 +49,7 @@ pub struct Load {
 /// The measurements of a load.
 #[derive(Debug)]
 pub struct Done {
-    /// From the first request to the last answer.
+    /// The time from the first request to the last answer.
     pub elapsed: Duration,
     /// The time of each request in milliseconds.
     pub ms: Vec<f64>,
@@ -71,7 +71,7 @@ impl Done {
     }
 }
 
-/// Runs a load against a server, on a thread of its own, so that the clients' work is the same for all servers and not
+/// Runs a load against a server, on a separate thread, so that the clients' work is the same for all servers and not
 /// mixed with other work of the bench.
 pub async fn run(target: &Target, load: Load) -> Outcome<Done> {
     let (tell, told) = oneshot::channel();
@@ -82,7 +82,7 @@ pub async fn run(target: &Target, load: Load) -> Outcome<Done> {
             Ok(runtime) => runtime.block_on(load.drive(&target)),
             Err(error) => Err(error.into()),
         };
-        // Nobody listens when the bench was interrupted.
+        // The receiver is dropped when the bench was interrupted.
         let _interrupted = tell.send(done);
     });
     told.await?
@@ -132,7 +132,7 @@ impl Load {
     }
 }
 
-/// One client.
+/// One client with its connection and statements.
 struct Session {
     n: u64,
     client: Client,

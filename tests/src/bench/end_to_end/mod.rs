@@ -13,8 +13,8 @@
 //! | [`report`] | the table, the Markdown file and its plots |
 //! | [`run`], [`settings`], [`machine`] | one run from its flags to its figures |
 //!
-//! Each figure is measured in several rounds. The servers take turns within a round, so that a change of the machine
-//! meets all of them, and a ratio is formed round by round.
+//! Each figure is measured in several rounds. The servers take turns within a round, so that a change of the machine affects all of them,
+//! and a ratio is formed round by round.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool that runs real servers and measures real time"

@@ -1,4 +1,4 @@
-//! One run: starts the servers, measures, and stops them, also after an error or a signal.
+//! Runs the bench once: starts the servers, measures, and stops them, also after an error or a signal.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -63,7 +63,7 @@ async fn measure(settings: &Settings, dir: &Path) -> Outcome<Figures> {
     if settings.wants(&[Group::Ranges]) {
         ranges::measure(&mut bench).await?;
     }
-    // Its processes would only take processor time from the others.
+    // The other server's processes would only take processor time from the measured ones.
     let beside = bench.beside.take();
     let peers = bench.peers.iter().chain(&beside);
     let versions = peers

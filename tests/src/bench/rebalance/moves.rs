@@ -8,7 +8,7 @@ use proto::model::ids::{MoveId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, PlannedMove};
 use proto::rpc::api::CoordinatorApi;
-use proto::rpc::command::{Command, CommandRequest, Outcome as Said};
+use proto::rpc::command::{Command, Outcome as Said, StartMoves};
 
 use super::super::Outcome;
 use super::loopback::{INDEXER, Loopback};
@@ -23,7 +23,7 @@ const OWN_PARTS: u64 = 8;
 /// Time limit of each stage of a move.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The measurements of one move.
+/// The measurements of one move of a slice.
 #[derive(Default)]
 pub struct Moved {
     /// The bytes of the files that the target has written.
@@ -34,7 +34,7 @@ pub struct Moved {
     pub to_done: Duration,
     /// The time of `cp` of the same files.
     pub cp: Duration,
-    /// The same with a sync of each file.
+    /// The time of `cp` with a sync of each file.
     pub cp_synced: Duration,
     /// True if it was compared with `cp`.
     is_compared: bool,
@@ -150,8 +150,8 @@ impl<'a> Mover<'a> {
             to: Some(to),
             reason: "measured".into(),
         };
-        let command = Command::StartMoves(vec![planned]);
-        match self.cluster.coordinator.propose(CommandRequest { request: None, command }).await? {
+        let command = Command::StartMoves(StartMoves { moves: vec![planned] });
+        match self.cluster.coordinator.propose(command.into()).await?.outcome {
             Said::Moves(ids) if ids.len() == 1 => Ok(ids[0]),
             said => Err(format!("slice {slice} does not move: {said:?}").into()),
         }

@@ -60,7 +60,7 @@ pub struct Scanned {
 }
 
 impl Scanned {
-    /// Adds the measurements of another time.
+    /// Adds the measurements of another period.
     pub fn merge(&mut self, other: Self) {
         self.times.extend(other.times);
         self.elapsed += other.elapsed;
@@ -81,7 +81,7 @@ impl Scanned {
     }
 }
 
-/// Runs scans while another future runs: `clients` at once, each of which asks one after another.
+/// Runs scans while another future runs: `clients` concurrent clients, each of which runs one scan after another.
 #[allow(clippy::disallowed_methods, reason = "the bench is a client of the product: real tasks")]
 pub async fn run<T>(
     at: SocketAddr,
@@ -109,7 +109,7 @@ pub async fn run<T>(
     outcome.map(|_| all)
 }
 
-/// Runs scans one after another, until they are to stop.
+/// Runs scans one after another, until `stop` is set.
 #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
 async fn scan_until(stop: Arc<AtomicBool>, client: Client, entries: u64, seed: u64) -> Scanned {
     let (mut scanned, begun) = (Scanned::default(), Instant::now());

@@ -24,8 +24,7 @@ pub struct Build {
 }
 
 impl Indexer {
-    /// Builds the slices of an index that the node lacks. A build that is given further slices begins anew; slices that can be read
-    /// stay.
+    /// Builds the slices of an index that the node lacks. A build that gets further slices restarts; readable slices stay.
     pub(super) fn build_if_missing(&mut self, index: Arc<IndexInfo>, joined: Cut) {
         let id = index.local_id();
         let mine = index.topology.slices_on(self.id).into_iter().map(|slice| id.slice(slice));

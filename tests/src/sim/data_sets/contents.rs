@@ -7,7 +7,7 @@ use proto::env::sim::SimFs;
 use proto::env::{FileSystem, OpenMode};
 use serde_json::{Value, json};
 
-use crate::sim::oracle::SimIndex;
+use crate::sim::judge::oracle::SimIndex;
 
 /// The directory of files of a projector. It is on its disk, and no fault of that concerns it.
 pub const FILES_DIR: &str = "/files";

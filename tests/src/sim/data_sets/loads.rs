@@ -5,15 +5,15 @@ use std::time::Duration;
 use proto::model::catalog::Catalog;
 use proto::model::data_set::{DataSet, Files};
 use proto::model::ids::BucketId;
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{CancelVersion, Command, LoadVersion, Outcome};
 use proto::{Error, ErrorCode};
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::contents::{BROKEN_AT, is_broken, name, pattern};
 use super::{DataSets, NAME, has_no_tokens};
-use crate::sim::session::Session;
-use crate::sim::workload::{STATEMENT, now};
+use crate::sim::client::session::Session;
+use crate::sim::client::workload::{STATEMENT, now};
 
 /// The time for which a load is watched. One that takes longer is in the way of the next, and mostly cancelled.
 const WATCHED: Duration = Duration::from_secs(8);
@@ -39,8 +39,8 @@ impl DataSets {
         }
     }
 
-    /// The number of versions with which no other is begun: the one after the faults needs room. An index has four generations at most, the
-    /// one from before the first version among them, which a token holds as well.
+    /// The number of versions from which on no other is begun: the version after the faults needs room. An index has four generations at
+    /// most, the one from before the first version among them, which a token holds as well.
     fn enough(&self) -> usize {
         if has_no_tokens(self.seed) { 3 } else { 2 }
     }
@@ -65,14 +65,15 @@ impl DataSets {
 
     /// Begins to load a version; its number in the data set if that is known.
     pub(super) async fn begin(&self, session: &Session, count: u64) -> Option<u64> {
-        let command = Command::LoadVersion {
+        let command = Command::LoadVersion(LoadVersion {
             bucket: NAME.into(),
             version: name(count),
             files: Files { pattern: pattern(count), id: "id".into() },
-        };
+            allow_empty: false,
+        });
         match timeout(STATEMENT, session.backend.command(command)).await {
             Ok(Ok(Outcome::Version(_, number))) => Some(number),
-            // Another one is loading, or there are too many.
+            // Another version is loading, or there are too many.
             Ok(Err(error)) if error.is_retry() || error.code == ErrorCode::WrongState => None,
             Ok(other) => {
                 self.violation(format!("LOAD VERSION '{}' ended with {other:?}", name(count)));
@@ -84,7 +85,7 @@ impl DataSets {
 
     /// Cancels a version that loads, if it still does.
     async fn cancel(&self, session: &Session, (number, version): (u64, String)) {
-        let command = Command::CancelVersion { bucket: NAME.into(), version };
+        let command = Command::CancelVersion(CancelVersion { bucket: NAME.into(), version });
         let cancelled = timeout(STATEMENT, session.backend.command(command)).await;
         if let Ok(Ok(_)) = cancelled {
             self.cancelled.lock().expect("not poisoned").insert(number);
@@ -92,7 +93,8 @@ impl DataSets {
         }
     }
 
-    /// Judges the error of a load. Broken files are told with the place in them, and nothing else but a broken disk ends a load.
+    /// Judges the error of a load. Broken files must be reported with the place in them, and apart from that only a broken disk may end a
+    /// load.
     fn judge_failure(&self, count: u64, began: Duration, error: &Error) {
         let is_excused = self.is_broken_since(began);
         let is_named = BROKEN_AT.iter().all(|place| error.message.contains(place));

@@ -2,9 +2,9 @@
 //! have a row that cannot be read; projectors end meanwhile, and slices of old and new versions move.
 //!
 //! Checked: a scan or a transaction shows one version, whole (`scans` judges it by the model in `contents`); documents by id are those of
-//! the version that the catalog names; no router goes back to an older version; a cancelled version never serves, and a failed one names
-//! its file and line; no version gets other projectors than it began with (`watch`). After the faults a new version becomes current
-//! within a bounded time, and old ones go.
+//! the version that the catalog names; no router returns to an older version; a cancelled version never serves, and a failed one names
+//! its file and line; no version gets other projectors than it began with (`watch`). After the faults a new version becomes current within
+//! a bounded time, and old ones are dropped.
 
 pub mod contents;
 mod loads;
@@ -19,15 +19,15 @@ use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, CreateDataSet, DropIndex, Outcome};
 use serde_json::Value;
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
-use super::hosts::has_copies;
+use super::client::session::Session;
+use super::client::workload::{STATEMENT, create};
+use super::cluster::hosts::has_copies;
 use super::scans::Reader;
-use super::session::Session;
-use super::workload::{STATEMENT, create};
 use contents::INDEXES;
 
 /// The name of the data set.
@@ -51,8 +51,8 @@ pub fn joins_late(seed: u64) -> Option<&'static str> {
     (are_chosen(seed) && has_copies(seed)).then_some("projector-102")
 }
 
-/// True if no page of a scan has a token, in half of these seeds: a token holds what it reads for two minutes, so only without them
-/// many versions come and go.
+/// True if no page of a scan has a token, in half of these seeds: a token holds the versions that it reads for two minutes, so only without
+/// tokens many versions are loaded and dropped.
 pub fn has_no_tokens(seed: u64) -> bool {
     are_chosen(seed) && (seed / 11).is_multiple_of(2)
 }
@@ -86,7 +86,7 @@ pub(super) struct DataSets {
     seed: u64,
     /// A reader with the knowledge of faults.
     reader: Reader,
-    /// The number of versions that were asked for.
+    /// The number of versions that were requested.
     loads: Arc<AtomicU64>,
     /// The numbers of versions whose cancellation was acknowledged.
     cancelled: Arc<Mutex<BTreeSet<u64>>>,
@@ -119,13 +119,13 @@ impl DataSets {
     async fn create(&mut self, session: Session) -> Session {
         let (partitions, replication) = (self.random.u16(2..7), self.random.u16(1..3));
         loop {
-            let command = Command::CreateDataSet {
+            let command = Command::CreateDataSet(CreateDataSet {
                 name: NAME.into(),
                 partitions,
                 replication,
                 idle_ms: IDLE_MS,
                 if_not_exists: true,
-            };
+            });
             let made = timeout(STATEMENT, session.backend.command(command)).await;
             if let Ok(Ok(Outcome::Bucket(id))) = made
                 && let Some(bucket) = session.router.catalog().buckets.get(&id).cloned()
@@ -136,7 +136,7 @@ impl DataSets {
         }
     }
 
-    /// Creates the indexes, mostly beside the first version, and drops one now and then, until it is dropped.
+    /// Creates the indexes, mostly during the first version, and drops one at times, until the task is dropped.
     async fn keep_indexes(mut self, session: Session) {
         loop {
             let most = FIRST_INDEX_MS_MAX[self.random.usize(..2)];
@@ -146,12 +146,12 @@ impl DataSets {
             }
             sleep(Duration::from_millis(self.random.u64(KEEP_INDEXES_MS))).await;
             let name = INDEXES[self.random.usize(..INDEXES.len())].name.to_owned();
-            let command = Command::DropIndex { name, if_exists: true };
+            let command = Command::DropIndex(DropIndex { name, if_exists: true });
             let _ = timeout(STATEMENT, session.backend.command(command)).await;
         }
     }
 
-    /// Creates the indexes that lack; false if one still does.
+    /// Creates the missing indexes; false if one is still missing.
     async fn declare(&self, session: &Session) -> bool {
         for index in &INDEXES {
             let made = timeout(STATEMENT, session.backend.command(create(index, true))).await;

@@ -11,8 +11,8 @@ use tokio::time::{sleep, timeout};
 use super::contents::{IDS, INDEXES};
 use super::loads::current_of;
 use super::{DataSets, NAME};
-use crate::sim::session::Session;
-use crate::sim::workload::{STATEMENT, now};
+use crate::sim::client::session::Session;
+use crate::sim::client::workload::{STATEMENT, now};
 
 impl DataSets {
     /// Reads until it is dropped.

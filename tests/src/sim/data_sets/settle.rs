@@ -8,11 +8,11 @@ use tokio::time::{Instant, sleep};
 use super::contents::{IDS, INDEXES, is_broken, name};
 use super::loads::{current_of, set_of};
 use super::{DataSets, NAME, has_no_tokens};
-use crate::sim::session::Session;
+use crate::sim::client::session::Session;
 
 /// Time limit after the faults for the version that loads to end, and for another one to become current.
 const SETTLED: Duration = Duration::from_secs(60);
-/// Time limit for the old versions to go. Nobody but the client has a lease, and its tokens have ended.
+/// The time limit for the old versions to be dropped. Only the client has a lease, and its tokens have ended.
 const GONE: Duration = Duration::from_secs(60);
 
 impl DataSets {

@@ -1,4 +1,4 @@
-//! What every catalog must say of versions.
+//! Checks the versions in every catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use proto::model::ids::{BucketId, LocalIndexId, NodeId};
 use proto::model::index::IndexState;
 
 use super::DataSets;
-use crate::sim::session::Session;
+use crate::sim::client::session::Session;
 
-/// What was seen of a version.
+/// The observations of a version in earlier catalogs.
 struct Seen {
     nodes: Vec<NodeId>,
     stage: VersionStage,
@@ -73,7 +73,7 @@ impl DataSets {
     }
 }
 
-/// The generations of indexes over the next version that are built beside first builds.
+/// The generations of indexes over the next version that are built during first builds.
 fn passing(catalog: &Catalog) -> impl Iterator<Item = LocalIndexId> {
     let beside = catalog.generations.iter().filter(|(id, next)| {
         let shown = catalog.indexes.get(&id.index);

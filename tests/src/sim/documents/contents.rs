@@ -1,4 +1,5 @@
-//! The contents of a bucket, as its changes make them. This is a model: whole logs in memory, one change after another.
+//! The contents of a bucket, computed from its changes. This is a model: whole logs in memory, one change after
+//! another.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use proto::rpc::mutation::MutationKind;
 /// The mutations of each vbucket, from seqno 1 on.
 pub type Log = Vec<Vec<Arc<Mutation>>>;
 
-/// A change of a bucket, which is there as a whole or not at all.
+/// A change of a bucket, which is stored as a whole or not at all.
 #[derive(Clone, Debug)]
 pub enum Change {
     Commit {
@@ -37,7 +38,7 @@ pub enum Change {
         record: BucketRecord,
         vbucket: VbucketId,
     },
-    /// The damaged bucket is made anew, empty.
+    /// The damaged bucket is recreated, empty.
     Anew(BucketRecord),
 }
 
@@ -58,11 +59,11 @@ impl Change {
 pub struct Contents {
     pub(super) record: BucketRecord,
     pub(super) documents: BTreeMap<String, (Seqno, Bytes)>,
-    /// All mutations, also those that the store has purged.
+    /// All mutations, including purged ones.
     pub(super) log: Log,
     /// For each vbucket the last purged mutation.
     pub(super) purged: Vec<Seqno>,
-    /// For each vbucket the last mutation that was never here, because the vbucket was copied by its documents. Its log has
+    /// For each vbucket the last mutation that was never stored here, because the vbucket was copied by its documents. Its log has
     /// placeholders up to there.
     pub(super) absent: Vec<Seqno>,
 }
@@ -74,7 +75,7 @@ impl Contents {
         Self { record, documents: BTreeMap::new(), log, purged: none.clone(), absent: none }
     }
 
-    /// Makes a change. An error says why it does not fit.
+    /// Applies a change. The error is the reason why it does not fit.
     pub(super) fn apply(&mut self, change: &Change) -> Result<(), String> {
         match change {
             Change::Commit { mutations, record, commits } => {
@@ -194,7 +195,7 @@ impl Contents {
         (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
 
-    /// The extent that the store must tell of a vbucket.
+    /// The extent of a vbucket that the store must report.
     pub(super) fn extent(&self, at: usize) -> LogExtent {
         let (purged, end) = (self.purged[at], Seqno(self.log[at].len() as u64));
         let bytes_to = |to: Seqno| {

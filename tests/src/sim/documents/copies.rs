@@ -1,10 +1,9 @@
-//! Copies of a projector's disk, which an operator makes now and then. An older copy that is put back lacks what came later: mostly
-//! a few mutations, sometimes much.
+//! Copies of a projector's disk, which an operator makes at times. A restored older copy lacks later mutations: mostly few, sometimes many.
 
 use proto::env::sim::DiskCopy;
 
 use super::mirror::Known;
-use crate::sim::hosts::{Host, Hosts};
+use crate::sim::cluster::hosts::{Host, Hosts};
 
 /// Copies that are kept.
 const COPIES_MAX: usize = 24;
@@ -20,7 +19,7 @@ struct Copy {
 pub struct Copies(Vec<Copy>);
 
 impl Copies {
-    /// Copies the disk of a running process, between two changes; false if it is in the midst of one.
+    /// Copies the disk of a running process, between two changes; false if a change is in progress.
     pub fn take(&mut self, host: &Host, random: &mut fastrand::Rng) -> bool {
         let Some(known) = host.documents.known() else { return false };
         if self.0.len() == COPIES_MAX {

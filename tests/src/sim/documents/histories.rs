@@ -9,8 +9,8 @@ use proto::model::ids::{BucketId, VbucketId};
 
 use super::contents::{Change, Contents};
 use super::mirror::{Mirror, State};
-use crate::sim::statements::History;
-use crate::sim::truth::Readable;
+use crate::sim::judge::statements::History;
+use crate::sim::judge::truth::Readable;
 
 impl State {
     fn present(&self, bucket: BucketId) -> Option<History> {
@@ -32,7 +32,7 @@ impl State {
         self.past.get(&bucket).map_or(&[], Vec::as_slice)
     }
 
-    /// Calls `take` with the branches and the log of a vbucket in the history that has a position. The present history comes first.
+    /// Calls `take` with the branches and the log of a vbucket in the history that contains a position. The present history comes first.
     fn in_history<T>(
         &self,
         bucket: BucketId,
@@ -98,7 +98,7 @@ impl Mirror {
         state.keeps_files || !state.damaged.is_empty()
     }
 
-    /// Notes that damaged files are kept for the operator.
+    /// Records that damaged files are kept for the operator.
     pub(super) fn keep_damaged(&self) {
         self.state().keeps_files = true;
     }

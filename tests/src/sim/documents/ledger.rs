@@ -1,7 +1,7 @@
 //! Every mutation that a copy of a bucket has ever had, by its place: the bucket, the vbucket, the branch and the seqno.
 //!
 //! A place means one mutation in the whole cluster. Two copies with different mutations at one place are a violation. A copy that was
-//! filled by documents lacks the beginning of its log; the ledger tells it, since another copy had it.
+//! filled by documents lacks the beginning of its log; the ledger supplies it, since another copy had it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ impl Ledger {
         differs.then(|| format!("two copies differ at {place:?}: {known:?} and {mutation:?}"))
     }
 
-    /// A log with the mutations that its copy never had; `None` if nobody had one of them.
+    /// A log with the mutations that its copy never had; `None` if no copy had one of them.
     pub(super) fn completed(
         &self,
         (bucket, vbucket): (BucketId, VbucketId),

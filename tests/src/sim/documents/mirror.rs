@@ -1,4 +1,4 @@
-//! The mirror of a projector's store: what the store must have, and what it may have.
+//! The mirror of a projector's store: the contents that the store must have, and those that it may have.
 //!
 //! A change is *in doubt* from its beginning until it succeeds. If it fails because the disk does, or is cut short by a crash, it
 //! stays in doubt until the store is opened again. A later change of the same bucket that succeeds proves that the failed one had no
@@ -14,7 +14,7 @@ use proto::model::ids::{BucketId, Seqno, VbucketId};
 use super::contents::{Change, Contents};
 use super::ledger::Ledger;
 use super::reconcile::{Found, Settled, settle};
-use crate::sim::statements::History;
+use crate::sim::judge::statements::History;
 
 /// A change of the store.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Doubt {
     has_failed: bool,
 }
 
-/// Everything that a store must have.
+/// The contents that a store must have.
 #[derive(Clone, Default)]
 pub struct Known {
     pub(super) cas: u64,
@@ -46,7 +46,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Makes a change. An error says why it does not fit.
+    /// Applies a change. The error is the reason why it does not fit.
     pub(super) fn apply(&mut self, change: &StoreChange) -> Result<(), String> {
         match change {
             StoreChange::Bucket(bucket, change) => {
@@ -76,13 +76,13 @@ pub(super) struct ChangedVbucket {
     pub(super) vbucket: VbucketId,
     /// The history up to here stays.
     pub(super) kept: Seqno,
-    /// True if the return takes mutations away. Otherwise it undoes a rewind that has nothing new behind it.
+    /// True if the return takes mutations away. Otherwise it undoes a rewind that has nothing new after it.
     is_loss: bool,
     /// True if a producer pushes the bucket.
     pub(super) is_pushed: bool,
 }
 
-/// The mirror of one projector's store; clones share it. Its lock is no yield point: it is never held while anything else happens.
+/// The mirror of one projector's store; clones share it. Its lock is no yield point: it is never held during other work.
 #[derive(Clone, Default)]
 pub struct Mirror(Arc<Mutex<State>>);
 
@@ -99,7 +99,7 @@ pub(super) struct State {
     /// Histories that were left, oldest first.
     pub(super) past: BTreeMap<BucketId, Vec<History>>,
     counts: BTreeMap<&'static str, u64>,
-    /// True if the projector was told of a loss that its operator has not accepted.
+    /// True if a loss was reported to the projector that its operator has not accepted.
     is_told_of_loss: bool,
     violations: Vec<String>,
 }
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// Makes a change that is known to be there.
+    /// Applies a change that is known to be stored.
     fn apply(&mut self, change: &StoreChange) {
         if let StoreChange::Bucket(bucket, of_bucket) = change
             && let Some(contents) = self.known.buckets.get(bucket)
@@ -126,7 +126,7 @@ impl State {
             self.keep_history(*bucket);
         }
         if let StoreChange::Catalog { removed, .. } = change {
-            // A copy that is not needed any more may be the only one that has all of its log.
+            // A copy that is not needed any more may be the only one with all of its log.
             removed.iter().for_each(|bucket| self.keep_history(*bucket));
         }
         if let Err(why) = self.known.apply(change) {
@@ -151,7 +151,7 @@ impl State {
                     self.ledger.add(bucket, of_vbucket, mutation)
                 });
                 self.violations.extend(differ.take(1));
-                // Only a copy that is being filled changes its branches with mutations.
+                // Only a copy that is being filled receives branches together with mutations.
                 record.is_some().then_some("copies filled by log")
             }
             Change::BeginPurged { .. } => Some("copies filled by documents"),
@@ -202,7 +202,7 @@ impl Mirror {
         self.0.lock().expect("not poisoned")
     }
 
-    /// Notes that changes begin; returns their numbers.
+    /// Records that changes begin; returns their numbers.
     pub(super) fn begin(&self, changes: Vec<StoreChange>) -> Vec<u64> {
         let mut state = self.state();
         let begun = changes.into_iter().map(|change| {
@@ -214,7 +214,7 @@ impl Mirror {
         begun.collect()
     }
 
-    /// Notes that a change has succeeded.
+    /// Records that a change has succeeded.
     pub(super) fn succeeded(&self, number: u64) {
         let mut state = self.state();
         let Some(at) = state.doubts.iter().position(|doubt| doubt.number == number) else { return };
@@ -236,12 +236,12 @@ impl Mirror {
         state.apply(&change);
     }
 
-    /// Notes that a change was refused, before it had any effect.
+    /// Records that a change was refused, before it had any effect.
     pub(super) fn refused(&self, number: u64) {
         self.state().doubts.retain(|doubt| doubt.number != number);
     }
 
-    /// Notes that the store has failed in a change.
+    /// Records that the store has failed in a change.
     pub(super) fn failed(&self, number: u64) {
         let mut state = self.state();
         let mut doubts = state.doubts.iter_mut();
@@ -250,8 +250,8 @@ impl Mirror {
         }
     }
 
-    /// Compares what a store has after its opening with what it must have, and goes on from there. `may_be_damaged` says that the disk
-    /// has a wrong bit: a damaged bucket is not read then, and its contents stay as they must be.
+    /// Compares the contents of a store after its opening with those that it must have, and continues from there. `may_be_damaged` means
+    /// that the disk has a wrong bit: a damaged bucket is then not read, and its expected contents stay.
     pub(super) fn reconcile(&self, found: &Found, may_be_damaged: bool) {
         let mut state = self.state();
         let is_damaged = |doubt: &Doubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if found.damaged.contains_key(of));
@@ -286,7 +286,7 @@ impl Mirror {
         is_certain.then(|| state.known.clone())
     }
 
-    /// The vbuckets that a return to an earlier moment takes something from, and their ends there.
+    /// The vbuckets that lose mutations by a return to an earlier moment, and their ends at that moment.
     pub(super) fn lost_since(&self, known: &Known) -> Vec<(BucketId, VbucketId, Seqno)> {
         let lost = self.changed_since(known).into_iter().filter(|changed| changed.is_loss);
         lost.map(|changed| (changed.bucket, changed.vbucket, changed.kept)).collect()
@@ -312,7 +312,7 @@ impl Mirror {
         changed
     }
 
-    /// Goes back to an earlier moment. What came later is a lost history.
+    /// Returns to an earlier moment. Later changes become a lost history.
     pub(super) fn go_back(&self, known: &Known) {
         let mut state = self.state();
         state.doubts.clear();
@@ -322,18 +322,18 @@ impl Mirror {
         state.known = known.clone();
     }
 
-    /// Loses everything: the disk is a new one.
+    /// Loses everything: the disk was replaced.
     pub fn lose_all(&self) {
         self.go_back(&Known::default());
         self.tell_loss(false);
     }
 
-    /// True if the projector was told of a loss that its operator has not accepted.
+    /// True if a loss was reported to the projector that its operator has not accepted.
     pub fn is_told_of_loss(&self) -> bool {
         self.state().is_told_of_loss
     }
 
-    /// Notes whether the projector was told of a loss that its operator has not accepted.
+    /// Records whether a loss was reported to the projector that its operator has not accepted.
     pub fn tell_loss(&self, is_told: bool) {
         let mut state = self.state();
         if is_told && !state.is_told_of_loss {
@@ -342,7 +342,7 @@ impl Mirror {
         state.is_told_of_loss = is_told;
     }
 
-    /// The violations so far, which are forgotten.
+    /// Takes the violations so far.
     pub fn take_violations(&self) -> Vec<String> {
         std::mem::take(&mut self.state().violations)
     }

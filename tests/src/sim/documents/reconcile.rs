@@ -16,7 +16,7 @@ use super::mirror::{Known, StoreChange};
 /// The size of a piece of a log or of a snapshot that is read at once.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// Everything that a store has.
+/// The contents of a store, as read.
 pub struct Found {
     cas: u64,
     ids: BTreeMap<BucketId, StoredId>,
@@ -25,7 +25,7 @@ pub struct Found {
     pub(super) damaged: BTreeMap<BucketId, DamagedBucket>,
 }
 
-/// Everything that a store has of a bucket.
+/// The contents of a bucket in a store, as read.
 struct FoundBucket {
     record: BucketRecord,
     ends: Vec<Seqno>,
@@ -88,7 +88,7 @@ fn log(
 /// The outcome of a comparison.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// The changes in doubt that are there, in their order.
+    /// The changes in doubt that are stored, in order.
     pub(super) kept: Vec<usize>,
     /// Differences that no change in doubt explains.
     pub(super) differences: Vec<String>,
@@ -126,11 +126,11 @@ pub(super) fn settle(known: &Known, doubts: &[&StoreChange], found: &Found) -> S
     settled
 }
 
-/// The limit of changes in doubt of one store. A process ends when its store has failed, so only the changes on their way then are in
-/// doubt. All their subsets are tried, so the limit bounds the cost as well.
+/// The limit of changes in doubt of one store. A process ends when its store has failed, so only the changes in progress are in doubt. All
+/// their subsets are tried, so the limit bounds the cost as well.
 const IN_DOUBT_MAX: usize = 16;
 
-/// Chooses the changes in doubt, and their order, that leave no difference; otherwise tells the difference without any of them.
+/// Chooses the changes in doubt, and their order, that leave no difference; otherwise returns the difference without any of them.
 fn choose(
     known: &Known,
     of: &[usize],
@@ -152,7 +152,7 @@ fn choose(
     Err(format!("{what}; in doubt were {in_doubt:?}"))
 }
 
-/// All selections of some changes in all orders; of many changes those in their order alone.
+/// All subsets of a few changes in all orders; for many changes only in their given order.
 fn orders(of: &[usize]) -> Vec<Vec<usize>> {
     let mut all: BTreeSet<Vec<usize>> = [Vec::new()].into();
     for _ in of {

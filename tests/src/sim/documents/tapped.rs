@@ -1,4 +1,4 @@
-//! The product's store, with a tap: each change is told to the judge's mirror.
+//! The product's store, with a tap: each change is reported to the judge's mirror.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -33,21 +33,21 @@ impl TappedStore {
         Ok(opened)
     }
 
-    /// Tells the operator whether the projector knows of a loss.
+    /// Informs the simulated operator whether the projector knows of a loss.
     fn tell_losses(&self) -> Result<()> {
         let losses = self.store.losses()?;
         self.mirror.tell_loss(losses.values().any(|loss| !loss.is_accepted));
         Ok(())
     }
 
-    /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read. `may_be_damaged` says that
-    /// the disk has a wrong bit.
+    /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read. `may_be_damaged` means that the
+    /// disk has a wrong bit.
     pub fn reconcile(&self, may_be_damaged: bool) -> Result<()> {
         self.mirror.reconcile(&Found::read(&*self.store)?, may_be_damaged);
         Ok(())
     }
 
-    /// Makes a change of the store, and tells the mirror of it.
+    /// Makes a change of the store, and reports it to the mirror.
     fn change<T>(
         &self,
         change: StoreChange,
@@ -75,7 +75,7 @@ impl TappedStore {
         self.change(StoreChange::Bucket(bucket, change), call)
     }
 
-    /// True if a commit that has failed has reached the log of a bucket. Then only what follows it has failed: a flush, or the
+    /// True if a commit that has failed has reached the log of a bucket. Then only a later step has failed: a flush, or the
     /// commit of another bucket.
     fn has(&self, bucket: BucketId, mutations: &[Arc<Mutation>]) -> bool {
         let Ok(extents) = self.store.extents(bucket) else { return false };

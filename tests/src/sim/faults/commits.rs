@@ -8,13 +8,13 @@ use turmoil::Sim;
 
 use super::driver::{Faults, is_projector, note};
 use crate::sim::Shared;
-use crate::sim::hosts::Hosts;
+use crate::sim::cluster::hosts::Hosts;
 
-/// Maximum downtime of a process: some sessions wait for it, others are gone before.
+/// Maximum downtime of a process: some sessions wait for it, others have ended before.
 const DOWN_MS_MAX: u64 = 2_500;
 
 impl Faults {
-    /// Ends a process when a commit has come to a stage: mostly a projector.
+    /// Ends a process when a commit has reached a stage: mostly a projector.
     pub(super) fn break_at_commit(
         &mut self,
         now: Duration,

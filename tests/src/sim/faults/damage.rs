@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::driver::{Broken, Faults, is_projector, note};
 use super::of_copies::{CONFIRMED, DECIDED, is_spare};
-use crate::sim::disks::flip_found;
-use crate::sim::hosts::{Hosts, has_copies};
+use crate::sim::cluster::disks::flip_found;
+use crate::sim::cluster::hosts::{Hosts, has_copies};
 use crate::sim::{CALM, Shared};
 
 /// Maximum time for which a process runs with a flipped bit.
@@ -48,8 +48,8 @@ impl Faults {
         true
     }
 
-    /// Decides what becomes of the flipped bits of a process that starts: they stay if the bucket with copies is damaged, and no other
-    /// one, and another copy in sync has everything.
+    /// Decides the outcome of flipped bits in a process that starts: they stay if only the bucket with copies is damaged, and another copy
+    /// in sync is complete.
     pub(super) fn decide_damage(
         &mut self,
         name: &str,

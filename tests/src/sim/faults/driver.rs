@@ -9,11 +9,11 @@ use turmoil::Sim;
 use super::damage::has_damage;
 use super::growth::{Growing, has_growths};
 use super::of_copies::Replacement;
+use crate::sim::cluster::hosts::{Host, Hosts};
+use crate::sim::cluster::purges::has_purges;
 use crate::sim::data_sets;
 use crate::sim::documents::copies::Copies;
-use crate::sim::hosts::{Host, Hosts};
-use crate::sim::purges::has_purges;
-use crate::sim::stages::{self, Stage};
+use crate::sim::operator::stages::{self, Stage};
 use crate::sim::transactions::pair;
 use crate::sim::{CALM, Shared};
 
@@ -21,7 +21,7 @@ use crate::sim::{CALM, Shared};
 pub(super) const BROKEN_MS_MAX: u64 = 4_000;
 /// Downtime of a restarted process.
 pub(super) const RESTART: Duration = Duration::from_millis(300);
-/// The time of the faults in which a projector joins that was not there before.
+/// The time of the faults within which a new projector joins.
 const JOINS_MS_MAX: u64 = 5_000;
 /// Interval at which clocks advance.
 const CLOCK_STEP_MS: u64 = 100;
@@ -45,11 +45,11 @@ pub(super) enum Broken {
     FailedIo(String),
     /// A file operation has failed and all others work; the process must be restarted.
     Worn(String),
-    /// A process that goes down at a file operation soon.
+    /// A process that will crash at a file operation soon.
     CrashInIo(String),
     /// A bit of a disk is wrong; the disk must be replaced.
     Damaged(String),
-    /// A projector was told that it lacks what it had, and its operator accepts that soon.
+    /// A loss was reported to a projector, and its operator accepts it soon.
     Lacking(String),
     /// The source's log is longer than its bound.
     LongLog,
@@ -70,7 +70,7 @@ pub struct Faults {
     pub(super) stages: BTreeSet<Stage>,
     /// The generator of the time that a process continues after a failed file operation.
     pub(super) after_failed_io: fastrand::Rng,
-    /// The generator of faults in the midst of a scan, and the earliest time of the next one.
+    /// The generator of faults during a scan, and the earliest time of the next one.
     pub(super) in_scans: fastrand::Rng,
     pub(super) next_in_scan: Duration,
     /// The number of parts that slow readers have had.
@@ -152,7 +152,7 @@ impl Faults {
         }
     }
 
-    /// Repairs expired faults, and starts a new one if it is time. Called at each tick.
+    /// Repairs expired faults, and starts a new one if one is due. Called at each tick.
     pub fn drive(&mut self, sim: &mut Sim<'_>, hosts: &Hosts, summary: &Shared) {
         let now = sim.elapsed();
         if let Some(name) = self.joins_late.take() {
@@ -196,7 +196,7 @@ impl Faults {
         self.broken.push((broken, end));
     }
 
-    /// Notes the time of disk faults: statements that began before it may fail with their errors.
+    /// Records the time of disk faults: statements that began before it may fail with their errors.
     pub(super) fn note_broken_disks(&self, now: Duration, hosts: &Hosts) {
         let is_disk = |(broken, _): &(Broken, Duration)| {
             match broken {

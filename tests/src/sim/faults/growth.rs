@@ -1,8 +1,8 @@
-//! The end of a leader in the moment in which another copy has grown into the set.
+//! The crash of a leader at the moment when another copy becomes in sync.
 //!
-//! A copy in sync may lead, so it must have everything that was ever shown when its growth is proposed. On a quick network a joining copy
-//! has it anyway. So the messages between both are slow here while the copy joins; when the catalog says that it is in sync, the leader
-//! ends, and nothing that is under way arrives. A seventh of the seeds with copies has this fault.
+//! A copy in sync may lead, so it must have everything ever shown when its growth is proposed. On a quick network a joining copy
+//! has it anyway. So the messages between both are slow here while the copy joins; when it is in sync by the catalog, the leader crashes,
+//! and messages in flight are lost. A seventh of the seeds with copies has this fault.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use turmoil::Sim;
 
 use super::driver::{Broken, Faults, note};
 use super::of_copies::name_of;
-use crate::sim::hosts::{Hosts, has_copies};
+use crate::sim::cluster::hosts::{Hosts, has_copies};
 use crate::sim::{CALM, Shared};
 
 /// Maximum duration of a join over a slow connection.

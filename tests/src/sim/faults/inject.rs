@@ -5,8 +5,8 @@ use std::time::Duration;
 use turmoil::Sim;
 
 use super::driver::{Broken, Faults, is_projector};
-use crate::sim::disks::{flip, wipe};
-use crate::sim::hosts::Hosts;
+use crate::sim::cluster::disks::{flip, wipe};
+use crate::sim::cluster::hosts::Hosts;
 
 /// Maximum jump of a clock.
 const JUMP_MS_MAX: u64 = 3_600_000;

@@ -7,8 +7,8 @@ use turmoil::Sim;
 
 use super::driver::{Broken, Faults, RESTART, is_projector};
 use super::of_copies::leads_beside_a_spare;
-use crate::sim::disks::{judge_flipped, wipe};
-use crate::sim::hosts::Hosts;
+use crate::sim::cluster::disks::{judge_flipped, wipe};
+use crate::sim::cluster::hosts::Hosts;
 use crate::sim::{LATENCY_MAX, Shared};
 
 /// Maximum time that a process continues after a failed file operation.
@@ -73,7 +73,7 @@ impl Faults {
                         self.crash(&name, now + RESTART, sim, hosts);
                     }
                 }
-                // It has everything again, from another copy.
+                // The projector is complete again, from another copy.
                 Broken::Lacking(name) if !hosts.all[&name].documents.is_told_of_loss() => {}
                 // The bits are flipped back first, and a copy that has everything takes over.
                 Broken::Lacking(name)

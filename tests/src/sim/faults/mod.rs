@@ -16,7 +16,7 @@
 //! | `empty_disk` | an indexer restarts with an empty disk |
 //! | `source_failover` | a source restarts from an older copy that lacks the end of some vbuckets (the producer of a pushed bucket is not told), or that producer begins new branches at earlier places |
 //! | `purge` | an indexer is down or cut off, and the source's log is purged before it returns: in half of the seeds, in some of them during hand-overs |
-//! | `loss_at_stage`, `crash_at_stage` | a source restarts from an older copy, or another process dies, at the moment when an index build begins, or a move, a rollback or a hand-over enters another stage ([`super::stages`]): in a seventh of the seeds |
+//! | `loss_at_stage`, `crash_at_stage` | a source restarts from an older copy, or another process dies, at the moment when an index build begins, or a move, a rollback or a hand-over enters another stage ([`super::operator::stages`]): in a seventh of the seeds |
 //! | `crash_at_commit` | a process ends at a stage of a commit over two buckets ([`commits`]): in a seventh of the seeds |
 //! | `crash_in_scan` | an indexer dies while a slow reader has a part of its rows |
 //! | `leader_crash`, `follower_crash`, `copies_crash` | the leading copy of a bucket ends, another copy, or both at once; of a bucket with copies, as all below |
@@ -24,7 +24,7 @@
 //! | `lost_disk`, `older_copy` | a copy restarts with an empty disk or an older one, while another copy in sync has everything |
 //! | `crash_at_growth` | the leading copy ends in the moment in which a joining copy has grown into the set over a slow connection ([`growth`]): in a seventh of the seeds with copies |
 //! | `purge_while_away` | a copy is down, and the logs are purged before it returns |
-//! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::removals`]): in an eighth of the seeds |
+//! | `removed_node` | an operator removes an indexer and starts it again, with its data or on an empty disk ([`super::operator::removals`]): in an eighth of the seeds |
 //! | `lost_node` | an indexer is down for longer than the coordinators need to take it for dead, and an operator removes it with FORCE: in a sixteenth of the seeds, if they have faults for longer than that |
 
 mod commits;

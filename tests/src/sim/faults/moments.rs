@@ -6,9 +6,9 @@ use std::time::Duration;
 use turmoil::Sim;
 
 use super::driver::{BROKEN_MS_MAX, Broken, Faults, RESTART, is_projector, note};
-use crate::sim::disks::wipe;
-use crate::sim::hosts::Hosts;
-use crate::sim::removals::LOST_FOR;
+use crate::sim::cluster::disks::wipe;
+use crate::sim::cluster::hosts::Hosts;
+use crate::sim::operator::removals::LOST_FOR;
 use crate::sim::{CALM, Shared};
 
 /// Maximum time until an operator accepts a loss.
@@ -128,7 +128,7 @@ impl Faults {
         if self.is_down(&name) || self.is_damaged(&name) {
             return;
         }
-        // The repairs run in this order: the log is purged, then the indexer comes back.
+        // The repairs run in this order: the log is purged, then the indexer restarts.
         self.broken.push((Broken::LongLog, end));
         if self.purges.bool() {
             self.crash(&name, end, sim, hosts);
@@ -166,7 +166,7 @@ impl Faults {
         is_older
     }
 
-    /// Calls the operator of each projector that was told of a loss. The operator has no newer copy, and accepts the loss some
+    /// Simulates the operator of each projector to which a loss was reported. The operator has no newer copy, and accepts the loss some
     /// seconds later.
     pub(super) fn notice_losses(&mut self, now: Duration, hosts: &Hosts) {
         for (name, host) in hosts.all.iter().filter(|(name, _)| is_projector(name)) {

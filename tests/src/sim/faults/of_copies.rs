@@ -1,9 +1,8 @@
-//! Faults of the copies of an embedded bucket. The client's catalog tells who leads.
+//! Faults of the copies of an embedded bucket. The client's catalog names the leader.
 //!
-//! A copy may lose its disk, or get an older one, only if another copy in sync has everything acknowledged: so no fault here takes
-//! anything from the bucket. The coordinators are asked for that once the process is down, as a catalog may be older than its last
-//! proposals. A leader that is put back stays down until another copy leads, as no operator replaces a disk within the second
-//! that a take-over needs.
+//! A copy may lose its disk, or get an older one, only if another copy in sync has everything acknowledged: so no fault here loses data of
+//! the bucket. The coordinators are asked for that once the process is down, as a catalog may be older than its last proposals. A leader
+//! with a restored disk stays down until another copy leads, as no operator replaces a disk within the second that a take-over needs.
 
 use std::time::Duration;
 
@@ -12,8 +11,8 @@ use proto::model::ids::{BucketId, NodeId};
 use turmoil::Sim;
 
 use super::driver::{Broken, Faults, note};
-use crate::sim::disks::wipe;
-use crate::sim::hosts::Hosts;
+use crate::sim::cluster::disks::wipe;
+use crate::sim::cluster::hosts::Hosts;
 use crate::sim::{CALM, Shared};
 
 /// Maximum duration of a fault of copies: longer than a take-over.
@@ -84,14 +83,15 @@ impl Faults {
             1 => self.crash(&name, end, sim, hosts),
             2 => self.cut_all(&leader, |other| other.starts_with("projector"), end, sim, hosts),
             9 => {
-                // It writes on for a moment and then ends: another copy leads without these writes, and this one comes back with them.
+                // The leader writes for a moment and then crashes: another copy leads without these writes, and the old leader restarts
+                // with them.
                 self.cut_all(&leader, |other| other.starts_with("projector"), end, sim, hosts);
                 let after = Duration::from_millis(self.of_copies.u64(50..500));
                 self.cut_leader = Some((leader, sim.elapsed() + after, end));
             }
             3 => self.cut_all(&leader, |other| other != "client", end, sim, hosts),
             4 => {
-                // The repairs run in this order: the logs are purged, then the copy comes back.
+                // The repairs run in this order: the logs are purged, then the copy restarts.
                 self.broken.push((Broken::LongLog, end));
                 self.crash(&name, end, sim, hosts);
             }

@@ -5,18 +5,19 @@
 //! fails over to a shorter history, whose new branch the projectors learn with the next push. Scans are judged by its log,
 //! including the logs of lost histories.
 //!
-//! After an error it asks for the vbucket's history and continues from there: first the oldest branch that the projector does
-//! not know, then the mutations up to the beginning of the next one. If the projector cannot go back that far because its
-//! log was purged, the producer pushes everything again on a branch from the beginning.
+//! After an error it queries the vbucket's history and continues from there: first the oldest branch that the projector does
+//! not know, then the mutations up to the beginning of the next one. If the projector cannot rewind that far because its log was purged,
+//! the producer pushes everything again on a branch from the beginning.
 //!
-//! A projector may come back from an older copy of its disk, without mutations that it had acknowledged. The producer learns
-//! this when its next push, which leaves a gap, is refused. Until then the judge knows the loss.
+//! A projector may restart from an older copy of its disk, without mutations that it had acknowledged. The producer learns
+//! this when its next push, which leaves a gap, is refused. Until then only the judge knows the loss.
 //!
-//! Some changes are transactions ([`super::producer_commits`]).
+//! Some changes are transactions ([`commits`]).
 //!
-//! A producer that asks and pushes again would repair any loss of a projector. Each answer is therefore checked first:
+//! A producer that queries and pushes again would repair any loss of a projector. Each answer is therefore checked first:
 //! a projector has every acknowledged mutation, or the judge knows the reason for its absence.
 
+mod commits;
 mod feed;
 mod pushes;
 #[cfg(test)]
@@ -39,8 +40,8 @@ use sextant::backend::ClusterBackend;
 use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
-use super::producer_commits::Commits;
-use super::truth::Readable;
+use super::judge::truth::Readable;
+use commits::Commits;
 use feed::{Feed, Log};
 
 /// Time limit of a push.
@@ -52,7 +53,7 @@ fn cannot_go_back(error: &Error) -> bool {
     error.code == ErrorCode::OutOfOrder && hint.is_some_and(|hint| hint.contains("at seqno 0"))
 }
 
-/// The producer.
+/// The simulated producer.
 pub struct Producer {
     feeds: Mutex<Vec<Feed>>,
     random: Mutex<fastrand::Rng>,
@@ -102,7 +103,7 @@ impl Producer {
         self.commits.lock().expect("not poisoned")
     }
 
-    /// Notes a transaction of which an epoch has a part.
+    /// Records a transaction of which an epoch has a part.
     pub fn note_split(&self, cut: &Cut) {
         let mut commits = self.commits();
         let split = commits.split(cut, |vbucket, at, end| self.is_before(vbucket, at, end));
@@ -169,7 +170,7 @@ impl Producer {
         Some(mutations)
     }
 
-    /// The number of all mutations so far.
+    /// The number of mutations so far.
     pub fn mutations(&self) -> usize {
         self.feeds().iter().map(|feed| feed.log.len()).sum()
     }
@@ -197,7 +198,7 @@ impl Producer {
         lost
     }
 
-    /// Notes that a projector has lost the end of a vbucket. The producer itself is not told.
+    /// Notes that a projector has lost the end of a vbucket. The producer itself is not informed.
     pub fn lose_taken(&self, vbucket: VbucketId, end: Seqno) {
         self.commits().lost();
         let feed = &mut self.feeds()[usize::from(vbucket.0)];
@@ -268,7 +269,7 @@ impl Producer {
         Some(log[..position.seqno.0 as usize].to_vec())
     }
 
-    /// The same in the present history only, as far as the projector has it.
+    /// The log in the present history only, as far as the projector has it.
     pub fn present_log(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
         let feeds = self.feeds();
         let feed = &feeds[usize::from(vbucket.0)];

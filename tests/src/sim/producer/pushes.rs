@@ -15,12 +15,12 @@ use tokio::time::{sleep, timeout};
 use super::{PUSH, Producer, cannot_go_back};
 use crate::sim::effects::Effects;
 
-/// Tries to go on behind a pause, ten of them in a second.
+/// Tries to go on after a pause, ten of them in a second.
 const GO_ON_TRIES: u32 = 100;
 
 impl Producer {
-    /// Pushes all mutations that are not known to be stored; false if some may still not be. An error is one from which
-    /// a producer cannot continue.
+    /// Pushes all mutations that are not known to be stored; false if some may still not be. The error is one after
+    /// which a producer cannot continue.
     pub async fn push_all(&self, backend: &ClusterBackend, bucket: &BucketInfo) -> Result<bool> {
         let mut all = true;
         for vbucket in (0..bucket.vbuckets).map(VbucketId) {
@@ -58,7 +58,7 @@ impl Producer {
         Ok(all)
     }
 
-    /// Goes on behind the last pause: no epoch has a commit of which parts are missing.
+    /// Goes on after the last pause: no epoch has a commit of which parts are missing.
     pub async fn go_on(&self, backend: &ClusterBackend, bucket: &BucketInfo) {
         let is_paused = self.commits().end_pauses();
         for _ in 0..if is_paused { GO_ON_TRIES } else { 0 } {

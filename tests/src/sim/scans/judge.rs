@@ -5,9 +5,9 @@ use proto::model::ids::{Epoch, VbucketId};
 
 use super::query::Answer;
 use super::{Asked, Read, Reader};
-use crate::sim::marks::cut_of;
-use crate::sim::oracle::{Shown, documents, shown};
-use crate::sim::session::Session;
+use crate::sim::client::session::Session;
+use crate::sim::judge::marks::cut_of;
+use crate::sim::judge::oracle::{Shown, documents, shown};
 use crate::sim::violation;
 
 /// Scans of a run that may be left unjudged. Most runs have none.
@@ -17,14 +17,14 @@ impl Reader {
     /// Judges a scan by the model at its epoch's cut: the whole answer, or the part of it before an error.
     pub(super) async fn judge(&self, session: &Session, asked: &Asked<'_>, read: &Read) {
         let Some(epoch) = read.epoch else { return };
-        // A rollback may take an epoch at once, before the judge has heard of it; then nothing was shown.
+        // A rollback may remove an epoch at once, before the judge has received it; then no rows were shown.
         let shows_nothing = read.found.is_empty() && read.aggregates.is_none();
         if read.error.is_some() && shows_nothing {
             return;
         }
         let (name, bucket) = (asked.index.name, asked.info.bucket);
         let Some(cut) = cut_of(&session.marks, bucket, epoch).await else {
-            // The judge's watch was interrupted while the epoch stood ([`crate::sim::marks`]).
+            // The judge's watch was interrupted while the epoch existed ([`crate::sim::judge::marks`]).
             let catalog = session.router.catalog();
             if catalog.buckets.get(&bucket).is_some_and(|bucket| bucket.is_dead(epoch))
                 && self.may_leave_unjudged()
@@ -71,7 +71,7 @@ impl Reader {
         summary.scans_unjudged <= UNJUDGED_MAX
     }
 
-    /// True if an epoch's cut covers the writes that the scan asked for, as far as they are not lost.
+    /// True if an epoch's cut covers the writes that the scan required, as far as they are not lost.
     fn covers_writes(&self, asked: &Asked<'_>, cut: &Cut) -> bool {
         let Some(write) = &asked.at_least else { return true };
         let bucket = asked.info.bucket;

@@ -24,13 +24,13 @@ use tokio::time::{sleep, timeout};
 
 pub use self::query::Query;
 use self::read::{Pace, Read, read};
+use super::client::session::{Gone, Session};
+use super::client::workload::{STATEMENT, Workload, now};
+use super::cluster::hosts::has_small_queues;
 use super::effects::Effects;
-use super::hosts::has_small_queues;
-use super::oracle::{INDEXES, SimIndex};
-use super::session::{Gone, Session};
+use super::judge::oracle::{INDEXES, SimIndex};
+use super::judge::truth::Truth;
 use super::transactions::Own;
-use super::truth::Truth;
-use super::workload::{STATEMENT, Workload, now};
 use super::{Shared, violation};
 
 /// Maximum time between two pages.
@@ -43,13 +43,13 @@ const LOSSES_OF_PAST: [&str; 5] =
     ["purge", "purge_while_away", "empty_disk", "flipped_bit", "removed_node"];
 /// Maximum pause of a slow reader after a batch.
 const PAUSE_MS_MAX: u64 = 800;
-/// Pauses of a scan that goes on beside its transaction.
+/// The maximum number of pauses of a scan that runs concurrently with its transaction.
 const VIEW_PAUSES: usize = 5;
 
 /// A reader: it has its own random numbers, and shares everything else with the client.
 #[derive(Clone)]
 pub struct Reader {
-    /// Its random numbers.
+    /// The random numbers of the reader.
     pub random: fastrand::Rng,
     /// The true history.
     pub truth: Truth,
@@ -86,7 +86,7 @@ struct Asked<'a> {
     began: Duration,
 }
 
-/// Half of the epochs that a session has seen are floors of its next scan.
+/// The consistency of the next scan: half of the time, the last epoch that the session has read is its floor.
 fn floor_of(session: &Session, index: &IndexInfo) -> Consistency {
     match session.seen(index.id).filter(|epoch| epoch.0 % 2 == 0) {
         Some(epoch) => Consistency::AtLeast(epoch),
@@ -205,7 +205,7 @@ impl Reader {
         let Some(shown) = session.router.catalog().index(index.name).cloned() else {
             return Ok(());
         };
-        // It goes on in the generation that served when it fixed its moment.
+        // The scan continues in the generation that served when the transaction fixed its moment.
         let (info, is_younger) = match began.indexes.get(&shown.id) {
             Some(info) if info.state == IndexState::Maintenance => (Arc::clone(info), false),
             _ => (shown, true),
@@ -278,7 +278,7 @@ impl Reader {
         }
     }
 
-    /// Judges an error. An error about lost positions says nothing about whether the index is served.
+    /// Judges an error. An error about lost positions does not show whether the index is served.
     fn refused(
         &self,
         session: &Session,
@@ -287,7 +287,7 @@ impl Reader {
         error: Error,
     ) -> Result<(), Option<Error>> {
         let is_wrong = match (error.code, epoch) {
-            // Its transaction has left the scan's place.
+            // The transaction has left the scan's place.
             (ErrorCode::SnapshotTooOld, _) if asked.own.is_gone() || asked.is_younger => false,
             // An indexer may know of a rollback before the catalog of the router does, so the end decides.
             (ErrorCode::SnapshotTooOld, Some(epoch)) if self.is_broken_lease(session, asked) => {
@@ -421,7 +421,7 @@ impl Reader {
         [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code) && began <= broken_at
     }
 
-    /// True if a failover has lost a part of the writes that `at_plus` asks for.
+    /// True if a failover has lost a part of the writes that `at_plus` requires.
     fn is_lost(&self, asked: &Asked<'_>) -> bool {
         asked.at_least.as_ref().is_some_and(|last| {
             let lost = |(v, p): &(VbucketId, Position)| {

@@ -10,7 +10,7 @@ use proto::value::Value;
 use proto::value::key;
 use serde_json::json;
 
-use crate::sim::oracle::{Shown, SimIndex, compare};
+use crate::sim::judge::oracle::{Shown, SimIndex, compare};
 
 /// A range of the first key part: from the first value up to the second, exclusive.
 type Between = (serde_json::Value, serde_json::Value);
@@ -40,7 +40,7 @@ const AGGREGATES: [AggregateFunction; 5] = [
 pub struct Query {
     /// The ranges, ascending and disjoint; `None`: the whole index.
     pub ranges: Option<Vec<Between>>,
-    /// The condition.
+    /// The condition of the query.
     pub condition: Option<Condition>,
     /// True if the query returns aggregates: [`Self::aggregates_asked`].
     pub aggregates: bool,
@@ -48,7 +48,7 @@ pub struct Query {
     pub distinct: Option<u16>,
     /// True if the scan is read backwards.
     pub reverse: bool,
-    /// True if rows come in the order of the index.
+    /// True if rows must be in the order of the index.
     pub ordered: bool,
     /// Rows to skip.
     pub offset: u64,
@@ -102,7 +102,7 @@ impl Query {
         query
     }
 
-    /// The numbers of the aggregates in [`AGGREGATES`]: all, or those that need not look at each row.
+    /// The numbers of the aggregates in [`AGGREGATES`]: all, or those that need not read each row.
     pub fn aggregates_asked(&self) -> &'static [usize] {
         // The direction means nothing to aggregates.
         if self.reverse { &[0, 2, 3] } else { &[0, 1, 2, 3, 4] }

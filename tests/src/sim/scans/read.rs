@@ -15,8 +15,8 @@ use router::ScanBatch;
 use tokio::time::sleep;
 
 use super::query::totals;
-use crate::sim::oracle::Shown;
-use crate::sim::session::Session;
+use crate::sim::client::session::Session;
+use crate::sim::judge::oracle::Shown;
 
 /// Pause after which the server parks a scan.
 const PARKED_AFTER: Duration = Duration::from_millis(600);
@@ -29,7 +29,7 @@ pub type Found = (Vec<u8>, Shown);
 pub struct Pace {
     /// The number of rows of a page. Unordered pages need virtual scans.
     pub page_rows: Option<u64>,
-    /// The pauses after a batch, and after a page; the next one is last.
+    /// The pauses after a batch, and after a page; the next one is the last element.
     pub pauses: Vec<Duration>,
     /// True if a page is held for long: its token must stay usable.
     pub holds_pages: bool,
@@ -42,9 +42,9 @@ pub struct Read {
     pub epoch: Option<Epoch>,
     /// The rows.
     pub found: Vec<Found>,
-    /// The aggregates.
+    /// The aggregates of the answer.
     pub aggregates: Option<Vec<String>>,
-    /// The error.
+    /// The error of the scan.
     pub error: Option<Error>,
 }
 

@@ -12,13 +12,13 @@ use proto::{Error, ErrorCode};
 use tokio::time::timeout;
 
 use super::running::{Left, Running};
-use crate::sim::hosts::VBUCKETS;
-use crate::sim::session::Session;
-use crate::sim::statements::Outcome;
+use crate::sim::client::session::Session;
+use crate::sim::client::workload::{STATEMENT, Workload, now};
+use crate::sim::cluster::hosts::VBUCKETS;
+use crate::sim::judge::statements::Outcome;
 use crate::sim::violation;
-use crate::sim::workload::{STATEMENT, Workload, now};
 
-/// The part of an error that tells a conflict from a transaction that the projector does not know any more.
+/// The part of an error that distinguishes a conflict from a transaction that the projector no longer knows.
 const CONFLICT: &str = "was changed by another transaction";
 
 impl Outcome {
@@ -65,7 +65,7 @@ impl Workload {
                     violation(&self.summary, text);
                 }
             }
-            // Nobody has answered in time.
+            // There was no answer in time.
             Ok(Err(error)) if error.code == ErrorCode::InDoubt => {
                 self.count(|summary| summary.writes_unknown += 1);
             }
@@ -106,7 +106,7 @@ impl Workload {
         }
     }
 
-    /// True if somebody else may have changed a document of a transaction behind its snapshot, or may have made one that it inserts.
+    /// True if another writer may have changed a document of a transaction after its snapshot, or may have created one that it inserts.
     pub(super) fn may_conflict(&self, running: &Running) -> bool {
         let cut = running.snapshot.as_ref().map(|seen| &*seen.cut);
         running.left.iter().any(|Left { id, was_inserted, .. }| {
@@ -141,7 +141,7 @@ impl Workload {
     }
 }
 
-/// Judges a document of an acknowledged commit by its mutations up to there; describes a violation.
+/// Judges a document of an acknowledged commit by its mutations up to the commit; describes a violation.
 fn judge_document(
     running: &Running,
     left: &Left,

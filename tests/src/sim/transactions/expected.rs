@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use proto::rpc::api::{Write, WriteKind};
 
 use super::running::Running;
-use crate::sim::reads::{Before, states_between};
-use crate::sim::session::Session;
-use crate::sim::truth::Truth;
+use crate::sim::client::reads::{Before, states_between};
+use crate::sim::client::session::Session;
+use crate::sim::judge::truth::Truth;
 
-/// The writes of a statement, and the documents as the transaction sees them before it.
+/// The writes of a statement, and the transaction's view of the documents before it.
 pub(super) struct Expected {
     writes: Vec<Write>,
-    /// For each write, whether its document is there; `None` if the present decides.
+    /// For each write, whether its document exists; `None` if the present state decides.
     exists: Vec<Option<bool>>,
-    /// What there was at present.
+    /// The present documents before the statement.
     before: Before,
 }
 
@@ -47,7 +47,7 @@ impl Expected {
         (!fits).then(|| format!("tells {affected} changes, not {least} to {most}"))
     }
 
-    /// Judges a refusal, for which one of the inserted documents must be there; describes a violation.
+    /// Judges a refusal, for which one of the inserted documents must exist; describes a violation.
     pub fn judge_refused(&self, truth: &Truth, session: &Session) -> Option<String> {
         let mut inserts = self.writes.iter().enumerate().filter(|(n, write)| {
             matches!(write.kind, WriteKind::Insert(_)) && self.may_be(*n, truth, session).0
@@ -55,7 +55,7 @@ impl Expected {
         inserts.next().is_none().then(|| "refused, though no inserted document is there".into())
     }
 
-    /// Whether the document of a write may have been there, and whether it may have been absent.
+    /// Whether the document of a write may have existed, and whether it may have been absent.
     fn may_be(&self, n: usize, truth: &Truth, session: &Session) -> (bool, bool) {
         let Write { id, .. } = &self.writes[n];
         if let Some(exists) = self.exists[n] {

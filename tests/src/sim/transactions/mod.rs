@@ -2,17 +2,17 @@
 //! commit or none.
 //!
 //! Up to two transactions are open at once. Their steps alternate, and between them the client writes single statements. All of
-//! these writers prefer documents that an open transaction has read or changed, so commits are refused now and then.
+//! these writers prefer documents that an open transaction has read or changed, so commits are refused at times.
 //!
 //! - A scan, or a read of documents, in the transaction shows the model at the cut of the transaction's epoch with the changes so
-//!   far (`steps`). A scan that goes on while the transaction does shows the changes of its beginning to its end (`views`).
+//!   far (`steps`). A scan that runs concurrently with the transaction shows the changes of the scan's beginning until its end (`views`).
 //! - An INSERT of a document that the transaction sees is refused, and leaves the transaction as it was (`expected`).
-//! - After a commit nobody else has changed one of its documents behind that cut, and none of its INSERTs found a document. A
+//! - After a commit no other writer has changed one of its documents after that cut, and none of its INSERTs found a document. A
 //!   refused commit has such a reason, and leaves nothing (`commit`).
 //!
-//! A commit is one statement of the client's history ([`super::statements`]), which judges that it is in the log as a whole
+//! A commit is one statement of the client's history ([`super::judge::statements`]), which judges that it is in the log as a whole
 //! and once, or not at all. Its number is taken when the transaction begins, since documents have it in their marks. A document
-//! that a later change has replaced, or that was taken back, is none of the statement, so it is a violation in the log.
+//! that a later change has replaced, or that was rolled back, is not part of the statement, so it is a violation in the log.
 
 mod commit;
 mod expected;
@@ -30,9 +30,9 @@ use tokio::time::{sleep, timeout};
 
 use self::running::Running;
 use self::views::Views;
-use super::session::Session;
+use super::client::session::Session;
+use super::client::workload::{STATEMENT, Workload, now};
 use super::violation;
-use super::workload::{STATEMENT, Workload, now};
 
 pub(super) use self::running::Own;
 
@@ -73,7 +73,7 @@ impl Workload {
             if !turn.await {
                 open.remove(n);
             }
-            // Without a pause a scan comes before the changes that it must see.
+            // Without a pause a scan arrives before the changes that it must see.
             if self.random.u8(..3) > 0 {
                 let pause = Duration::from_millis(self.random.u64(..40));
                 views.beside(sleep(pause)).await;
@@ -124,7 +124,7 @@ impl Workload {
         }
     }
 
-    /// Runs a statement beside the open transactions, mostly on their documents.
+    /// Runs a statement outside of the open transactions, mostly on their documents.
     async fn write_beside(&mut self, session: &Session, hot: &[String]) -> Option<WritePosition> {
         let writes = (0..self.random.usize(1..4)).map(|row| {
             let id = match self.random.u8(..4) {

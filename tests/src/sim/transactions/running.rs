@@ -1,4 +1,4 @@
-//! A transaction in progress, as the client knows it.
+//! The client's state of a transaction in progress.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use sextant::sql::backend::{BucketTransaction, EpochPin};
 pub(in crate::sim) struct Own {
     /// The place of the scan.
     pub view: Option<OwnView>,
-    /// The last change of each document up to there.
+    /// The last change of each document up to the place.
     pub changes: BTreeMap<String, Option<String>>,
     /// The positions that the transaction's epoch must cover.
     pub at_least: Option<WritePosition>,
     fate: Arc<Fate>,
 }
 
-/// The later course of a transaction, behind the place of a scan.
+/// The later course of a transaction, after the place of a scan.
 #[derive(Default)]
 struct Fate {
     /// True if the transaction has changed something.
     is_passed: AtomicBool,
-    /// True if the transaction has ended or gone back to before the place.
+    /// True if the transaction has ended or was rolled back to before the place.
     is_gone: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ impl Own {
         self.view.is_some() && self.fate.is_gone.load(Ordering::Relaxed)
     }
 
-    /// True if the transaction has gone on since the scan began.
+    /// True if the transaction has continued since the scan began.
     pub fn is_passed(&self) -> bool {
         self.fate.is_passed.load(Ordering::Relaxed)
     }
@@ -109,7 +109,7 @@ pub(super) struct Running {
     /// The number of its commit in the client's history.
     pub statement: usize,
     pub snapshot: Option<Snapshot>,
-    /// What a commit leaves, in the order of the last change of each document.
+    /// The effective writes of a commit, in the order of the last change of each document.
     pub left: Vec<Left>,
     /// The ids that it has read or changed.
     pub hot: Vec<String>,
@@ -156,14 +156,14 @@ impl Running {
         format!("{}.{}", self.statement, self.documents - 1)
     }
 
-    /// True if the transaction sees a document; `None` if it reads what is there at present.
+    /// True if the transaction sees a document; `None` if it reads the present document.
     pub fn exists(&self, id: &str) -> Option<bool> {
         let own = self.left.iter().find(|left| left.id == id);
         let own = own.map(|left| left.document.is_some());
         own.or_else(|| self.snapshot.as_ref().map(|seen| seen.documents.contains_key(id)))
     }
 
-    /// Notes an effective change.
+    /// Records an effective change.
     pub fn change(&mut self, id: String, document: Option<String>, is_insert: bool) {
         let before = self.left.iter().position(|left| left.id == id);
         let before = before.map(|at| self.left.remove(at));
@@ -190,7 +190,7 @@ impl Running {
         self.saved.len()
     }
 
-    /// Forgets the changes behind a savepoint, and the later savepoints; returns its place.
+    /// Forgets the changes after a savepoint, and the later savepoints; returns its place.
     pub fn back(&mut self, savepoint: usize) -> TransactionPlace {
         self.saved.truncate(savepoint + 1);
         let (place, left) = self.saved[savepoint].clone();
@@ -199,7 +199,7 @@ impl Running {
         place
     }
 
-    /// Notes that the places behind one are gone.
+    /// Records that the places after one were rolled back.
     pub fn leave(&mut self, to: TransactionPlace) {
         for (place, fate) in &self.views {
             fate.is_passed.store(true, Ordering::Relaxed);

@@ -10,17 +10,17 @@ use sextant::sql::backend::{Backend, TransactionView};
 use super::expected::Expected;
 use super::running::{Running, Snapshot};
 use super::views::View;
-use crate::sim::marks::cut_of;
-use crate::sim::oracle::{SimIndex, documents};
-use crate::sim::session::Session;
+use crate::sim::client::session::Session;
+use crate::sim::client::workload::Workload;
+use crate::sim::judge::marks::cut_of;
+use crate::sim::judge::oracle::{SimIndex, documents};
 use crate::sim::violation;
-use crate::sim::workload::Workload;
 
 /// Time limit for the choice of a transaction's epoch, as a session has it.
 const PIN_MS: u64 = 5_000;
 
 impl Workload {
-    /// Makes a step; returns a scan that goes on beside the next ones.
+    /// Makes a step; returns a scan that runs concurrently with the next steps.
     pub(super) async fn step_in(
         &mut self,
         session: &Session,
@@ -35,7 +35,7 @@ impl Workload {
             return self.scan_in(session, running, None).await.map(|()| None);
         }
         match self.random.u8(..20) {
-            // Most savepoints are behind a change, so that a rollback goes on with the same transaction.
+            // Most savepoints are after a change, so that a rollback continues the same transaction.
             0..3 if running.place().0 > 0 || self.random.u8(..4) == 0 => running.save(),
             3..5 if running.savepoints() > 0 => self.go_back(session, running).await?,
             5..8 => self.scan_in(session, running, None).await?,
@@ -126,7 +126,7 @@ impl Workload {
         let place = running.back(self.random.usize(..running.savepoints()));
         (running.is_failed, running.went_back) = (false, true);
         match place {
-            // Another transaction takes the place of the changes, as a session does it.
+            // Another transaction replaces the changes, as a session does it.
             TransactionPlace(0) => {
                 running.changes = session.begin_transaction(None);
             }
@@ -177,7 +177,7 @@ impl Workload {
         }
     }
 
-    /// Begins a scan that goes on beside the next steps, also behind the end of the transaction.
+    /// Begins a scan that runs concurrently with the next steps, also after the end of the transaction.
     async fn view_in(&mut self, session: &Session, running: &mut Running) -> Result<View> {
         self.pin(session, running).await?;
         let seen = running.snapshot.as_ref();
@@ -225,7 +225,7 @@ impl Workload {
     }
 }
 
-/// Notes the changes of a statement, which is effective as a whole.
+/// Records the changes of a statement, which is effective as a whole.
 fn note_changes(running: &mut Running, writes: &[Write]) {
     for Write { id, kind } in writes {
         let (document, is_insert) = match kind {

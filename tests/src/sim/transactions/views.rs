@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-/// A scan in progress, which judges itself.
+/// A scan in progress, which also checks its result.
 pub(super) type View = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The scans in progress.

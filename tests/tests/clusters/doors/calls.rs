@@ -26,7 +26,7 @@ const CALLS: &[(&str, Need)] = &[
     ("Ingest.AbortPush", WRITE),
     ("Ingest.Positions", WRITE),
     ("Ingest.Begin", WRITE),
-    // They are for the user who began the transaction; a test of their own has them.
+    // They are for the user that began the transaction; a separate test covers them.
     ("Ingest.Mutations", Need::Own),
     ("Ingest.Commit", Need::Own),
     ("Ingest.Abort", Need::Own),

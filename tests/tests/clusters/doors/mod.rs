@@ -1,5 +1,5 @@
-//! What each statement, call and page needs, for each kind of user. The tables name every variant of the parser's statements, every call
-//! of the gRPC services and every path of the HTTP port, and fail when one is missing.
+//! Tests the privileges that each statement, call and page needs, for each kind of user. The tables name every variant of the parser's
+//! statements, every call of the gRPC services and every path of the HTTP port, and fail when one is missing.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -45,7 +45,7 @@ enum Need {
 struct Role {
     name: String,
     grants: Grants,
-    /// Its privileges on `b`.
+    /// The bucket `b`, on which the users have privileges.
     bucket: BucketId,
 }
 
@@ -63,7 +63,7 @@ impl Role {
         }
     }
 
-    /// True if an outcome is what the need says. What is allowed may fail for another reason.
+    /// True if an outcome agrees with the need. An allowed request may fail for another reason.
     fn agrees(&self, need: Need, state: &str) -> bool {
         match self.refusal(need) {
             Some(refusal) => state == refusal,
@@ -72,7 +72,7 @@ impl Role {
     }
 }
 
-/// A cluster whose ports take everyone for a given principal.
+/// A cluster whose ports treat every client as a given principal.
 struct Doors {
     cluster: TestCluster,
     known: Arc<KnownUsers>,
@@ -122,7 +122,7 @@ impl Doors {
         self.cluster.cluster().router().catalog().bucket(name).expect("it was created").id
     }
 
-    /// Makes a user, or gives one other grants.
+    /// Creates a user, or changes the grants of one.
     fn user(&self, name: &str, grants: Grants) -> Principal {
         let mut users = Users::clone(&self.known.now());
         let id = users.named(name).map_or_else(|| self.next(), |user| user.id);
@@ -207,7 +207,7 @@ impl Doors {
         address
     }
 
-    /// Doors that let everyone in: the backends of a port know who it is.
+    /// Doors that admit every client: the backends of a port have a fixed principal.
     fn trust(&self) -> Arc<sextant::auth::doors::Doors> {
         sextant::auth::doors::Doors::trust(&self.env)
     }

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use super::{Doors, Need, Principal};
 
-/// The paths with their needs. Any other path is absent for everyone.
+/// The paths with their needs. Any other path is absent for all clients.
 const PAGES: &[(&str, Need)] = &[
     ("/status", Need::All(Monitor)),
     ("/metrics", Need::All(Monitor)),

@@ -19,7 +19,7 @@ const DEFINE: Need = Need::On(&[Define]);
 const MOVE: Need = Need::On(&[Rebalance]);
 const MOVE_ALL: Need = Need::All(Rebalance);
 const ADMIN: Need = Need::All(Privilege::Admin);
-/// The index is to be looked at by name first.
+/// The need of statements that first find an index by name.
 const LISTED: Need = Need::Own;
 
 /// The statements with their needs. Those that succeed leave everything as it was, or what they change is put back by `RESTORE`.
@@ -109,10 +109,10 @@ const STATEMENTS: &[(&str, Need)] = &[
     ("DEALLOCATE ALL", Need::Own),
 ];
 
-/// Kinds of statements whose answer for an unknown number says nothing about privileges; other tests have them.
+/// Kinds of statements whose answer for an unknown number does not depend on privileges; other tests cover them.
 const ELSEWHERE: [&str; 1] = ["Admin::CancelTransaction"];
 
-/// What the statements may have changed.
+/// The statements that restore what the tested ones may have changed.
 const RESTORE: &str = "CANCEL DRAIN NODE 'INDEXER'; CREATE INDEX IF NOT EXISTS made ON b (name) WITH (defer_build = true); \
                        ALTER BUCKET b SET (copies = 1)";
 
@@ -223,7 +223,7 @@ const OF_A_NODE: [(&str, Need); 6] = [
     ("ALTER BUCKET b MOVE TO 'NODE'", MOVE),
 ];
 
-/// The same error for a node of any role, and for one that nobody has.
+/// The error is the same for a node of any role, and for an unknown node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_without_the_privilege_does_not_learn_which_nodes_there_are() {
     let doors = Doors::start().await;
@@ -235,7 +235,7 @@ async fn a_client_without_the_privilege_does_not_learn_which_nodes_there_are() {
     for (role, principal) in doors.roles() {
         let client = doors.client(&principal).await;
         for (sql, need) in OF_A_NODE {
-            // Whoever may do it would do it.
+            // A user with the privilege would really run the statement.
             if role.agrees(need, "") {
                 continue;
             }

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::{Doors, Grants, Principal};
 
-/// The answer to a statement: its rows, or its error with all that goes with it.
+/// The answer to a statement: its rows, or its error with all fields.
 async fn answer(client: &Client, sql: &str) -> String {
     match client.simple_query(sql).await {
         Ok(messages) => format!("{messages:?}"),

@@ -80,7 +80,7 @@ async fn a_user_that_is_dropped_does_nothing_any_more_and_a_new_one_of_its_name_
     assert_eq!(sql::value(&client, "SELECT count(*) FROM i").await, "2");
 }
 
-/// The users of these tests are not in the state, which is asked last: 42704 stands for "allowed".
+/// The users of these tests are not in the state, which is checked last: 42704 means "allowed".
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_is_changed_by_who_knows_it_and_not_by_who_has_a_token_or_a_certificate() {
     let doors = Doors::start().await;

@@ -65,7 +65,7 @@ impl Model {
     }
 }
 
-/// What the store shows.
+/// The contents that the store shows to readers.
 fn shown(store: &DiskStore, known: &[&Model]) -> Model {
     let (record, ends) = store.buckets().expect("buckets").remove(0);
     let extents = store.extents(BUCKET).expect("extents");
@@ -73,7 +73,7 @@ fn shown(store: &DiskStore, known: &[&Model]) -> Model {
     for (n, extent) in extents.iter().enumerate() {
         assert_eq!(extent.end, ends[n]);
         let purged = extent.purged.0 as usize;
-        // Purged mutations are gone; their documents are compared below.
+        // Purged mutations are removed; their documents are compared below.
         let of = known.iter().find(|model| model.logs[n].len() >= purged).expect("a known history");
         found.logs[n] = of.logs[n][..purged].to_vec();
         let (vbucket, to) = (VbucketId(n as u16), Seqno(u64::MAX));

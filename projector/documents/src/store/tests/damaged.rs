@@ -1,5 +1,5 @@
-//! Damaged buckets: the others are served, nothing of the damaged one is touched, and it is made anew in steps that a crash may cut
-//! short.
+//! Damaged buckets: the others are served, the files of the damaged one are not touched, and it is recreated in steps that a crash may
+//! interrupt.
 
 use std::path::{Path, PathBuf};
 
@@ -157,7 +157,7 @@ fn a_damaged_bucket_is_made_anew_and_its_files_go_when_the_new_copy_is_complete(
     assert_eq!(documents(&store).len(), 1);
 }
 
-/// Whatever operation a crash comes in: the bucket is damaged as before, or made anew beside its damaged files.
+/// Whichever operation a crash interrupts: the bucket is damaged as before, or recreated beside its damaged files.
 #[test]
 fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
     let (mut still, mut anew, mut removed) = (0, 0, 0);

@@ -50,7 +50,7 @@ struct Effects {
     maintained: u32,
 }
 
-/// Both stores.
+/// The store on disk and the store in memory, with equal contents.
 struct Both {
     env: Env,
     fs: SimFs,
@@ -130,7 +130,7 @@ impl Both {
         self.random.next_u64() % end.max(1)
     }
 
-    /// Reopens the store on disk, mostly after a crash: all that was answered is there.
+    /// Reopens the store on disk, mostly after a crash: all answered changes must exist.
     fn reopen(&mut self) {
         (self.held, self.disk) = (None, None);
         let has_crashed = self.below(4) > 0;
@@ -196,7 +196,7 @@ impl Both {
     }
 
     fn any_text(&self) -> Bytes {
-        // Some documents are large enough for a block of their own.
+        // Some documents are large enough to fill a block alone.
         let len = if self.below(12) == 0 { 9_000 } else { self.below(40) };
         Bytes::from(vec![b'0' + (self.below(10) as u8); len as usize])
     }
@@ -390,7 +390,7 @@ impl Both {
         self.held = Some(taken.map(|snapshot| snapshot.expect("a snapshot")));
     }
 
-    /// Both stores show the same.
+    /// Checks that both stores have equal contents.
     fn compare(&mut self) {
         self.both("the buckets", |store| store.buckets()).expect("buckets");
         self.both("the catalog's cas", |store| store.catalog_cas()).expect("a cas");

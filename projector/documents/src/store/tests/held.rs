@@ -1,4 +1,4 @@
-//! How much of the log is on disk: what holds segments, and what a log that ends too early leads to.
+//! How much of the log is on disk: what keeps segments, and the effect of a log that ends too early.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl World {
         self.settle();
     }
 
-    /// Groups of mutations in one vbucket alone.
+    /// Commits groups of mutations in one vbucket only.
     fn commit_to(&self, vbucket: VbucketId, groups: usize) {
         let is_there = |id: &String| vbucket_of(id, VBUCKETS) == vbucket;
         let ids: Vec<_> = (0..).map(|n| format!("e{n}")).filter(is_there).take(9).collect();
@@ -104,7 +104,7 @@ fn records_alone_move_the_checkpoint() {
     assert!(world.held_bytes() < 40_000, "{}", world.held_bytes());
 }
 
-/// Nothing but the manifest of the source knows how long the log was.
+/// Only the manifest of the source has the length of the log.
 #[test]
 fn a_torn_end_that_was_synced_is_named_and_stays() {
     let mut world = World::new(5);
@@ -135,7 +135,7 @@ fn a_torn_end_that_was_synced_is_named_and_stays() {
     }
 }
 
-/// Without the witness and the newest manifest of the source, only the checkpoint knows that the log was longer.
+/// Without the witness and the newest manifest of the source, only the checkpoint shows that the log was longer.
 #[test]
 fn a_log_that_ends_before_its_checkpoint_is_named() {
     let mut world = World::new(3);

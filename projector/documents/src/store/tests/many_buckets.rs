@@ -1,4 +1,4 @@
-//! Many buckets in one store: what they keep open, what they keep in memory, and who waits for whom.
+//! Many buckets in one store: their open files, their memory, and which operations wait for each other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -95,7 +95,7 @@ impl FileSystem for CountedFs {
     }
 }
 
-/// A store with some buckets, each of one vbucket.
+/// A store with several buckets, each of one vbucket.
 struct World {
     store: Arc<DiskStore>,
     fs: sim::SimFs,
@@ -184,7 +184,7 @@ fn the_memory_of_all_buckets_is_bounded_while_the_maintenance_is_busy() {
     }
 }
 
-/// A copy that is made by its documents gets them in large pieces, one after another.
+/// A copy of documents receives them in large pieces, one after another.
 #[test]
 fn the_memory_of_copied_documents_is_bounded_while_the_maintenance_is_busy() {
     let memtable_bytes = 8 << 10;

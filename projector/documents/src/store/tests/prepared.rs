@@ -54,7 +54,7 @@ impl World {
         Arc::clone(&self.store().all()[0].1)
     }
 
-    /// Commits so much that the log goes on for many segments, purges all of it, and flushes.
+    /// Commits so much that the log grows by many segments, purges all of it, and flushes.
     fn go_on(&mut self) {
         (0..60).for_each(|_| self.commit());
         let ends = self.bucket().ends();
@@ -203,7 +203,7 @@ fn what_an_earlier_build_has_in_its_checkpoint_is_read_and_moves_to_the_log() {
     assert!(world.is_prepared(7));
 }
 
-/// Damages a byte of a log behind an LSN. Returns the segment.
+/// Damages a byte of a log after an LSN. Returns the segment.
 fn damage(world: &World, segments: &[u64], at: u64) -> PathBuf {
     let base = *segments.iter().rfind(|base| **base <= at).expect("a segment");
     let path = segment_path(&Path::new(BUCKET_DIR).join("log"), base);
@@ -237,7 +237,7 @@ fn damage_of_prepared_changes_is_named_and_a_recovery_tells_the_lost_commit() {
     assert_eq!([7, 8].map(|n| world.is_prepared(n)), [false, true]);
 }
 
-/// Nobody else needs the segment any more.
+/// The segment is not needed for anything else.
 #[test]
 fn the_check_of_a_directory_names_prepared_changes_whose_segment_is_gone() {
     let mut world = World::new(6);

@@ -52,7 +52,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 struct Model {
     logs: [Vec<(String, Option<String>)>; VBUCKETS as usize],
     purged: [u64; VBUCKETS as usize],
-    /// The last entries that were never in the logs. The bytes count from there.
+    /// The last entries that were never in the logs. Byte counts begin after them.
     absent: [u64; VBUCKETS as usize],
 }
 

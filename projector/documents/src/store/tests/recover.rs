@@ -110,7 +110,7 @@ fn damage_of_the_log_leaves_a_moment_of_each_vbucket() {
                 lost_some += 1;
             }
         }
-        // It goes on as any other bucket.
+        // The bucket continues as any other bucket.
         world.model.purged = world
             .store()
             .extents(BUCKET)
@@ -150,7 +150,7 @@ fn a_whole_directory_stays_as_it_is_and_only_a_loss_that_was_told_is_accepted() 
     assert_eq!(world.store().losses().expect("a manifest"), [].into());
 }
 
-/// Nobody could accept it, and the projector would be told to ask for ever.
+/// The loss could not be accepted, and the projector would query for ever.
 #[test]
 fn the_loss_of_a_bucket_that_is_gone_is_forgotten() {
     let mut world = closed(5);
@@ -217,7 +217,7 @@ fn the_files_of_another_bucket_are_named_and_stay() {
     }
 }
 
-/// Whatever operation of the recovery a crash comes in: the next try finds the old bucket or the new one.
+/// Whichever operation of the recovery a crash interrupts: the next try finds the old bucket or the new one.
 #[test]
 fn a_recovery_that_a_crash_cuts_short_begins_again() {
     let mut cut_short = 0;
@@ -263,7 +263,7 @@ impl JointLog {
         self.world.store().commit(BUCKET, batch).expect("logged");
     }
 
-    /// A commit that changes one document here.
+    /// Logs a commit that changes one document of the bucket.
     fn committed(&mut self, n: u64) {
         let id = format!("d{n}");
         let vbucket = vbucket_of(&id, VBUCKETS);
@@ -310,14 +310,14 @@ fn lost(n: u64, was_committed: bool) -> LostCommit {
     LostCommit { transaction: TransactionId(n), participants: OVER.to_vec(), was_committed }
 }
 
-/// A log whose third group is damaged: what is before it stays, and what is behind it is lost.
+/// A log whose third group is damaged: earlier groups stay, and later groups are lost.
 fn damaged_after_two() -> World {
     let mut log = JointLog::new();
     log.committed(1);
     log.prepared(2);
     let (path, damaged_at) = log.segment();
     log.committed(3);
-    // This one was prepared before the damage, so it is prepared still, and ends once more.
+    // This transaction was prepared before the damage, so it is still prepared, and ends again.
     log.committed(2);
     log.committed(4);
     log.end(TransactionEvent::Settled(TransactionId(4)));

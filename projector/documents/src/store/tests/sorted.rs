@@ -80,7 +80,7 @@ fn of_documents_with_one_id_the_one_that_is_added_last_counts() {
     for store in [&disk as &dyn DocumentStore, &memory] {
         store.apply_catalog(1, &[record(false)], &[]).expect("a bucket");
         let pieces = [piece(0, 300), piece(300, 200), piece(600, 1)];
-        // They are written in another order than they are added.
+        // The pieces are written in another order than they are added.
         let later: Vec<_> = pieces.iter().rev().map(|piece| write(store, piece)).collect();
         assert!(stored(store).is_empty(), "nothing counts before it is added");
         later.into_iter().rev().for_each(|add| add().expect("added"));

@@ -1,4 +1,5 @@
-//! Damage: each file of a store is flipped, cut or removed. Then the store says so and names a file, or it shows all that it had.
+//! Damage: each file of a store is flipped, cut or removed. Then the store reports an error that names a file, or it shows all its
+//! contents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

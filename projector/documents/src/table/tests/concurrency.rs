@@ -1,7 +1,7 @@
 //! One writer, readers and a maintainer at the same time.
 //!
-//! Each batch of the writer gives all documents the same text, or deletes all. Rewinds take all documents back to an earlier
-//! batch. So at each moment all documents are the same. A reader that finds two different ones has seen a half of something.
+//! Each batch of the writer gives all documents the same text, or deletes all. Rewinds return all documents to an earlier batch. So at each
+//! moment all documents are equal. A reader that finds two different ones has seen a change in part.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use proto::model::ids::VbucketId;
 use super::*;
 
 const DOCUMENTS: u64 = 12;
-/// Of this many batches, one deletes.
+/// One in this many batches deletes.
 const DELETES_ONE_IN: u64 = 11;
-/// Of this many batches, one is large.
+/// One in this many batches is large.
 const LARGE_ONE_IN: u64 = 7;
 
 fn ids() -> Vec<String> {
@@ -25,7 +25,7 @@ fn ids() -> Vec<String> {
 
 struct Shared {
     table: DocumentTable,
-    /// No rewind goes behind this batch.
+    /// No rewind returns to a batch before this one.
     floor: AtomicU64,
     is_done: AtomicBool,
     durable: Mutex<TableManifest>,
@@ -62,7 +62,7 @@ fn write_batches(shared: &Shared, seed: u64, count: u64, memory_bytes_max: usize
             std::thread::yield_now();
         }
         batch += 1;
-        // Some batches are large enough for a run of their own.
+        // Some batches are large enough to become a separate run.
         let pad = if batch % LARGE_ONE_IN == 0 { 400 } else { 0 };
         let text =
             (batch % DELETES_ONE_IN > 0).then(|| format!("{{\"place\":{place}{:pad$}}}", ""));

@@ -1,4 +1,4 @@
-//! The promise of the table: whatever happens, each read gives what a naive model gives. Proptest looks for short histories;
+//! Tests that each read equals that of a naive model, whatever the history. Proptest looks for short histories;
 //! a fixed number of long ones is drawn from seeds.
 
 use proptest::collection::vec;

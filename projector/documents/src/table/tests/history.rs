@@ -35,7 +35,7 @@ pub struct History {
     /// The manifest on disk.
     durable: Vec<u8>,
     walks: Vec<(DocumentWalk, VecDeque<Row>)>,
-    /// What happened, for the tests of the tests.
+    /// Counts of events, by which the tests check that they cover the cases.
     pub told: Told,
 }
 
@@ -111,7 +111,7 @@ impl History {
         }
     }
 
-    /// Only named files are left, and they are whole.
+    /// Checks that only named files are left, and that they are intact.
     fn check_files(&self, manifest: &TableManifest) {
         self.fs.forget_faults();
         assert_eq!(files(&self.fs).len(), manifest.fragments().len());
@@ -307,7 +307,7 @@ impl History {
         assert_eq!(installed.is_err(), is_refused);
     }
 
-    /// A cut that can be asked for: at or above the floors.
+    /// A readable cut: at or above the floors.
     fn cut(&self, salt: u64) -> Vec<u64> {
         let cut = self.floors.iter().zip(&self.ends).enumerate().map(|(v, (floor, end))| {
             let room = end - floor + 2;
@@ -381,7 +381,7 @@ impl History {
     }
 }
 
-/// Some neighbours of a number of fragments.
+/// A random range of neighbouring fragments.
 fn neighbours(fragments: usize, salt: u64) -> Option<Range<usize>> {
     let first = (salt as usize).checked_rem(fragments)?;
     let count = 1 + (salt >> 32) as usize % (fragments - first).min(4);

@@ -67,7 +67,7 @@ fn installed(change: TableChange<'_>) -> TableManifest {
     written.expect("the manifest was written")
 }
 
-/// A document of a table whose text says which version it is.
+/// Adds a document whose text names its version.
 fn put(table: &DocumentTable, place: u64, id: &str, seqno: u64, document: Option<&str>) {
     let document = document.map(str::as_bytes);
     table.apply(&[VersionRef { place, id, seqno: Seqno(seqno), document }]).unwrap();

@@ -47,7 +47,7 @@ impl Model {
         Some(self.documents.get(id)?.last()?.seqno)
     }
 
-    /// All documents behind an id, now or as of a cut.
+    /// All documents after an id, now or as of a cut.
     pub fn rows(&self, after: Option<&str>, cut: Option<&[u64]>) -> Vec<Row> {
         let ids = self.documents.keys().filter(|id| after.is_none_or(|after| id.as_str() > after));
         let row =

@@ -322,7 +322,7 @@ fn a_cut_that_does_not_know_a_vbucket_has_nothing_of_it() {
     assert!(rest_of(&mut table.walk(None, Some([Seqno(9); 3].into())).unwrap()).is_empty());
 }
 
-/// The floor comes from after a rewind: without the rewind, the version that it took back would stand for the older one.
+/// The floor is from after a rewind: without the rewind, the version that it removed would hide the older one.
 #[test]
 fn a_rewind_and_a_purge_during_a_flush_lose_no_older_version() {
     for merges in [false, true] {

@@ -3,23 +3,23 @@
 /// A step of a history; the numbers choose among what is possible.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Some mutations in one batch: id and length of the document; none is a deletion.
+    /// Mutations in one batch: id and length of the document; a length of `None` is a deletion.
     Write(Vec<(u32, Option<u16>)>),
     /// Takes some vbuckets back, each by a number of seqnos, but not below its floor.
     Rewind(Vec<(u16, u64)>),
-    /// Removes a vbucket. Then a copy of it comes: its purge point, and documents in any order.
+    /// Removes a vbucket. Then a copy of it is added: its purge point, and documents in any order.
     Replace(u16, Vec<u32>),
     /// Raises the floor of a vbucket.
     Raise(u16, u64),
     /// Prepares a change, takes some further steps, and settles the change.
     Change(Kind, usize, Fate),
-    /// Opens a walk, now or as of a cut, perhaps behind an id.
+    /// Opens a walk, now or as of a cut, perhaps after an id.
     Walk(Option<u64>, Option<u32>),
     /// Reads some bytes of a walk.
     Read(usize, usize),
     /// Compares single reads, now and as of a cut.
     Check(u64),
-    /// Closes and opens the table without a crash. Changes on their way are forgotten.
+    /// Closes and opens the table without a crash. Changes in progress are forgotten.
     Reopen,
     /// Crashes the machine, at once or at a later operation on files.
     Crash(u64),
@@ -35,7 +35,7 @@ pub enum Kind {
     Neighbours(u64),
 }
 
-/// What becomes of a change.
+/// The outcome of a prepared change.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
     Installed,

@@ -17,9 +17,9 @@ pub type Reader = SerializedFileReader<Chunks>;
 /// A file.
 #[derive(Clone)]
 pub struct Chunks {
-    /// It.
+    /// The file that is read.
     pub file: Arc<dyn File>,
-    /// Its length.
+    /// The length of the file in bytes.
     pub len: u64,
 }
 

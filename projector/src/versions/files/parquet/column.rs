@@ -1,4 +1,4 @@
-//! The values of one flat column.
+//! Reads the values of one flat column.
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{
@@ -13,7 +13,7 @@ use super::kind::Kind;
 
 /// A value as the library decodes it.
 pub trait Cell {
-    /// It as it is stored.
+    /// The value in its stored form.
     fn stored(&self) -> Stored<'_>;
 }
 
@@ -41,14 +41,14 @@ cells! {
     FixedLenByteArray, value => Stored::Bytes(value.data());
 }
 
-/// Some values of a column.
+/// The decoded values of a part of a column.
 pub struct Values<T: DataType> {
     reader: ColumnReaderImpl<T>,
     kind: Kind,
     values: Vec<T::T>,
     /// For each row of a column that may have nulls, whether it has a value.
     levels: Vec<i16>,
-    /// The value of the present row, if it has one.
+    /// The index of the present row's value, if the row has one.
     next: usize,
 }
 
@@ -108,7 +108,7 @@ pub enum Column {
     Fixed(Values<FixedLenByteArrayType>),
 }
 
-/// Does the same with the values of a column, whatever their type is.
+/// Runs an expression with the values of a column, for each possible type.
 macro_rules! with_values {
     ($column:expr, $values:ident => $do:expr) => {
         match $column {
@@ -151,7 +151,7 @@ impl Column {
         with_values!(self, values => values.fill(rows))
     }
 
-    /// Appends the value of the present one of the decoded rows as JSON, and goes on to the next row.
+    /// Appends the value of the present row as JSON, and advances to the next row.
     #[inline]
     pub fn write(&mut self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         with_values!(self, values => values.write(row, out))

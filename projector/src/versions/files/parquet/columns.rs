@@ -1,6 +1,6 @@
 //! Files whose columns are all flat, column by column.
 //!
-//! A part is a range of the rows of a row group. Its reader opens the columns of the group anew and skips to the range: pages
+//! A part is a range of the rows of a row group. Its reader opens the columns of the group again and skips to the range: pages
 //! before it are passed by their headers, but the page in which it begins is decoded once more. So a group has few ranges, however many
 //! columns it has. Some hundred values of each column are decoded at a time, and then rows are written from them. A range whose rows are
 //! larger than the file lets expect, as those of columns with a dictionary, is read in several batches.
@@ -97,7 +97,7 @@ struct Range {
 }
 
 impl Range {
-    /// Reads rows, up to a size: what a file says of the size of its rows may be far from it.
+    /// Reads rows, up to a size: the size of rows that a file declares may be far from the real one.
     fn read(mut self, rules: &RowRules) -> Result<(Batch, Option<Part>)> {
         let mut batch = Batch::new(rules, RANGE_BYTES + RANGE_BYTES / 4);
         let mut id = String::new();

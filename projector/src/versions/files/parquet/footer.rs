@@ -1,10 +1,10 @@
-//! A footer, checked before the library reads it. The library recurses into groups without a bound, takes memory for as many children and row
-//! groups as the footer names, and copies the names of all groups for each column within them: each can end the process.
+//! A footer, checked before the library reads it. The library recurses into groups without a bound, takes memory for as many children and
+//! row groups as the footer names, and copies the names of all groups for each column within them: each can end the process.
 //!
 //! A footer is a struct of Thrift's compact protocol (<https://github.com/apache/parquet-format>): its second field is the list of the
-//! schema's elements, depth first, each with the number of its children, and its fourth is the list of row groups. The library goes by the ids of
-//! fields and overlooks their kinds and order. So the fields that the format knows have its kinds here, ids only grow, and a list has no more
-//! elements than there are bytes: what passes is read in the same way by both.
+//! schema's elements, depth first, each with the number of its children, and its fourth is the list of row groups. The library uses the ids
+//! of fields and ignores their kinds and order. So the fields that the format knows have its kinds here, ids only grow, and a list has no
+//! more elements than there are bytes: what passes is read in the same way by both.
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
@@ -19,7 +19,7 @@ const FOOTER_BYTES_MAX: u32 = 32 << 20;
 const GROUPS_MAX: usize = 256;
 /// Bytes of the names of all columns, each with the groups that it is in.
 const PATH_BYTES_MAX: usize = 64 << 20;
-/// About the memory of a name in the path of a column, beside its bytes.
+/// The approximate memory of a name in the path of a column, in addition to its bytes.
 const NAME_BYTES: usize = 24;
 /// Row groups of a file, which the library numbers with 16 bits.
 const ROW_GROUPS_MAX: usize = i16::MAX as usize;
@@ -324,7 +324,7 @@ impl Compact<'_> {
         Some(Some(head & 15))
     }
 
-    /// Passes over the value of a field. One that the format knows has its kind.
+    /// Skips the value of a field. The kind of a field that the format knows is checked.
     fn known_or_not(&mut self, fields: Fields, (id, kind): (u8, u8), levels: usize) -> Option<()> {
         match fields.iter().find(|(known, _)| *known == id) {
             Some((_, shape)) if shape.has_kind(kind) => self.value(shape, levels),
@@ -359,7 +359,8 @@ impl Compact<'_> {
         }
     }
 
-    /// Passes over a value of a kind. A boolean in a list has no byte for the library and one for others, so there is none.
+    /// Skips a value of a kind that the format does not know. A boolean in a list has no byte for the library and one for others, so there
+    /// is none.
     fn unknown(&mut self, kind: u8, levels: usize) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match kind {
@@ -436,7 +437,8 @@ mod tests {
         out.push(number as u8);
     }
 
-    /// A footer with elements of so many children each, and more fields of each; without its row groups and its end.
+    /// The beginning of a footer with elements of these numbers of children, and more fields of each; without row
+    /// groups and end.
     fn beginning(children: &[u64], name: &[u8], more: &[u8]) -> Vec<u8> {
         // The version, and the head of a list of structs.
         let mut out = vec![0x15, 2, 0x19, 0xfc];
@@ -495,7 +497,7 @@ mod tests {
     #[test]
     fn logical_types_have_the_kinds_of_the_format() {
         for (type_, expected) in [
-            // After the number of children: a string; a decimal of 9 digits; a time in micros; an integer; a shape; an unknown one.
+            // Values after the number of children: a string; a decimal of 9 digits; a time in micros; an integer; a shape; an unknown one.
             (vec![0x5c, 0x1c, 0, 0], Ok(())),
             (vec![0x5c, 0x5c, 0x15, 4, 0x15, 18, 0, 0], Ok(())),
             (vec![0x5c, 0x7c, 0x11, 0x1c, 0x2c, 0, 0, 0, 0], Ok(())),
@@ -560,7 +562,7 @@ mod tests {
             footer.extend([0, 0, 0]);
             check(&footer)
         };
-        // Its data: the type, encodings, and statistics with a number of NULLs.
+        // The column's data: the type, encodings, and statistics with a number of NULLs.
         assert_eq!(check_with(&[0x3c, 0x15, 2, 0x19, 0x15, 0, 0xac, 0x36, 4, 0, 0]), Ok(()));
         assert_eq!(check_with(&[0x3c, 0x16, 2, 0]), CANNOT, "another kind");
         assert_eq!(check_with(&[0x3c, 0x15, 2, 0x19, 0xf5, 0xff, 0xff, 0xff, 7, 0]), CANNOT);

@@ -76,7 +76,7 @@ pub fn write_value(value: Stored<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<(
         }
         (Kind::Float, Stored::Double(number)) => write_float(number, out),
         (Kind::Float, Stored::Float(number)) => match number.is_finite() {
-            // Its own digits, not those of the double.
+            // The digits of the number's own type, not those of the double.
             true => put(out, format_args!("{number:?}")),
             false => out.extend_from_slice(b"null"),
         },
@@ -198,7 +198,8 @@ fn is_wrapper(repeated: &Type) -> bool {
     is_list || is_repeated || !is_named
 }
 
-/// The stored form of a value of the row interface. A file with INT96 does not come here: the interface cuts it.
+/// The stored form of a value of the row interface. A file with INT96 is not read here, because the interface truncates
+/// it.
 fn stored(value: &Field) -> Result<Stored<'_>> {
     Ok(match value {
         Field::Bool(is) => Stored::Bool(*is),
@@ -282,7 +283,8 @@ fn half(bits: u16) -> f64 {
     if bits >> 15 == 1 { -size } else { size }
 }
 
-/// The number of a big-endian integer. Of a longer one than 16 bytes, those that only repeat its sign do not count.
+/// The number of a big-endian integer. If it is longer than 16 bytes, leading bytes that only repeat its sign are
+/// ignored.
 fn wide(bytes: &[u8]) -> Result<i128> {
     let sign = bytes.first().map_or(0, |first| (*first as i8) >> 7) as u8;
     let (more, last) = bytes.split_at(bytes.len().saturating_sub(16));

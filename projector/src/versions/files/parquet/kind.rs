@@ -20,7 +20,7 @@ pub enum Kind {
     Half,
     /// An integer of which so many digits are after the point.
     Decimal(usize),
-    /// Text, and bytes of which the file does not say what they are: they have to be UTF-8.
+    /// Text, and bytes without a declared meaning, which must be UTF-8.
     Text,
     Uuid,
     Date,

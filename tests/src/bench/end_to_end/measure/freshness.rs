@@ -1,9 +1,9 @@
-//! The time until a write is seen, under a load of writes.
+//! Measures the time until a write is visible, under a load of writes.
 //!
 //! The load is half of the rate that a server sustains: the rate of upserts of 64 clients until its index has shown all of
-//! them. One writer beside the load upserts a document with a new key. From the acknowledgement on it asks for the key
-//! until the document is there (*freshness*). Then one client scans ranges of 100 rows that show everything acknowledged
-//! before (`request_plus`). At PostgreSQL every read does.
+//! them. One additional writer upserts a document with a new key. From the acknowledgement on it reads the key until the document is
+//! visible (*freshness*). Then one client scans ranges of 100 rows that show everything acknowledged before (`request_plus`). At PostgreSQL
+//! every read does.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use super::super::peers::{EIGHT_SLICES, Peer};
 use super::super::spread::percentile;
 use super::writes::{MANY_CLIENTS, upsert};
 
-/// The document of the writer beside the load.
+/// The number of the document that the separate writer writes.
 const PROBE: u64 = 99_999_999;
-/// The time limit for a write to be seen.
+/// The time limit for a write to become visible.
 const SEEN_TIME_MAX: Duration = Duration::from_secs(10);
 /// Pauses between probes take up to this time, so that probes do not fall into step with epochs.
 const PAUSE_MS_MAX: u64 = 20;

@@ -18,7 +18,7 @@ pub async fn measure(bench: &mut Bench) -> Outcome<()> {
     aggregate(bench, "count(*), 1 client", "count(*)", 1).await
 }
 
-/// How all rows are read.
+/// The protocol by which all rows are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Copy,

@@ -9,7 +9,7 @@ use super::numbers::number;
 const WIDTH: f64 = 760.0;
 /// The left end of all bars; the servers' names stand before it.
 const BARS_FROM: f64 = 150.0;
-/// The length of the longest bar; the values stand behind it.
+/// The length of the longest bar; the values follow it.
 const BAR_MAX: f64 = 500.0;
 const BAR_HEIGHT: f64 = 14.0;
 const LINE_HEIGHT: f64 = 20.0;

@@ -1,7 +1,7 @@
-//! The commits of transactions over two buckets, and the judgement of what two moments of these buckets have of them.
+//! The commits of transactions over two buckets, and the check of the commits that the epochs of one moment show.
 //!
-//! A document names its statement ([`MARK`]), and a commit is a statement in each of its buckets. So a log up to a cut tells which commits
-//! are in it, and with how many documents. Commits that leave only deletions in a bucket cannot be told there, and are left out here.
+//! A document names its statement ([`MARK`]), and a commit is a statement in each of its buckets. So a log up to a cut shows its commits,
+//! with their numbers of documents. Commits with only deletions in a bucket cannot be identified there, and are left out here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,31 +12,31 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::mutation::MutationKind;
 use serde_json::Value;
 
-use crate::sim::statements::MARK;
+use crate::sim::judge::statements::MARK;
+use crate::sim::judge::truth::Truth;
 use crate::sim::transactions::running::Running;
-use crate::sim::truth::Truth;
 
 /// For each statement of a bucket the number of its documents in a log.
 pub(super) type Rows = BTreeMap<usize, usize>;
 
-/// A commit that was asked for.
+/// A commit that was requested.
 #[derive(Debug)]
 struct Attempt {
-    /// Its number in the deciding bucket.
+    /// The number of the transaction in the deciding bucket.
     number: Option<TransactionId>,
     /// In each bucket that it changes, the statement and the number of documents that it writes.
     parts: [Option<(usize, usize)>; 2],
     outcome: Fate,
 }
 
-/// What is known of a commit.
+/// The outcome of a commit, as known to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Nothing.
+    /// The outcome is unknown.
     InDoubt,
-    /// Nothing of it is there.
+    /// The commit was refused: no part of it may be visible.
     Refused,
-    /// All of it is there.
+    /// The commit was acknowledged: all of it must be visible.
     Acknowledged,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Fate {
 pub(super) struct Attempts(Vec<Attempt>);
 
 impl Attempts {
-    /// Notes that a commit is asked for; returns its number.
+    /// Records that a commit is requested; returns its number.
     pub fn begin(&mut self, parts: &[Running; 2]) -> usize {
         let part = |running: &Running| {
             running.changes.own()?;
@@ -64,7 +64,7 @@ impl Attempts {
         self.0[attempt].parts.iter().all(Option::is_some)
     }
 
-    /// Notes what became of a commit.
+    /// Records the outcome of a commit.
     pub fn end(&mut self, attempt: usize, outcome: Fate) {
         self.0[attempt].outcome = outcome;
     }
@@ -76,7 +76,7 @@ impl Attempts {
         found.flat_map(|n| buckets.iter().map(move |bucket| (n, *bucket))).collect()
     }
 
-    /// Judges what both buckets have; describes a violation. `must` are the commits that must be there, each with a bucket.
+    /// Judges the commits that both buckets show; describes a violation. `must` are the commits that must be visible, each with a bucket.
     pub fn judge(&self, rows: [&Rows; 2], must: &[(usize, usize)]) -> Option<String> {
         self.0.iter().enumerate().find_map(|(n, attempt)| {
             let (mut there, mut is_missing) = (Vec::new(), false);

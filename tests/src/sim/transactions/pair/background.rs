@@ -1,4 +1,4 @@
-//! What goes on beside the steps of the sessions: commits, and scans that pass their transactions.
+//! Work that is concurrent with the steps of the sessions: commits, and scans that run longer than their transactions.
 
 use std::future::Future;
 use std::pin::pin;
@@ -22,7 +22,7 @@ pub(super) struct Ended {
     pub attempt: usize,
     /// The transaction in both buckets.
     pub parts: [Running; 2],
-    /// The answer; `None` if the session was lost, or nobody has answered in time.
+    /// The answer; `None` if the session was lost, or there was no answer in time.
     pub answer: Option<Result<Vec<WriteReply>>>,
     /// The time of the call.
     pub began: Duration,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::rpc::api::{Write, WriteReply};
 use proto::{Error, ErrorCode};
-use sextant::sql::commit::{Part, commit_all};
+use sextant::sql::transactions::commit::{Part, commit_all};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -14,11 +14,11 @@ use super::background::Ended;
 use super::lane::Lane;
 use super::run::{Open, Pair};
 use super::session::{Life, Mortal, Stage};
-use crate::sim::statements::Outcome;
+use crate::sim::client::workload::{STATEMENT, now};
+use crate::sim::judge::statements::Outcome;
 use crate::sim::transactions::commit::{is_refusal, writes};
 use crate::sim::transactions::running::Running;
 use crate::sim::violation;
-use crate::sim::workload::{STATEMENT, now};
 
 /// Maximum time for which a session lives that is lost at a random time of its commit.
 const LOST_MS_MAX: u64 = 60;
@@ -37,7 +37,7 @@ impl Pair {
             part.leave(Default::default());
             let mut writes: Vec<Write> = writes(&part.left);
             if at != decider {
-                // What is prepared is in the order of ids.
+                // Prepared changes are in the order of ids.
                 writes.sort_by(|one, other| one.id.cmp(&other.id));
             }
             self.lanes[at].work.statements.resume(part.statement, &writes);
@@ -92,7 +92,7 @@ impl Pair {
             }
             Some(Err(error)) if error.code.refuses_commit() => {
                 self.judge_conflict(&parts, &error);
-                // A deciding bucket that has lost the commit says that it never was.
+                // A deciding bucket that has lost the commit answers that it never existed.
                 if self.is_lossy() {
                     (Fate::InDoubt, Vec::new())
                 } else {
@@ -128,7 +128,8 @@ impl Pair {
         }
     }
 
-    /// A commit is refused only if somebody else has changed one of its documents, or if a projector has lost it.
+    /// Checks that a commit is refused only if another writer has changed one of its documents, or if a projector has
+    /// lost it.
     fn judge_conflict(&self, parts: &[Running; 2], error: &Error) {
         let is_conflict = is_refusal(error);
         self.count(|summary| match is_conflict {

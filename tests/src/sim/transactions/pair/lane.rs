@@ -1,19 +1,19 @@
-//! One of the two buckets.
+//! One of the two buckets, with its client and its history.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::bucket::{BucketInfo, SourceKind};
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, CreateBucket, Outcome};
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::{BUCKETS, INDEXES};
-use crate::sim::copied::Copied;
-use crate::sim::hosts::{VBUCKETS, has_copies};
-use crate::sim::session::Session;
-use crate::sim::truth::Truth;
-use crate::sim::workload::{STATEMENT, Workload, create};
+use crate::sim::client::session::Session;
+use crate::sim::client::workload::{STATEMENT, Workload, create};
+use crate::sim::cluster::hosts::{VBUCKETS, has_copies};
+use crate::sim::judge::copied::Copied;
+use crate::sim::judge::truth::Truth;
 
 /// The number of document ids of each bucket: so few that sessions meet.
 pub(super) const IDS: u64 = 24;
@@ -52,16 +52,14 @@ impl Lane {
 
 async fn make_bucket(session: &Session, name: &str, has_copies: bool) -> Arc<BucketInfo> {
     loop {
-        let mut command = Command::CreateBucket {
+        let command = Command::CreateBucket(CreateBucket {
             name: name.to_owned(),
             vbuckets: VBUCKETS,
             source: SourceKind::Embedded,
             projectors: 1,
+            copies: has_copies.then_some(2),
             if_not_exists: true,
-        };
-        if has_copies {
-            command = Command::CreateCopied { copies: 2, command: Box::new(command) };
-        }
+        });
         if let Ok(Ok(Outcome::Bucket(_))) =
             timeout(STATEMENT, session.backend.command(command)).await
         {

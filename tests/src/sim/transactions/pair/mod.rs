@@ -1,13 +1,13 @@
 //! Transactions over two buckets, in a seventh of the seeds.
 //!
-//! The buckets are embedded. With several projectors each has another one at first, and with copies each has two of them. Sessions write
-//! both in one transaction, or only one (`run`): with savepoints, scans and reads by id, as the client's transactions. Beside them single
-//! statements write the same documents.
+//! The buckets are embedded. With several projectors each bucket begins at a different one, and with copies each bucket has two. Sessions
+//! write both in one transaction, or only one (`run`): with savepoints, scans and reads by id, as the client's transactions. Concurrent
+//! single statements write the same documents.
 //!
 //! - A session may be lost at each stage of its commit: before the other bucket prepares, before the decision, before the finish, or at any
 //!   time (`session`). Processes end at these stages too ([`crate::sim::faults`]).
-//! - A commit is in both buckets or in neither, for each reader of both at one moment, and at the end. One that was acknowledged is there for
-//!   everybody who begins to read from then on, and for ever; one that was refused never is (`attempts`).
+//! - A commit is in both buckets or in neither, for each reader of both at one moment, and at the end. An acknowledged commit is visible to
+//!   every read that begins from then on, for ever; a refused one never is (`attempts`).
 //! - In each bucket everything is judged as in the client's: rows, documents, conflicts, and the log.
 //! - After the faults no transaction stays prepared (`settle`).
 //!
@@ -26,8 +26,8 @@ mod settle;
 use serde_json::Value;
 
 use super::views::View;
-use crate::sim::oracle::SimIndex;
-use crate::sim::statements::MARK;
+use crate::sim::judge::oracle::SimIndex;
+use crate::sim::judge::statements::MARK;
 
 pub use self::session::CommitStages;
 

@@ -13,11 +13,11 @@ use tokio::time::timeout;
 use super::attempts::rows_at;
 use super::lane::{IDS, Lane};
 use super::run::{Pair, STEP};
-use crate::sim::marks::cut_of;
-use crate::sim::oracle::documents;
+use crate::sim::client::workload::now;
+use crate::sim::judge::marks::cut_of;
+use crate::sim::judge::oracle::documents;
 use crate::sim::transactions::running::{Own, Running, Snapshot};
 use crate::sim::violation;
-use crate::sim::workload::now;
 
 /// Time limit for the choice of an epoch.
 const PIN_MS: u64 = 3_000;
@@ -30,7 +30,7 @@ impl Pair {
         }
     }
 
-    /// Judges what two cuts of one moment have.
+    /// Judges the commits that two cuts of one moment include.
     pub(super) fn judge_cuts(&self, cuts: [&Cut; 2], must: &[(usize, usize)]) {
         let rows = |n: usize| {
             let Lane { work, session } = &self.lanes[n];
@@ -45,12 +45,12 @@ impl Pair {
         }
     }
 
-    /// Reads both buckets at one moment.
+    /// Reads both buckets at one moment, and judges the result.
     pub(super) async fn look(&mut self) {
         let (began, is_any) = (now(), self.random.u8(..4) == 0);
         let (first, seed) = (self.random.usize(..2), self.random.u64(..));
-        // A moment that may be old need not have anything. Only the bucket of the first read is waited for: another one whose projector
-        // does not answer keeps its epoch.
+        // A moment that may be old need not include any commit. Only the bucket of the first read is waited for: another one whose
+        // projector does not answer keeps its epoch.
         let must = if is_any { Vec::new() } else { self.attempts.acknowledged_in(&[first]) };
         let Self { background, lanes, .. } = self;
         let looking = look_at(lanes, first, is_any);

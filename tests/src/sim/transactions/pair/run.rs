@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::index::IndexState;
-use proto::rpc::command::Command;
+use proto::rpc::command::{Command, DropIndex};
 use proto::{Error, ErrorCode};
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
@@ -17,9 +17,9 @@ use super::lane::Lane;
 use super::moments::pin_other;
 use super::session::CommitStages;
 use crate::sim::checks::is_lossy_without_copies;
-use crate::sim::session::Session;
+use crate::sim::client::session::Session;
+use crate::sim::client::workload::{Workload, create, now};
 use crate::sim::transactions::running::Running;
-use crate::sim::workload::{Workload, create, now};
 use crate::sim::{Shared, Summary, violation};
 
 /// Transactions that are open at once.
@@ -29,7 +29,7 @@ const STEPS_MAX: usize = 6;
 /// Time limit of a step: a session that waits for longer gives up.
 pub(super) const STEP: Duration = Duration::from_secs(4);
 
-/// Time after which the changes of a transaction are on their way to the indexers.
+/// The time after which the changes of a transaction are sent to the indexers.
 const YOUNG: Duration = Duration::from_millis(40);
 
 /// An open transaction.
@@ -106,7 +106,7 @@ impl Pair {
         }
     }
 
-    /// Makes an index anew while a transaction is open that has changed something already, and scans it in that transaction.
+    /// Recreates an index while a transaction is open that has made changes already, and scans it in that transaction.
     async fn define(&mut self) {
         let (at, began) = (self.random.usize(..2), now());
         self.begin();
@@ -115,11 +115,11 @@ impl Pair {
         let Lane { work, session } = &mut lanes[at];
         let (index, part) = (&work.indexes[1], &mut open.parts[at]);
         let name = index.name.to_owned();
-        let dropping = Command::DropIndex { name, if_exists: true };
+        let dropping = Command::DropIndex(DropIndex { name, if_exists: true });
         drop(background.beside(timeout(STEP, session.backend.command(dropping))).await);
         let scanning = async {
             work.write_in(session, part, &[]).await?;
-            // Its changes are on their way to the indexers then.
+            // The transaction's changes are being sent to the indexers then.
             sleep(YOUNG).await;
             session.backend.command(create(index, true)).await?;
             let is_online = |catalog: &Catalog| {
@@ -207,7 +207,7 @@ impl Pair {
                     let part = &mut open.parts[at];
                     lane.work.write_in(&lane.session, part, &hot[at]).await?;
                 }
-                // Whoever has changed one of its documents since its moment committed first.
+                // A writer that has changed one of its documents since its moment has committed first.
                 match has_changed(&open) {
                     true => pin_other(lane, &mut open.parts, at).await,
                     false => Ok(()),

@@ -12,13 +12,13 @@ use proto::rpc::scan::OwnView;
 use sextant::sql::backend::BucketTransaction;
 use tokio::sync::Notify;
 
-/// Counts the stages that commits have come to. The driver of faults looks at it.
+/// Counts the stages that commits have reached. The fault driver reads it.
 pub type CommitStages = Arc<AtomicU64>;
 
 /// A stage of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// A bucket is about to be asked to prepare.
+    /// A bucket is about to get the request to prepare.
     Begun,
     /// A bucket has prepared.
     Prepared,
@@ -40,7 +40,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Comes to a stage; never returns if the session is lost there.
+    /// Reaches a stage; never returns if the session is lost at it.
     async fn reach(&self, stage: Stage) {
         self.stages.fetch_add(1, Ordering::Relaxed);
         if self.ends_at == Some(stage) {
@@ -52,7 +52,7 @@ impl Life {
 
 /// The changes of a transaction in one bucket, whose session may be lost.
 pub struct Mortal {
-    /// The changes.
+    /// The changes in the bucket.
     pub changes: Arc<dyn BucketTransaction>,
     /// The session's life.
     pub life: Life,

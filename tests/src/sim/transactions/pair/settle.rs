@@ -12,8 +12,8 @@ use super::lane::Lane;
 use super::moments::look_at;
 use super::run::Pair;
 use crate::sim::checks::check_writes;
+use crate::sim::client::workload::STATEMENT;
 use crate::sim::violation;
-use crate::sim::workload::STATEMENT;
 
 /// Time limit after the faults for all prepared transactions to end, and for both buckets to be read at one moment. A projector
 /// forgets a transaction half a minute after its session was lost.
@@ -22,7 +22,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 impl Pair {
-    /// Ends everything and judges it.
+    /// Ends all sessions and judges the final state.
     pub async fn settle(mut self) {
         self.background.end().await;
         self.conclude();

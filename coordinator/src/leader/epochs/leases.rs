@@ -1,0 +1,52 @@
+//! The leases of epochs and of moments. For each bucket, a leased moment is a lease of the epoch in force there at it.
+
+use std::collections::BTreeSet;
+
+use proto::model::ids::{BucketId, Epoch};
+use proto::model::moment::Moment;
+
+use crate::leader::epochs::horizon::LEASE_MS;
+use crate::leader::nodes::heartbeats::Heartbeats;
+use crate::state::StateContext;
+
+/// The log indexes of the leased moments. If the epoch of a moment is no longer retained, its lease counts at the log
+/// index that its router reported.
+pub(in crate::leader) fn leased_indexes(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    now_ms: u64,
+) -> BTreeSet<u64> {
+    let index_of = |moment: &Moment| state.index_of(moment).unwrap_or(moment.at);
+    heartbeats.moments(now_ms).iter().map(index_of).collect()
+}
+
+/// The epochs of a bucket that are in force at some indexes, ascending. Where the epoch itself is not known any more, it is the one before
+/// it, which holds more.
+pub(in crate::leader) fn in_force(
+    state: &StateContext,
+    bucket: BucketId,
+    indexes: &BTreeSet<u64>,
+) -> impl Iterator<Item = Epoch> {
+    let moments = state.moments(bucket);
+    indexes.iter().filter_map(move |at| moments?.newest_until(*at))
+}
+
+/// True if a scan that chose its slices before a catalog may read this epoch of a bucket, or an older one. A transaction that has not read
+/// the bucket yet may do so at its moment. in an idle bucket all scans read the same epoch: leases of a router whose oldest one began with
+/// that catalog or later do not count.
+pub(in crate::leader) fn is_leased_before(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    (bucket, epoch): (BucketId, Epoch),
+    catalog_cas: u64,
+    now_ms: u64,
+) -> bool {
+    let moments = leased_indexes(state, heartbeats, now_ms);
+    let mut in_force = in_force(state, bucket, &moments);
+    let may_be_older = |(leased, reads_since): (Epoch, u64)| {
+        leased < epoch || leased == epoch && reads_since < catalog_cas
+    };
+    heartbeats.term_ms(now_ms) < LEASE_MS
+        || in_force.any(|leased| leased <= epoch)
+        || heartbeats.leases_with_catalogs(bucket, now_ms).any(may_be_older)
+}

@@ -1,0 +1,162 @@
+//! Plans the next epochs and their horizons.
+
+pub mod durability;
+pub mod horizon;
+pub mod leases;
+pub mod moment_round;
+pub mod rollback;
+pub mod sources;
+pub mod stability;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, Epoch};
+use proto::model::index::IndexState;
+use proto::rpc::command::{Command, PromoteEpochs, Promotion};
+
+use crate::leader::copies::joint::{Chosen, joined, keep_whole};
+use crate::leader::copies::pushed::keep_pushed_whole;
+use crate::leader::epochs::horizon::{LEASE_MS, Published};
+use crate::leader::epochs::leases::{in_force, leased_indexes};
+use crate::leader::epochs::stability::{Choice, Stability};
+use crate::leader::nodes::heartbeats::Heartbeats;
+use crate::leader::plan::Plan;
+use crate::state::epochs::history::advance;
+use crate::state::{BucketState, StateContext};
+
+/// The longest time between two epochs while there are new mutations, however slow the log is.
+pub(in crate::leader) const TICK_MS_MAX: u64 = 1_000;
+
+/// The leader's memory of the epochs that it has published.
+#[derive(Debug)]
+pub(in crate::leader) struct Promotions {
+    pub(in crate::leader) tick_ms: u64,
+    /// The times at which this leader first saw the epochs of each bucket.
+    published: BTreeMap<BucketId, Published>,
+    promoted_ms: Option<u64>,
+    promotion_took_ms: u64,
+}
+
+impl Promotions {
+    pub(in crate::leader) fn new(tick_ms: u64) -> Self {
+        Self { tick_ms, published: BTreeMap::new(), promoted_ms: None, promotion_took_ms: 0 }
+    }
+
+    /// The newest epoch of a bucket that was published at a given time; `None` if this leader has not seen it.
+    pub(in crate::leader) fn published_at(&self, bucket: BucketId, at_ms: u64) -> Option<Epoch> {
+        self.published.get(&bucket)?.at_time(at_ms)
+    }
+
+    /// Records that the promotion that began at `begun_ms` was committed or failed. The tick grows with the time that
+    /// the log needs.
+    pub(in crate::leader) fn promoted(&mut self, begun_ms: u64, now_ms: u64) {
+        self.promoted_ms = Some(begun_ms);
+        self.promotion_took_ms = now_ms.saturating_sub(begun_ms);
+    }
+
+    pub(in crate::leader) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        stability: &mut Stability,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        stability.retain(|bucket| state.bucket(bucket).is_some());
+        self.published.retain(|bucket, _| state.bucket(*bucket).is_some());
+        let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
+        let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
+        let mut chosen = Chosen::new();
+        let is_due = due_ms <= now_ms;
+        for (id, bucket) in state.buckets() {
+            self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
+            if bucket.info.readable_from().is_none() || stability.newest(id).is_none() {
+                continue;
+            }
+            if !is_due && !stability.has_waiters() {
+                // Hundreds of reports arrive between two ticks; the cuts are compared once.
+                plan.look_at(due_ms);
+                continue;
+            }
+            let published = &bucket.epochs.last().cut;
+            let indexers = heartbeats.progress(id, now_ms);
+            let cut = match stability.choose(id, published, &indexers, now_ms) {
+                Choice::Nothing => continue,
+                Choice::Hold => {
+                    plan.next_ms = Some(now_ms + self.tick_ms);
+                    continue;
+                }
+                Choice::Promote(cut) | Choice::PromoteNow(cut) => cut,
+            };
+            chosen.insert(id, cut);
+        }
+        let is_newest = |(id, cut): (&BucketId, &Cut)| (*id, stability.newest(*id) == Some(cut));
+        let wanted: Vec<_> = chosen.iter().map(is_newest).collect();
+        keep_pushed_whole(stability, state, &mut chosen);
+        keep_whole(stability, state, &mut chosen);
+        for (held, is_newest) in wanted.into_iter().filter(|(id, _)| !chosen.contains_key(id)) {
+            stability.hold(held, now_ms);
+            if !is_newest {
+                // In a while the newest has its turn.
+                plan.look_at(due_ms.max(now_ms + self.tick_ms));
+            }
+        }
+        if chosen.is_empty() {
+            return;
+        }
+        // A place that is held is reached by none of the next epochs, however often reports come.
+        let is_awaited = |(id, cut): (&BucketId, &Cut)| {
+            state
+                .bucket(*id)
+                .is_some_and(|known| stability.awaits(*id, &known.epochs.last().cut, cut))
+        };
+        if !is_due && !chosen.iter().any(is_awaited) {
+            plan.look_at(due_ms);
+            return;
+        }
+        chosen.keys().for_each(|id| stability.end_hold(*id));
+        let joined = joined(stability, state, &chosen);
+        let moments = leased_indexes(state, heartbeats, now_ms);
+        let promotion =
+            |(id, cut)| self.promotion(state, heartbeats, (id, &cut), (&moments, now_ms));
+        let promotions: Vec<_> = chosen.into_iter().filter_map(promotion).collect();
+        plan.commands.push(Command::PromoteEpochs(PromoteEpochs { promotions, joined }));
+    }
+
+    fn promotion(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        (id, cut): (BucketId, &Cut),
+        (moments, now_ms): (&BTreeSet<u64>, u64),
+    ) -> Option<Promotion> {
+        let bucket = state.bucket(id)?;
+        let horizon = self.horizon(state, heartbeats, bucket, moments, now_ms);
+        Some(Promotion { bucket: id, changes: advance(&bucket.epochs.last().cut, cut), horizon })
+    }
+
+    fn horizon(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        bucket: &BucketState,
+        moments: &BTreeSet<u64>,
+        now_ms: u64,
+    ) -> Epoch {
+        let id = bucket.info.id;
+        // The routers had no time yet to report their leases.
+        let term_ms = heartbeats.term_ms(now_ms);
+        let Some(published) = self.published.get(&id).filter(|_| term_ms >= LEASE_MS) else {
+            return bucket.epochs.last().horizon;
+        };
+        let leases = heartbeats.leases(id, now_ms);
+        let servable = state
+            .indexes()
+            .map(|record| &record.info)
+            .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
+            .map(|index| heartbeats.servable(index));
+        let in_force = in_force(state, id, moments);
+        horizon::horizon(&bucket.epochs, published, now_ms, leases, in_force, servable)
+    }
+}

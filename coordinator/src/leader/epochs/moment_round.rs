@@ -1,0 +1,115 @@
+//! The choices of a round that fixes a moment, without side effects: the places to query from projectors, and the epochs that cover the answers.
+//!
+//! A moment must cover everything that was acknowledged before it was asked for. So the leader compares, for each bucket, the projector's
+//! current place with the cut of the newest epoch. In an idle cluster they are equal, and the present moment is the answer.
+
+use std::collections::BTreeMap;
+
+use proto::model::assignment::VbucketSet;
+use proto::model::history::{FailoverLogs, SourcePlace};
+use proto::model::ids::{BucketId, NodeId};
+use proto::rpc::api::KnownPlace;
+
+use crate::state::{BucketState, StateContext};
+
+/// The fingerprint of the history of some vbuckets.
+fn fingerprint_of(logs: &FailoverLogs, vbuckets: u16, kept: &VbucketSet) -> u64 {
+    match kept.len() == usize::from(vbuckets) {
+        true => logs.fingerprint(),
+        false => logs.of(kept).fingerprint(),
+    }
+}
+
+/// The place that the newest epoch covers in the vbuckets of a projector.
+fn covered_place(bucket: &BucketState, kept: VbucketSet) -> SourcePlace {
+    let durable = bucket.epochs.last().cut.of(&kept);
+    let history = fingerprint_of(&bucket.logs, bucket.info.vbuckets, &kept);
+    SourcePlace { durable, history, kept }
+}
+
+/// By projector, the place of each of its buckets that the newest epoch covers.
+pub fn known_places(state: &StateContext) -> BTreeMap<NodeId, Vec<KnownPlace>> {
+    let mut places: BTreeMap<NodeId, Vec<KnownPlace>> = BTreeMap::new();
+    // A version of a data set has no other place than its epoch.
+    for (id, bucket) in state.buckets().filter(|(_, bucket)| bucket.info.source.reports()) {
+        for projector in bucket.info.assignment.projectors() {
+            let place = covered_place(bucket, bucket.info.assignment.owned_by(projector));
+            let known = KnownPlace { bucket: id, fingerprint: place.fingerprint() };
+            places.entry(projector).or_default().push(known);
+        }
+    }
+    places
+}
+
+/// True if a projector's answer has all vbuckets that it owns. One that it has released may be written elsewhere.
+pub fn is_whole(state: &StateContext, projector: NodeId, told: (BucketId, &VbucketSet)) -> bool {
+    let (bucket, kept) = told;
+    let Some(known) = state.bucket(bucket) else { return true };
+    let owned = known.info.assignment.owned_by(projector);
+    owned.iter().all(|vbucket| kept.contains(vbucket))
+}
+
+/// A place that an epoch must cover.
+#[derive(Debug)]
+pub struct WantedPlace {
+    /// The bucket that the place belongs to.
+    pub bucket: BucketId,
+    /// The place that an epoch must cover.
+    pub place: SourcePlace,
+    /// The fingerprint of the bucket's known history when the projector reported the place.
+    known_history: u64,
+}
+
+/// The progress towards an epoch that covers a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedProgress {
+    /// The newest epoch covers it, or the bucket was dropped.
+    Covered,
+    /// No epoch covers it yet.
+    Waits,
+    /// No epoch covers it, and the source has a history that is not known here.
+    WaitsForHistory,
+    /// The bucket is being rolled back: no epoch is published.
+    Frozen,
+}
+
+impl WantedPlace {
+    /// A place that a projector has reported.
+    pub fn new(state: &StateContext, bucket: BucketId, place: SourcePlace) -> Self {
+        let known = state.bucket(bucket);
+        let history =
+            known.map(|known| fingerprint_of(&known.logs, known.info.vbuckets, &place.kept));
+        Self { bucket, place, known_history: history.unwrap_or_default() }
+    }
+
+    /// Whether an epoch covers the place. A history that has changed since the report is at least as new as the place: a position that it
+    /// does not include is lost, and no caller waits for it.
+    pub fn progress(&self, state: &StateContext) -> WantedProgress {
+        let Some(known) = state.bucket(self.bucket) else { return WantedProgress::Covered };
+        if known.info.readable_from().is_none() {
+            return WantedProgress::Frozen;
+        }
+        let SourcePlace { durable, history, kept } = &self.place;
+        let now = fingerprint_of(&known.logs, known.info.vbuckets, kept);
+        let has_changed = now != self.known_history;
+        if now != *history && !has_changed {
+            return WantedProgress::WaitsForHistory;
+        }
+        let last = &known.epochs.last().cut;
+        let is_covered = |vbucket| {
+            let at = durable.get(vbucket);
+            match known.logs.includes(vbucket, at) {
+                true => last.get(vbucket).seqno >= at.seqno,
+                false => has_changed,
+            }
+        };
+        match kept.iter().all(is_covered) {
+            true => WantedProgress::Covered,
+            false => WantedProgress::Waits,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "moment_round_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+//! Takes rollbacks from stage to stage, as the reports of sources and indexers allow ([`crate::leader::epochs::sources`] collects the
+//! former).
+
+use std::collections::BTreeSet;
+
+use proto::model::cut::{Cut, Position};
+use proto::model::history::SourceHistory;
+use proto::model::ids::{BucketId, Epoch, NodeId, VbucketId};
+use proto::model::index::IndexState;
+use proto::model::rollback::{RollbackStage, RollbackStep};
+use proto::rpc::command::{Command, Rollback};
+
+use crate::leader::epochs::sources::Sources;
+use crate::leader::epochs::stability::Stability;
+use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use crate::leader::plan::Plan;
+use crate::state::{BucketState, StateContext};
+
+impl Sources {
+    /// Compares the sources' histories with the state, and plans the next step of each rollback.
+    pub(in crate::leader) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        stability: &mut Stability,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        self.histories.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.compared.retain(|bucket| state.bucket(*bucket).is_some());
+        self.logs.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.fresh_from.retain(|bucket, _| state.bucket(*bucket).is_some());
+        self.fresh_from_projector.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
+        self.started.retain(|bucket| state.bucket(*bucket).is_some());
+        for (id, bucket) in state.buckets() {
+            self.reset_on_new_history(stability, bucket);
+            let stage = bucket.info.rollback.as_ref().map(|rollback| rollback.stage);
+            if self.note_stage(id, stage) {
+                // The lost positions are among these cuts. A source that began no branch continues the same history,
+                // so the history does not show it.
+                stability.forget(id);
+            }
+            self.drop_expired(id, bucket, stage);
+            self.drop_lost_cuts(stability, id, bucket);
+            if let Some(step) = self.next_step(state, heartbeats, bucket, now_ms) {
+                plan.commands.push(Command::Rollback(Rollback { bucket: id, step }));
+            }
+        }
+    }
+
+    /// Queries the source again if its last answer reports a loss and may be late.
+    fn drop_expired(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
+        let Some((_, history)) = self.histories.get(&id) else { return };
+        let tells_loss = match stage {
+            Some(RollbackStage::Started) => true,
+            None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
+            Some(_) => false,
+        };
+        // Reports of other projectors do not make the answer late.
+        let lacking = owners_of_lacking(bucket, history, &bucket.epochs.last().cut);
+        if tells_loss && !self.is_fresh(id, &lacking) {
+            self.histories.remove(&id);
+            self.suspects.insert(id);
+        }
+    }
+
+    /// Drops the closed cuts of a bucket whose source has lost a part of the newest cut without a change of its history. A cut that waits
+    /// for a joint commit may be held for long, and no report would count meanwhile.
+    fn drop_lost_cuts(&self, stability: &mut Stability, id: BucketId, bucket: &BucketState) {
+        let Some((_, history)) = self.histories.get(&id) else { return };
+        let Some(newest) = stability.newest(id).filter(|_| history.logs == bucket.logs) else {
+            return;
+        };
+        let lacking = owners_of_lacking(bucket, history, newest);
+        if !lacking.is_empty() && self.is_fresh(id, &lacking) {
+            stability.forget(id);
+        }
+    }
+
+    /// Accepts an answer that agrees with the state. The end in the answer is no closed cut: only SYNC names the commits before a cut.
+    fn take_answer(&mut self, bucket: BucketId) {
+        self.compared.insert(bucket);
+        self.histories.remove(&bucket);
+    }
+
+    fn next_step(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        bucket: &BucketState,
+        now_ms: u64,
+    ) -> Option<RollbackStep> {
+        let id = bucket.info.id;
+        let rollback = bucket.info.rollback.as_ref();
+        let stage = rollback.map(|rollback| rollback.stage);
+        if let Some((_, history)) = self.histories.get(&id) {
+            if is_stale(state, bucket, stage, history) {
+                self.histories.remove(&id);
+                self.suspects.insert(id);
+                return None;
+            }
+            if stage == Some(RollbackStage::Started) {
+                return Some(RollbackStep::Prepare(history.clone()));
+            }
+            let agrees = history.logs == bucket.logs
+                && (history.has(&bucket.epochs.last().cut)
+                    || stage.is_some_and(|stage| stage < RollbackStage::Rollback));
+            if !agrees {
+                return Some(RollbackStep::Compare(history.clone()));
+            }
+            self.take_answer(id);
+        } else if stage == Some(RollbackStage::Started) {
+            self.suspects.insert(id);
+            return None;
+        }
+        match stage? {
+            RollbackStage::Started => None,
+            RollbackStage::Prepare => Some(RollbackStep::Restart),
+            RollbackStage::Restart => Some(RollbackStep::Rollback),
+            RollbackStage::Rollback => {
+                let resumed = rollback?.resumes?;
+                have_applied(state, heartbeats, id, resumed, now_ms)
+                    .then_some(RollbackStep::End { resumed })
+            }
+        }
+    }
+}
+
+/// The owners of the vbuckets in which a source's answer lacks a part of a cut.
+fn owners_of_lacking(bucket: &BucketState, history: &SourceHistory, cut: &Cut) -> Vec<NodeId> {
+    let is_lacking = |(vbucket, at): &(VbucketId, Position)| {
+        history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
+    };
+    let lacking = cut.iter().filter(is_lacking);
+    lacking.filter_map(|(vbucket, _)| bucket.info.assignment.owner(vbucket)).collect()
+}
+
+/// True if an answer of the only copy of a bucket comes from an earlier process of its projector. The present process was compared when it
+/// began to serve (`Command::OpenSource`), and has lost nothing since.
+fn is_stale(
+    state: &StateContext,
+    bucket: &BucketState,
+    stage: Option<RollbackStage>,
+    history: &SourceHistory,
+) -> bool {
+    if !bucket.info.source.is_only_copy() || state.skips_to(bucket.info.id).0 > 0 {
+        return false;
+    }
+    match stage {
+        None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
+        Some(_) => history.logs != bucket.logs,
+    }
+}
+
+/// True if each live indexer with slices of the bucket has applied the epoch.
+fn have_applied(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    bucket: BucketId,
+    epoch: Epoch,
+    now_ms: u64,
+) -> bool {
+    let indexes = state.indexes().map(|record| &record.info);
+    let read = indexes.filter(|i| i.bucket == bucket && i.state != IndexState::Pending);
+    let hosts: BTreeSet<NodeId> =
+        read.flat_map(|index| index.topology.placement.iter().flatten().copied()).collect();
+    hosts.iter().all(|node| {
+        let last = heartbeats.nodes.get(node);
+        let reported_ms = last.map_or(0, |last| last.at_ms).max(heartbeats.since_ms);
+        let applied = last.is_some_and(|last| {
+            let mut buckets = last.heartbeat.buckets.iter();
+            buckets.any(|progress| progress.bucket == bucket && progress.applied >= epoch)
+        });
+        applied || now_ms.saturating_sub(reported_ms) >= SILENT_MS_MAX
+    })
+}
+
+#[cfg(test)]
+#[path = "rollback_tests.rs"]
+mod tests;

@@ -1,0 +1,264 @@
+//! The leader's knowledge of the sources' histories, and the queries that it is built from.
+//!
+//! SYNC reports positions only. A source is *queried* when a position is not in the bucket's known history or lies
+//! before the last epoch. It is also queried when nothing was reported for a while, and at the beginning of each
+//! term. The answer has the failover logs and the end of the history, both of one moment. A command
+//! ([`proto::model::rollback::RollbackStep::Compare`]) compares the answer with the state. The source's positions
+//! count only when both agree.
+//!
+//! An answer may be late: it lacks what SYNC reported and what epochs covered since the query. That is not a loss. So
+//! an answer that lacks part of the last epoch counts only if its query began after the last SYNC. After a loss, the
+//! surviving history is the answer to a query that began after epochs ceased to be published.
+//!
+//! Positions are comparable only within one history, so a change of the history drops the closed cuts of the old one.
+//! A source may also lose its end without beginning a branch (a pushed source, whose producer numbers the mutations).
+//! The lost positions then look valid in its history. So the beginning of a rollback drops all closed cuts, and none
+//! is collected while the rollback lasts. A branch, or the loss of an end that no epoch covers, makes the next reports lie below the newest closed
+//! cut. Such reports do not count, so the source is queried, and an answer with the known history that lacks part of that cut drops all
+//! closed cuts: the next reports, which are complete, fill them again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::bucket::SourceKind;
+use proto::model::cut::Cut;
+use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::ids::{BucketId, NodeId};
+use proto::model::rollback::RollbackStage;
+use proto::rpc::api::BucketReport;
+
+use crate::leader::epochs::stability::Stability;
+use crate::state::{BucketState, StateContext};
+
+/// A bucket without reports for this long is queried.
+pub(in crate::leader) const SYNC_SILENCE_MS: u64 = 1_000;
+
+/// The time between two queries of a suspect bucket.
+const QUERY_EVERY_MS: u64 = 20;
+
+/// The leader's knowledge of the sources.
+#[derive(Debug, Default)]
+pub(in crate::leader) struct Sources {
+    /// The last answer of each source until the state agrees with it, and the query that it answers.
+    pub(in crate::leader) histories: BTreeMap<BucketId, (HistoryQuery, SourceHistory)>,
+    /// Numbers queries and the events that make earlier answers late.
+    pub(in crate::leader) sequence: u64,
+    /// Answers to queries before this number do not prove a loss.
+    pub(in crate::leader) fresh_from: BTreeMap<BucketId, u64>,
+    /// Like `fresh_from`, but for the vbuckets of one projector: answers to earlier queries do not count.
+    pub(in crate::leader) fresh_from_projector: BTreeMap<(BucketId, NodeId), u64>,
+    /// The buckets whose rollback has reached the stage `started`.
+    pub(in crate::leader) started: BTreeSet<BucketId>,
+    /// Buckets to query now.
+    pub(in crate::leader) suspects: BTreeSet<BucketId>,
+    /// The time of the last report of each projector, or of the last query.
+    pub(in crate::leader) reported_ms: BTreeMap<(BucketId, NodeId), u64>,
+    /// Buckets whose source was queried and agreed with the state in this term.
+    pub(in crate::leader) compared: BTreeSet<BucketId>,
+    /// The history to which the closed cuts of a bucket belong.
+    pub(in crate::leader) logs: BTreeMap<BucketId, Arc<FailoverLogs>>,
+}
+
+/// The time of a query: the leader's term, and a number that grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryQuery {
+    pub(in crate::leader) term: u64,
+    sequence: u64,
+}
+
+impl Sources {
+    /// Makes answers to earlier queries count as late.
+    pub(in crate::leader) fn expire_answers(&mut self, bucket: BucketId) {
+        self.sequence += 1;
+        self.fresh_from.insert(bucket, self.sequence);
+    }
+
+    /// Makes answers to earlier queries count as late for the vbuckets of one projector.
+    pub(in crate::leader) fn expire_answers_of(&mut self, bucket: BucketId, projector: NodeId) {
+        self.sequence += 1;
+        self.fresh_from_projector.insert((bucket, projector), self.sequence);
+    }
+
+    /// True if the last answer of a bucket is not late for the vbuckets of these projectors.
+    pub(in crate::leader) fn is_fresh(&self, bucket: BucketId, projectors: &[NodeId]) -> bool {
+        let of_each =
+            projectors.iter().filter_map(|id| self.fresh_from_projector.get(&(bucket, *id)));
+        let from = of_each.chain(self.fresh_from.get(&bucket)).max().copied().unwrap_or(0);
+        self.histories.get(&bucket).is_some_and(|(asked, _)| asked.sequence > from)
+    }
+
+    /// Records the stage of a bucket's rollback, and returns true if the rollback begins. From then on only answers to
+    /// later queries show what survived.
+    pub(in crate::leader) fn note_stage(
+        &mut self,
+        bucket: BucketId,
+        stage: Option<RollbackStage>,
+    ) -> bool {
+        if stage != Some(RollbackStage::Started) {
+            self.started.remove(&bucket);
+            return false;
+        }
+        let begins = self.started.insert(bucket);
+        if begins {
+            self.expire_answers(bucket);
+        }
+        begins
+    }
+
+    /// Starts a query of a source's history.
+    pub(in crate::leader) fn begin_query(&mut self, term: u64) -> HistoryQuery {
+        self.sequence += 1;
+        HistoryQuery { term, sequence: self.sequence }
+    }
+
+    /// Handles SYNC: the durable history of a bucket reaches a cut in the vbuckets that the projector owns. Reports
+    /// about dropped buckets are ignored; the projector will see the drop in the catalog.
+    pub(in crate::leader) fn sync(
+        &mut self,
+        stability: &mut Stability,
+        state: &StateContext,
+        projector: NodeId,
+        report: BucketReport,
+        now_ms: u64,
+    ) -> Result<()> {
+        let BucketReport { bucket, mut kept, cut, joint, before, pushed } = report;
+        let Some(known) = state.bucket(bucket) else { return Ok(()) };
+        if !known.info.source.reports() {
+            return Ok(());
+        }
+        if known.info.source == SourceKind::Push {
+            // A projector that does not know of a hand-over yet, or a late report, must not change the positions of the next owner of a
+            // vbucket.
+            let assignment = &known.info.assignment;
+            kept = kept.iter().filter(|v| assignment.owner(*v) == Some(projector)).collect();
+            if kept.is_empty() {
+                return Ok(());
+            }
+        }
+        let last = &known.epochs.last().cut;
+        if cut.vbuckets() == last.vbuckets() {
+            let is_suspect = |vbucket| {
+                let at = cut.get(vbucket);
+                at.seqno < last.get(vbucket).seqno || !known.logs.includes(vbucket, at)
+            };
+            if kept.iter().any(is_suspect) {
+                self.suspects.insert(bucket);
+                return Ok(());
+            }
+            self.reset_on_new_history(stability, known);
+            let newest = stability.newest(bucket).unwrap_or(last);
+            if kept.iter().any(|vbucket| cut.get(vbucket).seqno < newest.get(vbucket).seqno) {
+                // A newer report has overtaken this one, or the projector has lost what it had reported. If this continues, the projector
+                // counts as silent, and a query shows what it has.
+                return Ok(());
+            }
+        }
+        self.reported_ms.insert((bucket, projector), now_ms);
+        if known.info.readable_from().is_none() {
+            // The rollback will remove the cut that this report would complete. The projector reports it again.
+            return Ok(());
+        }
+        self.expire_answers_of(bucket, projector);
+        if cut.vbuckets() != last.vbuckets() {
+            return self.report_cut(stability, known, cut).map(drop);
+        }
+        // The other vbuckets are at the positions that their own projectors reported. Every such cut is closed except for the commits that
+        // the reports name, because the mutations of a bucket on several projectors are independent of each other otherwise. The earlier
+        // cuts come first. A cut that an epoch covers is ignored.
+        let mut is_newest = false;
+        for cut in before.into_iter().filter(|cut| cut.vbuckets() == last.vbuckets()).chain([cut]) {
+            let newest = stability.newest(bucket).unwrap_or(last);
+            let whole = newest.with_of(&kept, &cut);
+            // The last epoch may belong to a history whose loss is not known yet. Then a query returns the positions of
+            // the other vbuckets.
+            let stands = known.logs.includes_cut(&whole);
+            is_newest = stands && self.report_cut(stability, known, whole)?;
+        }
+        if is_newest {
+            stability.set_joint(bucket, joint, now_ms);
+            stability.set_pushed(bucket, &kept, pushed);
+        }
+        Ok(())
+    }
+
+    /// Records a source's answer to a query. Its end is no closed cut: only SYNC names the commits that lie before it.
+    pub(in crate::leader) fn record_history(
+        &mut self,
+        state: &StateContext,
+        bucket: BucketId,
+        asked: HistoryQuery,
+        history: SourceHistory,
+    ) -> Result<()> {
+        let Some(known) = state.bucket(bucket) else {
+            return Ok(());
+        };
+        self.suspects.remove(&bucket);
+        known.check(&history)?;
+        self.histories.insert(bucket, (asked, history));
+        Ok(())
+    }
+
+    /// True if the source of each bucket was compared with the state in this term.
+    pub(in crate::leader) fn all_compared(&self, state: &StateContext) -> bool {
+        let mut reporting = state.buckets().filter(|(_, bucket)| bucket.info.source.reports());
+        reporting.all(|(id, _)| self.compared.contains(&id))
+    }
+
+    /// True if some source must be queried at once.
+    pub(in crate::leader) fn has_suspects(&self) -> bool {
+        !self.suspects.is_empty()
+    }
+
+    pub(in crate::leader) fn report_cut(
+        &mut self,
+        stability: &mut Stability,
+        known: &BucketState,
+        cut: Cut,
+    ) -> Result<bool> {
+        self.reset_on_new_history(stability, known);
+        stability.report(known.info.id, cut, &known.epochs.last().cut)
+    }
+
+    /// Drops the closed cuts if the history has changed.
+    pub(in crate::leader) fn reset_on_new_history(
+        &mut self,
+        stability: &mut Stability,
+        known: &BucketState,
+    ) {
+        let id = known.info.id;
+        if self.logs.get(&id).is_none_or(|logs| *logs != known.logs) {
+            stability.forget(id);
+            self.logs.insert(id, Arc::clone(&known.logs));
+        }
+    }
+
+    /// The buckets whose sources are due for a query. A new leader has no reports, and an idle source sends none.
+    pub(in crate::leader) fn queries_due(
+        &mut self,
+        state: &StateContext,
+        now_ms: u64,
+    ) -> Vec<BucketId> {
+        self.reported_ms.retain(|(bucket, _), _| state.bucket(*bucket).is_some());
+        self.suspects.retain(|bucket| state.bucket(*bucket).is_some());
+        let mut found = Vec::new();
+        for (id, bucket) in state.buckets().filter(|(_, b)| b.info.source.reports()) {
+            let pause_ms = match self.suspects.contains(&id) {
+                true => QUERY_EVERY_MS,
+                false => SYNC_SILENCE_MS,
+            };
+            let projectors = bucket.info.assignment.projectors();
+            let is_reported = |projector: &NodeId| {
+                let last_ms = self.reported_ms.get(&(id, *projector));
+                last_ms.is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < pause_ms)
+            };
+            if projectors.iter().all(is_reported) {
+                continue;
+            }
+            let now = projectors.into_iter().map(|projector| ((id, projector), now_ms));
+            self.reported_ms.extend(now);
+            found.push(id);
+        }
+        found
+    }
+}

@@ -1,0 +1,306 @@
+//! Chooses the cut that the next epoch ends at.
+//!
+//! SYNC reports participant-closed cuts: no statement and no transaction has mutations on both sides of one. The
+//! leader keeps them, oldest first, until an epoch covers them. It promotes the newest, so that the epoch holds
+//! everything that is known to be durable. Two things change the choice:
+//!
+//! - *A slow indexer.* While some indexer's queue is more than half full, as far as its streams fill it, epochs that slow
+//!   indexers cannot apply would only make scans wait. Then the mean of the indexers' high watermarks bounds the choice. The
+//!   bound moves towards the fastest indexer as the queues fill, because a fast indexer holds in memory what it may not apply
+//!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
+//! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
+//!
+//! A joint commit over several buckets ([`crate::leader::copies::joint`]) or a commit of a producer ([`crate::leader::copies::pushed`]) may
+//! move a chosen cut back, perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time is not reset
+//! ([`Stability::hold`]). So the newest cut is chosen in the end, although an older cut within the bound would be chosen again and again,
+//! and would always be moved back.
+//!
+//! The state of this module is the leader's own. It is empty after a change of leader, and the projectors' next
+//! reports, which are complete, fill it again. All cuts of a bucket lie in one history ([`crate::leader::epochs::sources`]).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, TransactionId};
+use proto::model::joint::JointMark;
+use proto::model::pushed::PushedCommit;
+use proto::plant::{self, Plant};
+use proto::rpc::api::BucketProgress;
+use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
+use proto::{Error, ErrorCode, Result};
+
+use crate::leader::copies::vouched::Vouched;
+use crate::state::epochs::history::advance;
+
+/// The number of closed cuts that a bucket keeps. Beyond it every second cut is dropped.
+const CLOSED_MAX: usize = 64;
+/// Slow indexers delay an epoch no longer than this.
+const HOLD_MS_MAX: u64 = 500;
+
+/// The cuts that SYNC reported, and the callers that wait for an epoch.
+#[derive(Debug, Default)]
+pub struct Stability {
+    buckets: BTreeMap<BucketId, ClosedCuts>,
+    waiters: BTreeMap<u64, (BucketId, Cut)>,
+    last_waiter: u64,
+    /// The last epoch of each bucket that was chosen beyond the bound of slow indexers, after a wait of [`HOLD_MS_MAX`].
+    past_slow: BTreeMap<BucketId, u64>,
+}
+
+#[derive(Debug, Default)]
+struct ClosedCuts {
+    /// Ascending; no epoch covers any of them.
+    cuts: VecDeque<Cut>,
+    held_since_ms: Option<u64>,
+    /// True if the last choice exceeded the bound of slow indexers.
+    is_past_slow: bool,
+    /// The open joint commits, as the newest report names them.
+    joint: BTreeMap<TransactionId, JointMark>,
+    /// The time at which each open joint commit was first reported, in milliseconds.
+    joint_since_ms: BTreeMap<TransactionId, u64>,
+    /// The open commits of a producer.
+    pushed: Vouched,
+}
+
+/// The decision for a bucket.
+#[derive(Debug, PartialEq)]
+pub enum Choice {
+    /// There is nothing new.
+    Nothing,
+    /// Wait, to give slow indexers time.
+    Hold,
+    /// Promote this cut at the next tick.
+    Promote(Cut),
+    /// Promote this cut now, because a caller waits for it.
+    PromoteNow(Cut),
+}
+
+impl Stability {
+    /// Handles SYNC: the durable history of a bucket reaches `cut`. `published` is the cut of its last epoch. Returns false if a newer
+    /// report has overtaken this one.
+    pub fn report(&mut self, bucket: BucketId, cut: Cut, published: &Cut) -> Result<bool> {
+        if cut.vbuckets() != published.vbuckets() {
+            return Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!(
+                    "bucket {bucket} has {} vbuckets, the report has {}",
+                    published.vbuckets(),
+                    cut.vbuckets()
+                ),
+            ));
+        }
+        let closed = self.buckets.entry(bucket).or_default();
+        let newest = closed.cuts.back().unwrap_or(published);
+        let overtaken = cut.iter().any(|(v, position)| position.seqno < newest.get(v).seqno);
+        if overtaken || advance(newest, &cut).is_empty() {
+            return Ok(!overtaken);
+        }
+        closed.cuts.push_back(cut);
+        if closed.cuts.len() > CLOSED_MAX {
+            let mut odd = false;
+            let newest = closed.cuts.pop_back();
+            closed.cuts.retain(|_| {
+                odd = !odd;
+                odd
+            });
+            closed.cuts.extend(newest);
+        }
+        Ok(true)
+    }
+
+    /// Takes over the open joint commits of a bucket: all that its newest closed cut has.
+    pub fn set_joint(&mut self, bucket: BucketId, marks: Vec<JointMark>, now_ms: u64) {
+        let of = self.buckets.entry(bucket).or_default();
+        of.joint = marks.into_iter().map(|mark| (mark.transaction, mark)).collect();
+        of.joint_since_ms.retain(|transaction, _| of.joint.contains_key(transaction));
+        for transaction in of.joint.keys() {
+            of.joint_since_ms.entry(*transaction).or_insert(now_ms);
+        }
+    }
+
+    /// The time at which an open joint commit of a bucket was first reported in this term.
+    pub fn joint_since_ms(&self, bucket: BucketId, transaction: TransactionId) -> Option<u64> {
+        self.buckets.get(&bucket)?.joint_since_ms.get(&transaction).copied()
+    }
+
+    /// Takes over the open commits of a producer: all with a part in the vbuckets that a projector owns, up to its newest closed cut.
+    pub fn set_pushed(&mut self, bucket: BucketId, kept: &VbucketSet, open: Vec<PushedCommit>) {
+        self.buckets.entry(bucket).or_default().pushed.report(kept, open);
+    }
+
+    /// True if a bucket has open commits of a producer.
+    pub fn has_pushed(&self, bucket: BucketId) -> bool {
+        self.buckets.get(&bucket).is_some_and(|closed| !closed.pushed.is_empty())
+    }
+
+    /// The open commits of a bucket's producer. One may have several versions.
+    pub fn pushed(&self, bucket: BucketId) -> impl Iterator<Item = &PushedCommit> {
+        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.pushed.iter())
+    }
+
+    /// True if any bucket has open joint commits.
+    pub fn has_joint(&self) -> bool {
+        self.buckets.values().any(|closed| !closed.joint.is_empty())
+    }
+
+    /// The open joint commits of a bucket.
+    pub fn joint(&self, bucket: BucketId) -> impl Iterator<Item = &JointMark> {
+        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.joint.values())
+    }
+
+    /// An open joint commit of a bucket.
+    pub fn find_joint(&self, bucket: BucketId, transaction: TransactionId) -> Option<&JointMark> {
+        self.buckets.get(&bucket)?.joint.get(&transaction)
+    }
+
+    /// The closed cuts of a bucket that no epoch covers, ascending.
+    pub fn closed(&self, bucket: BucketId) -> impl DoubleEndedIterator<Item = &Cut> {
+        self.buckets.get(&bucket).into_iter().flat_map(|closed| &closed.cuts)
+    }
+
+    /// The newest closed cut that no epoch covers.
+    pub fn newest(&self, bucket: BucketId) -> Option<&Cut> {
+        self.buckets.get(&bucket)?.cuts.back()
+    }
+
+    /// Registers a caller that waits for an epoch that covers the cut, until [`Stability::remove_waiter`].
+    pub fn add_waiter(&mut self, bucket: BucketId, cut: Cut) -> u64 {
+        self.last_waiter += 1;
+        self.waiters.insert(self.last_waiter, (bucket, cut));
+        self.last_waiter
+    }
+
+    /// Removes a waiting caller.
+    pub fn remove_waiter(&mut self, waiter: u64) {
+        self.waiters.remove(&waiter);
+    }
+
+    /// True if a caller waits for an epoch.
+    pub fn has_waiters(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// True if a caller waits for a place that an epoch with this cut would cover.
+    pub fn awaits(&self, bucket: BucketId, published: &Cut, cut: &Cut) -> bool {
+        awaits(&self.waiters, bucket, (published, cut))
+    }
+
+    /// Drops the cuts of a bucket, whose history has changed.
+    pub fn forget(&mut self, bucket: BucketId) {
+        self.buckets.remove(&bucket);
+    }
+
+    /// Drops the cuts of all other buckets.
+    pub fn retain(&mut self, exists: impl Fn(BucketId) -> bool) {
+        self.buckets.retain(|bucket, _| exists(*bucket));
+        self.past_slow.retain(|bucket, _| exists(*bucket));
+    }
+
+    /// Decides for a bucket, given the cut of its last epoch and the progress of its indexers.
+    pub fn choose(
+        &mut self,
+        bucket: BucketId,
+        published: &Cut,
+        indexers: &[&BucketProgress],
+        now_ms: u64,
+    ) -> Choice {
+        let Some(closed) = self.buckets.get_mut(&bucket) else { return Choice::Nothing };
+        closed.is_past_slow = false;
+        while closed.cuts.front().is_some_and(|cut| advance(published, cut).is_empty()) {
+            closed.cuts.pop_front();
+        }
+        let Some(newest) = closed.cuts.back() else {
+            closed.held_since_ms = None;
+            return Choice::Nothing;
+        };
+        if plant::is(Plant::StatementSplit)
+            && let [first, _, ..] = newest.delta_from(published)[..]
+        {
+            return Choice::PromoteNow(published.with(&[first]));
+        }
+        if awaits(&self.waiters, bucket, (published, newest)) {
+            return Choice::PromoteNow(newest.clone());
+        }
+        let Some(bound) = bound(newest, indexers) else { return Choice::Promote(newest.clone()) };
+        tracing::debug!(%bucket, "slow indexers bound the next epoch");
+        let has_waited = |since_ms: u64| now_ms.saturating_sub(since_ms) >= HOLD_MS_MAX;
+        if closed.held_since_ms.is_some_and(has_waited) {
+            closed.is_past_slow = true;
+            return Choice::Promote(newest.clone());
+        }
+        let within = |cut: &&Cut| {
+            cut.iter().zip(&bound).all(|((v, position), seqno_max)| {
+                position.seqno.0 <= *seqno_max || position == published.get(v)
+            })
+        };
+        if let Some(cut) = closed.cuts.iter().rev().find(within) {
+            return Choice::Promote(cut.clone());
+        }
+        closed.held_since_ms.get_or_insert(now_ms);
+        Choice::Hold
+    }
+
+    /// Records that nothing is left of the cut that was chosen for a bucket.
+    pub fn hold(&mut self, bucket: BucketId, now_ms: u64) {
+        if let Some(closed) = self.buckets.get_mut(&bucket) {
+            closed.held_since_ms.get_or_insert(now_ms);
+        }
+    }
+
+    /// Records that a bucket gets an epoch.
+    pub fn end_hold(&mut self, bucket: BucketId) {
+        if let Some(closed) = self.buckets.get_mut(&bucket) {
+            closed.held_since_ms = None;
+            if std::mem::take(&mut closed.is_past_slow) {
+                *self.past_slow.entry(bucket).or_default() += 1;
+            }
+        }
+    }
+
+    /// The number of epochs of each bucket that did not wait any longer for slow indexers, in this term.
+    pub fn past_slow(&self) -> Vec<(BucketId, u64)> {
+        self.past_slow.iter().map(|(bucket, count)| (*bucket, *count)).collect()
+    }
+}
+
+/// True if some caller waits for a place that a cut covers, and the last epoch does not.
+fn awaits(
+    waiters: &BTreeMap<u64, (BucketId, Cut)>,
+    bucket: BucketId,
+    (published, cut): (&Cut, &Cut),
+) -> bool {
+    let is_reached = |(of, wanted): &(BucketId, Cut)| {
+        *of == bucket && cut.reaches(wanted) && !published.reaches(wanted)
+    };
+    waiters.values().any(is_reached)
+}
+
+/// The largest seqno of each vbucket that the indexers are ready for; `None` if no indexer is slow.
+fn bound(newest: &Cut, indexers: &[&BucketProgress]) -> Option<Vec<u64>> {
+    // A stream pauses at this limit beyond the newest epoch. Half of an indexer's own limit, which is larger by default,
+    // would never be reached.
+    let room =
+        |indexer: &BucketProgress| indexer.queue_bytes_max.min(FRAMES_AHEAD_BYTES_MAX as u64);
+    let slow = |indexer: &&BucketProgress| {
+        indexer.queue_bytes_max > 0 && indexer.queue_bytes > room(indexer) / 2
+    };
+    if !indexers.iter().any(slow) {
+        return None;
+    }
+    let count = indexers.len() as u128;
+    let bytes: u128 = indexers.iter().map(|indexer| u128::from(indexer.queue_bytes)).sum();
+    let bytes_max: u128 = indexers.iter().map(|indexer| u128::from(room(indexer))).sum();
+    let (bytes, bytes_max) = (bytes.min(bytes_max), bytes_max.max(1));
+    let of_vbucket = |vbucket| {
+        let seqnos = indexers.iter().map(|i| u128::from(i.high_watermark.get(vbucket).seqno.0));
+        let fastest = seqnos.clone().max().unwrap_or(0);
+        let mean = seqnos.sum::<u128>() / count;
+        (mean + (fastest - mean) * bytes / bytes_max) as u64
+    };
+    Some(newest.iter().map(|(vbucket, _)| of_vbucket(vbucket)).collect())
+}
+
+#[cfg(test)]
+#[path = "stability_tests.rs"]
+mod tests;

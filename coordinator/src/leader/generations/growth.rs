@@ -1,0 +1,204 @@
+//! Finds the indexes that have outgrown their slices (`slice_bytes_max`), and plans a generation with more of them. An index by ranges gets
+//! one slice more where one is too large ([`crate::leader::generations::splits`]); the rest of this page is about other kinds of indexes.
+//!
+//! The mean size of an index's slices counts, not the largest one: more slices do not divide the entries of one key. The number is doubled
+//! until the mean would be at most half of the limit, so that an index that keeps growing is not rebuilt at once. Sizes are the live bytes
+//! that the nodes report: superseded versions, which would soon exist in a new generation too, do not count. Each slice counts once, with
+//! its largest copy, and only when each copy on a node that is not silent is reported: the copies of new slices report their sizes once
+//! their entries are counted.
+//!
+//! A growth that CANCEL BUILD has ended is not begun again at once: the index has to grow by another quarter first, or `slice_bytes_max` is
+//! set again. A new leader does not know earlier cancellations.
+//!
+//! The setting is not part of the definition, because nodes store definitions in their manifests. Growth and splits leave one of an index's
+//! possible generations free for a statement.
+
+use std::collections::BTreeMap;
+
+use proto::Error;
+use proto::model::ids::{Generation, IndexId, LocalIndexId, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexSpec, PartitionBy, SLICES_MAX};
+use proto::rpc::command::{Command, GrowIndex, SetSliceBytesMax, SplitSlice};
+
+use crate::leader::generations::splits::split;
+use crate::leader::looks::Looks;
+use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use crate::leader::nodes::lost::silent_indexers;
+use crate::leader::plan::Plan;
+use crate::state::StateContext;
+
+/// The time between two looks.
+const LOOK_EVERY_MS: u64 = 1_000;
+/// The pause before an index is planned again: the command may have been refused, for example at a size limit.
+const RETRY_MS: u64 = 60_000;
+
+/// The leader's memory of indexes that grow.
+#[derive(Debug, Default)]
+pub(in crate::leader) struct Growth {
+    looks: Looks<LOOK_EVERY_MS>,
+    planned: BTreeMap<IndexId, Planned>,
+}
+
+/// A growth that was planned.
+#[derive(Debug)]
+struct Planned {
+    at_ms: u64,
+    /// The generation that served when the command was planned, and the newest generation at that time.
+    from: LocalIndexId,
+    newest: Option<Generation>,
+    /// The size of the index then, and its setting.
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Planned {
+    /// True if no other growth of the index is planned. None is being built.
+    fn holds(&self, state: &StateContext, now: &Self) -> bool {
+        if (self.from, self.bytes_max) != (now.from, now.bytes_max) {
+            return false;
+        }
+        // A newer generation was begun, has ended, and did not come to serve.
+        let is_cancelled = state.newest_generation(now.from.index) > self.newest;
+        match is_cancelled {
+            true => 4 * u128::from(now.bytes) < 5 * u128::from(self.bytes),
+            false => now.at_ms < self.at_ms + RETRY_MS,
+        }
+    }
+}
+
+impl Growth {
+    pub(in crate::leader) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        if state.slice_bytes_max().next().is_none() {
+            self.planned.clear();
+            return;
+        }
+        if !self.looks.is_due_in(plan, now_ms) {
+            return;
+        }
+        let settings: BTreeMap<IndexId, u64> = state.slice_bytes_max().collect();
+        self.planned.retain(|index, _| settings.contains_key(index));
+        let silent = silent_indexers(state, heartbeats, now_ms);
+        for (index, bytes_max) in settings {
+            let Some(info) = state.serving(index).map(|record| &record.info) else { continue };
+            let from = info.local_id();
+            if !state.can_grow(from) {
+                continue;
+            }
+            let Some(of_each) = reported_bytes(heartbeats, info, now_ms) else { continue };
+            let bytes = of_each.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+            let newest = state.newest_generation(index);
+            let now = Planned { at_ms: now_ms, from, newest, bytes, bytes_max };
+            if self.planned.get(&index).is_some_and(|planned| planned.holds(state, &now)) {
+                continue;
+            }
+            let command = match info.spec.partition {
+                PartitionBy::Range(_) if !state.hosts_receive(info, &silent) => None,
+                PartitionBy::Range(_) => split(heartbeats, info, &of_each, bytes_max),
+                _ => grow(info, bytes, bytes_max),
+            };
+            if let Some(command) = command {
+                if !has_room(state, info, &command) {
+                    tracing::warn!(index = %from, "an index has outgrown its slices; the room for more of them is kept for administrators");
+                    self.planned.insert(index, now);
+                    continue;
+                }
+                plan.commands.push(command);
+                self.planned.insert(index, now);
+            }
+        }
+    }
+
+    /// Records a statement: a growth that was cancelled may begin again when the setting is repeated, which changes nothing in the state.
+    pub(in crate::leader) fn note(&mut self, state: &StateContext, command: &Command) {
+        let Command::SetSliceBytesMax(SetSliceBytesMax { index: name, bytes }) = command else {
+            return;
+        };
+        let is_named = |index: IndexId| {
+            state.serving(index).is_some_and(|record| record.info.spec.name == *name)
+        };
+        let mut settings = state.slice_bytes_max();
+        if let Some((index, _)) = settings.find(|(index, now)| now == bytes && is_named(*index)) {
+            self.planned.remove(&index);
+        }
+    }
+}
+
+/// True if the growth leaves the administrators their part of the room.
+fn has_room(state: &StateContext, info: &IndexInfo, command: &Command) -> bool {
+    let slices = match command {
+        Command::GrowIndex(GrowIndex { slices, .. }) => *slices,
+        _ => info.spec.slices + 1,
+    };
+    state.has_room_for_all(&IndexSpec { slices, ..(*info.spec).clone() })
+}
+
+/// The command that gives an index enough slices; `None` if it has enough.
+fn grow(info: &IndexInfo, bytes: u64, bytes_max: u64) -> Option<Command> {
+    let slices = enough_slices(info.spec.slices, bytes, bytes_max)?;
+    Some(Command::GrowIndex(GrowIndex { from: info.local_id(), slices }))
+}
+
+impl Growth {
+    /// Says that a plan was refused. It is made again after a pause.
+    pub(in crate::leader) fn refused(command: &Command, error: &Error) {
+        match command {
+            Command::GrowIndex(GrowIndex { from, slices }) => {
+                tracing::warn!(index = %from, slices, %error, "an index has outgrown its slices and gets no more of them for now");
+            }
+            Command::SplitSlice(SplitSlice { from, slice, .. }) => {
+                tracing::warn!(index = %from, %slice, %error, "a slice has outgrown its limit and is not split for now");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The live bytes of each slice of a generation, by its largest copy; `None` while a copy on a node that is not silent has not reported
+/// them, or a slice has no such copy.
+fn reported_bytes(
+    heartbeats: &Heartbeats,
+    info: &IndexInfo,
+    now_ms: u64,
+) -> Option<BTreeMap<SliceNo, u64>> {
+    let is_silent = |node: &NodeId| heartbeats.silent_ms(*node, now_ms) >= SILENT_MS_MAX;
+    let placed = (0..).map(SliceNo).zip(&info.topology.placement);
+    let largest = placed.map(|(slice, nodes)| {
+        let id = info.local_id().slice(slice);
+        let live = nodes.iter().filter(|node| !is_silent(node));
+        let told = live.map(|node| live_bytes(heartbeats, *node, id));
+        let told: Vec<u64> = told.collect::<Option<_>>()?;
+        Some((slice, told.into_iter().max()?))
+    });
+    largest.collect()
+}
+
+/// The live bytes of a copy; `None` while it is being built, restored or counted.
+fn live_bytes(heartbeats: &Heartbeats, node: NodeId, slice: SliceId) -> Option<u64> {
+    let told = &heartbeats.nodes.get(&node)?.heartbeat.slices;
+    let told = told.iter().find(|told| told.slice == slice && told.floor.is_some())?;
+    told.live_bytes
+}
+
+/// The number of slices that an index should have instead; `None` if it has enough.
+fn enough_slices(now: u16, bytes: u64, slice_bytes_max: u64) -> Option<u16> {
+    let all = |slices: u64| u128::from(slices) * u128::from(slice_bytes_max);
+    let (now, bytes) = (u64::from(now), u128::from(bytes));
+    if bytes <= all(now) || now >= u64::from(SLICES_MAX) {
+        return None;
+    }
+    let mut slices = now;
+    while slices < u64::from(SLICES_MAX) && 2 * bytes > all(slices) {
+        slices *= 2;
+    }
+    Some(slices.min(u64::from(SLICES_MAX)) as u16)
+}
+
+#[cfg(test)]
+#[path = "growth_tests.rs"]
+mod tests;

@@ -1,0 +1,89 @@
+//! Chooses the moves that may begin: in the order of their ids, as many at a time as the two ends and the cluster can
+//! take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::model::ids::{MoveId, NodeId};
+use proto::model::index::IndexInfo;
+use proto::model::moves::{MoveStage, SliceMove};
+use proto::model::topology::TopologyProvider;
+
+use crate::leader::moves::settings::MoveSettings;
+use crate::leader::nodes::heartbeats::Heartbeats;
+
+/// Counts the moves that have begun and are not `done`.
+#[derive(Default)]
+struct Busy {
+    sources: BTreeMap<NodeId, usize>,
+    targets: BTreeMap<NodeId, usize>,
+    all: usize,
+}
+
+/// Returns the moves that may begin now.
+pub(in crate::leader) fn admitted(
+    moves: &[(&IndexInfo, &SliceMove)],
+    heartbeats: &Heartbeats,
+    settings: &MoveSettings,
+    now_ms: u64,
+) -> BTreeSet<MoveId> {
+    let mut busy = Busy::default();
+    let mut waiting = Vec::new();
+    for (info, m) in moves {
+        let source = source_of(info, m, heartbeats, now_ms);
+        match m.stage {
+            MoveStage::Start => waiting.push((m.id, source, m.to)),
+            // A move without a live source waits for one, and does not count against the limits of other moves
+            // meanwhile.
+            MoveStage::Pending | MoveStage::Catchup if source.is_none() => {}
+            MoveStage::Pending | MoveStage::Catchup => busy.add(source, m.to),
+            MoveStage::Done => {}
+        }
+    }
+    waiting.sort_unstable_by_key(|(id, ..)| *id);
+    let mut admitted = BTreeSet::new();
+    for (id, source, target) in waiting {
+        let lives = target.is_some_and(|target| heartbeats.is_alive(target, now_ms));
+        if lives && source.is_some() && busy.has_room(source, target, settings) {
+            busy.add(source, target);
+            admitted.insert(id);
+        }
+    }
+    admitted
+}
+
+/// A live copy that the topology names, and that its node does not build itself. The copy that will be removed comes first.
+pub(in crate::leader) fn source_of(
+    info: &IndexInfo,
+    m: &SliceMove,
+    heartbeats: &Heartbeats,
+    now_ms: u64,
+) -> Option<NodeId> {
+    let copies = info.topology.replicas(m.slice);
+    let goes = copies.iter().filter(|node| Some(**node) == m.from);
+    let slice = info.local_id().slice(m.slice);
+    goes.chain(copies)
+        .copied()
+        .find(|node| heartbeats.is_alive(*node, now_ms) && !heartbeats.is_building(*node, slice))
+}
+
+impl Busy {
+    fn add(&mut self, source: Option<NodeId>, target: Option<NodeId>) {
+        source.into_iter().for_each(|node| *self.sources.entry(node).or_default() += 1);
+        target.into_iter().for_each(|node| *self.targets.entry(node).or_default() += 1);
+        self.all += 1;
+    }
+
+    fn has_room(
+        &self,
+        source: Option<NodeId>,
+        target: Option<NodeId>,
+        settings: &MoveSettings,
+    ) -> bool {
+        let of = |counts: &BTreeMap<NodeId, usize>, node: Option<NodeId>| {
+            node.and_then(|node| counts.get(&node).copied()).unwrap_or(0)
+        };
+        self.all < settings.in_all_max
+            && of(&self.sources, source) < settings.sources_max
+            && of(&self.targets, target) < settings.targets_max
+    }
+}

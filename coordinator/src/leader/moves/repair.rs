@@ -1,0 +1,196 @@
+//! Builds the planner's input, and plans repairs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proto::model::ids::{BucketId, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::index::{IndexInfo, IndexState};
+use proto::model::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
+use proto::model::node::Role;
+use proto::rpc::command::StartMoves;
+use proto::{Error, ErrorCode, Result};
+
+use crate::leader::moves::Moves;
+use crate::leader::moves::settings::MoveSettings;
+use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use crate::leader::plan::Plan;
+use crate::planner::{self, ClusterView, Goal, Health, IndexView, NodeView, SliceView};
+use crate::state::{StateContext, indexes::placement::settled};
+
+/// The interval between two checks for nodes to empty and copies to add. A shorter one is useless, because the input
+/// arrives with the heartbeats.
+const REPAIR_EVERY_MS: u64 = 3_000;
+
+/// The largest size and the largest number of entries that any node reports for a slice.
+type Sizes = BTreeMap<SliceId, (u64, u64)>;
+
+/// The slices that some node is fetching or building, and those nodes.
+type Built = BTreeSet<(SliceId, NodeId)>;
+
+/// The leader's memory of its repairs.
+#[derive(Debug, Default)]
+pub(in crate::leader) struct Repairs {
+    /// The time of the last planned repairs.
+    repaired_ms: Option<u64>,
+    /// The nodes that were being drained then.
+    draining: BTreeSet<NodeId>,
+}
+
+impl Repairs {
+    /// Plans repairs every few seconds, and at once when a node is to be drained: the statement waits for the plan.
+    pub(in crate::leader) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        moves: &Moves,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        if !state.indexes().any(|record| record.info.state == IndexState::Maintenance) {
+            return;
+        }
+        let next_ms = self.repaired_ms.map_or(now_ms, |at_ms| at_ms + REPAIR_EVERY_MS);
+        let due_ms = next_ms.max(moves.repair_not_before_ms);
+        self.draining.retain(|node| state.is_draining(*node));
+        let is_asked = !state.draining().is_subset(&self.draining);
+        if now_ms < due_ms && !is_asked {
+            return plan.look_at(due_ms);
+        }
+        self.repaired_ms = Some(now_ms);
+        plan.look_at(now_ms + REPAIR_EVERY_MS);
+        if unreported(state, heartbeats, now_ms).is_none() {
+            self.draining.clone_from(state.draining());
+            let repairs = planner::plan(
+                &view(state, heartbeats, &moves.settings, None, now_ms),
+                Goal::Repair,
+            )
+            .moves;
+            if !repairs.is_empty() {
+                plan.commands.push(StartMoves { moves: repairs }.into());
+            }
+        }
+    }
+}
+
+/// Plans a rebalance of all indexes or of one. With one index, only the load of that index counts.
+pub(in crate::leader) fn rebalance(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    settings: &MoveSettings,
+    request: &RebalanceRequest,
+    now_ms: u64,
+) -> Result<RebalancePlan> {
+    let of_name = |name| movable(state, name, request.of_bucket);
+    let index = request.index.as_deref().map(of_name).transpose()?;
+    if let Some(node) = unreported(state, heartbeats, now_ms) {
+        let what = format!("node {node} has not reported to the new leading coordinator yet");
+        return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
+    }
+    Ok(planner::plan(&view(state, heartbeats, settings, index, now_ms), Goal::Balance))
+}
+
+/// Returns an indexer that has not reported since the term began and may still be alive.
+fn unreported(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Option<NodeId> {
+    let may_be_silent = heartbeats.term_ms(now_ms) >= SILENT_MS_MAX;
+    let mut indexers = state.nodes().filter(|node| node.role == Role::Indexer);
+    let unreported = |node: NodeId| !may_be_silent && !heartbeats.nodes.contains_key(&node);
+    indexers.find(|node| unreported(node.id)).map(|node| node.id)
+}
+
+fn view(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    settings: &MoveSettings,
+    only: Option<IndexId>,
+    now_ms: u64,
+) -> ClusterView {
+    let (sizes, built) = (sizes(heartbeats), built(heartbeats));
+    let node = |id, zone: &str| NodeView {
+        node: id,
+        zone: zone.to_owned(),
+        draining: state.is_draining(id),
+        health: health(id, heartbeats, settings, now_ms),
+    };
+    let indexers = state.nodes().filter(|node| node.role == Role::Indexer);
+    let wanted = |info: &&IndexInfo| only.is_none_or(|only| info.id == only);
+    ClusterView {
+        nodes: indexers.map(|info| node(info.id, &info.zone)).collect(),
+        indexes: state
+            .indexes()
+            .map(|record| &*record.info)
+            .filter(wanted)
+            .map(|info| index(info, &sizes, &built))
+            .collect(),
+    }
+}
+
+fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms: u64) -> Health {
+    if heartbeats.is_alive(node, now_ms) {
+        Health::Alive
+    } else if heartbeats.silent_ms(node, now_ms) < settings.node_gone_ms {
+        Health::Silent
+    } else {
+        Health::Gone
+    }
+}
+
+fn sizes(heartbeats: &Heartbeats) -> Sizes {
+    let mut sizes = Sizes::new();
+    for progress in heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices) {
+        let (bytes, entries) = sizes.entry(progress.slice).or_default();
+        *bytes = progress.bytes.max(*bytes);
+        *entries = progress.entries.max(*entries);
+    }
+    sizes
+}
+
+fn built(heartbeats: &Heartbeats) -> Built {
+    let reports = heartbeats.nodes.iter();
+    let slices = reports.flat_map(|(node, last)| last.heartbeat.slices.iter().map(|s| (*node, s)));
+    let built = slices.filter(|(_, progress)| progress.floor.is_none());
+    built.map(|(node, progress)| (progress.slice, node)).collect()
+}
+
+fn index(info: &IndexInfo, sizes: &Sizes, built: &Built) -> IndexView {
+    let slice = |(no, copies): (usize, Vec<NodeId>)| {
+        let no = SliceNo(no as u16);
+        let id = SliceId { index: info.id, generation: info.generation, slice: no };
+        let (bytes, load) = sizes.get(&id).copied().unwrap_or_default();
+        let unfinished = |m: &&SliceMove| m.stage < MoveStage::Done;
+        let (under_way, done): (Vec<_>, Vec<_>) =
+            info.moves.iter().filter(|m| m.slice == no).partition(unfinished);
+        let leaving = done.iter().filter_map(|m| m.from).collect();
+        // A slice that is rebuilt moves when it is there.
+        let is_built = copies.iter().all(|node| built.contains(&(id, *node)));
+        SliceView { copies, busy: !under_way.is_empty() || is_built, leaving, bytes, load }
+    };
+    IndexView {
+        index: info.id,
+        generation: info.generation,
+        name: info.spec.name.clone(),
+        copies: usize::from(info.spec.replicas) + 1,
+        movable: info.state == IndexState::Maintenance,
+        slices: settled(info).into_iter().enumerate().map(slice).collect(),
+    }
+}
+
+fn movable(state: &StateContext, name: &str, of_bucket: Option<BucketId>) -> Result<IndexId> {
+    let mut infos = state.named_indexes().map(|record| &record.info);
+    let is_meant = |info: &&Arc<IndexInfo>| {
+        let bucket = || state.bucket_named(&info.spec.bucket);
+        info.spec.name == name && of_bucket.is_none_or(|of| bucket() == Some(of))
+    };
+    let Some(info) = infos.find(is_meant) else {
+        return Err(Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist")));
+    };
+    if info.state == IndexState::Maintenance {
+        return Ok(info.id);
+    }
+    let what = format!("index \"{name}\" is {}; slices move while it is online", info.state.name());
+    Err(Error::new(ErrorCode::InvalidParameter, what)
+        .with_hint("use BUILD INDEX, or wait until the index serves scans"))
+}
+
+#[cfg(test)]
+#[path = "repair_tests.rs"]
+mod tests;

@@ -1,0 +1,308 @@
+//! The last heartbeat of each node, and conclusions from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto::model::assignment::VbucketSet;
+use proto::model::identity::NodeProof;
+use proto::model::ids::{BucketId, Epoch, LocalIndexId, MoveId, NodeId, SliceId, SliceNo};
+use proto::model::index::IndexInfo;
+use proto::model::moment::Moment;
+use proto::model::moves::MoveProgress;
+use proto::model::node::Role;
+pub(in crate::leader) use proto::rpc::api::SILENT_MS_MAX;
+use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
+
+use crate::leader::epochs::horizon::LEASE_MS;
+use crate::state::StateContext;
+
+/// The answers to heartbeats within this time name the same silent nodes.
+const ANSWER_MS: u64 = 100;
+
+/// The number of unregistered projectors whose vbuckets are remembered.
+const STRANGERS_MAX: usize = 64;
+
+/// The last heartbeats since the leader's term began.
+#[derive(Debug)]
+pub(in crate::leader) struct Heartbeats {
+    /// The time at which the term began.
+    pub since_ms: u64,
+    pub nodes: BTreeMap<NodeId, LastHeartbeat>,
+    /// The newest catalog that an unregistered process has reported, and its number.
+    pub newest_stranger: Option<(u64, NodeId)>,
+    /// The vbuckets of unregistered projectors, of [`STRANGERS_MAX`] at most.
+    pub stranger_owners: BTreeMap<NodeId, Vec<(BucketId, VbucketSet)>>,
+    /// The nodes that were reported as silent.
+    silent: BTreeSet<NodeId>,
+    /// The nodes of the last answers to heartbeats, and when they were found.
+    answered: Option<(u64, Vec<NodeId>)>,
+    /// The nodes that have applied an epoch, by bucket.
+    in_bucket: BTreeMap<BucketId, BTreeMap<NodeId, Epoch>>,
+}
+
+/// The last heartbeat of a node.
+#[derive(Debug)]
+pub(in crate::leader) struct LastHeartbeat {
+    pub at_ms: u64,
+    pub heartbeat: Heartbeat,
+}
+
+impl Heartbeats {
+    pub(in crate::leader) fn new(since_ms: u64) -> Self {
+        Self {
+            since_ms,
+            nodes: BTreeMap::new(),
+            newest_stranger: None,
+            stranger_owners: BTreeMap::new(),
+            silent: BTreeSet::new(),
+            answered: None,
+            in_bucket: BTreeMap::new(),
+        }
+    }
+
+    pub(in crate::leader) fn add_stranger(&mut self, heartbeat: &Heartbeat) {
+        self.newest_stranger =
+            self.newest_stranger.max(Some((heartbeat.catalog_cas, heartbeat.node)));
+        if !heartbeat.owned.is_empty() && self.stranger_owners.len() < STRANGERS_MAX {
+            self.stranger_owners.insert(heartbeat.node, heartbeat.owned.clone());
+        }
+    }
+
+    pub(in crate::leader) fn add(&mut self, heartbeat: Heartbeat, now_ms: u64) {
+        let node = heartbeat.node;
+        self.stranger_owners.remove(&node);
+        if let Some((_, silent)) = &mut self.answered {
+            silent.retain(|silent| *silent != node);
+        }
+        let before = self.nodes.get(&node).map_or(&[][..], |last| &last.heartbeat.buckets);
+        for gone in before.iter().map(|progress| progress.bucket) {
+            if let Some(nodes) = self.in_bucket.get_mut(&gone) {
+                nodes.remove(&node);
+            }
+        }
+        for progress in &heartbeat.buckets {
+            self.in_bucket.entry(progress.bucket).or_default().insert(node, progress.applied);
+        }
+        self.in_bucket.retain(|_, nodes| !nodes.is_empty());
+        self.nodes.insert(heartbeat.node, LastHeartbeat { at_ms: now_ms, heartbeat });
+    }
+
+    /// True if the leader may have to plan after a heartbeat: of a node that has moves, had some, was silent, or has other slices.
+    pub(in crate::leader) fn changes_plans(&self, heartbeat: &Heartbeat, now_ms: u64) -> bool {
+        let last = self.nodes.get(&heartbeat.node);
+        let had_moves = last.is_some_and(|last| !last.heartbeat.moves.is_empty());
+        let was_silent =
+            last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) >= SILENT_MS_MAX);
+        !heartbeat.moves.is_empty() || had_moves || was_silent || self.changes_slices(heartbeat)
+    }
+
+    /// True if the slices of the heartbeat, or which of them are readable, differ from the node's last heartbeat. Sizes and floors are
+    /// checked within a second in any case.
+    fn changes_slices(&self, heartbeat: &Heartbeat) -> bool {
+        let told = |slice: &SliceProgress| {
+            (slice.slice, slice.floor.is_some(), slice.copied_from, slice.trouble.is_some())
+        };
+        let last = self.nodes.get(&heartbeat.node).map_or(&[][..], |last| &last.heartbeat.slices);
+        !last.iter().map(told).eq(heartbeat.slices.iter().map(told))
+    }
+
+    /// Describes the nodes that have fallen silent or are back since the last call.
+    pub(in crate::leader) fn news(&mut self, state: &StateContext, now_ms: u64) -> Vec<String> {
+        let mut news = Vec::new();
+        // The members of the coordinator send no heartbeats.
+        let nodes = state.nodes().filter(|node| node.role != Role::Coordinator);
+        for node in nodes {
+            let silent_ms = self.silent_ms(node.id, now_ms);
+            let (id, role) = (node.id, node.role.name());
+            if silent_ms < SILENT_MS_MAX {
+                if self.silent.remove(&id) {
+                    news.push(format!("{role} {id} is back"));
+                }
+            } else if self.silent.insert(id) {
+                let text = format!("{role} {id} has been silent for {} s", silent_ms / 1_000);
+                news.push(format!("{text}; it may be down, see SHOW NODES"));
+            }
+        }
+        self.silent.retain(|id| state.node(*id).is_some());
+        news
+    }
+
+    /// The age of the term.
+    pub(in crate::leader) fn term_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.since_ms)
+    }
+
+    /// The status of each registered node. `members` has the silence of the members of the coordinator.
+    pub(in crate::leader) fn status(
+        &self,
+        state: &StateContext,
+        members: &BTreeMap<NodeId, u64>,
+        now_ms: u64,
+    ) -> Vec<NodeStatus> {
+        let status = |node: NodeId| {
+            let told = self.nodes.get(&node).map(|last| &last.heartbeat);
+            let since_term_ms = self.term_ms(now_ms);
+            let as_member_ms = members.get(&node).map(|silent_ms| since_term_ms.min(*silent_ms));
+            NodeStatus {
+                node,
+                silent_ms: as_member_ms.unwrap_or_else(|| self.silent_ms(node, now_ms)),
+                buckets: told.map(|told| told.buckets.clone()).unwrap_or_default(),
+                slices: told.map(|told| told.slices.clone()).unwrap_or_default(),
+                moves: told.map(|told| told.moves.clone()).unwrap_or_default(),
+                scans: told.and_then(|told| told.scans),
+            }
+        };
+        state.nodes().map(|node| status(node.id)).collect()
+    }
+
+    /// The registered nodes that have been silent for [`SILENT_MS_MAX`]; members of the coordinator send no heartbeats. The result is
+    /// cached for [`ANSWER_MS`], since every heartbeat of every node needs it.
+    pub(in crate::leader) fn silent_nodes(
+        &mut self,
+        state: &StateContext,
+        now_ms: u64,
+    ) -> Vec<NodeId> {
+        if let Some((at_ms, silent)) = &self.answered
+            && now_ms.saturating_sub(*at_ms) < ANSWER_MS
+        {
+            return silent.clone();
+        }
+        let nodes = state.nodes().filter(|node| node.role != Role::Coordinator);
+        let is_silent = |id: &NodeId| self.silent_ms(*id, now_ms) >= SILENT_MS_MAX;
+        let silent: Vec<_> = nodes.map(|node| node.id).filter(is_silent).collect();
+        self.answered = Some((now_ms, silent.clone()));
+        silent
+    }
+
+    /// The proof or mark of the process that has reported recently for a node.
+    pub(in crate::leader) fn mark(&self, node: NodeId, now_ms: u64) -> Option<NodeProof> {
+        let last = self.nodes.get(&node).filter(|_| self.is_alive(node, now_ms))?;
+        last.heartbeat.proof
+    }
+
+    /// True if the node has reported recently.
+    pub(in crate::leader) fn is_alive(&self, node: NodeId, now_ms: u64) -> bool {
+        let last = self.nodes.get(&node);
+        last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
+    }
+
+    /// True if the node reports that it is fetching or building a slice, so that the slice cannot be copied from there.
+    pub(in crate::leader) fn is_building(&self, node: NodeId, slice: SliceId) -> bool {
+        let slices = self.nodes.get(&node).map_or(&[][..], |last| &last.heartbeat.slices);
+        slices.iter().any(|progress| progress.slice == slice && progress.floor.is_none())
+    }
+
+    /// The time since the node's last report, or since the term began.
+    pub(in crate::leader) fn silent_ms(&self, node: NodeId, now_ms: u64) -> u64 {
+        let last_ms = self.nodes.get(&node).map_or(0, |last| last.at_ms);
+        now_ms.saturating_sub(last_ms.max(self.since_ms))
+    }
+
+    /// The epochs of a bucket that running scans read.
+    pub(in crate::leader) fn leases(
+        &self,
+        bucket: BucketId,
+        now_ms: u64,
+    ) -> impl Iterator<Item = Epoch> {
+        self.leases_with_catalogs(bucket, now_ms).map(|(epoch, _)| epoch)
+    }
+
+    /// The leases of a bucket, each with the oldest catalog that any scan or transaction at its router began with.
+    pub(in crate::leader) fn leases_with_catalogs(
+        &self,
+        bucket: BucketId,
+        now_ms: u64,
+    ) -> impl Iterator<Item = (Epoch, u64)> {
+        self.nodes
+            .values()
+            .filter(move |last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
+            .flat_map(|last| {
+                last.heartbeat.leases.iter().map(move |lease| (lease, &last.heartbeat))
+            })
+            .filter(move |((leased, _), _)| *leased == bucket)
+            .map(|((_, epoch), heartbeat)| (*epoch, heartbeat.reads_since))
+    }
+
+    /// The moments that transactions read, ascending.
+    pub(in crate::leader) fn moments(&self, now_ms: u64) -> BTreeSet<Moment> {
+        self.nodes
+            .values()
+            .filter(|last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
+            .flat_map(|last| last.heartbeat.moments.iter().copied())
+            .collect()
+    }
+
+    /// The progress of the live indexers in a bucket.
+    pub(in crate::leader) fn progress(
+        &self,
+        bucket: BucketId,
+        now_ms: u64,
+    ) -> Vec<&BucketProgress> {
+        let nodes = self.in_bucket.get(&bucket).into_iter().flat_map(BTreeMap::keys);
+        nodes
+            .filter_map(|node| self.nodes.get(node))
+            .filter(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
+            .flat_map(|last| &last.heartbeat.buckets)
+            .filter(|progress| progress.bucket == bucket)
+            .collect()
+    }
+
+    /// The node that reports the newest applied epoch of a bucket, and that epoch.
+    pub(in crate::leader) fn newest_applied(&self, bucket: BucketId) -> Option<(Epoch, NodeId)> {
+        let nodes = self.in_bucket.get(&bucket)?;
+        nodes.iter().map(|(node, applied)| (*applied, *node)).max()
+    }
+
+    /// The newest epoch at which all slices of an index can be read. Each slice counts with its best copy.
+    pub(in crate::leader) fn servable(&self, index: &IndexInfo) -> Epoch {
+        let in_bucket = self.in_bucket.get(&index.bucket);
+        let applied = |node: &NodeId| {
+            in_bucket.and_then(|nodes| nodes.get(node)).copied().unwrap_or_default()
+        };
+        let best = |nodes: &Vec<NodeId>| nodes.iter().map(applied).max().unwrap_or_default();
+        index.topology.placement.iter().map(best).min().unwrap_or_default()
+    }
+
+    /// The oldest epoch that some copy of each slice of an index can answer; `None` while a slice cannot be read.
+    pub(in crate::leader) fn common_floor(&self, index: &IndexInfo) -> Option<Epoch> {
+        let floor = |(slice, nodes): (SliceNo, &Vec<NodeId>)| {
+            let id = index.local_id().slice(slice);
+            let ranges =
+                nodes.iter().filter_map(|node| self.readable_range(*node, id, index.bucket));
+            ranges.map(|(_, floor, _)| floor).min()
+        };
+        let slices = (0..).map(SliceNo).zip(&index.topology.placement);
+        slices.map(floor).try_fold(Epoch(0), |oldest, floor| Some(oldest.max(floor?)))
+    }
+
+    pub(in crate::leader) fn progress_of(
+        &self,
+        target: NodeId,
+        index: LocalIndexId,
+        id: MoveId,
+    ) -> Option<&MoveProgress> {
+        let moves = &self.nodes.get(&target)?.heartbeat.moves;
+        moves.iter().find(|progress| progress.index == index && progress.id == id)
+    }
+
+    /// The reported size of a slice on a node, and the oldest and the newest epoch of the slice that the node can
+    /// answer.
+    pub(in crate::leader) fn readable_range(
+        &self,
+        node: NodeId,
+        slice: SliceId,
+        bucket: BucketId,
+    ) -> Option<(u64, Epoch, Epoch)> {
+        let last: &Heartbeat = &self.nodes.get(&node)?.heartbeat;
+        let of_slice = last.slices.iter().find(|progress| progress.slice == slice)?;
+        let bucket = last.buckets.iter().find(|progress| progress.bucket == bucket)?;
+        Some((of_slice.bytes, of_slice.floor?, bucket.applied))
+    }
+}
+
+/// The slices that a node can scan.
+pub(in crate::leader) fn readable(
+    heartbeat: &Heartbeat,
+) -> impl Iterator<Item = (NodeId, SliceId)> {
+    let served = |slice: &&SliceProgress| slice.floor.is_some();
+    heartbeat.slices.iter().filter(served).map(|slice| (heartbeat.node, slice.slice))
+}

@@ -1,0 +1,129 @@
+//! Slices whose nodes are all silent: after a long time other nodes rebuild them, and what an operator forces.
+//!
+//! The data directory of a silent node is worth more than a rebuild, during which the index cannot be read either. So the leader waits
+//! for `lost_after_ms`. It gives nothing up while more indexers are silent than alive: then it is rather the network, and the
+//! few others could not keep everything.
+
+use proto::model::ids::NodeId;
+use proto::model::index::IndexState;
+use proto::model::node::Role;
+use proto::rpc::command::{Command, PlaceLost, Placed};
+use proto::{Error, ErrorCode, Result};
+
+use crate::leader::looks::Looks;
+use crate::leader::moves::settings::MoveSettings;
+use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use crate::leader::plan::Plan;
+use crate::state::StateContext;
+use crate::state::nodes::{OLD_ONES_GO, only_copy_of};
+
+/// The time between two looks for lost slices, which are lost for minutes by then.
+const LOOK_EVERY_MS: u64 = 3_000;
+
+/// The leader's memory of its looks for lost slices.
+#[derive(Debug, Default)]
+pub(in crate::leader) struct LostSlices {
+    looks: Looks<LOOK_EVERY_MS>,
+}
+
+impl LostSlices {
+    /// Plans to give the lost slices to other nodes.
+    pub(in crate::leader) fn plan(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        settings: &MoveSettings,
+        now_ms: u64,
+        plan: &mut Plan,
+    ) {
+        if !self.looks.is_due(now_ms) {
+            return;
+        }
+        let silent = silent_indexers(state, heartbeats, now_ms);
+        if silent.is_empty() {
+            return;
+        }
+        plan.look_at(now_ms + LOOK_EVERY_MS);
+        let live = indexers(state).filter(|node| heartbeats.is_alive(*node, now_ms));
+        let live: Vec<NodeId> = live.collect();
+        let can_receive = live.iter().any(|node| !state.is_draining(*node));
+        if live.len() < silent.len() || !can_receive {
+            return;
+        }
+        let silent_for = |ms: u64| {
+            let long = |node: &&NodeId| heartbeats.silent_ms(**node, now_ms) >= ms;
+            silent.iter().filter(long).copied().collect::<Vec<_>>()
+        };
+        let lost = settings.lost_after_ms.map(silent_for).unwrap_or_default();
+        let lost_to_builds = silent_for(settings.target_silent_ms);
+        if state.has_lost(&lost, &lost_to_builds) {
+            tracing::warn!(
+                ?lost,
+                ?lost_to_builds,
+                "slices on silent indexers alone are given to others, which rebuild them from the documents"
+            );
+            plan.commands.push(Command::PlaceLost(PlaceLost { lost, lost_to_builds }));
+        }
+    }
+}
+
+fn indexers(state: &StateContext) -> impl Iterator<Item = NodeId> {
+    state.nodes().filter(|node| node.role == Role::Indexer).map(|node| node.id)
+}
+
+/// The indexers from which the leader has received nothing for [`SILENT_MS_MAX`], ascending. Empty in the first seconds of a term.
+pub(in crate::leader) fn silent_indexers(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    now_ms: u64,
+) -> Vec<NodeId> {
+    let is_silent = |node: &NodeId| heartbeats.silent_ms(*node, now_ms) >= SILENT_MS_MAX;
+    indexers(state).filter(is_silent).collect()
+}
+
+/// The projectors from which the leader has received nothing for [`SILENT_MS_MAX`], ascending.
+fn silent_projectors(state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> Vec<NodeId> {
+    let projectors = state.nodes().filter(|node| node.role == Role::Projector);
+    let is_silent = |node: &NodeId| heartbeats.silent_ms(*node, now_ms) >= SILENT_MS_MAX;
+    projectors.map(|node| node.id).filter(is_silent).collect()
+}
+
+/// The silent nodes among those to which a command gives slices or partitions, ascending.
+pub(in crate::leader) fn silent_for(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    command: &Command,
+    now_ms: u64,
+) -> Vec<NodeId> {
+    match command.places() {
+        Some(Placed::Slices) => silent_indexers(state, heartbeats, now_ms),
+        Some(Placed::Partitions) => silent_projectors(state, heartbeats, now_ms),
+        None => Vec::new(),
+    }
+}
+
+/// Checks that a forced removal gives up no copy of an indexer that is alive.
+pub(in crate::leader) fn judge_forced(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    node: NodeId,
+    now_ms: u64,
+) -> Result<()> {
+    let silent_ms = heartbeats.silent_ms(node, now_ms);
+    let Some((info, slice)) = state.only_copy_on(node).filter(|_| silent_ms < SILENT_MS_MAX) else {
+        return Ok(());
+    };
+    let what = format!("node {node} is alive and has {}", only_copy_of(info, slice));
+    let way = match info.state {
+        IndexState::Retired => OLD_ONES_GO.to_owned(),
+        _ => format!("DRAIN NODE '{node}' moves its slices away"),
+    };
+    Err(Error::new(ErrorCode::WrongState, what).with_hint(format!(
+        "{way}; if its data is lost, stop its process, wait {} seconds and repeat the statement",
+        SILENT_MS_MAX / 1_000
+    )))
+}
+
+#[cfg(test)]
+#[path = "lost_tests.rs"]
+mod tests;

@@ -1,0 +1,170 @@
+//! Recognizes a coordinator whose data directory is an older copy of itself.
+//!
+//! Such a log gives numbers again that other processes know already: epochs (I6), catalogs, buckets and indexes. Nothing in the log
+//! shows that, but the heartbeats do: an indexer has applied an epoch that the state does not have, or a process has
+//! taken over a newer catalog. Then no epoch is published and no definition changes, until an operator restores a newer
+//! copy or starts a member with `--skip-epochs` (the state's `skip`).
+//!
+//! The leader's own copy of the state may lack the last commands for a moment after an election, so only evidence that
+//! stays for a while is logged. It is acted upon at once.
+//!
+//! A member that has followed or led an earlier term since its process began has every command that a majority had then.
+//! Otherwise all members may be older copies, and the first term is *held*: no epoch, no rollback and no definition before
+//! all indexers and projectors have reported, or have been silent for [`SILENT_MS_MAX`]. Nor does a waiting scan get an
+//! epoch, because an epoch of the copy may have a number that nodes know with another cut.
+//!
+//! Limits: a node that is silent for longer and returns later is evidence then, but epochs may have been published. The
+//! evidence of a catalog is its number alone, so it is lost once the copy has made as many changes itself; with evidence,
+//! only nodes that are registered under the same address may join.
+
+use proto::model::ids::Epoch;
+use proto::model::node::Role;
+use proto::model::rollback::NewestKnown;
+use proto::{Error, ErrorCode, Result};
+
+use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use crate::state::{BucketState, StateContext};
+
+/// The leader's doubts about its own log.
+#[derive(Debug, Default)]
+pub(in crate::leader) struct OldCopy {
+    /// True if the term is held until the nodes have reported.
+    pub(in crate::leader) waits_for_reports: bool,
+    /// The time of the first evidence.
+    since_ms: Option<u64>,
+    /// True once the evidence has stayed for [`SILENT_MS_MAX`] and was logged.
+    logged: bool,
+}
+
+/// The way out of an older copy.
+const WAY_OUT: &str = "restore the newest copy of the coordinator's data directory; if there is none, start the coordinator once with \
+                       --skip-epochs: all indexes are rebuilt from the documents, and what was defined since the copy is lost";
+
+impl OldCopy {
+    /// True if the evidence has lasted too long to be a temporary state of a new leader.
+    pub(in crate::leader) fn is_lasting(&self) -> bool {
+        self.logged
+    }
+
+    /// True as long as nodes may still report evidence.
+    pub(in crate::leader) fn is_held(
+        &self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+    ) -> bool {
+        self.waits_for_reports && !all_have_reported(state, heartbeats, now_ms)
+    }
+
+    /// Looks for evidence. Returns true if there is some, or if nodes may still report it.
+    pub(in crate::leader) fn look(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+    ) -> bool {
+        let Some(evidence) = evidence(state, heartbeats) else {
+            (self.since_ms, self.logged) = (None, false);
+            return self.is_held(state, heartbeats, now_ms);
+        };
+        let since_ms = *self.since_ms.get_or_insert(now_ms);
+        if !self.logged && now_ms.saturating_sub(since_ms) >= SILENT_MS_MAX {
+            self.logged = true;
+            tracing::error!("{}", error(&evidence, true));
+        }
+        true
+    }
+}
+
+/// The error of a call that an older copy refuses; a caller may retry while the evidence may still be temporary.
+pub(in crate::leader) fn error(evidence: &str, is_lasting: bool) -> Error {
+    let what = format!("the coordinator was restored from an older copy: {evidence}");
+    let code = if is_lasting { ErrorCode::OlderCopy } else { ErrorCode::Unavailable };
+    Error::new(code, what).with_hint(WAY_OUT)
+}
+
+/// The evidence that this coordinator is an older copy, if there is any.
+pub(in crate::leader) fn evidence(state: &StateContext, heartbeats: &Heartbeats) -> Option<String> {
+    let of_buckets = state
+        .buckets()
+        .find_map(|(id, bucket)| newer_epoch(bucket, state.skips_to(id), heartbeats));
+    of_buckets.or_else(|| newer_catalog(state, heartbeats))
+}
+
+/// Describes an epoch of a bucket that a node has applied and the state does not have.
+fn newer_epoch(bucket: &BucketState, skips_to: Epoch, heartbeats: &Heartbeats) -> Option<String> {
+    // A bucket of `--skip-epochs` continues above all of them once its rollback reaches that stage.
+    let known = bucket.epochs.last().epoch.max(skips_to);
+    let (applied, node) = heartbeats.newest_applied(bucket.info.id)?;
+    (applied > known).then(|| {
+        format!(
+            "bucket \"{}\" gets no new epochs, because node {node} has applied epoch {applied} and the newest that \
+             this coordinator knows is {known}",
+            bucket.info.name
+        )
+    })
+}
+
+fn newer_catalog(state: &StateContext, heartbeats: &Heartbeats) -> Option<String> {
+    let known = state.catalog_cas();
+    let told = heartbeats.nodes.iter().map(|(node, last)| (last.heartbeat.catalog_cas, *node));
+    let (newest, node) = told.chain(heartbeats.newest_stranger).max()?;
+    (newest > known).then(|| {
+        format!("node {node} has seen change {newest} of the catalog, and the newest that this coordinator knows is {known}")
+    })
+}
+
+/// The newest numbers that processes have reported.
+pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestKnown {
+    let beats = || heartbeats.nodes.values().map(|last| &last.heartbeat);
+    let applied = beats().flat_map(|beat| &beat.buckets).map(|progress| progress.applied);
+    let leased = beats().flat_map(|beat| &beat.leases).map(|(_, epoch)| *epoch);
+    NewestKnown {
+        epoch: applied.chain(leased).max().unwrap_or(Epoch(0)),
+        catalog_cas: beats()
+            .map(|beat| beat.catalog_cas)
+            .chain(heartbeats.newest_stranger.map(|(catalog_cas, _)| catalog_cas))
+            .max()
+            .unwrap_or(0),
+    }
+}
+
+/// Checks that the reports of projectors agree with the owners of vbuckets in the state. `--skip-epochs` would undo a hand-over that was
+/// made after the copy: the old owner has removed its documents, and the new owner would remove them too.
+pub(in crate::leader) fn check_owners(state: &StateContext, heartbeats: &Heartbeats) -> Result<()> {
+    let strangers = heartbeats.stranger_owners.iter().map(|(node, owned)| (*node, owned));
+    let known = heartbeats.nodes.iter().map(|(node, last)| (*node, &last.heartbeat.owned));
+    for (node, owned) in known.chain(strangers) {
+        for (bucket, vbuckets) in owned {
+            let Some(known) = state.bucket(*bucket) else { continue };
+            let owner = |vbucket| known.info.assignment.owner(vbucket);
+            let Some(vbucket) = vbuckets.iter().find(|vbucket| owner(*vbucket) != Some(node))
+            else {
+                continue;
+            };
+            let what = format!(
+                "projector {node} owns vbucket {vbucket} of bucket \"{}\", and the older copy of the coordinator gives it to \
+                 another one, which does not have its documents any more",
+                known.info.name
+            );
+            return Err(Error::new(ErrorCode::OlderCopy, what)
+                .with_hint("restore a copy of the coordinator that was made after the hand-over of the vbucket"));
+        }
+    }
+    Ok(())
+}
+
+/// True if all indexers and projectors have reported in this term, or some were silent for too long.
+pub(in crate::leader) fn all_have_reported(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    now_ms: u64,
+) -> bool {
+    let mut nodes = state.nodes().filter(|n| matches!(n.role, Role::Indexer | Role::Projector));
+    heartbeats.term_ms(now_ms) >= SILENT_MS_MAX
+        || nodes.all(|node| heartbeats.nodes.contains_key(&node.id))
+}
+
+#[cfg(test)]
+#[path = "old_copy_tests.rs"]
+mod tests;

@@ -1,0 +1,151 @@
+//! The projectors that lack partitions of a version, and why.
+//!
+//! A version becomes current when the projectors that load it have their partitions, so that each has as many copies as `replication` says.
+//! A projector that is silent, reports an error, or has made no progress for [`STUCK_MS`] does not delay the switch: it loads its missing
+//! partitions afterwards. SHOW VERSIONS lists all of these projectors.
+
+use std::collections::BTreeMap;
+
+use proto::model::data_set::{DataSet, Version, VersionStage};
+use proto::model::ids::{BucketId, NodeId, VbucketId};
+use proto::plant::{self, Plant};
+
+use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
+use crate::state::StateContext;
+use crate::state::capacity::limits::beginning;
+
+/// The time without progress after which a load no longer delays a switch. Other versions may be loaded before it.
+const STUCK_MS: u64 = 60_000;
+/// The partitions that a text names.
+const NAMED_MAX: usize = 16;
+/// The length limit of the reasons why a version waits.
+const WAITS_BYTES_MAX: usize = 2_048;
+
+/// A projector that lacks partitions of a version.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::leader) struct Late {
+    pub node: NodeId,
+    pub partitions: Vec<VbucketId>,
+    pub why: Why,
+}
+
+/// Why a projector lacks partitions.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::leader) enum Why {
+    /// Loading has not begun.
+    Waits,
+    /// Loading is in progress: the number of rows read so far.
+    Loads(u64),
+    /// The projector reports an error, whose text this is.
+    Trouble(String),
+    /// The projector has been silent for this many milliseconds.
+    Silent(u64),
+    /// The projector was removed from the cluster.
+    Removed,
+}
+
+/// The projectors that lack partitions of a version, ascending.
+pub(in crate::leader) fn late(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    (set, version): (&DataSet, &Version),
+    now_ms: u64,
+) -> Vec<Late> {
+    let late_of = |node: NodeId| {
+        let mine = version.partitions_of(node, set.replication);
+        let lacks = |partition: &VbucketId| !version.holders(*partition).contains(&node);
+        let partitions: Vec<_> = mine.into_iter().filter(lacks).collect();
+        let why = || why(state, heartbeats, (node, version.bucket), now_ms);
+        (!partitions.is_empty()).then(|| Late { node, partitions, why: why() })
+    };
+    version.nodes.iter().copied().filter_map(late_of).collect()
+}
+
+fn why(
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    (node, bucket): (NodeId, BucketId),
+    now_ms: u64,
+) -> Why {
+    if state.node(node).is_none() {
+        return Why::Removed;
+    }
+    let silent_ms = heartbeats.silent_ms(node, now_ms);
+    if silent_ms >= SILENT_MS_MAX {
+        return Why::Silent(silent_ms);
+    }
+    let loads = heartbeats.nodes.get(&node).map(|last| &last.heartbeat.loads);
+    match loads.and_then(|loads| loads.iter().find(|load| load.bucket == bucket)) {
+        None => Why::Waits,
+        Some(load) => load.trouble.clone().map_or(Why::Loads(load.steps), Why::Trouble),
+    }
+}
+
+/// The progress of loads, as the leader has seen it.
+#[derive(Debug, Default)]
+pub(in crate::leader) struct Loads(BTreeMap<(BucketId, NodeId), Seen>);
+
+/// The last progress of a load.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    steps: u64,
+    since_ms: u64,
+}
+
+impl Loads {
+    /// Records the progress of the versions that are loading.
+    pub(in crate::leader) fn look(
+        &mut self,
+        state: &StateContext,
+        heartbeats: &Heartbeats,
+        now_ms: u64,
+    ) {
+        let mut seen = BTreeMap::new();
+        for (_, set) in state.data_sets() {
+            let loading = set.versions.values().filter(|v| v.stage == VersionStage::Loading);
+            for version in loading {
+                for late in late(state, heartbeats, (set, version), now_ms) {
+                    let steps = if let Why::Loads(steps) = late.why { steps } else { 0 };
+                    let key = (version.bucket, late.node);
+                    let before = self.0.remove(&key).filter(|before| before.steps == steps);
+                    seen.insert(key, before.unwrap_or(Seen { steps, since_ms: now_ms }));
+                }
+            }
+        }
+        self.0 = seen;
+    }
+
+    /// True if the switch to a version waits for a projector.
+    pub(in crate::leader) fn is_awaited(&self, bucket: BucketId, late: &Late, now_ms: u64) -> bool {
+        if plant::is(Plant::VersionInPart) {
+            return false;
+        }
+        let seen = self.0.get(&(bucket, late.node));
+        let gets_on = seen.is_none_or(|seen| now_ms < seen.since_ms + STUCK_MS);
+        matches!(late.why, Why::Waits | Why::Loads(_)) && gets_on
+    }
+}
+
+/// Messages for users: which projectors lack which partitions, and why.
+pub(in crate::leader) fn told(late: &[Late]) -> Vec<String> {
+    let text = |late: &Late| {
+        let Late { node, partitions, why } = late;
+        let named = partitions.iter().take(NAMED_MAX).map(ToString::to_string);
+        let named = named.collect::<Vec<_>>().join(", ");
+        let more = if partitions.len() > NAMED_MAX { ", …" } else { "" };
+        let why = match why {
+            Why::Waits => "it has not begun to read the files".to_owned(),
+            Why::Loads(steps) => format!("it is loading them, {steps} rows so far"),
+            Why::Trouble(trouble) => format!("it reports: {trouble}"),
+            Why::Silent(ms) => format!("it has been silent for {} s", ms / 1_000),
+            Why::Removed => "it was removed".to_owned(),
+        };
+        format!("projector {node} lacks partitions {named}{more}: {why}")
+    };
+    late.iter().map(text).collect()
+}
+
+/// The beginning of a text about a version.
+pub(in crate::leader) fn shortened(text: &str) -> String {
+    beginning(text, WAITS_BYTES_MAX).to_owned()
+}

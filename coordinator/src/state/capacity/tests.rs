@@ -1,0 +1,158 @@
+//! A command whose result does not fit in a snapshot is refused with a proposal. Dropping objects makes room again.
+
+use proto::expr::Expr;
+use proto::model::bucket::SourceKind;
+use proto::model::ids::IndexId;
+use proto::model::node::Role;
+use proto::rpc::command::{
+    Command, CreateIndex, DropIndex, Outcome, RegisterNode, SetReplicas, encoded_bytes,
+};
+use proto::value::Value;
+
+use super::*;
+use crate::state::capacity::limits::{
+    BUCKET_INDEXES_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, NODES_MAX,
+};
+use crate::state::tests::{apply, create_bucket_of, done, node, spec, with_bucket};
+
+fn create(name: &str, predicate: usize, slices: u16) -> Command {
+    create_on("b", name, predicate, slices)
+}
+
+fn create_on(bucket: &str, name: &str, predicate: usize, slices: u16) -> Command {
+    let text = "x".repeat(predicate);
+    let spec = IndexSpec {
+        predicate: Some(Expr::Literal(Value::String(text.clone()))),
+        bucket: bucket.into(),
+        slices,
+        replicas: 0,
+        sql: text,
+        ..spec(name)
+    };
+    Command::CreateIndex(CreateIndex { spec, defer_build: true, if_not_exists: false })
+}
+
+fn refusal(state: &mut StateContext, command: Command) -> Error {
+    match apply(state, command) {
+        (Outcome::Refused(error), _) => error,
+        (outcome, _) => panic!("not refused: {outcome:?}"),
+    }
+}
+
+#[test]
+fn long_definitions_are_refused_before_the_catalog_outgrows_its_message() {
+    let mut state = with_bucket();
+    (0..8).for_each(|n| {
+        done(&mut state, create_bucket_of(&format!("b{n}"), SourceKind::Push));
+    });
+    let mut made = 0;
+    let refused = loop {
+        let bucket = format!("b{}", made % 8);
+        match apply(&mut state, create_on(&bucket, &format!("i{made}"), 60_000, 1)) {
+            (Outcome::Refused(error), _) => break error,
+            _ => made += 1,
+        }
+        assert!(made < 600, "600 long definitions were accepted");
+    };
+    assert_eq!(refused.code, ErrorCode::OverLimit);
+    assert!(refused.hint.unwrap().contains("\"i"), "the longest definitions are named");
+    let bytes = encoded_bytes(&state.catalog());
+    assert!(bytes < DEFINITION_BYTES_IN_ALL_MAX + (1 << 20), "{bytes}");
+    done(&mut state, DropIndex { name: "i0".into(), if_exists: false });
+    done(&mut state, create("again", 60_000, 1));
+}
+
+#[test]
+fn one_bucket_does_not_take_the_room_of_all() {
+    let mut state = with_bucket();
+    done(&mut state, create_bucket_of("other", SourceKind::Push));
+    let mut made = 0;
+    let refused = loop {
+        match apply(&mut state, create(&format!("i{made}"), 60_000, 1)) {
+            (Outcome::Refused(error), _) => break error,
+            _ => made += 1,
+        }
+    };
+    assert_eq!(refused.code, ErrorCode::OverLimit);
+    assert!(refused.message.contains("bucket \"b\"") && made < 20, "{made}: {refused}");
+    done(&mut state, create_on("other", "of_other", 60_000, 1));
+    done(&mut state, DropIndex { name: "i0".into(), if_exists: false });
+    done(&mut state, create("again", 60_000, 1));
+    let mut state = with_bucket();
+    done(&mut state, create_bucket_of("other", SourceKind::Push));
+    (0..BUCKET_INDEXES_MAX).for_each(|n| drop(done(&mut state, create(&format!("i{n}"), 1, 1))));
+    let error = refusal(&mut state, create("more", 1, 1));
+    assert!(error.message.contains(&BUCKET_INDEXES_MAX.to_string()), "{error}");
+    done(&mut state, create_on("other", "of_other", 1, 1));
+}
+
+#[test]
+fn more_indexes_than_the_state_has_room_for_are_refused() {
+    let mut state = with_bucket();
+    (0..INDEXES_MAX).for_each(|n| {
+        let record = state.indexes.values().next().cloned();
+        match record {
+            // One of many equal records. They are not created by commands, because each command checks all of them.
+            Some(mut record) => {
+                state.last_index += 1;
+                let info = std::sync::Arc::make_mut(&mut record.info);
+                info.id = IndexId(state.last_index);
+                std::sync::Arc::make_mut(&mut info.spec).name = format!("i{n}");
+                state.indexes.insert(info.id, record);
+            }
+            None => drop(done(&mut state, create("i", 1, 1))),
+        }
+    });
+    let error = refusal(&mut state, create("more", 1, 1));
+    assert_eq!(error.code, ErrorCode::OverLimit);
+    assert!(error.message.contains(&INDEXES_MAX.to_string()), "{error}");
+}
+
+#[test]
+fn more_copies_of_slices_than_the_state_has_room_for_are_refused() {
+    let mut state = with_bucket();
+    (0..64).for_each(|n| drop(done(&mut state, create(&format!("i{n}"), 1, 1024))));
+    let error = refusal(&mut state, create("more", 1, 1));
+    assert_eq!(error.code, ErrorCode::OverLimit);
+    let replicas = Command::SetReplicas(SetReplicas { index: "i0".into(), replicas: 1 });
+    assert_eq!(refusal(&mut state, replicas).code, ErrorCode::OverLimit);
+}
+
+#[test]
+fn more_nodes_than_the_state_has_room_for_are_refused() {
+    let mut state = with_bucket();
+    let first = 1_000;
+    let mut register = |n| apply(&mut state, RegisterNode { node: node(n, Role::Router) }).0;
+    let refused = (first..).map(&mut register).position(|o| matches!(o, Outcome::Refused(_)));
+    assert!(refused.is_some_and(|made| made <= NODES_MAX));
+    assert_eq!(register(first), Outcome::Done, "a known node registers again");
+}
+
+#[test]
+fn a_refusal_that_quotes_a_long_name_is_cut() {
+    let mut state = with_bucket();
+    let drop = Command::DropIndex(DropIndex { name: "ü".repeat(1 << 20), if_exists: false });
+    assert!(refusal(&mut state, drop).message.len() <= 1024);
+}
+
+#[test]
+fn past_topologies_of_all_indexes_are_bounded() {
+    let mut state = with_bucket();
+    done(&mut state, create("wide", 1, 1024));
+    done(&mut state, create("narrow", 1, 1));
+    for record in state.indexes.values_mut() {
+        let newest = record.topologies[0].clone();
+        record.topologies = (0..300)
+            .map(|n| {
+                let mut past = newest.clone();
+                past.position = n;
+                past
+            })
+            .collect();
+    }
+    state.forget_topologies();
+    let kept = |record: &IndexRecord| encoded_bytes(&record.topologies);
+    let bytes: usize = state.indexes.values().map(kept).sum();
+    assert!(bytes <= PAST_TOPOLOGY_BYTES_IN_ALL_MAX, "{bytes}");
+    assert!(state.indexes.values().all(|record| record.topologies.len() > 100), "the oldest go");
+}

@@ -1,0 +1,181 @@
+//! Projectors that begin to serve an embedded bucket, for the first time or after a start.
+//!
+//! A restarted projector may have less than before: its directory may be an older copy, or a lost disk. No other process has the documents,
+//! and a rollback to what is left would remove good entries from all indexes. So the projector asks before it serves the bucket, with its
+//! history:
+//!
+//! - A history that has everything that the last epoch covers is adopted, with the branches that the projector begins with this
+//!   answer. It names them in the question and stores them after the answer, which says what the bucket's copies are
+//!   ([`proto::model::copies`]). Only the leader of the bucket is answered.
+//! - Any other history changes nothing. The answer says what is missing, and names the last epoch. The projector reports the loss to no
+//!   other process.
+//! - If an operator has accepted the loss in such an answer, a rollback to the surviving history begins
+//!   ([`proto::model::rollback`]). The acceptance names the epoch of that answer. A closed source reports no positions, and the rollback
+//!   ends with a newer epoch: so an acceptance counts for one loss only, even if it is delivered again later.
+//!
+//! The question is a command, so its answer comes from the newest state, whichever member leads. A projector that restarts during the
+//! rollback asks again. It then needs what was left when the loss was accepted, which the rollback has as its failover timestamp
+//! from the beginning. During `--skip-epochs` it needs nothing: everything is built again from what it has.
+
+use std::sync::Arc;
+
+use proto::model::cut::Cut;
+use proto::model::history::{FailoverLogs, MissingEnd, SourceHistory};
+use proto::model::ids::{BucketId, Epoch, NodeId};
+use proto::model::rollback::RollbackStage;
+use proto::rpc::command::Outcome;
+use proto::{Error, ErrorCode, Result};
+
+use crate::state::buckets::record::BucketState;
+use crate::state::context::StateContext;
+use crate::state::effect::{Change, Effect, nothing};
+
+/// The vbuckets that an error lists; it counts the others.
+const LISTED_MAX: usize = 8;
+
+impl StateContext {
+    pub(in crate::state) fn open_source(
+        &mut self,
+        (bucket, projector): (BucketId, NodeId),
+        history: &SourceHistory,
+        accepted: Option<Epoch>,
+    ) -> Change {
+        let skips = self.skips.epochs.contains_key(&bucket);
+        let Some(known) = self.buckets.get(&bucket) else {
+            return Err(Error::new(ErrorCode::Unknown, format!("there is no bucket {bucket}")));
+        };
+        if !known.info.source.is_only_copy() {
+            return nothing();
+        }
+        known.check(history)?;
+        known.check_owner(projector, history)?;
+        let history = known.completed(history);
+        let needed = if skips { Cut::zero(known.info.vbuckets) } else { known.needed().clone() };
+        let missing = history.missing(&needed, &known.logs);
+        let epoch = known.epochs.last().epoch;
+        if missing.is_empty() {
+            let (_, effects) = self.adopt(bucket, &history)?;
+            return Ok(self.opened(bucket, effects));
+        }
+        if accepted != Some(epoch) {
+            return Ok((Outcome::Lacks { epoch, error: known.lacks(&missing) }, Vec::new()));
+        }
+        let (_, effects) = self.start_rollback(bucket, &history)?;
+        if let Some(known) = self.buckets.get_mut(&bucket) {
+            known.survives(&history.durable);
+        }
+        Ok(self.opened(bucket, effects))
+    }
+
+    /// The answer that lets a projector serve: the copies that it leads. Changes that its earlier process requested and that are still in
+    /// flight named an older revision.
+    fn opened(&mut self, bucket: BucketId, mut effects: Vec<Effect>) -> (Outcome, Vec<Effect>) {
+        let Some(copies) = self.copies.get_mut(&bucket) else { return (Outcome::Done, effects) };
+        copies.open();
+        if !effects.contains(&Effect::CatalogChanged) {
+            effects.push(Effect::CatalogChanged);
+        }
+        (Outcome::Opened(copies.clone()), effects)
+    }
+
+    /// Adopts the branches of a history that lacks nothing.
+    fn adopt(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
+        let Some(known) = self.buckets.get_mut(&bucket) else { return nothing() };
+        if known.logs == history.logs {
+            return nothing();
+        }
+        match known.info.rollback.as_ref().map(|rollback| rollback.stage) {
+            None | Some(RollbackStage::Rollback) => {
+                known.logs = Arc::clone(&history.logs);
+                Ok((Outcome::Done, vec![Effect::HistoryChanged(bucket)]))
+            }
+            // The chosen failover timestamp may not be in this history.
+            Some(_) => {
+                let survived = known.failover();
+                let started = self.start_rollback(bucket, history)?;
+                if let (Some(known), Some(cut)) = (self.buckets.get_mut(&bucket), survived) {
+                    known.survives(&cut);
+                }
+                Ok(started)
+            }
+        }
+    }
+}
+
+impl BucketState {
+    /// The cut that a source must have: of the last epoch, or what was left when a loss was accepted.
+    fn needed(&self) -> &Cut {
+        let rollback = self.info.rollback.as_ref();
+        let chosen = rollback.filter(|rollback| rollback.stage < RollbackStage::Rollback);
+        let failover = chosen.and_then(|rollback| rollback.failover.as_deref());
+        failover.unwrap_or(&self.epochs.last().cut)
+    }
+
+    fn failover(&self) -> Option<Arc<Cut>> {
+        self.info.rollback.as_ref()?.failover.clone()
+    }
+
+    /// Records the surviving history in a rollback that has just begun.
+    fn survives(&mut self, cut: &Cut) {
+        if let Some(rollback) = &mut Arc::make_mut(&mut self.info).rollback {
+            Arc::make_mut(rollback).failover = Some(Arc::new(cut.clone()));
+        }
+    }
+
+    /// Checks that a projector reports its own vbuckets, and all of them.
+    fn check_owner(&self, projector: NodeId, history: &SourceHistory) -> Result<()> {
+        let owner = |vbucket| self.info.assignment.owner(vbucket);
+        let owned = self.info.assignment.owned_by(projector);
+        if let Some(vbucket) = owned.iter().find(|vbucket| !history.kept.contains(*vbucket)) {
+            let what =
+                format!("projector {projector} does not know yet that it owns vbucket {vbucket}");
+            return Err(Error::unavailable(what));
+        }
+        match history.kept.iter().find(|vbucket| owner(*vbucket) != Some(projector)) {
+            None => Ok(()),
+            Some(vbucket) => {
+                let name = &self.info.name;
+                let what = format!(
+                    "bucket {name:?}: projector {projector} does not own vbucket {vbucket}"
+                );
+                Err(Error::new(ErrorCode::NotOwner, what))
+            }
+        }
+    }
+
+    /// A history of some vbuckets, with what is known of the others.
+    fn completed(&self, history: &SourceHistory) -> SourceHistory {
+        let branches =
+            self.logs.iter().zip(history.logs.iter()).map(|((vbucket, known), (_, told))| {
+                if history.kept.contains(vbucket) { told.clone() } else { known.clone() }
+            });
+        let logs = match self.logs.iter().next() {
+            Some(_) => Arc::new(FailoverLogs::new(branches.collect())),
+            // Nothing was reported before.
+            None => Arc::clone(&history.logs),
+        };
+        let durable = self.needed().with_of(&history.kept, &history.durable);
+        SourceHistory { durable, logs, kept: history.kept.clone() }
+    }
+
+    fn lacks(&self, missing: &[MissingEnd]) -> Error {
+        let (name, epoch) = (&self.info.name, self.epochs.last().epoch);
+        let mutations: u64 = missing.iter().map(|end| end.had.0 - end.has.0).sum();
+        let end = |MissingEnd { vbucket, has, had }: &MissingEnd| {
+            format!("vbucket {vbucket} ends at seqno {has}, not {had}")
+        };
+        let listed: Vec<_> = missing.iter().take(LISTED_MAX).map(end).collect();
+        let others = if missing.len() > LISTED_MAX { ", and others" } else { "" };
+        let what = format!(
+            "bucket {name:?}: the projector lacks {mutations} mutations that epoch {epoch} covers: {}{others}",
+            listed.join(", ")
+        );
+        Error::new(ErrorCode::Corrupt, what).with_hint(
+            "put the newest copy of the projector's data directory back; or stop the projector, give up what is lost with `sextant source recover --accept-loss`, and start it",
+        )
+    }
+}
+
+#[cfg(test)]
+#[path = "open_source_tests.rs"]
+mod tests;

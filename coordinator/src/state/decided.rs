@@ -1,0 +1,32 @@
+//! What the leader decides about a proposal. The log stores it beside the proposal, so that all members apply equal values. No client can
+//! send it.
+
+use proto::model::identity::{NodeProof, UniqueId};
+use proto::model::ids::NodeId;
+use proto::model::rollback::NewestKnown;
+use serde::{Deserialize, Serialize};
+
+/// Values that the leader adds to a proposal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The time of the proposal, in Unix milliseconds: the state has no clock.
+    pub unix_ms: u64,
+    /// The random id of what the command creates; zero for other commands ([`Command::creates`](proto::rpc::command::Command::creates)).
+    pub unique: UniqueId,
+    /// Nodes that have been silent for some seconds, ascending: indexers for a command that places slices, projectors for one that
+    /// gives partitions of a version to load ([`Command::places`](proto::rpc::command::Command::places)). Silent nodes get slices or
+    /// partitions only if there are too few others.
+    pub silent: Vec<NodeId>,
+    /// The newest numbers that processes have reported, for [`SkipEpochs`](proto::rpc::command::SkipEpochs).
+    pub newest: NewestKnown,
+    /// For [`Join`](proto::rpc::command::Join): the proof of a silent holder of the number, whose place the process takes.
+    pub replaces: Option<NodeProof>,
+}
+
+impl Decided {
+    /// A decision of nothing but the time.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn at(unix_ms: u64) -> Self {
+        Self { unix_ms, ..Self::default() }
+    }
+}

@@ -1,0 +1,98 @@
+//! The log indexes at which the epochs of one bucket were published ([`crate::state::epochs::moments`] explains moments).
+
+use std::collections::VecDeque;
+
+use proto::model::ids::Epoch;
+use serde::{Deserialize, Serialize};
+
+/// The number of epochs of a bucket whose moments are kept at most: more than a minute of epochs.
+pub(in crate::state) const MOMENTS_EACH_MAX: usize = 4096;
+
+/// The log indexes at which the epochs of a bucket were published, ascending; never empty.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochMoments(VecDeque<(Epoch, u64)>);
+
+/// The epoch of a bucket at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::state) enum InForce {
+    /// The epoch in force is known.
+    Epoch(Epoch),
+    /// The bucket is younger.
+    BeforeFirst,
+    /// The oldest retained epoch is younger.
+    BeforeOldest,
+    /// The epochs of that time were dropped from the middle of the list.
+    Dropped,
+}
+
+impl EpochMoments {
+    /// The moments of a bucket whose epoch `epoch` is published at `at`, and whose older epochs are not known.
+    pub(in crate::state) fn new(epoch: Epoch, at: u64) -> Self {
+        Self(VecDeque::from([(epoch, at)]))
+    }
+
+    /// Notes that an epoch is published at `at`, and forgets the epochs below `oldest`.
+    pub(in crate::state) fn publish(&mut self, epoch: Epoch, at: u64, oldest: Epoch) {
+        while self.0.front().is_some_and(|(known, _)| *known < oldest) {
+            self.0.pop_front();
+        }
+        self.0.push_back((epoch, at));
+    }
+
+    /// Drops the oldest surplus epochs, in the same way as their marks: the very oldest and its successor stay.
+    pub(in crate::state) fn thin(&mut self, each_max: usize) {
+        let surplus = self.0.len().saturating_sub(each_max);
+        if surplus > 0 {
+            self.0.drain(2..2 + surplus);
+        }
+    }
+
+    /// The number of known epochs that were published at or before an index.
+    fn until(&self, at: u64) -> usize {
+        self.0.partition_point(|(_, published)| *published <= at)
+    }
+
+    pub(in crate::state) fn oldest(&self) -> Epoch {
+        self.0.front().map_or(Epoch(0), |(epoch, _)| *epoch)
+    }
+
+    pub(in crate::state) fn in_force(&self, at: u64) -> InForce {
+        let after = self.until(at);
+        let Some((epoch, _)) = after.checked_sub(1).map(|before| self.0[before]) else {
+            return match self.oldest() {
+                Epoch(1) => InForce::BeforeFirst,
+                _ => InForce::BeforeOldest,
+            };
+        };
+        match self.0.get(after) {
+            Some((next, _)) if next.0 != epoch.0 + 1 => InForce::Dropped,
+            _ => InForce::Epoch(epoch),
+        }
+    }
+
+    /// The newest known epoch that was published at or before an index.
+    pub fn newest_until(&self, at: u64) -> Option<Epoch> {
+        self.until(at).checked_sub(1).map(|before| self.0[before].0)
+    }
+
+    /// The index next to `at` at which an epoch is in force; `None` if that is not known.
+    pub(in crate::state) fn nearest(&self, epoch: Epoch, at: u64) -> Option<u64> {
+        let place = self.0.binary_search_by_key(&epoch, |(known, _)| *known).ok()?;
+        let from = self.0[place].1;
+        match self.0.get(place + 1) {
+            None => Some(at.max(from)),
+            Some((next, until)) if next.0 == epoch.0 + 1 => {
+                Some(at.min(until.saturating_sub(1)).max(from))
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// True if the list has a place for the newest epoch and its numbers grow.
+    pub(in crate::state) fn fits(&self, newest: Epoch, position: u64) -> bool {
+        let grows =
+            |pair: (&(Epoch, u64), &(Epoch, u64))| pair.0.0 < pair.1.0 && pair.0.1 <= pair.1.1;
+        self.0.back().is_some_and(|(epoch, at)| *epoch == newest && *at <= position)
+            && self.0.iter().zip(self.0.iter().skip(1)).all(grows)
+    }
+}

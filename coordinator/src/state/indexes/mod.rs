@@ -1,0 +1,183 @@
+//! DDL of indexes.
+
+pub mod checks;
+pub mod placement;
+pub mod record;
+
+use std::sync::Arc;
+
+use proto::model::ids::{Generation, IndexId, NodeId, TopologyNo};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
+use proto::model::topology::IndexTopology;
+use proto::rpc::command::{
+    BuildIndexes, CreateIndex, DropIndex, Outcome, RenameIndex, SetReplicas,
+    SetSeparateIncludedColumns, SetSliceBytesMax,
+};
+
+use crate::planner;
+use crate::state::context::StateContext;
+use crate::state::decided::Decided;
+use crate::state::effect::{Apply, Change, Effect};
+use crate::state::indexes::checks::{check_name, check_range, check_spec};
+use crate::state::indexes::record::IndexRecord;
+use crate::state::lookup::{no_bucket, no_index};
+
+impl Apply for CreateIndex {
+    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+        let how = (self.defer_build, self.if_not_exists);
+        state.create_index(&self.spec, decided.unique.first_generation(), how, &decided.silent)
+    }
+}
+
+impl Apply for BuildIndexes {
+    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+        state.build_on(&self.bucket, &self.names, &decided.silent)
+    }
+}
+
+impl Apply for DropIndex {
+    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+        state.drop_index(&self.name, self.if_exists)
+    }
+}
+
+impl Apply for RenameIndex {
+    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+        state.rename_index(self.from, &self.before, (&self.to, &self.sql))
+    }
+}
+
+impl Apply for SetReplicas {
+    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+        state.set_replicas(&self.index, self.replicas)
+    }
+}
+
+impl Apply for SetSeparateIncludedColumns {
+    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+        state.set_separate_included_columns(&self.index, self.separate)
+    }
+}
+
+impl Apply for SetSliceBytesMax {
+    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+        state.set_slice_bytes_max(&self.index, self.bytes)
+    }
+}
+
+impl StateContext {
+    pub(in crate::state) fn create_index(
+        &mut self,
+        spec: &IndexSpec,
+        generation: Generation,
+        (defer_build, if_not_exists): (bool, bool),
+        silent: &[NodeId],
+    ) -> Change {
+        check_name(&spec.name)?;
+        let bucket = self.bucket_named(&spec.bucket).ok_or_else(|| no_bucket(&spec.bucket))?;
+        let bucket = self.current_bucket(bucket);
+        if let Some(id) = self.index_named(&spec.name).filter(|_| if_not_exists) {
+            return Ok((Outcome::Index(id), Vec::new()));
+        }
+        self.check_free(&spec.name)?;
+        check_spec(spec)?;
+        self.check_room_for_index(spec)?;
+        self.check_room_in_bucket(spec)?;
+        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads(silent))?;
+        self.last_index += 1;
+        let id = IndexId(self.last_index);
+        let state = if defer_build { IndexState::Pending } else { IndexState::Backfill };
+        let info = IndexInfo {
+            id,
+            bucket,
+            spec: Arc::new(spec.clone()),
+            state,
+            generation,
+            topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
+            moves: Vec::new(),
+            revision: 0,
+        };
+        self.indexes.insert(id, IndexRecord::new(info, self.revision(), self.unix_ms));
+        Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))
+    }
+
+    pub(in crate::state) fn build_indexes(&mut self, bucket: &str, names: &[String]) -> Change {
+        let bucket_id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        let bucket_id = self.current_bucket(bucket_id);
+        let mut ids = Vec::with_capacity(names.len());
+        for name in names {
+            let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+            if self.indexes[&id].info.bucket != bucket_id {
+                return Err(no_index(name).context(format!("bucket \"{bucket}\"")));
+            }
+            ids.push(id);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        // An index that is being built or is ready stays as it is.
+        ids.retain(|id| self.indexes[id].info.state == IndexState::Pending);
+        for id in &ids {
+            let id = self.indexes[id].info.local_id();
+            self.change_index(id, |info| info.state = IndexState::Backfill);
+        }
+        let effects = if ids.is_empty() { Vec::new() } else { vec![Effect::CatalogChanged] };
+        Ok((Outcome::Building(ids), effects))
+    }
+
+    pub(in crate::state) fn drop_index(&mut self, name: &str, if_exists: bool) -> Change {
+        match self.index_named(name) {
+            Some(id) => {
+                self.remove_index(id);
+                Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+            }
+            None if if_exists => Ok((Outcome::Done, Vec::new())),
+            None => Err(no_index(name)),
+        }
+    }
+
+    /// Keeps the included columns of an index in fragments of their own, or no longer.
+    pub(in crate::state) fn set_separate_included_columns(
+        &mut self,
+        name: &str,
+        separate: bool,
+    ) -> Change {
+        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        if self.indexes[&id].info.spec.separate_included_columns == separate {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        self.change_spec(id, |spec| spec.separate_included_columns = separate);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    /// Sets the desired number of copies. The leader adds and removes copies by moves. An index that is not built yet
+    /// keeps its placement until its build is complete.
+    pub(in crate::state) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
+        check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
+        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+        let IndexSpec { replicas: now, .. } = *self.indexes[&id].info.spec;
+        if now == replicas {
+            return Ok((Outcome::Done, Vec::new()));
+        }
+        let indexers: Vec<_> = self.receiving_indexers().collect();
+        if replicas > now {
+            let kept = self.generations_of(id).into_iter().filter_map(|id| self.record(id));
+            let kept = kept.filter(|record| record.info.state != IndexState::Retired);
+            let slices: usize = kept.map(|record| usize::from(record.info.spec.slices)).sum();
+            self.check_places(slices * usize::from(replicas - now))?;
+            planner::check_enough(replicas, &indexers)?;
+        }
+        self.change_spec(id, |spec| spec.replicas = replicas);
+        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+    }
+
+    /// Changes a setting of an index, also in the generation that is to take its place.
+    fn change_spec(&mut self, index: IndexId, change: impl Fn(&mut IndexSpec)) {
+        for id in self.generations_of(index) {
+            self.change_index(id, |info| {
+                if info.state != IndexState::Retired {
+                    change(Arc::make_mut(&mut info.spec));
+                }
+            });
+        }
+    }
+}

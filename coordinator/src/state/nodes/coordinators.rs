@@ -1,0 +1,85 @@
+//! The coordinators among the nodes: they come and go with the changes of the members in the log.
+
+use proto::model::ids::NodeId;
+use proto::model::node::{NodeInfo, Role};
+use proto::{Error, ErrorCode, Result};
+
+use crate::state::context::StateContext;
+use crate::state::effect::Effect;
+
+impl StateContext {
+    /// Registers a new coordinator. An error refuses it and changes nothing: a process of another role may have the number.
+    pub fn add_coordinator(
+        &mut self,
+        position: u64,
+        node: NodeId,
+        address: &str,
+    ) -> Result<Vec<Effect>> {
+        if let Some(known) = self.node(node).filter(|known| known.role != Role::Coordinator) {
+            let what = format!("node {node} is registered as a {}", known.role.name());
+            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
+                "give the new coordinator a number of its own; SHOW NODES lists those in use",
+            ));
+        }
+        let (role, zone) = (Role::Coordinator, String::new());
+        let info = NodeInfo { id: node, role, address: address.to_owned(), zone };
+        let (_, effects) = self.register_unproven(&info)?;
+        Ok(self.coordinators_changed(position, effects))
+    }
+
+    /// Removes a coordinator from the nodes, if it is among them.
+    pub fn remove_coordinator(&mut self, position: u64, node: NodeId) -> Vec<Effect> {
+        let is_known = self.node(node).is_some_and(|known| known.role == Role::Coordinator);
+        let removed = if is_known { self.nodes.remove(&node) } else { None };
+        let effects = removed.map_or_else(Vec::new, |info| {
+            self.note_removed(info);
+            vec![Effect::CatalogChanged]
+        });
+        self.coordinators_changed(position, effects)
+    }
+
+    fn coordinators_changed(&mut self, position: u64, effects: Vec<Effect>) -> Vec<Effect> {
+        self.position = position;
+        if !effects.is_empty() {
+            self.cas += 1;
+            self.catalog_cas = self.cas;
+            self.forget_topologies();
+        }
+        let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
+        debug_assert_eq!(broken(), Ok(()), "after a change of the coordinators");
+        effects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::tests::{node, with_bucket};
+
+    #[test]
+    fn coordinators_are_nodes_that_come_and_go() {
+        let mut state = with_bucket();
+        let cas = state.catalog_cas();
+        assert!(!state.add_coordinator(90, NodeId(4), "h:4").unwrap().is_empty());
+        assert!(state.catalog_cas() > cas && state.node(NodeId(4)).is_some());
+        assert!(!state.remove_coordinator(91, NodeId(4)).is_empty());
+        assert!(state.node(NodeId(4)).is_none());
+        assert_eq!(state.catalog().removed.last().map(|removed| removed.id), Some(NodeId(4)));
+        assert_eq!(state.remove_coordinator(92, NodeId(4)), Vec::new(), "it is gone already");
+        assert_eq!(state.position(), 92);
+    }
+
+    #[test]
+    fn the_number_of_another_process_is_refused_and_stays_its_own() {
+        let mut state = with_bucket();
+        let indexer = node(40, Role::Indexer);
+        state.register_unproven(&indexer).unwrap();
+        let before = state.clone();
+        let refused =
+            state.add_coordinator(90, NodeId(40), "h:4").expect_err("an indexer's number");
+        assert_eq!(refused.code, ErrorCode::InvalidParameter);
+        assert_eq!(state, before);
+        state.remove_coordinator(91, NodeId(40));
+        assert!(state.node(NodeId(40)).is_some(), "a coordinator of that number was no node");
+    }
+}

@@ -1,0 +1,238 @@
+//! The own view of a transaction: an epoch's snapshot with the rows of one transaction merged in, as of a place.
+//!
+//! A row of the snapshot is hidden if the transaction has changed its document at or before the place, in whatever slice: the key-versions
+//! of a change list all entries that the document has on this node from then on, and these are among the transaction's own rows. So no
+//! entry is on both sides of the merge.
+//!
+//! The rows are those that the part had when the snapshot was taken: runs, and fragments of spilled pieces. The part itself says
+//! whether a document was changed, since a state may go from memory to disk meanwhile, and its answer stays the same.
+//!
+//! Each step reads one row: the next one of either side, whether it is visible or not. So a step is short, however much the transaction has
+//! deleted, and a scan that restarts at the next entry never reads the same rows again.
+
+use std::sync::Arc;
+
+use proto::model::ids::{Epoch, SliceNo, TransactionPlace};
+use proto::model::index::IndexInfo;
+use proto::plant::{self, Plant};
+use proto::rpc::scan::KeyRange;
+use proto::value::key;
+use proto::{Error, Result};
+
+use crate::late_commit::changes::part::{OwnPart, PartVersion, epoch_of};
+use crate::read::index_snapshot::ahead_max;
+use crate::read::rows::Rows;
+use crate::read::snapshot::Snapshot;
+use crate::read::source::Source;
+use crate::read::visible_rows::VisibleRows;
+use crate::tables::table::BlocksFrom;
+
+/// A snapshot with a transaction's rows.
+pub struct OwnSnapshot {
+    base: Arc<dyn Snapshot>,
+    part: Arc<OwnPart>,
+    /// The rows when the snapshot was taken: all up to the place are among them.
+    version: Arc<PartVersion>,
+    place: Epoch,
+    walk_bytes_max: usize,
+    blocks: BlocksFrom,
+}
+
+impl OwnSnapshot {
+    /// Merges the rows of a part, which has all changes up to the place, over a snapshot of its index. The blocks of a walk over
+    /// the part's fragments take about `walk_bytes_max`.
+    pub fn new(
+        base: Arc<dyn Snapshot>,
+        part: Arc<OwnPart>,
+        place: TransactionPlace,
+        walk_bytes_max: usize,
+    ) -> Self {
+        let (version, place) = (part.version(), epoch_of(place));
+        Self { base, part, version, place, walk_bytes_max, blocks: BlocksFrom::Anywhere }
+    }
+
+    /// The sources of the own rows of some slices.
+    fn sources(&self, slices: &[SliceNo], include: bool) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for slice in slices {
+            let spilled = self.version.index.slices.get(slice);
+            sources.extend(spilled.map_or(&[][..], |lists| lists.rows(include)).iter().cloned());
+            sources.extend(self.version.index.runs.iter().map(|run| Source::whole(run, *slice)));
+        }
+        sources.retain(|source| source.table.stats.oldest <= self.place);
+        sources
+    }
+
+    /// The size in bytes of one block of each source.
+    fn block_bytes(sources: &[Source]) -> usize {
+        sources.iter().map(Source::block_bytes).sum()
+    }
+}
+
+impl Snapshot for OwnSnapshot {
+    fn info(&self) -> &Arc<IndexInfo> {
+        self.base.info()
+    }
+
+    fn has(&self, slice: SliceNo) -> bool {
+        self.base.has(slice)
+    }
+
+    fn without_waiting(&self) -> Arc<dyn Snapshot> {
+        Arc::new(Self {
+            base: self.base.without_waiting(),
+            part: Arc::clone(&self.part),
+            version: Arc::clone(&self.version),
+            blocks: BlocksFrom::Memory,
+            ..*self
+        })
+    }
+
+    fn walk_bytes(&self, slices: &[SliceNo], include: bool) -> usize {
+        let own = Self::block_bytes(&self.sources(slices, include));
+        let ahead = ahead_max(self.walk_bytes_max, own) as usize;
+        self.base.walk_bytes(slices, include) + own * (1 + ahead)
+    }
+
+    fn cursors(&self, slices: &[SliceNo], include: bool) -> usize {
+        self.base.cursors(slices, include) + self.sources(slices, include).len()
+    }
+
+    fn rows(
+        &self,
+        slices: &[SliceNo],
+        range: &KeyRange,
+        reverse: bool,
+        include: bool,
+    ) -> Result<Box<dyn Rows>> {
+        let base = self.base.rows(slices, range, reverse, include)?;
+        let sources = self.sources(slices, include);
+        let ahead = ahead_max(self.walk_bytes_max, Self::block_bytes(&sources));
+        let sources = sources.into_iter().map(|source| source.clip(range).with_blocks(self.blocks));
+        let own = VisibleRows::new(sources, self.place, reverse, include)?.with_ahead_max(ahead);
+        Ok(Box::new(OwnRows {
+            base: Side::new(base),
+            own: Side::new(Box::new(own)),
+            shown: None,
+            part: Arc::clone(&self.part),
+            place: self.place,
+            blocks: self.blocks,
+            reverse,
+            descending: self.info().spec.keys.iter().map(|part| part.descending).collect(),
+        }))
+    }
+
+    fn checksum_while(&self, _slice: SliceNo, _wanted: &dyn Fn() -> bool) -> Result<(u64, u64)> {
+        Err(Error::internal("a checksum of what only one transaction sees"))
+    }
+}
+
+/// The rows of the snapshot and those of the transaction, merged.
+struct OwnRows {
+    base: Side,
+    own: Side,
+    /// The side whose row was found last.
+    shown: Option<Shown>,
+    part: Arc<OwnPart>,
+    place: Epoch,
+    blocks: BlocksFrom,
+    reverse: bool,
+    /// The directions of the key parts, after which an entry has its document's id.
+    descending: Vec<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Base,
+    Own,
+}
+
+/// One side of the merge: the snapshot, or the transaction's own rows.
+struct Side {
+    rows: Box<dyn Rows>,
+    /// The entry to read next, unless the side is at its end.
+    ahead: Vec<u8>,
+    is_end: bool,
+}
+
+impl Side {
+    fn new(rows: Box<dyn Rows>) -> Self {
+        let mut side = Self { rows, ahead: Vec::new(), is_end: false };
+        side.read_ahead();
+        side
+    }
+
+    fn read_ahead(&mut self) {
+        self.ahead.clear();
+        self.is_end = !self.rows.put_ahead(&mut self.ahead);
+    }
+
+    /// Looks at the next row; true if it is visible.
+    fn look(&mut self) -> Result<bool> {
+        let found = self.rows.look()?;
+        self.read_ahead();
+        Ok(found == Some(true))
+    }
+}
+
+impl OwnRows {
+    /// The side with the next row; `None` at the end of both.
+    fn next_side(&self) -> Option<Shown> {
+        let is_base_first = || match self.reverse {
+            true => self.base.ahead > self.own.ahead,
+            false => self.base.ahead < self.own.ahead,
+        };
+        match (self.base.is_end, self.own.is_end) {
+            (true, true) => None,
+            (false, true) => Some(Shown::Base),
+            (true, false) => Some(Shown::Own),
+            (false, false) => Some(if is_base_first() { Shown::Base } else { Shown::Own }),
+        }
+    }
+
+    /// True if the transaction has changed the document of the snapshot's present row.
+    fn is_replaced(&self) -> Result<bool> {
+        let entry = self.base.rows.entry();
+        let id = &entry[key::id_offset(entry, &self.descending)?..];
+        let is_replaced = self.part.has_changed(id, self.place, self.blocks)?;
+        Ok(is_replaced && !plant::is(Plant::ReplacedShown))
+    }
+}
+
+impl Rows for OwnRows {
+    fn look(&mut self) -> Result<Option<bool>> {
+        self.shown = None;
+        let Some(side) = self.next_side() else { return Ok(None) };
+        let is_shown = match side {
+            Shown::Base => self.base.look()? && !self.is_replaced()?,
+            Shown::Own => self.own.look()?,
+        };
+        self.shown = is_shown.then_some(side);
+        Ok(Some(is_shown))
+    }
+
+    fn entry(&self) -> &[u8] {
+        match self.shown {
+            Some(Shown::Base) => self.base.rows.entry(),
+            Some(Shown::Own) => self.own.rows.entry(),
+            None => &[],
+        }
+    }
+
+    fn include(&self) -> &[u8] {
+        match self.shown {
+            Some(Shown::Base) => self.base.rows.include(),
+            Some(Shown::Own) => self.own.rows.include(),
+            None => &[],
+        }
+    }
+
+    fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
+        match self.next_side() {
+            Some(Shown::Base) => out.extend_from_slice(&self.base.ahead),
+            Some(Shown::Own) => out.extend_from_slice(&self.own.ahead),
+            None => return false,
+        }
+        true
+    }
+}

@@ -1,0 +1,89 @@
+//! The changes of one message, cut into *segments*.
+//!
+//! An epoch keeps only the last state of each document. An open transaction is also read, and rolled back, to a place between two
+//! changes of one document, so each change is kept with its place. A segment is a stretch of changes in which no document
+//! occurs twice: such a segment becomes one run. A message has as many segments as a document has changes in it, which is almost
+//! always one.
+
+use hashbrown::HashTable;
+use proto::model::ids::hash_id;
+use proto::rpc::mutation::{KeyVersionsReader, TransactionBodies};
+use proto::{Error, ErrorCode, Result};
+
+use crate::apply::documents::Document;
+
+/// The error of a message whose places do not fit its range.
+fn out_of_range(bodies: &TransactionBodies) -> Error {
+    let TransactionBodies { transaction, from, to, .. } = bodies;
+    let text =
+        format!("changes of transaction {transaction} are not all between places {from} and {to}");
+    Error::new(ErrorCode::Corrupt, text)
+}
+
+/// Returns the changes of a message in segments, each change with its distance from the message's beginning.
+pub fn segments(bodies: &TransactionBodies) -> Result<Vec<Vec<Document<'_>>>> {
+    let most = bodies.to.0.checked_sub(bodies.from.0).ok_or_else(|| out_of_range(bodies))?;
+    let (mut segments, mut segment) = (Vec::new(), Vec::<Document<'_>>::new());
+    let mut places = HashTable::<u32>::new();
+    let mut last = 0;
+    for versions in KeyVersionsReader::new(&bodies.body) {
+        let versions = versions?;
+        let place = versions.seqno_minus_base;
+        let later = u32::try_from(place).ok().filter(|_| place > last && place <= most);
+        let later = later.ok_or_else(|| out_of_range(bodies))?;
+        last = place;
+        let hash = hash_id(versions.id);
+        let is_same = |at: &u32| segment[*at as usize].versions.id == versions.id;
+        if places.find(hash, is_same).is_some() {
+            segments.push(std::mem::take(&mut segment));
+            places.clear();
+        }
+        // A segment has fewer documents than `later`, which fits.
+        let at = segment.len() as u32;
+        segment.push(Document { hash, later, versions });
+        places.insert_unique(hash, at, |at| segment[*at as usize].hash);
+    }
+    segments.push(segment);
+    Ok(segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::{TransactionId, TransactionPlace};
+    use proto::rpc::mutation::{KeyVersionsWriter, MutationKind};
+
+    use super::*;
+
+    fn bodies(from: u64, to: u64, changes: &[(u64, &str)]) -> TransactionBodies {
+        let mut writer = KeyVersionsWriter::default();
+        for (place, id) in changes {
+            writer.mutation(*place, MutationKind::Upsert, id, 0);
+        }
+        let (from, to) = (TransactionPlace(from), TransactionPlace(to));
+        TransactionBodies { transaction: TransactionId(1), from, to, body: writer.finish() }
+    }
+
+    #[test]
+    fn no_document_is_twice_in_a_segment() {
+        let bodies = bodies(7, 15, &[(1, "a"), (2, "b"), (4, "a"), (5, "c"), (6, "b"), (8, "b")]);
+        let segments = segments(&bodies).unwrap();
+        let found: Vec<Vec<_>> =
+            segments.iter().map(|s| s.iter().map(|d| (d.later, d.versions.id)).collect()).collect();
+        let expected =
+            [vec![(1, "a"), (2, "b")], vec![(4, "a"), (5, "c"), (6, "b")], vec![(8, "b")]];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn places_out_of_range_or_order_and_damage_are_errors() {
+        for changes in [&[(0, "a")][..], &[(9, "a")], &[(2, "a"), (2, "b")], &[(2, "a"), (1, "b")]]
+        {
+            let error = segments(&bodies(7, 15, changes)).unwrap_err();
+            assert_eq!(error.code, ErrorCode::Corrupt, "{changes:?}");
+        }
+        assert!(segments(&bodies(7, 6, &[])).is_err());
+        let mut torn = bodies(0, 9, &[(1, "abc")]);
+        torn.body.truncate(3);
+        assert!(segments(&torn).is_err());
+    }
+}

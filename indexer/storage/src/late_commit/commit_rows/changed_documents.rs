@@ -1,0 +1,81 @@
+//! The documents that a transaction has changed in an index, in the order of their ids, each with what it has left of them.
+
+use std::collections::BTreeMap;
+
+use proto::Result;
+use proto::model::ids::{Epoch, SliceNo};
+
+use crate::read::merge::Merge;
+use crate::read::source::Source;
+
+/// A document, and the entries that it has in each slice since its last change.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ChangedDocument {
+    /// The document's id.
+    pub id: Vec<u8>,
+    /// Packed states by slice, ascending. It has no entries in other slices.
+    pub states: Vec<(SliceNo, Vec<u8>)>,
+}
+
+impl ChangedDocument {
+    /// The packed state in a slice; empty if the document has no entries there.
+    pub fn state_in(&self, slice: SliceNo) -> &[u8] {
+        let at = self.states.binary_search_by_key(&slice, |state| state.0);
+        at.map_or(&[], |at| &self.states[at].1)
+    }
+
+    /// The approximate size in memory, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.id.len() + self.states.iter().map(|state| state.1.len()).sum::<usize>()
+    }
+}
+
+/// A walk over the changed documents.
+pub struct ChangedDocuments {
+    merge: Merge,
+    /// The newest place in each slice, and its state, of the present document.
+    newest: BTreeMap<SliceNo, (Epoch, Vec<u8>)>,
+}
+
+impl ChangedDocuments {
+    /// Walks over the states of a part, which lie in these sources.
+    pub fn new(back: &BTreeMap<SliceNo, Vec<Source>>) -> Result<Self> {
+        // Treats all slices as one, so that the states of a document are adjacent, whatever their slices.
+        let as_one = |source: &Source| Source { slice: SliceNo(0), ..source.clone() };
+        let merge = Merge::new(back.values().flatten().map(as_one), false)?;
+        Ok(Self { merge, newest: BTreeMap::new() })
+    }
+
+    /// The next document; `None` after the last.
+    pub fn next(&mut self) -> Result<Option<ChangedDocument>> {
+        let mut id = Vec::new();
+        while self.look(&mut id)? {
+            // All changes of a document may be among those that were rolled back.
+            if self.newest.is_empty() {
+                continue;
+            }
+            let states = std::mem::take(&mut self.newest).into_iter();
+            let states = states.map(|(slice, (_, state))| (slice, state));
+            let states = states.filter(|(_, state)| !state.is_empty()).collect();
+            return Ok(Some(ChangedDocument { id, states }));
+        }
+        Ok(None)
+    }
+
+    /// Takes the states of the next document; false after the last.
+    fn look(&mut self, id: &mut Vec<u8>) -> Result<bool> {
+        let newest = &mut self.newest;
+        newest.clear();
+        self.merge.next_versions(id, |cursor| {
+            let (block, row) = cursor.place();
+            let place = block.epoch(row);
+            let of = newest.entry(cursor.rows_of()).or_insert_with(|| (Epoch(0), Vec::new()));
+            // Places begin at one.
+            if place > of.0 {
+                of.0 = place;
+                of.1.clear();
+                block.put_value(row, &mut of.1);
+            }
+        })
+    }
+}

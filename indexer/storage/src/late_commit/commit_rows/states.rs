@@ -1,0 +1,75 @@
+//! States of documents that are looked up together, and the entries that one state has and another one lacks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::ids::SliceNo;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::read::lookup::{FoundState, StateQuery, look_up};
+use crate::read::slice_fragments::SliceFragments;
+use crate::rows::packed;
+
+/// The fragments in which documents are looked up.
+pub type LookedUp = BTreeMap<SliceNo, Arc<SliceFragments>>;
+
+/// A document's id, and the slices whose states are looked up.
+pub type Asked<'a> = (&'a [u8], Vec<SliceNo>);
+
+/// States of documents by slice.
+pub struct States {
+    /// By document and slice.
+    found: Vec<FoundState>,
+    bytes: Vec<u8>,
+}
+
+impl States {
+    /// The states that a look-up finds.
+    pub fn find(
+        asked: &[Asked<'_>],
+        look_up: impl FnOnce(Vec<StateQuery<'_>>, &mut Vec<FoundState>, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<Self> {
+        let (mut found, mut bytes) = (Vec::new(), Vec::new());
+        look_up(queries(asked), &mut found, &mut bytes)?;
+        found.sort_unstable_by_key(|found| (found.document, found.slice));
+        Ok(Self { found, bytes })
+    }
+
+    /// The states in some fragments.
+    pub fn look_up(slices: &LookedUp, asked: &[Asked<'_>]) -> Result<Self> {
+        Self::find(asked, |queries, found, bytes| look_up(slices, queries, found, bytes))
+    }
+
+    /// The state of the n-th document in a slice; empty if it has no entries there.
+    pub fn of(&self, n: usize, slice: SliceNo) -> &[u8] {
+        let place = (n as u32, slice);
+        let at = self.found.binary_search_by_key(&place, |found| (found.document, found.slice));
+        at.map_or(&[], |at| &self.bytes[self.found[at].state.clone()])
+    }
+}
+
+fn queries<'a>(asked: &'a [Asked<'a>]) -> Vec<StateQuery<'a>> {
+    let of_document = |(n, (id, slices)): (usize, &'a Asked<'a>)| {
+        let (document, hash) = (n as u32, xxh3_64(id));
+        slices.iter().map(move |slice| StateQuery { document, hash, slice: *slice, id })
+    };
+    asked.iter().enumerate().flat_map(of_document).collect()
+}
+
+/// The keys of a state's entries, ascending.
+pub fn keys(state: &[u8]) -> impl Iterator<Item = &[u8]> {
+    packed::entries(state).map(|entry| entry.key)
+}
+
+/// The keys of an ascending list that a state lacks.
+pub fn without<'a>(
+    keys_of: impl Iterator<Item = &'a [u8]>,
+    state: &'a [u8],
+) -> impl Iterator<Item = &'a [u8]> {
+    let mut others = keys(state).peekable();
+    keys_of.filter(move |key| {
+        while others.next_if(|other| other < key).is_some() {}
+        others.peek() != Some(key)
+    })
+}

@@ -1,0 +1,112 @@
+//! Transactions whose commit waits for its epoch: the store keeps them until their rows are in the indexes.
+//!
+//! A marker is taken only if everything is here that it names. Otherwise the error is `DropData`: the follower opens another stream,
+//! which does not have the changes of a transaction that has ended, and so sends the mutations of the commit. The same happens if
+//! the transaction is given up before its epoch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use proto::model::ids::{BucketId, TransactionId};
+use proto::rpc::mutation::CommitMarker;
+use proto::{Error, ErrorCode, Result};
+
+use crate::batch::EpochBatch;
+use crate::late_commit::commit_rows::prepared::PreparedCommit;
+use crate::late_commit::commits::order::{changed_ids, has_changed};
+use crate::late_commit::store::LateCommitStore;
+use crate::late_commit::transactions::open::{OpenTransaction, Parts};
+
+/// The error of a marker whose transaction is not here.
+fn not_here(marker: &CommitMarker) -> Error {
+    let CommitMarker { transaction, place, .. } = marker;
+    let text = format!("transaction {transaction} was committed at place {place}, and is not here");
+    Error::new(ErrorCode::DropData, text)
+}
+
+/// Records the documents of a transaction that an epoch changes.
+fn note_changes(batch: &EpochBatch, transaction: &OpenTransaction, parts: &Parts) -> Result<()> {
+    for id in changed_ids(batch) {
+        let id = id?.as_bytes();
+        if transaction.preparation().is_void() {
+            break;
+        }
+        if has_changed(parts, id)? {
+            transaction.preparation().note(id);
+        }
+    }
+    Ok(())
+}
+
+impl LateCommitStore {
+    /// Keeps a transaction that was committed until its rows are in the indexes, even after its end. The error is `DropData` unless the
+    /// store has all of its changes.
+    pub fn keep_committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<()> {
+        let transaction = self.buckets.get(bucket, marker.transaction);
+        let transaction = transaction.ok_or_else(|| not_here(marker))?;
+        transaction.committed(marker)?;
+        let mut buckets = self.buckets.lock();
+        let of = buckets.get_mut(&bucket).ok_or_else(|| not_here(marker))?;
+        let before = of.committed.insert(marker.transaction, transaction);
+        drop(buckets);
+        self.spiller.dispose(before);
+        Ok(())
+    }
+
+    /// The parts of a transaction that is kept. `DropData` if it was given up meanwhile.
+    pub(crate) fn committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<Parts> {
+        self.kept(bucket, marker.transaction).ok_or_else(|| not_here(marker))?.committed(marker)
+    }
+
+    /// The rows of a commit that were written ahead of its epoch, if they still count.
+    pub(crate) fn take_prepared(
+        &self,
+        bucket: BucketId,
+        marker: &CommitMarker,
+    ) -> Option<PreparedCommit> {
+        self.kept(bucket, marker.transaction)?.preparation().take()
+    }
+
+    /// Records the documents of an epoch that was applied: what was written ahead of a commit with one of them needs a correction.
+    pub(crate) fn note_applied(&self, batch: &EpochBatch) {
+        for transaction in self.under_way(batch) {
+            // The documents of another commit are not in the batch.
+            let parts = transaction.present_parts().ok().filter(|_| batch.commits.is_empty());
+            let noted = parts.map(|parts| note_changes(batch, &transaction, &parts));
+            if noted.is_none_or(|noted| noted.is_err()) {
+                transaction.preparation().void();
+            }
+        }
+    }
+
+    /// The transactions of which something is written, or being written, ahead of a commit that the epoch does not have.
+    fn under_way(&self, batch: &EpochBatch) -> Vec<Arc<OpenTransaction>> {
+        let buckets = self.buckets.lock();
+        let Some(of) = buckets.get(&batch.mark.bucket) else { return Vec::new() };
+        // Between its marker and its end a transaction is among both.
+        let committed = of.committed.iter().filter(|(id, _)| !of.open.contains_key(id));
+        let here = of.open.iter().chain(committed);
+        let is_other = |id| batch.commits.iter().all(|marker| marker.transaction != id);
+        let other = here.filter(|(id, _)| is_other(**id)).map(|(_, transaction)| transaction);
+        other.filter(|transaction| transaction.preparation().is_under_way()).cloned().collect()
+    }
+
+    fn kept(&self, bucket: BucketId, id: TransactionId) -> Option<Arc<OpenTransaction>> {
+        let buckets = self.buckets.lock();
+        buckets.get(&bucket).and_then(|of| of.committed.get(&id)).cloned()
+    }
+
+    /// Drops transactions whose rows are in the indexes.
+    pub(crate) fn entered(&self, bucket: BucketId, markers: &[CommitMarker]) {
+        let gone: Vec<_> = {
+            let mut buckets = self.buckets.lock();
+            let Some(of) = buckets.get_mut(&bucket) else { return };
+            markers.iter().filter_map(|marker| of.committed.remove(&marker.transaction)).collect()
+        };
+        if !gone.is_empty() {
+            tracing::debug!(%bucket, commits = gone.len(), "large commits are in the indexes");
+        }
+        self.usage.entered.fetch_add(gone.len() as u64, Ordering::Relaxed);
+        self.spiller.dispose(gone);
+    }
+}

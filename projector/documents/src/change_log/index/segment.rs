@@ -1,0 +1,134 @@
+//! The index of the runs of one segment.
+//!
+//! The index follows from the items of its segment alone: a rewind cuts off the runs beyond it, and a removal forgets the
+//! vbucket. So the runs of a vbucket are contiguous and do not overlap. Items of later segments do not change it; the directory
+//! (`log_index.rs`) defines which part of it still counts.
+
+use std::collections::BTreeMap;
+
+use proto::model::ids::{Seqno, VbucketId};
+use storage::log::Lsn;
+
+use crate::change_log::items::state::Change;
+
+/// A run in the index: 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::change_log) struct RunEntry {
+    pub(in crate::change_log) first: Seqno,
+    /// Bytes of the vbucket's log before the run.
+    pub(in crate::change_log) bytes_before: u64,
+    /// LSN of the item.
+    pub(in crate::change_log) lsn: Lsn,
+    /// The number of bytes of the item.
+    pub(in crate::change_log) item_bytes: u32,
+    /// Number of mutations that count; the run has more if a rewind cut it.
+    pub(super) count: u32,
+}
+
+impl RunEntry {
+    pub(in crate::change_log) fn last(&self) -> Seqno {
+        Seqno(self.first.0 + u64::from(self.count) - 1)
+    }
+}
+
+/// The seqnos of a vbucket in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::change_log) struct SeqnoRange {
+    pub(in crate::change_log) vbucket: VbucketId,
+    pub(in crate::change_log) first: Seqno,
+    pub(in crate::change_log) last: Seqno,
+}
+
+/// The index of the runs of one segment.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::change_log) struct SegmentIndex {
+    pub(in crate::change_log) base: Lsn,
+    runs: BTreeMap<VbucketId, Vec<RunEntry>>,
+}
+
+impl SegmentIndex {
+    pub(in crate::change_log) fn new(base: Lsn) -> Self {
+        Self { base, runs: BTreeMap::new() }
+    }
+
+    /// Adds the change of an item of this segment.
+    pub(in crate::change_log) fn apply(&mut self, vbucket: VbucketId, change: &Change, lsn: Lsn) {
+        match *change {
+            _ if change.clears() => {
+                self.runs.remove(&vbucket);
+            }
+            Change::Run { first, last, bytes_before, item_bytes, .. } => {
+                let count = (last.0 - first.0 + 1) as u32;
+                let run = RunEntry { first, bytes_before, lsn, item_bytes, count };
+                self.runs.entry(vbucket).or_default().push(run);
+            }
+            Change::Rewind { to, .. } => self.cut(vbucket, to),
+            _ => {}
+        }
+    }
+
+    fn cut(&mut self, vbucket: VbucketId, to: Seqno) {
+        let Some(runs) = self.runs.get_mut(&vbucket) else { return };
+        runs.truncate(runs.partition_point(|run| run.first <= to));
+        match runs.last_mut() {
+            Some(last) => last.count = last.count.min((to.0 - last.first.0 + 1) as u32),
+            None => {
+                self.runs.remove(&vbucket);
+            }
+        }
+    }
+
+    /// The runs of a vbucket, in order.
+    pub(in crate::change_log) fn runs(&self, vbucket: VbucketId) -> &[RunEntry] {
+        self.runs.get(&vbucket).map_or(&[], Vec::as_slice)
+    }
+
+    /// The vbuckets of the segment and their runs, of which each has at least one.
+    pub(in crate::change_log) fn vbuckets(&self) -> impl Iterator<Item = (VbucketId, &[RunEntry])> {
+        self.runs.iter().map(|(vbucket, runs)| (*vbucket, runs.as_slice()))
+    }
+
+    /// The seqnos of each vbucket of the segment.
+    pub(in crate::change_log) fn ranges(&self) -> Vec<SeqnoRange> {
+        let range = |(vbucket, runs): (VbucketId, &[RunEntry])| {
+            let (first, last) = (runs.first()?.first, runs.last()?.last());
+            Some(SeqnoRange { vbucket, first, last })
+        };
+        self.vbuckets().filter_map(range).collect()
+    }
+}
+
+/// The run that has a seqno, if any.
+pub(in crate::change_log) fn position_of(runs: &[RunEntry], seqno: Seqno) -> Option<usize> {
+    let at = runs.partition_point(|run| run.first <= seqno).checked_sub(1)?;
+    (runs[at].last() >= seqno).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(first: u64, last: u64) -> Change {
+        let (first, last) = (Seqno(first), Seqno(last));
+        Change::Run { first, last, bytes_before: first.0 * 10, bytes: 10, item_bytes: 100 }
+    }
+
+    #[test]
+    fn a_rewind_cuts_and_a_removal_clears() {
+        let (mut index, v) = (SegmentIndex::new(7), VbucketId(3));
+        index.apply(v, &run(5, 9), 10);
+        index.apply(v, &run(10, 12), 20);
+        index.apply(v, &Change::Rewind { to: Seqno(7), bytes: 0 }, 30);
+        index.apply(v, &run(8, 8), 40);
+        let places: Vec<_> =
+            index.runs(v).iter().map(|run| (run.first.0, run.last().0, run.lsn)).collect();
+        assert_eq!(places, [(5, 7, 10), (8, 8, 40)]);
+        assert_eq!(position_of(index.runs(v), Seqno(8)), Some(1));
+        assert_eq!(position_of(index.runs(v), Seqno(9)), None);
+        index.apply(v, &Change::Rewind { to: Seqno(4), bytes: 0 }, 50);
+        assert!(index.ranges().is_empty(), "all runs are beyond the rewind");
+        index.apply(v, &run(5, 5), 60);
+        index.apply(v, &Change::Remove, 70);
+        assert!(index.runs(v).is_empty());
+    }
+}

@@ -1,0 +1,97 @@
+//! The positions of a bucket's vbuckets, and how the items of the log change them.
+
+use proto::model::ids::Seqno;
+use serde::{Deserialize, Serialize};
+use storage::log::Lsn;
+
+use crate::document_store::LogExtent;
+
+/// The position of one vbucket in a change log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VbucketState {
+    /// The retained part of its log.
+    pub extent: LogExtent,
+    /// Mutations of the vbucket before this LSN do not count: all its data was removed there, or the vbucket began
+    /// there.
+    pub begun: Lsn,
+}
+
+/// All that a checkpoint must remember of a change log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogState {
+    /// The random id of the log; `None` if the log was never opened.
+    pub log_id: Option<u64>,
+    /// The checkpoint covers the log before this LSN.
+    pub from: Lsn,
+    /// The position of each vbucket at this LSN.
+    pub vbuckets: Vec<VbucketState>,
+}
+
+impl LogState {
+    /// The state of a log that does not exist yet.
+    pub fn new(vbuckets: u16) -> Self {
+        let vbuckets = vec![VbucketState::default(); usize::from(vbuckets)];
+        Self { log_id: None, from: 0, vbuckets }
+    }
+}
+
+/// A change of the position of one vbucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::change_log) enum Change {
+    Run { first: Seqno, last: Seqno, bytes_before: u64, bytes: u64, item_bytes: u32 },
+    Rewind { to: Seqno, bytes: u64 },
+    Remove,
+    Begin { purged: Seqno },
+    Purge { to: Seqno, bytes: u64 },
+}
+
+impl Change {
+    /// True if the change ends all that the vbucket had before.
+    pub(in crate::change_log) fn clears(&self) -> bool {
+        match self {
+            Self::Remove | Self::Begin { .. } => true,
+            Self::Rewind { to, .. } => to.0 == 0,
+            Self::Run { .. } | Self::Purge { .. } => false,
+        }
+    }
+}
+
+impl VbucketState {
+    /// Applies a change at an LSN, or returns the reason why it cannot follow.
+    pub(in crate::change_log) fn apply(&mut self, change: &Change, lsn: Lsn) -> Result<(), String> {
+        let LogExtent { purged, end, bytes_end, .. } = self.extent;
+        match *change {
+            Change::Run { first, last, bytes_before, bytes, .. } => {
+                if first.0 != end.0 + 1 || bytes_before != bytes_end {
+                    return Err(format!(
+                        "seqno {first} behind {bytes_before} bytes does not follow seqno {end} and {bytes_end} bytes"
+                    ));
+                }
+                self.extent.end = last;
+                self.extent.bytes_end = bytes_before + bytes;
+            }
+            Change::Begin { purged } => {
+                if end.0 > 0 {
+                    return Err(format!("the vbucket begins again, and has seqno {end}"));
+                }
+                self.extent = LogExtent { purged, end: purged, ..LogExtent::default() };
+                self.begun = lsn;
+            }
+            _ if change.clears() => *self = Self { extent: LogExtent::default(), begun: lsn },
+            Change::Rewind { to, bytes } => {
+                if to < purged || to > end {
+                    return Err(format!("the vbucket goes back from seqno {end} to {to}"));
+                }
+                (self.extent.end, self.extent.bytes_end) = (to, bytes);
+            }
+            Change::Purge { to, bytes } => {
+                if to < purged || to > end {
+                    return Err(format!("the log from {purged} to {end} is purged up to {to}"));
+                }
+                (self.extent.purged, self.extent.bytes_purged) = (to, bytes);
+            }
+            Change::Remove => {}
+        }
+        Ok(())
+    }
+}

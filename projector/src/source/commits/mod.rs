@@ -1,0 +1,6 @@
+//! The commits of a bucket that no epoch may split, as its readers and SYNC see them: those over several buckets, and those
+//! of producers over several owners.
+
+pub mod joint;
+mod pushed;
+mod pushed_awaited;

@@ -1,0 +1,388 @@
+//! The leading copy's links to the other copies: the copies that it waits for, the groups that they have, and the end of its lease.
+//!
+//! - **Groups** are numbered in the order of the log. A group may be shown when each *awaited* copy has it durably. Awaited are
+//!   the copies in sync, and a joining one that is about to grow.
+//! - **Growth** has two steps. First the leader awaits the copy, so no later group is shown without it. Its growth is proposed when the
+//!   copy has all groups before that moment as well. So a copy in sync has every group that was ever shown.
+//! - **Sessions.** A follower's session begins at a place of the log, and keeps the groups after it until the follower has them. It
+//!   is bounded in bytes: beyond that it ends, and the follower starts a new one nearer to the end.
+//! - **The lease.** Each answer to a follower has a number. When the follower confirms an answer, the leader may serve for
+//!   [`COPY_LEASE_MS`] from the time at which it sent that answer. The follower received it later, and asks for its promotion only
+//!   [`COPY_GRACE_MS`] after the last answer that it received. So no clock is compared with another one. The leader needs such a grant of
+//!   every awaited copy, and none if it awaits no copy.
+//!
+//! - **The end.** A leader that learns of another term is *lost*: from then on no group becomes durable, and no copy is removed. So
+//!   whichever answer reports the term, the leader shows no group that its successor may lack.
+//!
+//! A bucket without other copies, and a pushed bucket, is *alone*: all of this costs one load of an atomic.
+//!
+//! Limits: a steady clock that stops together with its machine counts too little. Such a leader may answer reads for
+//! the rest of its lease, and acknowledges nothing. The term of a follower's last session is not durable, so a leader whose disk lost
+//! synced writes of the last milliseconds before a restart of both is not detected.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use proto::lock::lock;
+use proto::model::copies::{Copies, CopiesChange};
+use proto::model::ids::NodeId;
+use proto::plant::{self, Plant};
+use proto::rpc::api::{COPY_GRACE_MS, COPY_LEASE_MS};
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use super::link::{Link, NextGroups, SILENCE, Session, busy_for, bytes_of, no_session};
+use documents::document_store::Batch;
+
+/// The limit of the groups that a session keeps, in bytes. The groups of a copy in sync are bounded by the room of the writers
+/// that wait for it.
+const SESSION_BYTES_MAX: usize = 96 << 20;
+
+const _: () = assert!(COPY_LEASE_MS < COPY_GRACE_MS);
+
+/// The leader's links to the other copies of a bucket.
+#[derive(Default)]
+pub struct Links {
+    state: Mutex<LinksState>,
+    /// True if a copy is awaited or has a session, or if leadership is lost; a quick check without the lock.
+    has_others: AtomicBool,
+}
+
+#[derive(Default)]
+struct LinksState {
+    /// The newest configuration that this leader knows; `None` if it does not lead.
+    copies: Option<Copies>,
+    /// True once another term is known: another copy leads, or did.
+    is_lost: bool,
+    /// The requested change that has no answer yet. It may take effect, so the state that it depends on must not
+    /// change.
+    asked: Option<(u64, CopiesChange)>,
+    last_group: u64,
+    others: BTreeMap<NodeId, Link>,
+}
+
+impl Links {
+    fn state(&self) -> MutexGuard<'_, LinksState> {
+        lock(&self.state)
+    }
+
+    fn changed(&self, state: &LinksState) {
+        let has_others = !state.others.is_empty() || state.is_lost;
+        self.has_others.store(has_others, Ordering::Release);
+    }
+
+    /// True if no other copy follows or is awaited.
+    pub fn is_alone(&self) -> bool {
+        !self.has_others.load(Ordering::Acquire)
+    }
+
+    /// Begins to lead the bucket, or stores a newer configuration of the same term. Returns false if the configuration has another leader.
+    /// If it is newer, this leader is lost.
+    pub fn lead(&self, copies: &Copies, me: NodeId, now: Instant) -> bool {
+        let mut state = self.state();
+        let is_same_term = state.copies.as_ref().is_none_or(|known| known.term == copies.term);
+        if copies.leader != me || !is_same_term {
+            let is_newer = |known: &Copies| known.revision < copies.revision;
+            if state.copies.as_ref().is_some_and(is_newer) {
+                state.is_lost = true;
+                self.changed(&state);
+            }
+            return false;
+        }
+        if state.copies.as_ref().is_some_and(|known| known.revision >= copies.revision) {
+            return true;
+        }
+        state.copies = Some(copies.clone());
+        state.asked = None;
+        let members: Vec<NodeId> = copies.members().filter(|node| *node != me).collect();
+        state.others.retain(|node, _| members.contains(node));
+        // A newer configuration has decided any growth that was proposed.
+        for (node, link) in &mut state.others {
+            if !copies.in_sync.contains(node) {
+                link.no_longer_awaited();
+            }
+        }
+        for node in copies.followers() {
+            let link = state.others.entry(node).or_default();
+            link.awaited_since.get_or_insert(now);
+        }
+        self.changed(&state);
+        true
+    }
+
+    /// The configuration under which this projector leads.
+    pub fn copies(&self) -> Option<Copies> {
+        self.state().copies.clone()
+    }
+
+    /// Numbers a group, and keeps it for the followers. The caller has the first turn of the group. A group without changes has the number
+    /// of the previous group.
+    pub fn add(&self, batch: Option<&Arc<Batch>>) -> u64 {
+        let mut state = self.state();
+        let Some(batch) = batch else { return state.last_group };
+        state.last_group += 1;
+        let number = state.last_group;
+        if state.others.is_empty() {
+            return number;
+        }
+        let bytes = bytes_of(batch);
+        for link in state.others.values_mut() {
+            let Some(session) = &mut link.session else { continue };
+            session.groups.push_back((number, Arc::clone(batch)));
+            session.bytes += bytes;
+            if session.bytes > SESSION_BYTES_MAX && link.awaited_since.is_none() {
+                link.session = None;
+            }
+        }
+        number
+    }
+
+    /// The last group that every awaited copy has.
+    pub fn durable(&self) -> u64 {
+        if self.is_alone() || plant::is(Plant::CopiesNotAwaited) {
+            return u64::MAX;
+        }
+        let state = self.state();
+        if state.is_lost {
+            return 0;
+        }
+        let awaited = state.others.values().filter(|link| link.awaited_since.is_some());
+        let has = awaited.map(|link| match &link.session {
+            Some(session) if session.is_filled => session.durable,
+            _ => 0,
+        });
+        has.min().unwrap_or(u64::MAX)
+    }
+
+    /// True if this projector may answer for the bucket at this moment.
+    pub fn may_answer(&self, now: Instant) -> bool {
+        if self.is_alone() || plant::is(Plant::LeaseUnchecked) {
+            return true;
+        }
+        let state = self.state();
+        let mut awaited = state.others.values().filter(|link| link.awaited_since.is_some());
+        !state.is_lost
+            && awaited.all(|link| {
+                let lease = link.session.as_ref().and_then(|session| session.lease_until);
+                lease.is_some_and(|until| now < until)
+            })
+    }
+
+    /// Begins a follower's session after everything that was numbered. The caller has the first turn of the next group. Returns true if
+    /// this leader awaits the copy: then it may be in sync at any moment.
+    pub fn begin(&self, node: NodeId, number: u64, now: Instant) -> Result<bool> {
+        let mut state = self.state();
+        let is_member = |copies: &Copies| copies.members().any(|member| member == node);
+        if !state.copies.as_ref().is_some_and(is_member) {
+            let what = format!("projector {node} is not a copy of the bucket (yet)");
+            return Err(Error::new(ErrorCode::NotOwner, what));
+        }
+        let durable = state.last_group;
+        let session = Session {
+            number,
+            prepared: None,
+            fills_for: Duration::ZERO,
+            groups: VecDeque::new(),
+            bytes: 0,
+            durable,
+            is_filled: false,
+            last_answer: 0,
+            answers: VecDeque::new(),
+            heard_at: None,
+            lease_until: None,
+        };
+        let link = state.others.entry(node).or_default();
+        link.session = Some(session);
+        link.unfilled_since.get_or_insert(now);
+        let is_awaited = link.awaited_since.is_some();
+        self.changed(&state);
+        Ok(is_awaited)
+    }
+
+    /// Keeps the transactions that were prepared at the beginning of a session: they may end before the follower has requested them.
+    pub fn keep_prepared(&self, node: NodeId, number: u64, prepared: Arc<Batch>) -> Result<()> {
+        // The follower brings them here, and makes them durable.
+        let fills_for = 2 * busy_for(bytes_of(&prepared));
+        let mut state = self.state();
+        let session = state.session(node, number)?;
+        (session.prepared, session.fills_for) = (Some(prepared), fills_for);
+        Ok(())
+    }
+
+    /// The transactions that were prepared at the beginning of a session. The question is a sign of life.
+    pub fn prepared(&self, node: NodeId, number: u64, now: Instant) -> Result<Arc<Batch>> {
+        let mut state = self.state();
+        let found = state.session(node, number)?.prepared.clone().ok_or_else(no_session)?;
+        state.note_filling(node, now);
+        Ok(found)
+    }
+
+    /// Records that a follower is writing a large group, and the last answer that it has received. Returns true if that may let a group be
+    /// shown, or the leader answer.
+    pub fn busy(&self, node: NodeId, number: u64, answer: u64, now: Instant) -> Result<bool> {
+        {
+            let mut state = self.state();
+            if !state.session(node, number)?.is_filled {
+                state.note_filling(node, now);
+                return Ok(false);
+            }
+        }
+        self.heard(node, number, (0, answer), now)
+    }
+
+    /// Records a follower's durable end and the last answer that it has received. Returns true if that may let a group be shown, or the
+    /// leader answer.
+    pub fn heard(
+        &self,
+        node: NodeId,
+        number: u64,
+        (durable, answer): (u64, u64),
+        now: Instant,
+    ) -> Result<bool> {
+        let mut state = self.state();
+        state.session(node, number)?;
+        let last = state.last_group;
+        if durable > last {
+            let what = format!("projector {node} has group {durable}, and the last one is {last}");
+            return Err(Error::new(ErrorCode::OutOfOrder, what));
+        }
+        let Some(link) = state.others.get_mut(&node) else { return Err(no_session()) };
+        (link.unfilled_since, link.filling_at) = (None, None);
+        let Some(session) = &mut link.session else { return Err(no_session()) };
+        session.heard_at = Some(now);
+        session.prepared = None;
+        let mut has_news = !session.is_filled;
+        session.is_filled = true;
+        if durable > session.durable {
+            session.durable = durable;
+            has_news = true;
+            while session.groups.front().is_some_and(|(number, _)| *number <= durable) {
+                let gone = session.groups.pop_front();
+                session.bytes -= gone.map_or(0, |(_, batch)| bytes_of(&batch));
+            }
+        }
+        let sent = session.answers.iter().find(|(sent, _)| *sent == answer);
+        if let Some((_, at)) = sent {
+            let until = *at + Duration::from_millis(COPY_LEASE_MS);
+            has_news |= session.lease_until.is_none_or(|known| known <= now);
+            session.lease_until = session.lease_until.max(Some(until));
+        }
+        Ok(has_news)
+    }
+
+    /// The next groups of a follower, about the given number of bytes but at least one if there is one, and a large one alone. They are
+    /// sent at once.
+    pub fn next(
+        &self,
+        node: NodeId,
+        number: u64,
+        bytes_max: usize,
+        now: Instant,
+    ) -> Result<NextGroups> {
+        let mut state = self.state();
+        let session = state.session(node, number)?;
+        let answer = session.answer(now);
+        let (mut bytes, mut is_first) = (0, true);
+        let fitting = session.groups.iter().take_while(|(_, batch)| {
+            let before = bytes;
+            bytes += bytes_of(batch);
+            std::mem::take(&mut is_first) || before < bytes_max && bytes <= 2 * bytes_max
+        });
+        let groups = fitting.map(|(_, batch)| Arc::clone(batch)).collect();
+        let first = session.groups.front().map_or(session.durable + 1, |(first, _)| *first);
+        Ok(NextGroups { answer, first, groups })
+    }
+
+    /// Answers a follower that requests no groups; returns the number of the answer.
+    pub fn answer(&self, node: NodeId, number: u64, now: Instant) -> Result<u64> {
+        Ok(self.state().session(node, number)?.answer(now))
+    }
+
+    /// True if a follower is answered at once: there are groups for it, or it has not granted a lease yet.
+    pub fn has_next(&self, node: NodeId, number: u64) -> Result<bool> {
+        let mut state = self.state();
+        let session = state.session(node, number)?;
+        Ok(!session.groups.is_empty() || session.lease_until.is_none())
+    }
+
+    /// The change that the leader requests: the last one, as long as it has no answer ([`Self::answered`], [`Self::lead`]), or the next
+    /// one.
+    pub fn plan(&self, now: Instant) -> Option<(u64, CopiesChange)> {
+        let mut state = self.state();
+        if state.asked.is_none() {
+            state.asked = state.next_change(now);
+        }
+        state.asked
+    }
+
+    /// A question has its answer. If that was no newer configuration, the copy is not grown, and the wait for it ends.
+    pub fn answered(&self, node: NodeId) {
+        let mut state = self.state();
+        state.asked = None;
+        let is_in_sync = state.copies.as_ref().is_some_and(|copies| copies.in_sync.contains(&node));
+        if !is_in_sync && let Some(link) = state.others.get_mut(&node) {
+            link.no_longer_awaited();
+        }
+    }
+
+    /// Drops a copy without the coordinators.
+    pub fn forget(&self, node: NodeId) {
+        let mut state = self.state();
+        state.others.remove(&node);
+        self.changed(&state);
+    }
+
+    /// True if a copy lacks so little that it may lead in a moment.
+    pub fn has_few(&self, node: NodeId, now: Instant) -> bool {
+        let state = self.state();
+        let session = state.others.get(&node).and_then(|link| link.session.as_ref());
+        session.is_some_and(|session| session.is_alive(now) && session.is_near())
+    }
+
+    /// True if a copy in sync has everything that was numbered.
+    pub fn has_all(&self, node: NodeId, now: Instant) -> bool {
+        let state = self.state();
+        let session = state.others.get(&node).and_then(|link| link.session.as_ref());
+        let last_group = state.last_group;
+        session.is_some_and(|session| session.is_alive(now) && session.durable == last_group)
+    }
+}
+
+impl LinksState {
+    fn next_change(&mut self, now: Instant) -> Option<(u64, CopiesChange)> {
+        let copies = self.copies.clone()?;
+        let silent = copies.followers().find(|node| {
+            let last = self.others.get(node).and_then(Link::last_sign);
+            last.is_some_and(|last| now.duration_since(last) > SILENCE)
+        });
+        if let Some(node) = silent {
+            return Some((copies.revision, CopiesChange::Shrink(node)));
+        }
+        let last_group = self.last_group;
+        let grown = copies.joining.iter().find(|node| {
+            let link = self.others.get_mut(node);
+            link.is_some_and(|link| link.may_grow(last_group, now))
+        })?;
+        Some((copies.revision, CopiesChange::Grow(*grown)))
+    }
+
+    /// A copy that takes what was prepared is alive for as long as that may take. Sessions that begin again get no more time.
+    fn note_filling(&mut self, node: NodeId, now: Instant) {
+        let Some(link) = self.others.get_mut(&node) else { return };
+        let fills_for = link.session.as_ref().map_or(Duration::ZERO, |session| session.fills_for);
+        if link.unfilled_since.is_some_and(|since| now.duration_since(since) <= fills_for) {
+            link.filling_at = Some(now);
+        }
+    }
+
+    fn session(&mut self, node: NodeId, number: u64) -> Result<&mut Session> {
+        let session = self.others.get_mut(&node).and_then(|link| link.session.as_mut());
+        session.filter(|session| session.number == number).ok_or_else(no_session)
+    }
+}
+
+#[cfg(test)]
+#[path = "links_tests.rs"]
+mod tests;

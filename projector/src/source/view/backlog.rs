@@ -1,0 +1,251 @@
+//! The mutations of a bucket between its timestamps: for readers that lag, and for writers that are ahead. An indexer
+//! collects the mutations of an epoch until it has all of them, so the distance between two timestamps is what an
+//! indexer must hold in memory.
+//!
+//! **Readers that lag.** Only a reader that catches up uses timestamps below the horizon. It uses them one after
+//! another, so that it can apply what it has received. They are thinned until about [`STRIDE`] mutations lie between
+//! two of them, and further if there are still too many.
+//!
+//! **Writers that are ahead.** While no coordinator answers, no timestamp is published. Writes continue up to a limit
+//! and then wait. Otherwise the next timestamp would cover more than an indexer can collect.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::{Cut, EpochMark, Position};
+use proto::model::ids::{Epoch, Seqno, VbucketId};
+
+use documents::mutation::Mutation;
+
+/// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, which cost far
+/// more than a scan of all vbuckets.
+pub const STRIDE: u64 = 16 << 10;
+/// Groups with fewer bytes share an entry of [`Unpublished`].
+const ENTRY_BYTES: usize = 64 << 10;
+
+/// The number of mutations by which a position is ahead of a cut in one vbucket.
+fn ahead(from: &Cut, (vbucket, end): (VbucketId, Position)) -> u64 {
+    end.seqno.0.saturating_sub(from.get(vbucket).seqno.0)
+}
+
+/// The number of mutations by which a cut is ahead of another.
+fn distance(from: &Cut, to: &Cut) -> u64 {
+    to.iter().map(|end| ahead(from, end)).sum()
+}
+
+/// Drops timestamps below the horizon that no reader needs, and the oldest beyond a number. The function runs with
+/// each new timestamp, so it skips what was thinned before.
+pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usize) {
+    let below = epochs.partition_point(|mark| mark.epoch < horizon);
+    let (mut at, mut kept) = (below, 0);
+    while at > 1 && at < epochs.len() && kept < 2 {
+        at -= 1;
+        if distance(&epochs[at - 1].cut, &epochs[at + 1].cut) < STRIDE {
+            epochs.remove(at);
+            kept = 0;
+        } else {
+            kept += 1;
+        }
+    }
+    while epochs.len() > epochs_max {
+        let below = epochs.partition_point(|mark| mark.epoch < horizon);
+        if below < 2 {
+            epochs.pop_front();
+            continue;
+        }
+        let mut n = 0;
+        epochs.retain(|_| {
+            n += 1;
+            n > below || n % 2 == 0
+        });
+    }
+}
+
+/// The timestamp that a reader of some vbuckets reads to next: the newest within a stride, or the next one. Other
+/// vbuckets do not count, because the reader has no position in them and another projector's mutations would add a
+/// distance that it never covers.
+pub fn next_goal<'a>(
+    epochs: &'a VecDeque<EpochMark>,
+    vbuckets: &VbucketSet,
+    at: &Cut,
+) -> Option<&'a EpochMark> {
+    let distance = |mark: &EpochMark| -> u64 {
+        let here = mark.cut.iter().filter(|(vbucket, _)| vbuckets.contains(*vbucket));
+        here.map(|end| ahead(at, end)).sum()
+    };
+    let reached = epochs.partition_point(|mark| distance(mark) == 0);
+    let near = epochs.partition_point(|mark| distance(mark) <= STRIDE);
+    epochs.get(near.saturating_sub(1).max(reached))
+}
+
+/// The end of a group in each of its vbuckets, with the bytes of its mutations in that vbucket.
+pub type GroupEnds = BTreeMap<VbucketId, (Seqno, usize)>;
+
+/// The ends of a group of mutations.
+pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
+    let mut ends = GroupEnds::new();
+    // The mutations of a large commit are sorted by vbucket.
+    for of_vbucket in mutations.chunk_by(|one, next| one.vbucket == next.vbucket) {
+        let [.., last] = of_vbucket else { continue };
+        let end = ends.entry(last.vbucket).or_default();
+        let bytes = of_vbucket.iter().map(|mutation| mutation.bytes()).sum::<usize>();
+        *end = (last.seqno, end.1 + bytes);
+    }
+    ends
+}
+
+/// The bytes of mutations that no timestamp covers yet.
+#[derive(Default)]
+pub struct Unpublished {
+    /// One or more groups each, with the sum of their bytes. A timestamp may cover a group in some vbuckets and not in others, for example
+    /// while a producer's commit is held.
+    groups: VecDeque<(GroupEnds, usize)>,
+    bytes: usize,
+}
+
+impl Unpublished {
+    /// Adds a committed group.
+    pub fn add(&mut self, group: GroupEnds) {
+        let bytes = group.values().map(|(_, bytes)| bytes).sum();
+        self.bytes += bytes;
+        match self.groups.back_mut() {
+            Some((ends, before)) if *before < ENTRY_BYTES => {
+                for (vbucket, (seqno, bytes)) in group {
+                    let end = ends.entry(vbucket).or_default();
+                    *end = (seqno, end.1 + bytes);
+                }
+                *before += bytes;
+            }
+            _ if group.is_empty() => {}
+            _ => self.groups.push_back((group, bytes)),
+        }
+    }
+
+    /// Removes the mutations that a new timestamp covers, and those beyond the end of the history.
+    pub fn publish(&mut self, cut: &Cut, durable: &Cut) {
+        let waits = |vbucket: VbucketId, seqno: Seqno| {
+            cut.get(vbucket).seqno < seqno && seqno <= durable.get(vbucket).seqno
+        };
+        for (ends, bytes) in &mut self.groups {
+            ends.retain(|vbucket, (seqno, _)| waits(*vbucket, *seqno));
+            *bytes = ends.values().map(|(_, bytes)| bytes).sum();
+        }
+        self.groups.retain(|(ends, _)| !ends.is_empty());
+        self.bytes = self.groups.iter().map(|(_, bytes)| bytes).sum();
+    }
+
+    /// The number of bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::model::ids::{BucketId, Vbuuid};
+
+    use super::*;
+
+    fn cut(seqnos: [u64; 2]) -> Cut {
+        let position = |seqno| Position { vbuuid: Vbuuid(1), seqno: Seqno(seqno) };
+        Cut::from_positions(seqnos.map(position).to_vec())
+    }
+
+    fn mark(epoch: u64, seqnos: [u64; 2]) -> EpochMark {
+        let (bucket, parent) = (BucketId(1), Epoch(epoch - 1));
+        let cut = Arc::new(cut(seqnos));
+        EpochMark {
+            bucket,
+            epoch: Epoch(epoch),
+            parent,
+            cut,
+            horizon: Epoch(0),
+            points: Arc::default(),
+        }
+    }
+
+    fn numbers(epochs: &VecDeque<EpochMark>) -> Vec<u64> {
+        epochs.iter().map(|mark| mark.epoch.0).collect()
+    }
+
+    #[test]
+    fn timestamps_below_the_horizon_are_thinned_to_about_one_per_stride() {
+        let mut epochs = VecDeque::new();
+        let step = STRIDE / 64;
+        for n in 1..=2_000 {
+            epochs.push_back(mark(n, [n * step, n * step]));
+            // The horizon does not move for a while, then jumps.
+            forget(&mut epochs, Epoch((n / 300 * 300).saturating_sub(10)), 100_000);
+        }
+        let below = epochs.partition_point(|mark| mark.epoch < Epoch(1_790));
+        assert!((50..130).contains(&below), "{below} of 1,789 are kept below the horizon");
+        for (one, next) in epochs.iter().zip(epochs.iter().skip(1)) {
+            assert!(distance(&one.cut, &next.cut) <= STRIDE, "{} to {}", one.epoch, next.epoch);
+        }
+        assert_eq!(numbers(&epochs)[below..], (1_790..=2_000).collect::<Vec<_>>(), "all above it");
+    }
+
+    #[test]
+    fn old_surplus_timestamps_are_thinned_and_new_ones_stay() {
+        let mut epochs: VecDeque<_> = (1..=100).map(|n| mark(n, [n * STRIDE, 0])).collect();
+        forget(&mut epochs, Epoch(90), 60);
+        let expected = (1..=44).map(|n| n * 2).chain(90..=100);
+        assert_eq!(numbers(&epochs), expected.collect::<Vec<_>>());
+        forget(&mut epochs, Epoch(0), 10);
+        assert_eq!(numbers(&epochs), (91..=100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_reader_reads_to_the_newest_timestamp_within_a_stride_or_to_the_next() {
+        let far = STRIDE * 3;
+        let epochs = [mark(1, [10, 0]), mark(2, [10, 20]), mark(3, [10, far]), mark(4, [11, far])];
+        let epochs = VecDeque::from(epochs);
+        let all = VbucketSet::all(2);
+        let goal = |at| next_goal(&epochs, &all, &cut(at)).map(|mark| mark.epoch.0);
+        assert_eq!(goal([0, 0]), Some(2), "both that are near at once");
+        assert_eq!(goal([10, 20]), Some(3), "however far");
+        assert_eq!(goal([10, far - 1]), Some(4));
+        assert_eq!(goal([11, far]), None);
+        assert_eq!(goal([50, far + 1]), None);
+    }
+
+    #[test]
+    fn a_reader_of_some_vbuckets_ignores_the_distance_in_others() {
+        let epochs: VecDeque<_> =
+            (1..=4).map(|n| mark(n, [n * STRIDE, n * 100 * STRIDE])).collect();
+        let first = [VbucketId(0)].into_iter().collect();
+        // A stream begins at zero in the vbuckets that it does not carry.
+        let goal = |at| next_goal(&epochs, &first, &cut([at, 0])).map(|mark| mark.epoch.0);
+        assert_eq!(goal(0), Some(1));
+        assert_eq!(goal(STRIDE), Some(2), "the first is reached");
+        assert_eq!(goal(4 * STRIDE - 1), Some(4));
+        assert_eq!(goal(4 * STRIDE), None, "nothing is ahead of it");
+    }
+
+    #[test]
+    fn covered_and_lost_mutations_are_no_longer_unpublished() {
+        let mut unpublished = Unpublished::default();
+        for n in 1..=4 {
+            unpublished.add([(VbucketId(0), (Seqno(n), ENTRY_BYTES))].into());
+        }
+        unpublished.publish(&cut([2, 0]), &cut([4, 0]));
+        assert_eq!(unpublished.bytes(), 2 * ENTRY_BYTES);
+        unpublished.publish(&cut([2, 0]), &cut([2, 0]));
+        assert_eq!(unpublished.bytes(), 0, "the history ends at 2 again");
+    }
+
+    /// While a commit is held, its vbuckets have no epochs, and others of the same groups have.
+    #[test]
+    fn what_is_held_in_one_vbucket_of_a_group_stays_unpublished() {
+        let mut unpublished = Unpublished::default();
+        for n in 1..=3 {
+            let end = (Seqno(n), ENTRY_BYTES / 4);
+            unpublished.add([(VbucketId(0), end), (VbucketId(1), end)].into());
+        }
+        unpublished.publish(&cut([0, 3]), &cut([3, 3]));
+        assert_eq!(unpublished.bytes(), 3 * ENTRY_BYTES / 4);
+        unpublished.publish(&cut([3, 3]), &cut([3, 3]));
+        assert_eq!(unpublished.bytes(), 0);
+    }
+}

@@ -1,0 +1,74 @@
+//! The newest large commits of a bucket, for its streams.
+//!
+//! A stream that has sent all changes of such a transaction sends a marker instead of the mutations (`feed/markers.rs`). It must know of
+//! the commit before it reaches the mutations, so both are published in one step. A stream that lags behind these commits sends mutations.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::model::cut::Position;
+use proto::model::ids::{TransactionId, TransactionPlace};
+use proto::rpc::api::WriteReply;
+use proto::rpc::mutation::CommitRange;
+
+use crate::transactions::committing::Committing;
+
+/// Commits that a bucket remembers so.
+const COMMITS_MAX: usize = 16;
+
+/// A large commit, as streams need it.
+#[derive(Debug)]
+pub struct LargeCommit {
+    /// The id of the committed transaction.
+    pub transaction: TransactionId,
+    /// The number of the transaction among those of the bucket.
+    pub number: u64,
+    /// The last place of the transaction.
+    pub place: TransactionPlace,
+    /// The seqnos of its mutations, by vbucket, ascending.
+    pub ranges: Vec<CommitRange>,
+}
+
+impl LargeCommit {
+    /// The commit that was numbered after these positions.
+    pub fn new(committing: &Committing, before: &[Position], reply: &WriteReply) -> Self {
+        let range = |(vbucket, end): &(_, Position)| CommitRange {
+            vbucket: *vbucket,
+            after: before[usize::from(vbucket.0)].seqno,
+            to: end.seqno,
+        };
+        let ranges = reply.position.positions.iter().map(range).collect();
+        let (transaction, place) = (committing.transaction, committing.place);
+        Self { transaction, number: committing.number(), place, ranges }
+    }
+}
+
+/// The newest large commits.
+#[derive(Default)]
+pub(super) struct LargeCommits {
+    newest: VecDeque<Arc<LargeCommit>>,
+    /// The number of large commits so far.
+    count: u64,
+}
+
+impl LargeCommits {
+    /// Adds commits, in the order of the log.
+    pub fn add(&mut self, commits: Vec<Arc<LargeCommit>>) {
+        self.count += commits.len() as u64;
+        self.newest.extend(commits);
+        let too_many = self.newest.len().saturating_sub(COMMITS_MAX);
+        self.newest.drain(..too_many);
+    }
+
+    /// Forgets all: part of the history was lost.
+    pub fn clear(&mut self) {
+        self.newest.clear();
+    }
+
+    /// The commits after the first `count`, as far as they are known, and the number of all.
+    pub fn after(&self, count: u64) -> (Vec<Arc<LargeCommit>>, u64) {
+        let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
+        let skip = self.newest.len().saturating_sub(new);
+        (self.newest.iter().skip(skip).cloned().collect(), self.count)
+    }
+}

@@ -1,0 +1,92 @@
+//! The places of a bucket's history that callers name.
+
+use proto::model::assignment::VbucketSet;
+use proto::model::cut::Cut;
+use proto::model::history::SourcePlace;
+use proto::model::ids::VbucketId;
+use proto::rpc::api::BucketReport;
+use proto::{Error, ErrorCode, Result};
+
+use super::bucket::{Bucket, SourceState};
+
+impl SourceState {
+    fn place(&self) -> SourcePlace {
+        let (mut kept, released) = (self.ownership.owned.clone(), &self.ownership.released);
+        // A released vbucket may be written elsewhere already.
+        released.iter().for_each(|vbucket| kept.remove(vbucket));
+        let history = match released.is_empty() {
+            true => self.owned_logs.fingerprint(),
+            false => self.owned_logs.of(&kept).fingerprint(),
+        };
+        SourcePlace { durable: self.durable.of(&kept), history, kept }
+    }
+}
+
+impl Bucket {
+    /// The end of the durable history, as far as callers may rely on it.
+    pub fn place(&self) -> Result<SourcePlace> {
+        let place = self.state().place();
+        // Another copy may have begun to lead before this was read.
+        self.check_open()?;
+        Ok(place)
+    }
+
+    /// Returns [`Self::place`] together with the report for SYNC up to there. Both are of one moment: the report names each open commit
+    /// with a part before the place.
+    pub fn place_with_report(&self) -> Result<(SourcePlace, BucketReport)> {
+        let (place, report) = {
+            let state = self.state();
+            let place = state.place();
+            let report = state.report_of(self.info.id, place.kept.clone());
+            (place, report)
+        };
+        self.check_open()?;
+        Ok((place, report))
+    }
+
+    /// True if the durable history has all of a cut in some vbuckets, as far as they accept mutations here. False if a
+    /// projector's disk has lost mutations that it had reported.
+    pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
+        let state = self.state();
+        let takes = |vbucket: &VbucketId| state.ownership.is_writable(*vbucket);
+        let has = |vbucket| state.durable.get(vbucket).seqno >= cut.get(vbucket).seqno;
+        vbuckets.iter().filter(takes).all(has)
+    }
+
+    /// Checks that a cut is in the bucket's durable history, in the owned vbuckets. `OutOfOrder` names the vbucket
+    /// that disagrees.
+    pub fn check_place(&self, cut: &Cut) -> Result<()> {
+        let state = self.state();
+        if cut.vbuckets() != self.info.vbuckets {
+            return Err(Error::new(
+                ErrorCode::InvalidParameter,
+                format!(
+                    "the cut has {} vbuckets, bucket {} has {}",
+                    cut.vbuckets(),
+                    self.info.name,
+                    self.info.vbuckets
+                ),
+            ));
+        }
+        for (vbucket, position) in cut.iter() {
+            if !state.ownership.owned.contains(vbucket) {
+                continue;
+            }
+            let end = state.durable.get(vbucket).seqno;
+            if position.seqno > end && state.ownership.released.contains(vbucket) {
+                let what = format!("vbucket {vbucket} may have another owner already");
+                return Err(Error::unavailable(what));
+            }
+            if position.seqno > end || !state.logs.includes(vbucket, position) {
+                return Err(Error::new(
+                    ErrorCode::OutOfOrder,
+                    format!(
+                        "vbucket {vbucket} of bucket {}: position {:x}/{} is not in the history, which ends at seqno {end}",
+                        self.info.name, position.vbuuid.0, position.seqno
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}

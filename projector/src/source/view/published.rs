@@ -1,0 +1,71 @@
+//! The publication of a group. Sums and ends are worked out before the bucket's lock is taken: a large group would hold up all readers
+//! meanwhile, those of other buckets too.
+
+use std::sync::Arc;
+
+use documents::mutation::Mutation;
+use proto::model::commits::TransactionEvent;
+use proto::model::history::Branches;
+
+use super::backlog::{GroupEnds, ends_of};
+use super::bucket::{Bucket, SourceState};
+use super::large_commits::LargeCommit;
+
+/// The mutations of a group, as its bucket publishes them.
+pub struct Published {
+    /// The last mutation of each vbucket, and the bytes of all of its mutations.
+    pub(super) ends: GroupEnds,
+    /// The newest mutations, in their order: no more than the head keeps.
+    pub(super) newest: Vec<Arc<Mutation>>,
+    /// The number of commits before the retained ones.
+    pub(super) older: usize,
+}
+
+impl Published {
+    /// The mutations of a group, for a head of this many bytes.
+    pub fn of(mutations: &[Arc<Mutation>], head_bytes_max: usize) -> Self {
+        let ends = ends_of(mutations);
+        let mut left = head_bytes_max;
+        let kept = mutations.iter().rev().take_while(|mutation| {
+            let bytes = mutation.bytes();
+            let fits = bytes <= left;
+            left -= if fits { bytes } else { 0 };
+            fits
+        });
+        let older = mutations.len() - kept.count();
+        Self { ends, newest: mutations[older..].to_vec(), older }
+    }
+}
+
+impl Bucket {
+    /// The mutations of a group, as [`Self::publish`] takes them.
+    pub fn to_publish(&self, mutations: &[Arc<Mutation>]) -> Published {
+        Published::of(mutations, self.head_bytes_max)
+    }
+
+    /// Publishes a committed group.
+    pub fn publish(
+        &self,
+        published: Published,
+        branches: Option<Vec<Branches>>,
+        (commits, large): (&[TransactionEvent], Vec<Arc<LargeCommit>>),
+    ) {
+        let Published { ends, newest, older } = published;
+        let mut state = self.state();
+        let SourceState { joint, durable, .. } = &mut *state;
+        joint.note(commits, durable);
+        state.pushed.note(commits);
+        if let Some(branches) = branches {
+            state.set_logs(branches);
+        }
+        for (vbucket, (seqno, _)) in &ends {
+            state.set_end(*vbucket, *seqno);
+        }
+        state.unpublished.add(ends);
+        state.head.add(older, newest);
+        state.add_steps(commits);
+        state.large_commits.add(large);
+        drop(state);
+        self.changed.send_modify(|count| *count += 1);
+    }
+}

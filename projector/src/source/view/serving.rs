@@ -1,0 +1,53 @@
+//! The states of a bucket towards its callers ([`super::availability`]).
+
+use proto::Error;
+use proto::model::bucket::SourceKind;
+
+/// The serving state of a bucket, for its callers.
+pub(super) struct Serving {
+    pub stage: Stage,
+    /// Why the bucket is not served any more.
+    pub retired: Option<Error>,
+}
+
+/// The stages of a bucket before it is retired.
+pub(super) enum Stage {
+    /// The bucket is not served, because the coordinators have not compared it yet or it has lost mutations.
+    Closed(Error),
+    /// The bucket is served.
+    Open,
+    /// Its leader is about to hand leadership over.
+    Paused(Error),
+    /// The bucket object is never served again: another copy leads, or this copy will lead after it is reopened.
+    Ended(Error),
+}
+
+impl Serving {
+    /// The only copy of a bucket is not served before it was compared.
+    pub fn new(source: SourceKind) -> Self {
+        let stage = match source.is_only_copy() {
+            true => Stage::Closed(awaits_coordinators()),
+            false => Stage::Open,
+        };
+        Self { stage, retired: None }
+    }
+
+    /// True if the bucket was removed or replaced.
+    pub fn is_retired(&self) -> bool {
+        self.retired.is_some()
+    }
+
+    /// Why it is not served; `None` if it is.
+    pub fn refusal(&self) -> Option<Error> {
+        match &self.stage {
+            Stage::Open => None,
+            Stage::Closed(why) | Stage::Paused(why) | Stage::Ended(why) => Some(why.clone()),
+        }
+    }
+}
+
+/// The error for callers of a bucket that was not compared yet.
+fn awaits_coordinators() -> Error {
+    let what = "the projector waits for the coordinators, which know what the bucket must have";
+    Error::unavailable(what).with_hint("a majority of the coordinators must run; try again")
+}

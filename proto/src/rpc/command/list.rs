@@ -1,0 +1,114 @@
+//! The commands of all families, as one type.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::{CommandKind, Need, Placed, Room};
+use super::{buckets, copies, epochs, generations, indexes, moves, nodes, users, versions};
+use crate::model::catalog::Catalog;
+
+/// Declares [`Command`] with the facts of each of its kinds.
+macro_rules! commands {
+    ($($family:ident { $($name:ident,)* })*) => {
+        /// A change of the StateContext.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[allow(missing_docs, reason = "each kind has its own")]
+        pub enum Command {
+            $($($name($family::$name),)*)*
+        }
+
+        $($(impl From<$family::$name> for Command {
+            fn from(command: $family::$name) -> Self {
+                Self::$name(command)
+            }
+        })*)*
+
+        impl Command {
+            /// See [`CommandKind::need`].
+            pub fn need(&self) -> Need {
+                match self { $($(Self::$name(command) => command.need(),)*)* }
+            }
+
+            /// See [`CommandKind::room`].
+            pub fn room(&self, catalog: &Catalog) -> Room {
+                match self { $($(Self::$name(command) => command.room(catalog),)*)* }
+            }
+
+            /// See [`CommandKind::creates`].
+            pub fn creates(&self) -> bool {
+                match self { $($(Self::$name(command) => command.creates(),)*)* }
+            }
+
+            /// See [`CommandKind::places`].
+            pub fn places(&self) -> Option<Placed> {
+                match self { $($(Self::$name(command) => command.places(),)*)* }
+            }
+        }
+    };
+}
+
+commands! {
+    buckets {
+        CreateBucket,
+        DropBucket,
+    }
+    indexes {
+        CreateIndex,
+        BuildIndexes,
+        DropIndex,
+        RenameIndex,
+        SetReplicas,
+        SetSeparateIncludedColumns,
+        SetSliceBytesMax,
+    }
+    generations {
+        BuildGeneration,
+        IndexReady,
+        CancelBuild,
+        DropGeneration,
+        GrowIndex,
+        SplitSlice,
+    }
+    versions {
+        CreateDataSet,
+        SetVersionIdle,
+        LoadVersion,
+        CancelVersion,
+        PartitionsLoaded,
+        PartitionsLost,
+        VersionFailed,
+        OwnPartitions,
+        BuildVersion,
+        SwitchVersion,
+        DropVersion,
+    }
+    moves {
+        StartMoves,
+        AdvanceMove,
+        EndMove,
+        CancelMoves,
+        HandOver,
+        HandedOver,
+        CancelHandOver,
+    }
+    nodes {
+        RegisterNode,
+        Join,
+        DrainNode,
+        RemoveNode,
+        PlaceLost,
+    }
+    copies {
+        SetCopies,
+        MoveBucket,
+        ChangeCopies,
+        OpenSource,
+    }
+    epochs {
+        PromoteEpochs,
+        Rollback,
+        SkipEpochs,
+    }
+    users {
+        Users,
+    }
+}

@@ -1,0 +1,253 @@
+//! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document per line, in messages with arbitrary boundaries.
+//!
+//! The data is cut into pieces of whole lines (`copy_lines.rs`). Blocking threads check the pieces, several at a time, and the session
+//! passes their documents in order to `copy_target`, which writes them. A bad line ends the COPY: the error names the line's number and the
+//! stored part. The session skips the rest of the client's data.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use pgwire::messages::PgWireFrontendMessage as Message;
+use pgwire::messages::copy::CopyInResponse;
+use proto::env::{Bulk, Env};
+use proto::model::bucket::BucketInfo;
+use proto::{Error, ErrorCode, Result};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::lines::{CheckedPiece, Piece, Pieces};
+use super::target::CopyTarget;
+use crate::pg::message::conn::Input;
+use crate::pg::message::error::{WireError, WireResult};
+use crate::pg::message::frame::MESSAGE_BYTES_MAX;
+use crate::pg::protocol::session::Session;
+use crate::pg::session::state::SessionState;
+use crate::pg::session::transaction::Transaction;
+
+/// Maximum of pieces that are being checked: two keep two threads busy, and the third is ready when one of them is.
+const CHECKS_MAX: usize = 3;
+
+/// Bytes of lines that are checked on the session's own thread: less than a millisecond.
+const INLINE_BYTES: usize = 64 << 10;
+
+/// A piece that is being checked on a thread, or was.
+enum Checking {
+    Runs(Pin<Box<dyn Future<Output = CheckedPiece> + Send>>),
+    Done(CheckedPiece),
+}
+
+/// A COPY in progress.
+struct CopyIn {
+    env: Env,
+    target: CopyTarget,
+    id_field: Arc<str>,
+    pieces: Pieces,
+    /// The pieces that are being checked, in the order of their lines.
+    checking: VecDeque<Checking>,
+    /// The number of lines in the pieces before these.
+    lines: u64,
+    /// True after psql's end of the data.
+    ended: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
+    /// Stores documents until the client has sent all; returns their number.
+    pub(in crate::pg) async fn copy_in(
+        &mut self,
+        bucket: Arc<BucketInfo>,
+        (id_field, is_atomic): (String, bool),
+    ) -> WireResult<u64> {
+        let target = CopyTarget::new(bucket, is_atomic, &mut self.state)?;
+        self.conn.send(CopyInResponse::new(0, 1, vec![0]))?;
+        self.conn.flush().await?;
+        let mut copy = CopyIn {
+            env: self.env.clone(),
+            target,
+            id_field: Arc::from(id_field),
+            pieces: Pieces::default(),
+            checking: VecDeque::new(),
+            lines: 0,
+            ended: false,
+        };
+        match self.copy_messages(&mut copy).await {
+            Ok(()) => Ok(copy.target.documents()),
+            Err(CopyError::Session(error)) => Err(error),
+            Err(CopyError::Copy(error)) => Err(copy.target.explain(error).into()),
+        }
+    }
+
+    async fn copy_messages(&mut self, copy: &mut CopyIn) -> std::result::Result<(), CopyError> {
+        loop {
+            let idle_max = match self.state.transaction {
+                Transaction::Open(_) => self.state.settings.idle_in_transaction(),
+                _ => None,
+            };
+            let (conn, login) = (&mut self.conn, &mut self.state.login);
+            let read = async {
+                tokio::select! {
+                    biased;
+                    read = conn.read() => read,
+                    ended = login.withdrawn() => Err(ended),
+                }
+            };
+            let input = async {
+                let Some(idle_max) = idle_max else { return read.await };
+                let read = tokio::time::timeout(idle_max, read).await;
+                read.unwrap_or_else(|_| Err(WireError::idle_in_transaction()))
+            };
+            let input = self.interrupt.guard(input).await;
+            let input = input.map_err(interrupted)?;
+            match input.map_err(CopyError::Session)? {
+                Input::Message(Message::CopyData(data)) => {
+                    let taken = self.interrupt.guard(copy.take(&data.data, &mut self.state)).await;
+                    taken.map_err(interrupted)??;
+                    if self.send_notices().map_err(CopyError::Session)? {
+                        let told = self.interrupt.guard(self.conn.flush()).await;
+                        let told = told.map_err(interrupted)?;
+                        told.map_err(|error| CopyError::Session(error.into()))?;
+                    }
+                }
+                Input::Message(Message::CopyDone(_)) => {
+                    self.look_ahead_of_copy().await.map_err(CopyError::Session)?;
+                    let taken = self.interrupt.guard(copy.end(&mut self.state)).await;
+                    taken.map_err(interrupted)??;
+                    self.send_notices().map_err(CopyError::Session)?;
+                    return Ok(());
+                }
+                Input::Message(Message::CopyFail(fail)) => {
+                    let message = format!("the client aborted the COPY: {}", fail.message);
+                    return Err(Error::new(ErrorCode::Cancelled, message).into());
+                }
+                // Drivers send these messages after the Execute that began the COPY.
+                Input::Message(Message::Flush(_) | Message::Sync(_)) => {}
+                Input::TooLong(..) => {
+                    let message = format!("a message is longer than {MESSAGE_BYTES_MAX} bytes");
+                    return Err(Error::new(ErrorCode::OverLimit, message).into());
+                }
+                Input::NoRoom(_, error) => return Err(error.into()),
+                Input::Message(_) => {
+                    let error = WireError::protocol("a message other than COPY data during a COPY");
+                    return Err(CopyError::Session(error));
+                }
+                Input::Closed => {
+                    let error = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+                    return Err(CopyError::Session(error.into()));
+                }
+            }
+        }
+    }
+}
+
+/// Why a COPY ends early.
+enum CopyError {
+    /// The connection failed, or the client broke the protocol.
+    Session(WireError),
+    /// The COPY failed; its error also says how many documents are stored.
+    Copy(Error),
+}
+
+impl From<Error> for CopyError {
+    fn from(error: Error) -> Self {
+        Self::Copy(error)
+    }
+}
+
+/// The end of a COPY that is interrupted. The end of the session is reported as such.
+fn interrupted(error: WireError) -> CopyError {
+    match error.is_fatal() {
+        true => CopyError::Session(error),
+        false => CopyError::Copy(Error::new(
+            ErrorCode::Cancelled,
+            "the statement was cancelled or timed out",
+        )),
+    }
+}
+
+impl CopyIn {
+    /// Takes the data of a message.
+    async fn take(&mut self, data: &Bytes, state: &mut SessionState) -> Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        self.pieces.push(data);
+        while let Some(piece) = self.pieces.next() {
+            while self.checking.len() >= CHECKS_MAX {
+                self.checked(state).await?;
+            }
+            self.check(piece);
+        }
+        if let Err(error) = self.pieces.check() {
+            self.all_checked(state).await?;
+            return self.refuse(error, self.lines + 1, state).await;
+        }
+        Ok(())
+    }
+
+    /// Ends the data; the last line may lack its newline.
+    async fn end(&mut self, state: &mut SessionState) -> Result<()> {
+        let rest = self.pieces.rest();
+        self.check(rest);
+        self.all_checked(state).await?;
+        self.target.end(state).await
+    }
+
+    /// Begins to check a piece.
+    fn check(&mut self, piece: Piece) {
+        let id_field = Arc::clone(&self.id_field);
+        if piece.bytes() <= INLINE_BYTES {
+            self.checking.push_back(Checking::Done(piece.check(&id_field)));
+            return;
+        }
+        let env = self.env.clone();
+        let mut check =
+            Box::pin(async move { env.bulk(Bulk::Queued, move || piece.check(&id_field)).await });
+        // The first poll starts the work; it runs on while the next lines are read.
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        self.checking.push_back(match check.as_mut().poll(&mut context) {
+            Poll::Ready(checked) => Checking::Done(checked),
+            Poll::Pending => Checking::Runs(check),
+        });
+    }
+
+    /// Writes the documents of all pieces.
+    async fn all_checked(&mut self, state: &mut SessionState) -> Result<()> {
+        while !self.checking.is_empty() {
+            self.checked(state).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the oldest piece is checked, and writes its documents.
+    async fn checked(&mut self, state: &mut SessionState) -> Result<()> {
+        // The piece stays in `self` during the wait, which an interrupt may end.
+        if let Some(oldest @ Checking::Runs(_)) = self.checking.front_mut()
+            && let Checking::Runs(check) = oldest
+        {
+            let checked = check.await;
+            *oldest = Checking::Done(checked);
+        }
+        let Some(Checking::Done(piece)) = self.checking.pop_front() else { return Ok(()) };
+        for batch in piece.batches {
+            self.target.send(batch, state).await?;
+        }
+        self.lines += piece.lines;
+        if piece.ended {
+            self.ended = true;
+            self.checking.clear();
+            self.pieces = Pieces::default();
+        }
+        match piece.error {
+            Some(error) => self.refuse(error, self.lines, state).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until it is known what is stored, and fails.
+    async fn refuse(&mut self, error: Error, line: u64, state: &mut SessionState) -> Result<()> {
+        self.target.arrive(state).await?;
+        Err(error.context(format!("line {line}")))
+    }
+}

@@ -1,0 +1,353 @@
+//! The socket of a session: it reads whole messages and buffers answers.
+//!
+//! The answers in `out` are flushed when the buffer is full, when the client waits for the session, and when the session waits for the
+//! cluster for longer than [`FLUSH_AFTER`], so that the few answers before those of a quick statement are sent with them in one system
+//! call. A result with many rows does not wait for that. A flush that is interrupted loses nothing: the written bytes are counted, and the
+//! next flush continues after them.
+
+use std::io::{self, ErrorKind::TimedOut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use pgwire::messages::{Message, PgWireFrontendMessage};
+use proto::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::error::{WireError, WireResult};
+use super::frame::{self, HEADER_BYTES, MESSAGE_BYTES_MAX};
+use crate::flow::{Flow, Room, RoomBudget};
+use crate::principal::Principal;
+
+/// Size at which the buffer is flushed: a few hundred rows per system call.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// The time after which answers are flushed while the session waits for the cluster.
+pub(in crate::pg) const FLUSH_AFTER: Duration = Duration::from_millis(2);
+
+/// Size from which answers do not wait for that: much more than the messages before the first row.
+const FEW_BYTES: usize = 4 << 10;
+
+/// Capacity above which a flushed buffer shrinks, after a very large row.
+const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
+
+/// The maximum of bytes reserved in the input buffer before they arrive: a declared length may be wrong.
+const AHEAD_BYTES: usize = 256 << 10;
+
+/// Time limit for the end of a connection.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// The size from which a message takes memory from the common budget of sessions.
+const LARGE_BYTES: usize = 64 << 10;
+
+/// Time limit for the arrival of a large message, which holds that memory.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
+
+fn late() -> WireError {
+    let seconds = ARRIVES_WITHIN.as_secs();
+    WireError::protocol(format!("a large message has not arrived within {seconds} s"))
+}
+
+/// Input from a client.
+pub(in crate::pg) enum Input {
+    /// A decoded message of the client.
+    Message(PgWireFrontendMessage),
+    /// A message over the size limit: its type and size. Its body has been discarded.
+    TooLong(u8, usize),
+    /// A large message for which there was no memory: its type, and the refusal. Its body has been discarded.
+    NoRoom(u8, Error),
+    /// The end of the input.
+    Closed,
+}
+
+/// A client's connection.
+pub(in crate::pg) struct Conn<S> {
+    stream: S,
+    input: BytesMut,
+    /// Buffered answers; the bytes before `written` are already on the socket.
+    pub(in crate::pg) out: Vec<u8>,
+    written: usize,
+    /// The limits of a session; a connection that is logging in has separate, stricter ones.
+    flow: Option<Arc<Flow>>,
+    /// The memory of large messages, as the session takes of it.
+    memory: Option<RoomBudget>,
+    /// The memory of the present message, if it is large, and its size.
+    room: Option<(Room, usize)>,
+    /// Bytes of the present message that are still to be discarded.
+    discarding: usize,
+    /// True if the client has taken nothing for too long.
+    is_stalled: bool,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
+    pub(in crate::pg) fn new(stream: S) -> Self {
+        let out = Vec::with_capacity(FLUSH_BYTES + (FLUSH_BYTES >> 2));
+        let input = BytesMut::with_capacity(8 << 10);
+        Self {
+            stream,
+            input,
+            out,
+            written: 0,
+            flow: None,
+            memory: None,
+            room: None,
+            discarding: 0,
+            is_stalled: false,
+        }
+    }
+
+    /// Begins to limit the connection: it has a session now.
+    pub(in crate::pg) fn limit(&mut self, flow: &Arc<Flow>, principal: &Principal) {
+        self.flow = Some(Arc::clone(flow));
+        self.memory = Some(flow.session_memory.of(principal));
+    }
+
+    /// Takes over the memory of the present message.
+    pub(in crate::pg) fn take_room(&mut self) -> Option<Room> {
+        self.room.take().map(|(room, _)| room)
+    }
+
+    /// Gives the memory of the present message back.
+    pub(in crate::pg) fn give_room_back(&mut self) {
+        self.room = None;
+    }
+
+    /// Reads until the input buffer has `bytes`; false if the client closes the connection before.
+    pub(in crate::pg) async fn fill(&mut self, bytes: usize) -> io::Result<bool> {
+        while self.input.len() < bytes {
+            self.input.reserve((bytes - self.input.len()).min(AHEAD_BYTES));
+            if self.stream.read_buf(&mut self.input).await? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The socket, for another protocol on it. Nothing is buffered then.
+    pub(in crate::pg) fn into_stream(self) -> S {
+        self.stream
+    }
+
+    /// Ends the connection in order. TLS has a closing message, without which the client takes the connection for cut
+    /// off.
+    pub(in crate::pg) async fn close(&mut self) {
+        // The client may have disconnected, and a client that does not read must not keep the connection.
+        let _ended_before = tokio::time::timeout(CLOSE_WAIT, self.stream.shutdown()).await;
+    }
+
+    /// The input buffer; start-up packets are read directly from it because they have no type.
+    pub(in crate::pg) fn input(&mut self) -> &mut BytesMut {
+        &mut self.input
+    }
+
+    /// True if the input buffer holds at least a part of a message.
+    pub(in crate::pg) fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// Reads the next message. Dropping the future loses no input; the rest of a message that is being discarded is discarded by
+    /// the next call.
+    pub(in crate::pg) async fn read(&mut self) -> WireResult<Input> {
+        if !self.discard().await? || !self.fill(HEADER_BYTES).await? {
+            return Ok(Input::Closed);
+        }
+        let head: [u8; HEADER_BYTES] = std::array::from_fn(|n| self.input[n]);
+        let (kind, body) = frame::header(head)?;
+        let whole = HEADER_BYTES + body;
+        if whole > MESSAGE_BYTES_MAX {
+            return self.discard_message(whole, Input::TooLong(kind, whole)).await;
+        }
+        if whole <= LARGE_BYTES {
+            self.give_room_back();
+        } else if let Err(error) = self.make_room(whole).await {
+            return self.discard_message(whole, Input::NoRoom(kind, error)).await;
+        }
+        let is_whole = match self.room {
+            None => self.fill(whole).await?,
+            Some(_) => timeout(ARRIVES_WITHIN, self.fill(whole)).await.map_err(|_| late())??,
+        };
+        if !is_whole {
+            return Ok(Input::Closed);
+        }
+        frame::decode(self.input.split_to(whole)).map(Input::Message)
+    }
+
+    /// Waits for the type of the next message, and leaves it to be read; `None` if the client closes the connection before. Short
+    /// messages of a type are passed over.
+    pub(in crate::pg) async fn next_kind(&mut self, passed: u8) -> WireResult<Option<u8>> {
+        let mut at = 0;
+        loop {
+            if !self.fill(at + HEADER_BYTES).await? {
+                return Ok(None);
+            }
+            let head: [u8; HEADER_BYTES] = std::array::from_fn(|n| self.input[at + n]);
+            let (kind, body) = frame::header(head)?;
+            at += HEADER_BYTES + body;
+            if kind != passed || at > LARGE_BYTES {
+                return Ok(Some(kind));
+            }
+        }
+    }
+
+    /// Takes memory for a large message. A read that continues after an interruption may have it already.
+    async fn make_room(&mut self, bytes: usize) -> proto::Result<()> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        if self.room.as_ref().is_none_or(|(_, size)| *size != bytes) {
+            // The message before has ended.
+            self.room = None;
+            self.room = Some((memory.take(bytes, None).await?, bytes));
+        }
+        Ok(())
+    }
+
+    /// Reads the body of the next message of a log-in, which has this type and at most so many bytes; `None` if the client closes the
+    /// connection. The body is not decoded: before the log-in, any client can send any bytes.
+    pub(in crate::pg) async fn read_body(
+        &mut self,
+        kind: u8,
+        bytes_max: usize,
+    ) -> WireResult<Option<BytesMut>> {
+        if !self.fill(HEADER_BYTES).await? {
+            return Ok(None);
+        }
+        let head: [u8; HEADER_BYTES] = std::array::from_fn(|n| self.input[n]);
+        let (found, body) = frame::header(head)?;
+        if found != kind {
+            let (found, kind) = (char::from(found).escape_default(), char::from(kind));
+            let text = format!("a message of type {found} during the log-in, not {kind}");
+            return Err(WireError::protocol(text));
+        }
+        if body > bytes_max {
+            let text = format!("a message of {body} bytes during the log-in; at most {bytes_max}");
+            return Err(WireError::protocol(text));
+        }
+        if !self.fill(HEADER_BYTES + body).await? {
+            return Ok(None);
+        }
+        drop(self.input.split_to(HEADER_BYTES));
+        Ok(Some(self.input.split_to(body)))
+    }
+
+    /// Runs a write; an error if the client takes nothing for too long.
+    async fn unless_stalled<T>(
+        flow: &Option<Arc<Flow>>,
+        write: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        let stall = flow.as_ref().and_then(|flow| Some((flow, flow.limits.write_stall?)));
+        let Some((flow, stall)) = stall else { return write.await };
+        timeout(stall, write).await.unwrap_or_else(|_| Err(flow.stalled()))
+    }
+
+    /// Discards a whole message, and then returns the given input.
+    async fn discard_message(&mut self, bytes: usize, told: Input) -> WireResult<Input> {
+        self.discarding = bytes;
+        Ok(if self.discard().await? { told } else { Input::Closed })
+    }
+
+    /// Discards the rest of a message; false if the client closes the connection before. An interrupted call must be continued, because the
+    /// rest of the body would otherwise be taken for messages, which its author controls.
+    async fn discard(&mut self) -> io::Result<bool> {
+        loop {
+            let here = self.discarding.min(self.input.len());
+            drop(self.input.split_to(here));
+            self.discarding -= here;
+            if self.discarding == 0 {
+                return Ok(true);
+            }
+            self.input.reserve(FLUSH_BYTES);
+            if self.stream.read_buf(&mut self.input).await? == 0 {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Appends a message to the buffer of answers.
+    pub(in crate::pg) fn send(&mut self, message: impl Message) -> WireResult<()> {
+        let mut bytes = BytesMut::new();
+        message.encode(&mut bytes).map_err(|e| WireError::protocol(e.to_string()))?;
+        self.out.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// True if the buffer of answers should be flushed.
+    pub(in crate::pg) fn is_full(&self) -> bool {
+        self.out.len() >= FLUSH_BYTES
+    }
+
+    /// The number of bytes with which the buffer of answers is full.
+    pub(in crate::pg) fn full_bytes(&self) -> usize {
+        FLUSH_BYTES
+    }
+
+    /// True if answers are buffered.
+    pub(in crate::pg) fn has_answers(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// True if the buffered answers are so few that they may wait for [`FLUSH_AFTER`].
+    pub(in crate::pg) fn has_few_answers(&self) -> bool {
+        self.out.len() < FEW_BYTES
+    }
+
+    /// Writes all answers to the socket. Dropping the future is harmless.
+    pub(in crate::pg) async fn flush(&mut self) -> io::Result<()> {
+        if self.is_stalled {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let flushed = self.write_out().await;
+        self.is_stalled = flushed.as_ref().is_err_and(|error| error.kind() == TimedOut);
+        flushed
+    }
+
+    async fn write_out(&mut self) -> io::Result<()> {
+        while self.written < self.out.len() {
+            let write = self.stream.write(&self.out[self.written..]);
+            match Self::unless_stalled(&self.flow, write).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => self.written += written,
+            }
+        }
+        self.written = 0;
+        self.out.clear();
+        self.out.shrink_to(KEEP_BYTES);
+        Self::unless_stalled(&self.flow, self.stream.flush()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_length_alone_takes_little_memory() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut conn = Conn::new(ours);
+        theirs.write_all(b"Q\0\xff\xff\0SELECT").await.expect("room");
+        drop(theirs);
+        assert!(matches!(conn.read().await, Ok(Input::Closed)));
+        assert!(conn.input.capacity() <= 2 * AHEAD_BYTES, "{} bytes", conn.input.capacity());
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_discard_goes_on_in_the_next_read() {
+        const SYNC: &[u8] = b"S\0\0\0\x04";
+        let (ours, mut theirs) = tokio::io::duplex(1 << 20);
+        let mut conn = Conn::new(ours);
+        // The body looks like messages.
+        let body = SYNC.repeat(MESSAGE_BYTES_MAX / SYNC.len() + 1);
+        let (first, rest) = body.split_at(1000);
+        theirs.write_u8(b'd').await.expect("room");
+        theirs.write_u32(body.len() as u32 + 4).await.expect("room");
+        theirs.write_all(first).await.expect("room");
+        assert!(conn.read().now_or_never().is_none(), "the rest of the body is to come");
+        let sends = async {
+            theirs.write_all(rest).await.expect("it is read");
+            theirs.write_all(b"H\0\0\0\x04").await.expect("it is read");
+        };
+        let (read, ()) = tokio::join!(conn.read(), sends);
+        assert!(matches!(read, Ok(Input::Message(PgWireFrontendMessage::Flush(_)))));
+    }
+}

@@ -1,0 +1,141 @@
+//! Decodes messages from the client. `pgwire`'s decoders trust the counts inside a message, so its shape is checked
+//! before they run.
+
+use bytes::{Buf, BytesMut};
+use pgwire::messages::{DecodeContext, PgWireFrontendMessage, ProtocolVersion};
+
+use super::error::{WireError, WireResult};
+
+/// Size limit of a message, header included. A document of a few megabytes passes; a length read from garbage does not
+/// make the server allocate a gigabyte.
+pub(in crate::pg) const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// The size of a message's header: one byte for the type, four for the length.
+pub(super) const HEADER_BYTES: usize = 5;
+
+/// Decodes a header: the message's type, and the number of bytes after the header.
+pub(super) fn header(bytes: [u8; HEADER_BYTES]) -> WireResult<(u8, usize)> {
+    let [kind, length @ ..] = bytes;
+    let length = u32::from_be_bytes(length) as usize;
+    match length.checked_sub(4) {
+        Some(body) if length <= i32::MAX as usize => Ok((kind, body)),
+        _ => Err(WireError::protocol(format!("a message has the invalid length {length}"))),
+    }
+}
+
+/// Decodes one whole message, header included.
+pub(in crate::pg) fn decode(mut bytes: BytesMut) -> WireResult<PgWireFrontendMessage> {
+    let kind = bytes[0];
+    if !Shape::of(&bytes[HEADER_BYTES..], kind) {
+        let kind = char::from(kind).escape_default();
+        return Err(WireError::protocol(format!("a malformed message of type {kind}")));
+    }
+    let mut context = DecodeContext::new(ProtocolVersion::PROTOCOL3_0);
+    context.awaiting_frontend_ssl = false;
+    context.awaiting_frontend_startup = false;
+    match PgWireFrontendMessage::decode(&mut bytes, &context) {
+        Ok(Some(message)) => Ok(message),
+        Ok(None) => Err(WireError::protocol("a message is shorter than its contents")),
+        Err(error) => Err(WireError::protocol(error.to_string())),
+    }
+}
+
+/// Walks over the body of a message as its decoder will.
+struct Shape<'a>(&'a [u8]);
+
+impl<'a> Shape<'a> {
+    /// True if the body of a message has the shape that the decoder of its type relies on.
+    fn of(body: &'a [u8], kind: u8) -> bool {
+        let mut shape = Shape(body);
+        let fits = match kind {
+            b'Q' | b'f' => shape.text(),
+            b'P' => shape.text().and(shape.text()).and(shape.counted(4)),
+            b'B' => shape.text().and(shape.text()).and(shape.counted(2)).and_then(|()| {
+                let values = shape.count()?;
+                (0..values).try_for_each(|_| shape.value())?;
+                shape.counted(2)
+            }),
+            b'C' | b'D' => shape.skip(1).and(shape.text()),
+            b'E' => shape.text().and(shape.skip(4)),
+            b'd' | b'p' => return true,
+            b'H' | b'S' | b'X' | b'c' => Some(()),
+            _ => None,
+        };
+        fits.is_some() && shape.0.is_empty()
+    }
+
+    fn skip(&mut self, bytes: usize) -> Option<()> {
+        self.0 = self.0.get(bytes..)?;
+        Some(())
+    }
+
+    /// UTF-8 with a final NUL.
+    fn text(&mut self) -> Option<()> {
+        let end = self.0.iter().position(|byte| *byte == 0)?;
+        std::str::from_utf8(&self.0[..end]).ok()?;
+        self.skip(end + 1)
+    }
+
+    fn count(&mut self) -> Option<usize> {
+        let mut head = self.0.get(..2)?;
+        self.skip(2)?;
+        Some(usize::from(head.get_u16()))
+    }
+
+    /// A count, then this many items of a fixed size.
+    fn counted(&mut self, item_bytes: usize) -> Option<()> {
+        let count = self.count()?;
+        self.skip(count * item_bytes)
+    }
+
+    /// A value of Bind: its length (negative for NULL), then its bytes.
+    fn value(&mut self) -> Option<()> {
+        let mut head = self.0.get(..4)?;
+        self.skip(4)?;
+        match head.get_i32() {
+            length if length >= 0 => self.skip(length as usize),
+            _ => Some(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u8, body: &[u8]) -> BytesMut {
+        let mut bytes = BytesMut::from(&[kind][..]);
+        bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    #[test]
+    fn whole_messages_are_decoded_and_truncated_ones_are_refused() {
+        let good: [(u8, &[u8]); 8] = [
+            (b'Q', b"SELECT 1\0"),
+            (b'P', b"s\0SELECT $1\0\0\x01\0\0\0\x14"),
+            (b'B', b"p\0s\0\0\x01\0\0\0\x01\0\0\0\x01x\0\x01\0\0"),
+            (b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xff\0\0"),
+            (b'D', b"Ss\0"),
+            (b'E', b"p\0\0\0\0\x05"),
+            (b'S', b""),
+            (b'd', b"anything"),
+        ];
+        for (kind, body) in good {
+            decode(message(kind, body)).unwrap_or_else(|e| panic!("{body:?}: {e:?}"));
+            for cut in 0..body.len() {
+                if kind != b'd' {
+                    assert!(decode(message(kind, &body[..cut])).is_err(), "{kind} cut at {cut}");
+                }
+            }
+            if kind != b'd' {
+                let longer = [body, b"x"].concat();
+                assert!(decode(message(kind, &longer)).is_err(), "{kind} with more");
+            }
+        }
+        assert!(decode(message(b'Q', b"\xff\0")).is_err(), "not UTF-8");
+        assert!(decode(message(b'!', b"")).is_err(), "no such type");
+        assert!(header(*b"Q\0\0\0\x03").is_err(), "shorter than its own length");
+    }
+}

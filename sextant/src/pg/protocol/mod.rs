@@ -1,0 +1,9 @@
+//! The simple and the extended protocol: the loop that reads and answers the messages of a session.
+
+mod extended;
+mod finish;
+mod input;
+mod portal;
+pub mod session;
+mod session_loop;
+mod simple;

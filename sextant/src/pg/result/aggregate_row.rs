@@ -1,0 +1,90 @@
+//! The row of a result with aggregates, made from their partial states.
+
+use bigdecimal::BigDecimal;
+use proto::expr::aggregate::{AggregateFunction, Partial};
+use proto::value::{Number, Value};
+use proto::{Error, ErrorCode, Result};
+
+use crate::rows::value::Datum;
+use crate::sql::plan::Cell;
+
+/// Decimal places of an average, and more if it is small: at least as many digits count.
+const AVERAGE_SCALE: i64 = 16;
+
+/// Makes the row of the cells of a plan.
+pub(super) fn aggregate_row(cells: &[Cell], partials: &[Partial]) -> Result<Vec<Datum>> {
+    if cells.len() != partials.len() {
+        return Err(unexpected());
+    }
+    let datum = |(cell, partial): (&Cell, &Partial)| {
+        let Cell::Aggregate(function, cast) = cell else { return Err(unexpected()) };
+        let datum = aggregate(*function, partial)?;
+        match cast {
+            Some(to) => datum.cast(*to),
+            None => Ok(datum),
+        }
+    };
+    cells.iter().zip(partials).map(datum).collect()
+}
+
+fn aggregate(function: AggregateFunction, partial: &Partial) -> Result<Datum> {
+    if let Some(sum) = partial.infinite_sum() {
+        let not_a_number = || {
+            Error::new(ErrorCode::Unsupported, "the sum of Infinity and -Infinity is not supported")
+        };
+        let number = Number::from_double(sum).ok_or_else(not_a_number)?;
+        return Ok(Datum::Value(Value::Number(number)));
+    }
+    Ok(match (function, partial) {
+        (_, Partial::Count(count)) => Datum::int(i64::try_from(*count).unwrap_or(i64::MAX)),
+        (_, Partial::Extreme { value, .. }) => Datum::Value(value.clone()),
+        (AggregateFunction::Avg, Partial::Sum { count, .. }) => match partial.sum() {
+            Some(sum) => Datum::Decimal(average(&sum, *count)),
+            None => Datum::Value(Value::Null),
+        },
+        (_, Partial::Sum { .. }) => partial.sum().map_or(Datum::NULL, Datum::Decimal),
+    })
+}
+
+/// The quotient with at least [`AVERAGE_SCALE`] significant digits, like PostgreSQL's averages.
+fn average(sum: &BigDecimal, count: u64) -> BigDecimal {
+    let first_digit = sum.digits() as i64 - 1 - sum.fractional_digit_count();
+    let zeros = i64::from(count.max(1).ilog10()) + 1 - first_digit;
+    (sum.clone() / count).round(AVERAGE_SCALE + zeros.max(1) - 1)
+}
+
+/// The error for a batch of the other kind.
+pub(super) fn unexpected() -> Error {
+    Error::internal("a scan returned rows instead of aggregates, or aggregates instead of rows")
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::expr::ColumnType;
+
+    use super::*;
+
+    #[test]
+    fn aggregates_are_exact() {
+        let mut sum = Partial::new(AggregateFunction::Avg);
+        for value in [1, 2, 2] {
+            sum.add(&Value::int(value));
+        }
+        let avg = aggregate(AggregateFunction::Avg, &sum).unwrap();
+        let mut out = Vec::new();
+        assert_eq!(avg.write(ColumnType::Numeric, Default::default(), &mut out), Ok(true));
+        assert_eq!(out, b"1.6666666666666667");
+        let small = average(&"1.5e-20".parse().unwrap(), 2);
+        assert_eq!(small.to_plain_string(), "0.000000000000000000007500000000000000");
+        let whole = aggregate(AggregateFunction::Sum, &sum).unwrap().cast(ColumnType::Int8);
+        assert_eq!(whole, Ok(Datum::int(5)));
+        let none = Partial::new(AggregateFunction::Sum);
+        assert_eq!(aggregate(AggregateFunction::Sum, &none), Ok(Datum::NULL));
+        let infinite = |float| Value::Number(Number::from_double(float).unwrap());
+        sum.add(&infinite(f64::INFINITY));
+        let endless = Datum::Value(infinite(f64::INFINITY));
+        assert_eq!(aggregate(AggregateFunction::Avg, &sum), Ok(endless));
+        sum.add(&infinite(f64::NEG_INFINITY));
+        assert!(aggregate(AggregateFunction::Sum, &sum).is_err());
+    }
+}

@@ -1,0 +1,233 @@
+//! The epochs below which the scans of a session must not read.
+//!
+//! Two scans of one session may be answered by different copies, of which one may lag. So the session remembers for each index the newest
+//! epoch that it has read (*read floor*), and for each bucket its writes. The first scan of the bucket after a write asks the coordinators
+//! for the oldest epoch that has the write, which becomes the bucket's *write floor*. Later scans compare numbers only.
+//!
+//! - *Rollbacks.* The epochs after a rollback have greater numbers than all that it removes. So a read floor that it has removed stands for
+//!   the first epoch after it. A removed write floor does not: the write may be lost. Then the coordinators are asked again. This is
+//!   checked once more when the scan has its epoch, since it may have waited for the end of the rollback.
+//! - *Open outcomes.* A write whose answer is lost may have been carried out, at an unknown position. The next scan of its bucket reads
+//!   everything that the source has.
+//!
+//! A read floor counts for all generations of its index, and the floors of the slices of a new generation are epochs
+//! that they have applied. So no session reads older data after a switch: it waits for the new generation to reach its floor.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proto::model::catalog::Catalog;
+use proto::model::cut::WritePosition;
+use proto::model::ids::{BucketId, Epoch, IndexId};
+use proto::model::index::IndexInfo;
+use proto::rpc::scan::Consistency;
+use proto::{Error, ErrorCode};
+use tokio::time::Instant;
+
+/// Indexes and buckets whose floors are kept although they may be dropped.
+const KEPT_MAX: usize = 1_024;
+/// Positions in a bucket that are on different branches. More only follow each other without a scan between.
+const BRANCHES_MAX: usize = 4;
+/// Time after which every moment covers what was read.
+const MOMENT_COVERS: Duration = Duration::from_secs(5);
+
+/// The floors of a session.
+#[derive(Debug, Default)]
+pub(in crate::pg) struct Floors {
+    read: BTreeMap<IndexId, Read>,
+    written: BTreeMap<BucketId, Written>,
+}
+
+#[derive(Debug)]
+struct Read {
+    bucket: BucketId,
+    epoch: Epoch,
+    at: Instant,
+}
+
+/// The session's writes in a bucket.
+#[derive(Debug, Default)]
+struct Written {
+    /// The last one is merged with new ones, unless these are on another branch: then the earlier ones may be lost.
+    positions: Vec<WritePosition>,
+    /// True if a write may have been made at an unknown position.
+    is_open: bool,
+    /// An epoch that has that, if it was written.
+    seen: Epoch,
+    /// The oldest epoch that has all of the writes; `None` before the coordinators were asked.
+    epoch: Option<Epoch>,
+}
+
+/// Whether an outcome was open before a write began.
+#[must_use]
+pub(in crate::pg) struct WasOpen(bool);
+
+/// True if an error leaves open whether something was written.
+pub(in crate::pg) fn leaves_open(error: &Error) -> bool {
+    use ErrorCode::{Cancelled, InDoubt, Interrupted, Io};
+    // A log that could not be written may have it.
+    matches!(error.code, Cancelled | InDoubt | Interrupted | Io)
+}
+
+/// True if two positions name different branches of a vbucket.
+fn is_other_branch(one: &WritePosition, other: &WritePosition) -> bool {
+    one.positions.iter().any(|(vbucket, at)| {
+        let known = other.positions.binary_search_by_key(vbucket, |(vbucket, _)| *vbucket);
+        known.is_ok_and(|known| other.positions[known].1.vbuuid != at.vbuuid)
+    })
+}
+
+impl Floors {
+    /// Records the epoch that a scan reads.
+    pub(in crate::pg) fn note_scan(
+        &mut self,
+        index: &IndexInfo,
+        consistency: &Consistency,
+        epoch: Epoch,
+    ) {
+        let (bucket, at) = (index.bucket, Instant::now());
+        let read = self.read.entry(index.id).or_insert(Read { bucket, epoch, at });
+        // Another version of a data set is another bucket, with other epochs. A router's catalog never moves back to an older version.
+        let newest = if read.bucket == bucket { read.epoch } else { Epoch(0) };
+        *read = Read { bucket, epoch: epoch.max(newest), at };
+        if *consistency == Consistency::RequestPlus
+            && let Some(written) = self.written.get_mut(&bucket)
+        {
+            (written.is_open, written.seen) = (false, epoch.max(written.seen));
+        }
+    }
+
+    /// Forgets what was dropped, if there is much.
+    pub(in crate::pg) fn forget_dropped(
+        &mut self,
+        catalog: impl FnOnce() -> std::sync::Arc<Catalog>,
+    ) {
+        if self.read.len().max(self.written.len()) > KEPT_MAX {
+            let catalog = catalog();
+            self.read.retain(|index, _| catalog.indexes.contains_key(index));
+            self.written.retain(|bucket, _| catalog.buckets.contains_key(bucket));
+        }
+    }
+
+    /// A write begins: until [`Self::end_write`] its outcome is open.
+    pub(in crate::pg) fn begin_write(&mut self, bucket: BucketId) -> WasOpen {
+        let written = self.written.entry(bucket).or_default();
+        WasOpen(std::mem::replace(&mut written.is_open, true))
+    }
+
+    /// The outcome of a write is known.
+    pub(in crate::pg) fn end_write(&mut self, bucket: BucketId, before: WasOpen) {
+        if let Some(written) = self.written.get_mut(&bucket) {
+            written.is_open = before.0;
+        }
+    }
+
+    /// Records the position of a write.
+    pub(super) fn note_write(&mut self, position: WritePosition) {
+        if position.positions.is_empty() {
+            return;
+        }
+        let written = self.written.entry(position.bucket).or_default();
+        written.epoch = None;
+        match written.positions.last_mut() {
+            Some(last) if !is_other_branch(&position, last) => last.merge(&position),
+            _ => written.positions.push(position),
+        }
+        if written.positions.len() > BRANCHES_MAX {
+            written.positions.remove(0);
+        }
+    }
+
+    /// The session's writes in a bucket, if it is not known which epoch has them.
+    pub(super) fn unsettled(
+        &self,
+        bucket: BucketId,
+        catalog: &Catalog,
+    ) -> Option<&[WritePosition]> {
+        let written = self.written.get(&bucket).filter(|written| !written.positions.is_empty())?;
+        let is_settled = written.epoch.is_some_and(|epoch| !is_dead(catalog, bucket, epoch));
+        (!is_settled).then_some(&written.positions)
+    }
+
+    /// True if a rollback has removed the epoch that had the session's writes.
+    pub(super) fn is_rolled_back(&self, bucket: BucketId, catalog: &Catalog) -> bool {
+        let written = self.written.get(&bucket).filter(|written| !written.positions.is_empty());
+        let epoch = written.and_then(|written| written.epoch);
+        epoch.is_some_and(|epoch| is_dead(catalog, bucket, epoch))
+    }
+
+    /// Records the oldest epoch that has all writes of the session in a bucket.
+    pub(super) fn settle(&mut self, bucket: BucketId, epoch: Epoch) {
+        if let Some(written) = self.written.get_mut(&bucket) {
+            written.epoch = Some(epoch);
+            // All positions are in one history, so the last ones determine the end.
+            while written.positions.len() > 1 {
+                let first = written.positions.remove(0);
+                let mut merged = first;
+                merged.merge(&written.positions[0]);
+                written.positions[0] = merged;
+            }
+        }
+    }
+
+    /// Forgets the writes in a bucket, after the error that some of them are lost: the others cannot be distinguished.
+    pub(super) fn lose_writes(&mut self, bucket: BucketId) {
+        let lost = Written { is_open: true, ..Written::default() };
+        self.written.insert(bucket, lost);
+    }
+
+    /// True if the next scan of a bucket reads everything that the source has.
+    pub(super) fn is_open(&self, bucket: BucketId) -> bool {
+        self.written.get(&bucket).is_some_and(|written| written.is_open)
+    }
+
+    /// True if the session has written in a bucket.
+    pub(super) fn has_written(&self, bucket: BucketId) -> bool {
+        self.written.contains_key(&bucket)
+    }
+
+    /// The last known position of the session's writes in a bucket.
+    pub(super) fn last_write(&self, bucket: BucketId) -> Option<&WritePosition> {
+        self.written.get(&bucket)?.positions.last()
+    }
+
+    /// The oldest epoch that a scan of an index may read.
+    pub(super) fn of_index(&self, bucket: BucketId, index: IndexId) -> Epoch {
+        let read = self.read.get(&index).filter(|read| read.bucket == bucket);
+        let read = read.map_or(Epoch(0), |read| read.epoch);
+        read.max(self.of_writes(bucket))
+    }
+
+    /// The oldest epoch that a transaction may read in a bucket, through any index.
+    pub(super) fn of_bucket(&self, bucket: BucketId) -> Epoch {
+        let read = self.read.values().filter(|read| read.bucket == bucket).map(|read| read.epoch);
+        read.max().unwrap_or_default().max(self.of_writes(bucket))
+    }
+
+    fn of_writes(&self, bucket: BucketId) -> Epoch {
+        let floor = |written: &Written| written.epoch.unwrap_or_default().max(written.seen);
+        self.written.get(&bucket).map_or(Epoch(0), floor)
+    }
+
+    /// True if the session has read other buckets a short time ago.
+    pub(super) fn has_others(&self, bucket: BucketId) -> bool {
+        let now = Instant::now();
+        self.read.values().any(|read| read.bucket != bucket && now < read.at + MOMENT_COVERS)
+    }
+}
+
+fn is_dead(catalog: &Catalog, bucket: BucketId, epoch: Epoch) -> bool {
+    catalog.buckets.get(&bucket).is_some_and(|bucket| bucket.is_dead(epoch))
+}
+
+/// A consistency that reads no epoch before a floor; zero means no floor.
+pub(super) fn at_least(floor: Epoch) -> Consistency {
+    match floor {
+        Epoch(0) => Consistency::Any,
+        floor => Consistency::AtLeast(floor),
+    }
+}
+
+#[cfg(test)]
+#[path = "floors_tests.rs"]
+mod tests;

@@ -1,0 +1,56 @@
+//! SET: settings of a session, and modes of its transactions.
+
+use proto::{Error, ErrorCode, Result};
+
+use super::known_settings::check;
+use super::settings::TRANSACTION_READ_ONLY;
+use super::state::SessionState;
+use super::transaction::Transaction;
+use crate::sql::ast::TransactionModes;
+
+impl SessionState {
+    /// Changes a setting. A read-only transaction has read at a moment that does not allow writes, so it stays
+    /// read-only.
+    pub(in crate::pg) fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> Result<()> {
+        let was_read_only = self.settings.is_read_only();
+        let has_read =
+            matches!(&self.transaction, Transaction::Open(open) if open.buckets.has_moment());
+        if let Some(value) = value
+            && name == TRANSACTION_READ_ONLY
+            && was_read_only
+            && has_read
+            && check(name, value)? == "off"
+        {
+            let what = "transaction read-write mode must be set before any query";
+            return Err(Error::new(ErrorCode::TooLate, what));
+        }
+        self.settings.set(name, value, local)
+    }
+
+    /// Sets modes of this transaction, or the defaults for later ones: all of them or none.
+    pub(in crate::pg) fn set_modes(
+        &mut self,
+        modes: &TransactionModes,
+        prefix: &str,
+    ) -> Result<()> {
+        let before = self.settings.savepoint();
+        let set = self.set_each_mode(modes, prefix);
+        set.inspect_err(|_| self.settings.back_to(&before))
+    }
+
+    fn set_each_mode(&mut self, modes: &TransactionModes, prefix: &str) -> Result<()> {
+        if let Some(read_only) = modes.read_only {
+            let value = if read_only { "on" } else { "off" };
+            self.set(&format!("{prefix}_read_only"), Some(value), false)?;
+        }
+        match modes.isolation {
+            Some(level) => self.set(&format!("{prefix}_isolation"), Some(level), false),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The part of a session that statements read and change.
+
+use std::sync::Arc;
+
+use proto::env::Env;
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::catalog::Catalog;
+use proto::model::index::IndexInfo;
+use proto::value::Value;
+use proto::{Error, Result};
+use tokio::sync::watch;
+
+use super::kept::Kept;
+use super::settings::Settings;
+use super::transaction::{Block, Transaction};
+use crate::auth::doors::Doors;
+use crate::backend::Samples;
+use crate::flow::{RoomBudget, StatementPlace, Work};
+use crate::pg::message::error::{Notice, WireError, WireResult};
+use crate::principal::Principal;
+use crate::sql::ast::{Admin, Select, Statement};
+use crate::sql::audited;
+use crate::sql::backend::Backend;
+use crate::sql::error::unsupported;
+use crate::sql::plan::{Plan, Relation, Resolved, resolve};
+use crate::sql::remarks::Remarks;
+use crate::sql::texts::{LONG_NODES, is_long};
+
+/// Time limit of a scan for an epoch or a node. It does not depend on `statement_timeout`, which
+/// interrupts the statement from outside: so the error always names the time-out that has passed.
+pub(in crate::pg) const SERVE_TIMEOUT_MS: u64 = 10_000;
+
+/// The log-in of a session.
+pub(in crate::pg) struct Login {
+    pub(in crate::pg) doors: Arc<Doors>,
+    pub(in crate::pg) principal: Principal,
+    /// Changes of the users, if there are any users.
+    changes: Option<watch::Receiver<u64>>,
+}
+
+impl Login {
+    pub(in crate::pg) fn new(doors: &Arc<Doors>, principal: Principal) -> Self {
+        let mut changes = doors.changes();
+        // A change may have arrived since the log-in.
+        changes.iter_mut().for_each(watch::Receiver::mark_changed);
+        Self { doors: Arc::clone(doors), principal, changes }
+    }
+
+    /// Waits until the user was dropped, or has another password: then an idle session ends, with its transaction.
+    pub(in crate::pg) async fn withdrawn(&mut self) -> WireError {
+        let Some(changes) = &mut self.changes else { return std::future::pending().await };
+        loop {
+            if changes.changed().await.is_err() {
+                // The users cannot change any more.
+                return std::future::pending().await;
+            }
+            let valid = self.doors.check(&self.principal);
+            if let Err(error) = valid {
+                return WireError::from(error).fatal();
+            }
+        }
+    }
+
+    /// Takes a place for a statement.
+    pub(in crate::pg) fn statement(&self, statement: &Statement) -> Result<StatementPlace> {
+        let work = match ends_transaction(statement) {
+            true => Work::EndOfTransaction,
+            false => Work::Statement,
+        };
+        self.doors.statement(&self.principal, work)
+    }
+
+    /// An error that ends the session if its user was dropped since, or has another password.
+    pub(in crate::pg) fn check(&self) -> WireResult<()> {
+        self.doors.check(&self.principal).map_err(|error| WireError::from(error).fatal())
+    }
+}
+
+/// The part of a session that statements read and change.
+pub(in crate::pg) struct SessionState {
+    pub(in crate::pg) env: Env,
+    pub(in crate::pg) backend: Arc<dyn Backend>,
+    /// The samples of this process.
+    pub(in crate::pg) samples: Arc<Samples>,
+    pub(in crate::pg) login: Login,
+    pub(in crate::pg) settings: Settings,
+    pub(in crate::pg) transaction: Transaction,
+    /// The statements since the last end of a transaction.
+    pub(in crate::pg) block: Block,
+    pub(in crate::pg) database: String,
+    pub(in crate::pg) user: String,
+    pub(in crate::pg) process: i32,
+    /// Notices for the client, sent before the outcome of the statement.
+    pub(in crate::pg) notices: Vec<Notice>,
+    /// Messages for the client while the statement runs.
+    pub(in crate::pg) remarks: Remarks,
+}
+
+impl SessionState {
+    /// Warns of settings in the start-up packet that have no effect.
+    pub(in crate::pg) fn warn_of_settings(&mut self, warnings: Vec<String>) {
+        self.notices.extend(warnings.into_iter().map(|text| Notice::warning("42704", text)));
+    }
+
+    /// The memory of texts and large messages, as the session takes of it.
+    pub(in crate::pg) fn memory(&self) -> RoomBudget {
+        self.login.doors.flow().session_memory.of(self.backend.principal())
+    }
+
+    /// Resolves the names of a SELECT, unless that was done and is kept.
+    pub(in crate::pg) async fn resolve(
+        &self,
+        select: &Select,
+        kept: &Kept,
+    ) -> Result<Arc<Resolved>> {
+        let catalog = self.backend.catalog();
+        let index = |id| self.goes_on_in(catalog.indexes.get(&id)?, &catalog).ok();
+        let bucket = |id| self.reads_in(catalog.buckets.get(&catalog.current_of(id))?).ok();
+        if let Some(resolved) = kept.present(&catalog, index, bucket) {
+            return Ok(resolved);
+        }
+        let relation = self.relation(select).await?;
+        if !is_long(select) {
+            let resolved = Arc::new(resolve(select, relation.as_ref())?);
+            kept.keep(relation, &resolved);
+            return Ok(resolved);
+        }
+        let select = select.clone();
+        let resolved = self.env.blocking(move || resolve(&select, relation.as_ref())).await?;
+        Ok(Arc::new(resolved))
+    }
+
+    /// Plans a SELECT.
+    pub(in crate::pg) async fn plan(
+        &self,
+        select: &Select,
+        values: &[Value],
+        kept: &Kept,
+    ) -> Result<Plan> {
+        let resolved = self.resolve(select, kept).await?;
+        if !is_long(select) && values.len() <= LONG_NODES {
+            return resolved.plan(values);
+        }
+        let values = values.to_vec();
+        self.env.blocking(move || resolved.plan(&values)).await
+    }
+
+    async fn relation(&self, select: &Select) -> Result<Option<Relation>> {
+        let Some(name) = &select.from else { return Ok(None) };
+        Ok(Some(match self.backend.relation(name).await? {
+            Relation::Index(shown) => {
+                Relation::Index(self.goes_on_in(&shown, &self.backend.catalog())?)
+            }
+            Relation::Bucket(shown) => Relation::Bucket(self.reads_in(&shown)?),
+        }))
+    }
+
+    /// The bucket that the session reads: the bucket that its name means now, or meant when its transaction began.
+    fn reads_in(&self, shown: &Arc<BucketInfo>) -> Result<Arc<BucketInfo>> {
+        match &self.transaction {
+            Transaction::Open(open) => open.buckets.reads_in(shown, &self.backend.catalog()),
+            _ => Ok(Arc::clone(shown)),
+        }
+    }
+
+    /// The generation of an index that the session reads: the serving one, or the one in which its transaction began.
+    fn goes_on_in(&self, shown: &Arc<IndexInfo>, catalog: &Catalog) -> Result<Arc<IndexInfo>> {
+        match &self.transaction {
+            Transaction::Open(open) => open.buckets.goes_on_in(shown, catalog),
+            _ => Ok(Arc::clone(shown)),
+        }
+    }
+
+    /// Returns the bucket with a name, to write to it; an index of that name is an error.
+    pub(in crate::pg) async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
+        match self.backend.relation(name).await? {
+            Relation::Bucket(bucket) if bucket.source == SourceKind::Files => {
+                Err(takes_no_writes(name))
+            }
+            Relation::Bucket(bucket) => Ok(bucket),
+            Relation::Index(index) => Err(unsupported(
+                format!("{name} is an index"),
+                format!("documents are written to its bucket, {}", index.spec.bucket),
+            )),
+        }
+    }
+}
+
+fn takes_no_writes(bucket: &str) -> Error {
+    unsupported(
+        format!("bucket {bucket} is loaded from files and takes no writes"),
+        "ALTER BUCKET … LOAD VERSION replaces all of its documents",
+    )
+}
+
+/// True if a statement gives back what a transaction has taken.
+pub(in crate::pg) fn ends_transaction(statement: &Statement) -> bool {
+    matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_))
+}
+
+/// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX,
+/// BUILD INDEX, ALTER INDEX and REINDEX wait for a build, LOAD VERSION for a version, and REMOVE NODE … WAIT for a drain.
+pub(in crate::pg) fn changes_at_once(statement: &Statement) -> bool {
+    let builds = matches!(
+        statement,
+        Statement::CreateIndex(_)
+            | Statement::BuildIndex { .. }
+            | Statement::AlterIndex { .. }
+            | Statement::LoadVersion { .. }
+            | Statement::Admin(Admin::RemoveNode { wait: true, .. })
+    );
+    (writes(statement) && !builds) || *statement == Statement::Commit
+}
+
+/// True if a statement changes something that other sessions see.
+pub(super) fn writes(statement: &Statement) -> bool {
+    // The audit lists all changes of other things than documents.
+    writes_documents(statement) || audited::kind(statement).is_some()
+}
+
+/// True if a statement changes documents.
+pub(super) fn writes_documents(statement: &Statement) -> bool {
+    matches!(statement, Statement::Insert(_) | Statement::Delete { .. } | Statement::CopyIn { .. })
+}

@@ -1,0 +1,397 @@
+//! The transaction of a session.
+//!
+//! A transaction has snapshot isolation. Its first read fixes a *moment*, and leases it; in each bucket it reads the epoch in force at that
+//! moment, and its own changes so far. The moment of a transaction that may write covers everything acknowledged before; a read-only one
+//! reads what the session's consistency requires, if its first read is a scan and the session has not written. Changes are sent to the
+//! projector of their bucket at once, and from there to the indexers, where only scans of this session see them. COMMIT makes all of them
+//! durable, or none. A document that another writer has changed after the epoch makes COMMIT fail with 40001.
+//!
+//! A statement that fails leaves the transaction *failed*: only its end or a savepoint is accepted then. A savepoint is the place
+//! in the transaction's changes and the session's settings. A transaction that ends without COMMIT is rolled back, also if the connection
+//! is lost.
+//!
+//! Without BEGIN, the statements up to one Sync or of one query text are a transaction too, an *implicit* one (a [`Block`]). It has no cost
+//! until it is needed: a write without a following statement is written alone, and a read before the first write reads as a single
+//! statement does. The first write with a following statement opens it. From then on it is like any other, except that an error ends it,
+//! and that it has no savepoints. BEGIN makes it an explicit one, including the earlier statements.
+//!
+//! Definitions are never undone. So they run at once, and only while the transaction has written nothing; a rollback names those that stay.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::{BucketId, LocalIndexId, TransactionPlace};
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+
+use super::floors::{WasOpen, leaves_open};
+use super::kept::Kept;
+use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
+use super::transaction::{OpenTransaction, Transaction, Writing};
+use crate::pg::message::error::{Notice, WireError, WireResult};
+use crate::principal::Principal;
+use crate::sql::ast::{Select, Statement, TransactionModes};
+use crate::sql::backend::TransactionView;
+use crate::sql::plan::{IndexPlan, Plan};
+use crate::sql::transactions::commit::{Part, commit_all, number_of};
+
+/// The maximum number of plans for the first read of a transaction. It is planned again each time another version has
+/// become current meanwhile.
+const PLANS_MAX: usize = 5;
+
+impl SessionState {
+    /// Refuses all statements in a failed transaction, except those that end it or roll back to a savepoint.
+    pub(in crate::pg) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
+        let ends =
+            matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
+        match &self.transaction {
+            Transaction::Failed(_) if !ends => Err(WireError::failed_transaction()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a definition in a transaction that has written: a rollback would undo the writes only.
+    pub(in crate::pg) fn check_definition(&self, statement: &Statement) -> WireResult<()> {
+        let is_late = matches!(&self.transaction, Transaction::Open(open) if open.has_written());
+        match is_late && writes(statement) && !writes_documents(statement) {
+            true => Err(WireError::late_definition()),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses writes and definitions in a read-only transaction.
+    pub(in crate::pg) fn check_writes(&self, statement: &Statement) -> Result<()> {
+        if !writes(statement) || !self.settings.is_read_only() {
+            return Ok(());
+        }
+        let what = "writes and definitions are refused in a read-only transaction";
+        Err(Error::new(ErrorCode::ReadOnly, what)
+            .with_hint("SET default_transaction_read_only = off, and begin the transaction again"))
+    }
+
+    /// Begins a statement that may be one of several: its settings end with those of the others.
+    pub(in crate::pg) fn begin_in_block(&mut self) {
+        if !self.settings.has_begun() {
+            self.settings.begin();
+        }
+    }
+
+    /// Records that a statement failed: an open transaction fails with it. Without a savepoint its changes are rolled back at once. An
+    /// implicit one ends.
+    pub(in crate::pg) fn fail_transaction(&mut self) {
+        self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
+            Transaction::Open(open) if open.is_implicit => return self.end_transaction(false),
+            // Definitions and settings alone run one by one.
+            Transaction::None => return self.end_transaction(!self.block.is_mixed),
+            Transaction::Open(open) if open.savepoints.is_empty() => {
+                Transaction::Failed(OpenTransaction::default())
+            }
+            Transaction::Open(open) => Transaction::Failed(open),
+            other => other,
+        };
+    }
+
+    /// Begins or ends a transaction, or a part of it; returns the command tag.
+    pub(in crate::pg) async fn transact(&mut self, statement: &Statement) -> Result<&'static str> {
+        match statement {
+            Statement::Begin(modes) => self.begin(modes),
+            Statement::Commit => {
+                self.warn_unless_open();
+                self.commit().await
+            }
+            Statement::Savepoint(name) => self.savepoint(name),
+            Statement::RollbackTo(name) => self.back_to(name).await,
+            Statement::Release(name) => self.release(name),
+            _ => {
+                self.warn_unless_open();
+                self.end_transaction(false);
+                Ok("ROLLBACK")
+            }
+        }
+    }
+
+    fn begin(&mut self, modes: &TransactionModes) -> Result<&'static str> {
+        match &mut self.transaction {
+            // The statements before BEGIN are a part of the transaction. If it fails, they are undone, and no transaction is left.
+            Transaction::Open(open) if open.is_implicit => {
+                self.set_modes(modes, "transaction")?;
+                if let Transaction::Open(open) = &mut self.transaction {
+                    open.is_implicit = false;
+                }
+                return Ok("BEGIN");
+            }
+            Transaction::None => {
+                self.begin_in_block();
+                if let Err(error) = self.set_modes(modes, "transaction") {
+                    self.fail_transaction();
+                    return Err(error);
+                }
+                self.transaction = Transaction::Open(OpenTransaction::default());
+                return Ok("BEGIN");
+            }
+            _ => {
+                let message = "there is already a transaction in progress";
+                self.notices.push(Notice::warning("25001", message));
+            }
+        }
+        self.set_modes(modes, "transaction")?;
+        Ok("BEGIN")
+    }
+
+    /// True if no BEGIN has begun a transaction.
+    pub(in crate::pg) fn is_outside(&self) -> bool {
+        match &self.transaction {
+            Transaction::None => true,
+            Transaction::Open(open) => open.is_implicit,
+            Transaction::Failed(_) => false,
+        }
+    }
+
+    fn warn_unless_open(&mut self) {
+        if self.is_outside() {
+            let message = "there is no transaction in progress";
+            self.notices.push(Notice::warning("25P01", message));
+        }
+    }
+
+    fn end_transaction(&mut self, commit: bool) {
+        self.transaction = Transaction::None;
+        self.settings.end(commit);
+        if !commit {
+            self.warn_of_definitions(0);
+        }
+        self.block.end();
+    }
+
+    /// Sends a notice with the definitions after the first `first`, which a rollback does not undo.
+    fn warn_of_definitions(&mut self, first: usize) {
+        for stays in self.block.take_defined(first) {
+            let message = format!("{stays} stays: definitions are not rolled back");
+            self.notices.push(Notice::warning("01000", message));
+        }
+    }
+
+    /// Commits the implicit transaction, if there is one: its statements end here.
+    pub(in crate::pg) async fn end_block(&mut self) -> Result<()> {
+        match self.is_outside() {
+            true => self.commit().await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    async fn commit(&mut self) -> Result<&'static str> {
+        if let Transaction::Open(open) = &mut self.transaction
+            && let Err(error) = open.buckets.pin_changed().await
+        {
+            self.end_transaction(false);
+            return Err(error);
+        }
+        let parts = match &self.transaction {
+            Transaction::Failed(_) => {
+                self.end_transaction(false);
+                return Ok("ROLLBACK");
+            }
+            Transaction::Open(open) => open.buckets.parts(),
+            Transaction::None => Vec::new(),
+        };
+        if !parts.is_empty() {
+            // If the wait is interrupted, the outcome is unknown, and no savepoint leads back.
+            self.forget_savepoints();
+            // Changes after a savepoint may belong to a new transaction with another number.
+            self.settings.transaction = number_of(&parts).or(self.settings.transaction);
+            if let Err(error) = self.commit_parts(parts).await {
+                self.end_transaction(false);
+                return Err(error);
+            }
+        }
+        self.end_transaction(true);
+        Ok("COMMIT")
+    }
+
+    /// Commits changes, and records the writes. The outcome in a bucket that does not answer stays open.
+    async fn commit_parts(&mut self, parts: Vec<Part>) -> Result<()> {
+        let floors = &mut self.settings.floors;
+        let written = parts.iter().filter(|part| part.changes.own().is_some()).map(Part::bucket);
+        let mut begun: BTreeMap<BucketId, WasOpen> =
+            written.map(|bucket| (bucket, floors.begin_write(bucket))).collect();
+        let committed = commit_all(parts).await;
+        let known: Vec<BucketId> = match &committed {
+            Ok(replies) => replies.iter().map(|reply| reply.position.bucket).collect(),
+            Err(error) if leaves_open(error) => Vec::new(),
+            Err(_) => begun.keys().copied().collect(),
+        };
+        for bucket in known {
+            if let Some(before) = begun.remove(&bucket) {
+                self.settings.floors.end_write(bucket, before);
+            }
+        }
+        committed?.into_iter().for_each(|reply| self.settings.note_write(reply.position));
+        Ok(())
+    }
+
+    fn forget_savepoints(&mut self) {
+        if let Transaction::Open(open) = &mut self.transaction {
+            open.savepoints.clear();
+        }
+    }
+
+    fn savepoint(&mut self, name: &str) -> Result<&'static str> {
+        let values = (self.settings.savepoint(), self.block.defined);
+        let Some(open) = self.explicit() else { return Err(no_transaction("SAVEPOINT")) };
+        let places = open.buckets.places();
+        open.savepoints.set(name, places, values)?;
+        Ok("SAVEPOINT")
+    }
+
+    /// The transaction that BEGIN has begun.
+    fn explicit(&mut self) -> Option<&mut OpenTransaction> {
+        match &mut self.transaction {
+            Transaction::Open(open) | Transaction::Failed(open) if !open.is_implicit => Some(open),
+            _ => None,
+        }
+    }
+
+    async fn back_to(&mut self, name: &str) -> Result<&'static str> {
+        let Some(open) = self.explicit() else { return Err(no_transaction("ROLLBACK TO")) };
+        let savepoint = open.savepoints.find(name)?;
+        let (settings, defined) = (savepoint.settings.clone(), savepoint.defined);
+        let places = savepoint.places.clone();
+        open.has_undone = open.buckets.places() != places;
+        let changed: Vec<_> = open.buckets.changes().map(|(b, own)| (b, Arc::clone(own))).collect();
+        for (bucket, changes) in changed {
+            match places.get(&bucket).copied().unwrap_or_default() {
+                // Another transaction replaces the changes, so that none of them can arrive late.
+                TransactionPlace(0) => {
+                    open.buckets.forget_changes(bucket);
+                    open.id = None;
+                }
+                // A failed statement may have left changes that the session does not know.
+                place => changes.back_to(place).await?,
+            }
+        }
+        open.savepoints.go_back(name)?;
+        self.settings.back_to(&settings);
+        self.warn_of_definitions(defined);
+        self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
+            Transaction::Failed(open) => Transaction::Open(open),
+            other => other,
+        };
+        Ok("ROLLBACK")
+    }
+
+    fn release(&mut self, name: &str) -> Result<&'static str> {
+        let Some(open) = self.explicit() else { return Err(no_transaction("RELEASE")) };
+        open.savepoints.release(name)?;
+        Ok("RELEASE")
+    }
+
+    /// The number of savepoints of the transaction, and true if its last ROLLBACK TO has undone changes.
+    pub(in crate::pg) fn savepoints(&self) -> (usize, bool) {
+        match &self.transaction {
+            Transaction::Open(open) | Transaction::Failed(open) => {
+                (open.savepoints.depth(), open.has_undone)
+            }
+            Transaction::None => (0, false),
+        }
+    }
+
+    /// The changes of the open transaction in a bucket, to which a statement adds; `None` for a single-statement transaction. The first
+    /// write that is followed by other statements opens the implicit transaction.
+    pub(in crate::pg) fn writing(&mut self, bucket: &Arc<BucketInfo>) -> Result<Option<Writing>> {
+        if matches!(self.transaction, Transaction::None) && !self.block.is_last {
+            let implicit = OpenTransaction { is_implicit: true, ..OpenTransaction::default() };
+            self.transaction = Transaction::Open(implicit);
+        }
+        let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
+        let Self { backend, user, process, settings, .. } = self;
+        let id = &mut open.id;
+        let begin = || {
+            let owner = match backend.principal() {
+                // The name is only what the client calls itself.
+                Principal::Trusted => format!("user {user}, session {process}"),
+                user => format!("{user}, session {process}"),
+            };
+            let begun = backend.begin(bucket, &owner, *id)?;
+            *id = Some(begun.id());
+            settings.transaction = *id;
+            Ok(begun)
+        };
+        let changes = open.buckets.begun_in(bucket.id, begin)?;
+        Ok(Some((changes, open.buckets.snapshot(bucket.id))))
+    }
+
+    /// Plans a SELECT to run it. The first read of a transaction fixes what names mean in it. This uses a newer catalog than the plan, so
+    /// the read is planned again if a name means another object there.
+    pub(in crate::pg) async fn plan_read(
+        &mut self,
+        select: &Select,
+        values: &[Value],
+        kept: &Kept,
+    ) -> Result<Plan> {
+        let mut plan = self.plan(select, values, kept).await?;
+        for _ in 0..PLANS_MAX {
+            let is_first =
+                matches!(&self.transaction, Transaction::Open(open) if !open.buckets.has_moment());
+            match &plan {
+                Plan::Index(plan) if is_first => drop(self.scan_view(plan).await?),
+                Plan::Documents(plan) if is_first => drop(self.view(plan.bucket.id).await?),
+                _ => return Ok(plan),
+            }
+            let again = self.plan(select, values, kept).await?;
+            if relation_of(&again) == relation_of(&plan) {
+                return Ok(again);
+            }
+            if let Transaction::Open(open) = &mut self.transaction {
+                open.buckets.unfix();
+            }
+            plan = again;
+        }
+        Err(Error::unavailable("the indexes have changed again and again while a read was planned"))
+    }
+
+    /// The open transaction's view of a bucket whose documents it reads; `None` outside of a transaction.
+    pub(in crate::pg) async fn view(
+        &mut self,
+        bucket: BucketId,
+    ) -> Result<Option<TransactionView>> {
+        let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
+        open.buckets.pin(&*self.backend, bucket).await?;
+        open.buckets.view(bucket).map(Some)
+    }
+
+    /// The open transaction's view of a bucket that it reads through an index. A read-only transaction needs no newer moment than its
+    /// session requires, unless the session has written: then its writes must be visible in all buckets.
+    pub(in crate::pg) async fn scan_view(
+        &mut self,
+        plan: &IndexPlan,
+    ) -> Result<Option<TransactionView>> {
+        let bucket = plan.index.bucket;
+        if let Transaction::Open(open) = &mut self.transaction
+            && !open.buckets.has_moment()
+            && self.settings.is_read_only()
+            // A savepoint may lead back to where it was none.
+            && open.savepoints.depth() == 0
+            && let Some(consistency) = self.settings.consistency_at_first(bucket)
+        {
+            let index = plan.index.local_id();
+            let pin = self.backend.pin(index, &consistency, SERVE_TIMEOUT_MS).await?;
+            open.buckets.fix(bucket, pin);
+        }
+        self.view(bucket).await
+    }
+}
+
+/// The bucket that a plan reads, and the generation of an index.
+pub(in crate::pg) fn relation_of(plan: &Plan) -> Option<(BucketId, Option<LocalIndexId>)> {
+    match plan {
+        Plan::Index(plan) => Some((plan.index.bucket, Some(plan.index.local_id()))),
+        Plan::Documents(plan) => Some((plan.bucket.id, None)),
+        Plan::Constant(_) => None,
+    }
+}
+
+fn no_transaction(what: &str) -> Error {
+    let what = format!("{what} can only be used in a transaction");
+    Error::new(ErrorCode::NoTransaction, what).with_hint("BEGIN begins one")
+}

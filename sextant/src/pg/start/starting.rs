@@ -1,0 +1,154 @@
+//! The places of connections that are logging in.
+//!
+//! A connection keeps its place until it is logged in, so that the number of pending log-ins is bounded. Clients that stay silent must not
+//! keep all places from others either: when the last one is taken, the address that has most of
+//! them gives up its oldest for a client of an address with fewer, and the oldest connection gives up its place for any client once it has
+//! had [`PATIENCE`].
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto::lock::lock;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::listen::network;
+
+/// The time that a connection has in any case. A log-in takes a small part of it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The places; cheap to clone.
+#[derive(Clone)]
+pub(in crate::pg) struct StartingPlaces {
+    count_max: usize,
+    table: Arc<Mutex<Table>>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: u64,
+    /// The connections in order of their arrival.
+    taken: BTreeMap<u64, Taken>,
+}
+
+struct Taken {
+    since: Instant,
+    address: Option<IpAddr>,
+    given_up: CancellationToken,
+}
+
+impl Table {
+    /// The connection that is dropped for a new one from an address: the oldest of the address with the most places, if that has two more
+    /// than the new one's address; otherwise the oldest of all, if its time is over.
+    fn makes_room(&self, newcomer: Option<IpAddr>, now: Instant) -> Option<u64> {
+        let mut counts: BTreeMap<Option<IpAddr>, (usize, u64)> = BTreeMap::new();
+        for (no, taken) in self.taken.iter().rev() {
+            let (count, oldest) = counts.entry(taken.address).or_default();
+            (*count, *oldest) = (*count + 1, *no);
+        }
+        let own = counts.get(&newcomer).map_or(0, |(count, _)| *count);
+        let (most, its_oldest) = counts.values().max().copied()?;
+        if most > own + 1 {
+            return Some(its_oldest);
+        }
+        let (oldest, taken) = self.taken.first_key_value()?;
+        (now.duration_since(taken.since) >= PATIENCE).then_some(*oldest)
+    }
+}
+
+/// A place; it is free again on drop.
+pub(in crate::pg) struct Starting {
+    places: StartingPlaces,
+    no: u64,
+    /// The end of the time for the log-in.
+    deadline: Instant,
+    given_up: CancellationToken,
+}
+
+impl StartingPlaces {
+    pub(in crate::pg) fn new(count_max: usize) -> Self {
+        Self { count_max, table: Arc::default() }
+    }
+
+    /// Takes a place for a client of an address until this time has passed at most; `None` if no connection makes room.
+    pub(in crate::pg) fn take(
+        &self,
+        within: Duration,
+        address: Option<IpAddr>,
+    ) -> Option<Starting> {
+        let address = address.map(network);
+        let (now, mut table) = (Instant::now(), lock(&self.table));
+        if table.taken.len() >= self.count_max {
+            let gone = table.makes_room(address, now)?;
+            if let Some(gone) = table.taken.remove(&gone) {
+                gone.given_up.cancel();
+            }
+        }
+        table.last += 1;
+        let (no, given_up) = (table.last, CancellationToken::new());
+        let taken = Taken { since: now, address, given_up: given_up.clone() };
+        table.taken.insert(no, taken);
+        Some(Starting { places: self.clone(), no, deadline: now + within, given_up })
+    }
+}
+
+impl Starting {
+    /// Runs a part of the log-in; `None` if the connection has lost its place, or its time is over.
+    pub(in crate::pg) async fn run<T>(&self, part: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = self.given_up.cancelled() => None,
+            done = tokio::time::timeout_at(self.deadline, part) => done.ok(),
+        }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        lock(&self.places.table).taken.remove(&self.no);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WITHIN: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_silent_connection_makes_room() {
+        let places = StartingPlaces::new(2);
+        let first = places.take(WITHIN, None).expect("a place");
+        tokio::time::advance(PATIENCE / 2).await;
+        let second = places.take(WITHIN, None).expect("a place");
+        assert!(places.take(WITHIN, None).is_none(), "both have just come");
+        tokio::time::advance(PATIENCE / 2).await;
+        let third = places.take(WITHIN, None).expect("the place of the first");
+        assert_eq!(first.run(std::future::pending::<()>()).await, None);
+        assert_eq!(second.run(async { 7 }).await, Some(7));
+        assert!(places.take(WITHIN, None).is_none());
+        drop(first);
+        assert!(places.take(WITHIN, None).is_none(), "a place is given back once");
+        drop(third);
+        let fourth = places.take(WITHIN, None).expect("a place");
+        let began = Instant::now();
+        assert_eq!(fourth.run(std::future::pending::<()>()).await, None);
+        assert_eq!(began.elapsed(), WITHIN, "its time is over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_many_connections_makes_room_for_others() {
+        let places = StartingPlaces::new(4);
+        let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|text| Some(text.parse().expect("one")));
+        let flood: Vec<_> = (0..4).map(|_| places.take(WITHIN, one).expect("a place")).collect();
+        assert!(places.take(WITHIN, one).is_none(), "all have just come");
+        let good = places.take(WITHIN, other).expect("the place of the first of the flood");
+        assert_eq!(flood[0].run(std::future::pending::<()>()).await, None);
+        let second = places.take(WITHIN, other).expect("the place of the second");
+        assert!(places.take(WITHIN, other).is_none(), "both addresses have two");
+        assert_eq!(good.run(async { 7 }).await, Some(7));
+        assert_eq!(second.run(async { 7 }).await, Some(7));
+    }
+}

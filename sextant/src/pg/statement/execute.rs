@@ -1,0 +1,343 @@
+//! Runs statements. The outcome is a command tag, rows to stream, or a COPY.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::ids::BucketId;
+use proto::model::moves::RebalanceRequest;
+use proto::rpc::scan::Consistency;
+use proto::value::Value;
+use proto::{Error, Result};
+
+use super::show;
+use crate::audit::Door;
+use crate::pg::message::error::Notice;
+use crate::pg::result::stream::Rows;
+use crate::pg::session::kept::Kept;
+use crate::pg::session::state::{SERVE_TIMEOUT_MS, SessionState};
+use crate::pg::session::transact::relation_of;
+use crate::rows::merged::merged;
+use crate::rows::value::Datum;
+use crate::sql::Parsed;
+use crate::sql::admin;
+use crate::sql::ast::{Select, Show, Statement};
+use crate::sql::backend::Backend;
+use crate::sql::definitions::ddl;
+use crate::sql::error::unsupported;
+use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
+use crate::sql::users::{self, Ran};
+
+/// The remark on a query of PostgreSQL's catalogue. The queries of psql's completion get none, because it would appear
+/// inside the line that is typed.
+const NO_CATALOGUE: Notice = Notice {
+    severity: "NOTICE",
+    sqlstate: "00000",
+    message: Cow::Borrowed("there is no PostgreSQL catalogue yet: its queries have no rows"),
+    hint: Some(Cow::Borrowed("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES")),
+};
+
+/// Rollbacks that the beginning of a scan outlasts.
+const ROLLBACKS_MAX: usize = 3;
+
+/// The outcome of a statement.
+pub(in crate::pg) enum StatementOutcome {
+    /// The statement is done: its command tag.
+    Tag(String),
+    /// Rows to stream.
+    Rows(Rows),
+    /// Rows to stream as COPY … TO STDOUT.
+    CopyOut(Rows),
+    /// Documents to take from the client.
+    CopyIn {
+        /// The target.
+        bucket: Arc<BucketInfo>,
+        /// The field that holds the id.
+        id_field: String,
+        /// True if the COPY must be one commit, however long it is.
+        is_atomic: bool,
+    },
+}
+
+impl SessionState {
+    /// Runs a statement with the values of its parameters.
+    pub(in crate::pg) async fn run(
+        &mut self,
+        parsed: &Parsed,
+        values: &[Value],
+        kept: &Kept,
+    ) -> Result<StatementOutcome> {
+        let statement = &parsed.statement;
+        self.check_writes(statement)?;
+        let rows = StatementOutcome::Rows;
+        let done = |tag: &str| Ok(StatementOutcome::Tag(tag.to_owned()));
+        match statement {
+            Statement::Select(select) => self.select(select, values, kept).await.map(rows),
+            Statement::CopyOut(select) => {
+                let rows = self.select(select, values, kept).await?;
+                Ok(StatementOutcome::CopyOut(rows.with_tag("COPY")))
+            }
+            Statement::Catalogue(query) => {
+                if !query.limited {
+                    self.notices.push(NO_CATALOGUE);
+                }
+                Ok(rows(Rows::table(show::catalogue_columns(query), Vec::new())))
+            }
+            Statement::Explain(select) => {
+                let plan = self.plan(select, values, kept).await?;
+                relation_of(&plan).map_or(Ok(()), |(bucket, _)| self.backend.may_read(bucket))?;
+                Ok(rows(explanation(plan.explain())))
+            }
+            Statement::ExplainRebalance(index) => {
+                self.explain_rebalance(index.clone()).await.map(rows)
+            }
+            Statement::Show(what) => self.show(what).await.map(rows),
+            Statement::CopyIn { bucket, id_field, is_atomic } => {
+                let bucket = self.bucket(bucket).await?;
+                let (id_field, is_atomic) = (id_field.clone(), *is_atomic);
+                Ok(StatementOutcome::CopyIn { bucket, id_field, is_atomic })
+            }
+            Statement::Insert(insert) => done(&self.insert(insert, values).await?),
+            Statement::Delete { bucket, ids } => done(&self.delete(bucket, ids, values).await?),
+            Statement::Admin(_)
+            | Statement::User(_)
+            | Statement::CreateBucket(_)
+            | Statement::CreateDataSet(_)
+            | Statement::LoadVersion { .. }
+            | Statement::DropBucket { .. }
+            | Statement::CreateIndex(_)
+            | Statement::BuildIndex { .. }
+            | Statement::DropIndex { .. }
+            | Statement::CancelBuild(_)
+            | Statement::AlterIndex { .. }
+            | Statement::RenameIndex { .. } => {
+                let ran = self.audited(parsed).await?;
+                self.block.define(parsed);
+                Ok(ran)
+            }
+            Statement::Set { .. }
+            | Statement::SetTransaction(_)
+            | Statement::SetCharacteristics(_)
+            | Statement::ResetAll
+            | Statement::DiscardAll
+            | Statement::Nothing { .. }
+            | Statement::Deallocate(_) => done(self.run_in_session(statement)?.unwrap_or_default()),
+            Statement::Begin(_)
+            | Statement::Commit
+            | Statement::Rollback
+            | Statement::Savepoint(_)
+            | Statement::RollbackTo(_)
+            | Statement::Release(_) => done(self.transact(statement).await?),
+        }
+    }
+
+    /// Runs a statement that changes definitions, users, placement or nodes, with its lines in the audit.
+    async fn audited(&self, parsed: &Parsed) -> Result<StatementOutcome> {
+        let (kind, text) = parsed
+            .audited
+            .as_ref()
+            .ok_or_else(|| Error::internal("a change has no text for the audit"))?;
+        let audit = self.login.doors.audit();
+        let attempt = audit.attempt(&self.login.principal, Door::Sql, (*kind, text));
+        let backend = self.backend.audited(&attempt);
+        let ran = self.change(backend.as_ref().unwrap_or(&self.backend), &parsed.statement).await;
+        let failure = ran.as_ref().err().map(|error| error.code);
+        attempt.end(failure).await;
+        ran
+    }
+
+    async fn change(
+        &self,
+        backend: &Arc<dyn Backend>,
+        statement: &Statement,
+    ) -> Result<StatementOutcome> {
+        let done = |tag: &str| StatementOutcome::Tag(tag.to_owned());
+        match statement {
+            Statement::Admin(statement) => {
+                let tag = admin::run(&**backend, statement, &self.remarks).await?;
+                Ok(StatementOutcome::Tag(tag))
+            }
+            Statement::User(statement) => {
+                match users::run(&**backend, &self.env, statement).await? {
+                    Ran::Tag(tag) => Ok(done(tag)),
+                    Ran::Token(tag, token) => {
+                        let row = vec![Datum::text(token.0)];
+                        let table = Rows::table(show::token_columns(), vec![row]);
+                        Ok(StatementOutcome::Rows(table.with_fixed_tag(tag)))
+                    }
+                }
+            }
+            other => {
+                let tag = ddl::run(&**backend, other, &self.remarks).await?;
+                Ok(done(tag.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Runs a statement that concerns this session alone. Returns the command tag; `None` for any other statement.
+    fn run_in_session<'a>(&mut self, statement: &'a Statement) -> Result<Option<&'a str>> {
+        let tag = match statement {
+            Statement::Set { name, value, local } => {
+                if *local {
+                    self.warn_without_transaction("SET LOCAL can only be used in a transaction");
+                }
+                self.set(name, value.as_deref(), *local)?;
+                if value.is_some() { "SET" } else { "RESET" }
+            }
+            Statement::SetTransaction(modes) => {
+                let message = "SET TRANSACTION can only be used in a transaction";
+                self.warn_without_transaction(message);
+                self.set_modes(modes, "transaction")?;
+                "SET"
+            }
+            Statement::SetCharacteristics(modes) => {
+                self.set_modes(modes, "default_transaction")?;
+                "SET"
+            }
+            Statement::ResetAll => self.reset("RESET"),
+            Statement::DiscardAll => self.reset("DISCARD ALL"),
+            Statement::Nothing { tag } => tag,
+            Statement::Deallocate(_) => "DEALLOCATE",
+            _ => return Ok(None),
+        };
+        Ok(Some(tag))
+    }
+
+    /// Resets all settings; returns the command tag.
+    fn reset(&mut self, tag: &'static str) -> &'static str {
+        self.settings.reset();
+        tag
+    }
+
+    async fn explain_rebalance(&self, index: Option<String>) -> Result<Rows> {
+        let request = RebalanceRequest { index, of_bucket: None, dry_run: true };
+        let plan = self.backend.rebalance(request).await?;
+        Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
+    }
+
+    fn warn_without_transaction(&mut self, message: &'static str) {
+        if self.is_outside() && !self.block.in_text {
+            self.notices.push(Notice::warning("25P01", message));
+        }
+    }
+
+    async fn select(&mut self, select: &Select, values: &[Value], kept: &Kept) -> Result<Rows> {
+        match self.plan_read(select, values, kept).await? {
+            Plan::Index(plan) => {
+                self.warn_of_texts(&plan, values, kept).await;
+                self.scan(*plan).await
+            }
+            Plan::Documents(plan) => {
+                let view = self.view(plan.bucket.id).await?;
+                self.note_version(plan.bucket.id);
+                Ok(Rows::documents(Arc::clone(&self.backend), plan, view))
+            }
+            Plan::Constant(plan) => self.constants(plan),
+        }
+    }
+
+    /// Sends the client a notice about a comparison with a text that is true for no row of a sample. It is checked once for a prepared
+    /// statement.
+    async fn warn_of_texts(&mut self, plan: &IndexPlan, values: &[Value], kept: &Kept) {
+        let has_texts = plan.texts.iter().any(|comparison| comparison.text(values).is_some());
+        let is_asked = has_texts && self.settings.shows(Notice::REMARK);
+        if !is_asked || self.backend.may_read(plan.index.bucket).is_err() || !kept.samples_now() {
+            return;
+        }
+        let Some(kinds) = self.samples.kinds(&*self.backend, &plan.index).await else { return };
+        let spec = &plan.index.spec;
+        let remark = plan.texts.iter().find_map(|texts| texts.remark(spec, &kinds, values));
+        self.notices.extend(remark.map(Notice::hinted));
+    }
+
+    async fn scan(&mut self, mut plan: IndexPlan) -> Result<Rows> {
+        plan.request.timeout_ms = SERVE_TIMEOUT_MS;
+        plan.request.hedge_after = self.settings.hedge_after();
+        let mut rollbacks = 0;
+        let batches = loop {
+            let view = self.scan_view(&plan).await?;
+            plan.request.own = view.and_then(|view| view.own);
+            let snapshot = view.and_then(|view| view.snapshot);
+            plan.request.consistency = match snapshot {
+                Some(epoch) => Consistency::Epoch(epoch),
+                None => self.consistency(&plan.index).await?,
+            };
+            snapshot.map_or(Ok(()), |epoch| self.check_floor(&plan.index, epoch))?;
+            let batches = self.backend.scan(plan.request.clone(), None).await?;
+            if !self.is_rolled_back(plan.index.bucket) {
+                break merged(&*self.backend, &plan, batches).await?;
+            }
+            // The scan has waited for the end of a rollback, which may have lost writes of this session.
+            self.settle_writes(plan.index.bucket).await?;
+            rollbacks += 1;
+            if rollbacks == ROLLBACKS_MAX {
+                let what = "the bucket was rolled back again and again while a scan began";
+                return Err(Error::unavailable(what));
+            }
+        };
+        let Self { settings, backend, .. } = self;
+        settings.floors.note_scan(&plan.index, &plan.request.consistency, batches.epoch());
+        settings.floors.forget_dropped(|| backend.catalog());
+        self.note_version(plan.index.bucket);
+        Ok(Rows::scan(plan, batches))
+    }
+
+    /// Records the version of a data set that a statement reads.
+    fn note_version(&mut self, bucket: BucketId) {
+        let catalog = self.backend.catalog();
+        if let Some((_, _, version)) = catalog.version(bucket) {
+            self.settings.read_version.clone_from(&version.name);
+        }
+    }
+
+    fn constants(&mut self, plan: ConstantPlan) -> Result<Rows> {
+        let mut rows = Vec::new();
+        if let Some(values) = plan.values {
+            let row = values.into_iter().map(|value| match value {
+                ConstantValue::Known(value) => Ok(Datum::Value(value)),
+                ConstantValue::Session(name, arguments) => self.session_function(&name, &arguments),
+            });
+            rows.push(row.collect::<Result<_>>()?);
+        }
+        Ok(Rows::table(plan.columns, rows))
+    }
+
+    fn session_function(&mut self, name: &str, arguments: &[Value]) -> Result<Datum> {
+        Ok(match (name, arguments) {
+            ("pg_advisory_unlock_all", []) => Datum::NULL,
+            ("set_config", [Value::String(setting), Value::String(value), Value::Bool(local)]) => {
+                let setting = setting.to_lowercase();
+                self.set(&setting, Some(value), *local)?;
+                Datum::text(self.settings.show(&setting)?)
+            }
+            ("version", []) => Datum::text(format!(
+                "PostgreSQL {}",
+                crate::pg::session::known_settings::SERVER_VERSION
+            )),
+            ("current_schema", []) => Datum::text("public"),
+            ("current_database" | "current_catalog", []) => Datum::text(&*self.database),
+            ("current_user" | "session_user" | "user", []) => Datum::text(&*self.user),
+            ("pg_backend_pid", []) => Datum::int(self.process.into()),
+            ("current_setting", [Value::String(setting), ..]) => {
+                Datum::text(self.settings.show(&setting.to_lowercase())?)
+            }
+            _ => {
+                return Err(unsupported(
+                    format!("{name}() does not take these arguments"),
+                    "SHOW ALL",
+                ));
+            }
+        })
+    }
+
+    async fn show(&self, what: &Show) -> Result<Rows> {
+        let rows = show::rows(what, &*self.backend, &self.settings).await?;
+        Ok(Rows::table(show::columns(what), rows).with_fixed_tag("SHOW"))
+    }
+}
+
+/// The rows of an EXPLAIN.
+fn explanation(lines: Vec<String>) -> Rows {
+    let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
+    Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")
+}

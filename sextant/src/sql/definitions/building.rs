@@ -1,0 +1,311 @@
+//! Remarks for a client while an index is built: at once those about a likely mistake or an obstacle, then the progress of
+//! the build at intervals. A build continues without the statement that has begun it, and its client gets a remark about that.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proto::expr::Expr;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::data_set::Version;
+use proto::model::ids::{Generation, IndexId};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::rpc::api::{BuildStatus, SILENT_MS_MAX};
+use proto::value::Value;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::timeout;
+
+use super::written;
+use crate::sql::backend::Backend;
+use crate::sql::remarks::Remarks;
+
+/// The time limit of the query for a remark; without an answer there is no remark.
+const ASK_WAIT: Duration = Duration::from_secs(2);
+/// The time between two remarks on the progress of a build.
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+/// The number of paths that one remark names.
+const PATHS_NAMED_MAX: usize = 5;
+
+/// The number of partitions that a text names.
+const PARTITIONS_NAMED_MAX: usize = 16;
+
+const BUILD_IS_STUCK: &str = "it goes on over the next version that is loaded (ALTER BUCKET … LOAD VERSION); CANCEL BUILD ends it";
+const BUILD_WAITS: &str = "the build begins, or goes on, when a projector of the bucket answers; SHOW NODES shows the nodes";
+
+/// Reads some documents of the bucket of a new index, and sends a remark if its projector does not answer, or if none
+/// of the documents has some paths of the definition.
+pub async fn look_at_documents(backend: &dyn Backend, spec: &IndexSpec, remarks: &Remarks) {
+    let catalog = backend.catalog();
+    let Some(bucket) = catalog.bucket(&spec.bucket) else { return };
+    match sample(backend, bucket).await {
+        Ok(documents) if documents.is_empty() => {}
+        Ok(documents) => {
+            let missing = missing_paths(spec, &documents);
+            if !missing.is_empty() {
+                let (count, bucket) = (documents.len(), &spec.bucket);
+                let message = format!(
+                    "none of {count} sampled documents of bucket \"{bucket}\" has {}",
+                    missing.join(", ")
+                );
+                remarks.tell(message, Some("look for a wrong name, if documents should have it"));
+            }
+        }
+        Err(why) => {
+            let message = format!("the build of index \"{}\" waits: {why}", spec.name);
+            remarks.tell(message, Some(BUILD_WAITS));
+        }
+    }
+}
+
+/// Some documents of a bucket, or the reason why there are none.
+async fn sample(
+    backend: &dyn Backend,
+    bucket: &BucketInfo,
+) -> std::result::Result<Vec<Value>, String> {
+    match timeout(ASK_WAIT, backend.sample(bucket)).await {
+        Ok(Ok(documents)) => {
+            // A stored document was parsed before; an unreadable one is no evidence about paths.
+            Ok(documents.iter().filter_map(|document| Value::parse_json(document).ok()).collect())
+        }
+        Ok(Err(error)) if error.is_retry() => Err(error.message),
+        Ok(Err(_)) => Ok(Vec::new()),
+        Err(_) => Err(format!("no projector of bucket \"{}\" answers", bucket.name)),
+    }
+}
+
+/// The paths of a definition that are in none of the documents, as text.
+fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
+    let mut missing = BTreeSet::new();
+    let mut look = |expr: &Expr| {
+        expr.any(&mut |part| {
+            if let Expr::Path(steps) = part
+                && documents.iter().all(|document| matches!(document.path(steps), Value::Missing))
+            {
+                missing.insert(part.to_string());
+            }
+            false
+        });
+    };
+    spec.keys.iter().for_each(|key| look(&key.expr));
+    spec.include.iter().for_each(|column| look(&column.expr));
+    spec.predicate.iter().for_each(&mut look);
+    spec.partition.exprs().iter().for_each(&mut look);
+    missing.into_iter().take(PATHS_NAMED_MAX).collect()
+}
+
+/// Waits until an index serves scans, or a generation of it does, and reports the progress of the build at intervals.
+pub async fn wait_built(
+    backend: &dyn Backend,
+    index: IndexId,
+    generation: Option<Generation>,
+    remarks: &Remarks,
+) -> Result<()> {
+    let mut ready = backend.wait_ready(index, generation);
+    loop {
+        if let Ok(done) = timeout(PROGRESS_EVERY, &mut ready).await {
+            return done;
+        }
+        let catalog = backend.catalog();
+        // A first build may be overtaken by a build over the next version of its data set.
+        let next = catalog.next_generation(index);
+        let Some(info) = next.or_else(|| catalog.indexes.get(&index)) else { continue };
+        if let Ok(Some((message, hint))) = timeout(ASK_WAIT, progress(backend, info)).await {
+            remarks.tell(message, hint);
+        }
+    }
+}
+
+/// The progress of a build, or the reason why it waits; `None` if the leader does not know.
+async fn progress(
+    backend: &dyn Backend,
+    info: &IndexInfo,
+) -> Option<(String, Option<&'static str>)> {
+    let status = backend.status().await.ok()?;
+    let catalog = backend.catalog();
+    let name = &info.spec.name;
+    if let Some((_, _, version)) = catalog.version(info.bucket)
+        && let Some(lost) = lost_partitions(version)
+    {
+        let message =
+            format!("the build of index \"{name}\" over version '{}' waits: {lost}", version.name);
+        return Some((message, Some(BUILD_IS_STUCK)));
+    }
+    let projectors = catalog.buckets.get(&info.bucket)?.assignment.projectors();
+    let silent = status
+        .nodes
+        .iter()
+        .find(|report| report.silent_ms >= SILENT_MS_MAX && projectors.contains(&report.node));
+    if let Some(report) = silent {
+        let (node, s) = (report.node, report.silent_ms / 1_000);
+        let message = format!(
+            "the build of index \"{name}\" waits: projector {node} has been silent for {s} s"
+        );
+        return Some((message, Some(BUILD_WAITS)));
+    }
+    let build = status.build_of(info)?;
+    let left = build.seconds_left.map_or_else(String::new, |s| format!(", about {s} s left"));
+    let BuildStatus { percent, entries, .. } = build;
+    Some((format!("index \"{name}\" is built to {percent} %, {entries} entries{left}"), None))
+}
+
+/// Says which partitions of a version no projector has; `None` if there are none.
+pub fn lost_partitions(version: &Version) -> Option<String> {
+    let mut named: Vec<String> = version.lost().map(|partition| partition.to_string()).collect();
+    if named.len() > PARTITIONS_NAMED_MAX {
+        named.truncate(PARTITIONS_NAMED_MAX);
+        named.push("…".to_owned());
+    }
+    let what = || format!("no projector has the documents of partitions {}", named.join(", "));
+    (!named.is_empty()).then(what)
+}
+
+/// Adds to the error of a CREATE INDEX whose name is taken that the index of this name is being built.
+pub fn with_build(error: Error, catalog: &Catalog, name: &str) -> Error {
+    if error.code != ErrorCode::Exists || !is_built(catalog, name) {
+        return error;
+    }
+    error.with_hint(format!("its build goes on in the background: {}", how_to_end(name)))
+}
+
+/// Remarks on a CREATE INDEX IF NOT EXISTS, which does not wait, that the index with this name is still being built.
+pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
+    if is_built(catalog, name) {
+        let message = format!("index \"{name}\" exists, and is being built in the background");
+        remarks.tell(message, Some("SHOW INDEXES shows its progress; CANCEL BUILD ends it"));
+    }
+}
+
+/// The state that an interrupted CREATE INDEX or BUILD INDEX has left, and the hint for it.
+pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
+    let built: Vec<_> = names.iter().filter(|name| is_built(catalog, name)).collect();
+    let serves = |name: &String| {
+        catalog.index(name).is_some_and(|index| index.state == IndexState::Maintenance)
+    };
+    let list = |names: &[&String]| {
+        names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+    };
+    let all: Vec<_> = names.iter().collect();
+    if let [first, ..] = built[..] {
+        let left = format!("the build of index {} goes on in the background", list(&built));
+        return (left, how_to_end(first));
+    }
+    if names.iter().all(serves) {
+        let left = format!("index {} was complete by then, and serves scans", list(&all));
+        return (left, "SHOW INDEXES shows it; DROP INDEX removes it".to_owned());
+    }
+    let left =
+        format!("the build of index {} goes on in the background if it had begun", list(&all));
+    (left, names.first().map_or_else(String::new, |name| how_to_end(name)))
+}
+
+/// The state that an interrupted ALTER INDEX or REINDEX has left, and the hint for it.
+pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
+    if is_built(catalog, name) {
+        let left =
+            format!("the build for index \"{name}\" goes on in the background, and switches to it");
+        return (left, how_to_end(name));
+    }
+    let left = format!("index \"{name}\" is not being changed now");
+    (left, "SHOW INDEXES shows its definition".to_owned())
+}
+
+/// The state that an interrupted LOAD VERSION has left, and the hint for it.
+pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, String) {
+    let set = catalog.bucket(bucket).and_then(|bucket| catalog.data_sets.get(&bucket.id));
+    let loading = set.and_then(|set| set.loading()).filter(|(_, known)| known.name == version);
+    if loading.is_none() {
+        let left = format!("version '{version}' is not loading now");
+        return (left, "SHOW VERSIONS shows the versions".to_owned());
+    }
+    let left = format!("the loading of version '{version}' goes on in the background");
+    let name = written::name(bucket);
+    let version = version.replace('\'', "''");
+    let hint = format!(
+        "SHOW VERSIONS shows its progress; ALTER BUCKET {name} CANCEL VERSION '{version}' ends it"
+    );
+    (left, hint)
+}
+
+/// True if the index with a name is being built, or a new generation of it.
+fn is_built(catalog: &Catalog, name: &str) -> bool {
+    catalog.index(name).is_some_and(|index| {
+        index.state == IndexState::Backfill || catalog.next_generation(index.id).is_some()
+    })
+}
+
+fn how_to_end(name: &str) -> String {
+    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", written::name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto::model::ids::BucketId;
+
+    use super::*;
+    use crate::sql::ast::Statement;
+    use crate::sql::definitions::define::definition;
+
+    #[test]
+    fn an_interrupted_statement_tells_the_state_that_it_has_left() {
+        let mut catalog = Catalog::default();
+        let mut add = |n, name: &str, state| {
+            let spec = IndexSpec::new(name, "b");
+            let info = IndexInfo::new(IndexId(n), BucketId(1), spec, Vec::new());
+            catalog.indexes.insert(IndexId(n), Arc::new(IndexInfo { state, ..info }));
+        };
+        add(1, "built", IndexState::Backfill);
+        add(2, "Two \"words\"", IndexState::Backfill);
+        add(3, "whole", IndexState::Maintenance);
+        add(4, "declared", IndexState::Pending);
+        let left = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            left_behind(&catalog, &names)
+        };
+        let (message, hint) = left(&["whole", "built"]);
+        assert_eq!(message, "the build of index \"built\" goes on in the background");
+        assert_eq!(hint, "SHOW INDEXES shows its progress; CANCEL BUILD built ends it");
+        assert!(left(&["Two \"words\""]).1.contains("CANCEL BUILD \"Two \"\"words\"\"\" ends it"));
+        assert!(left(&["whole"]).0.contains("serves scans"));
+        for name in ["declared", "unheard_of"] {
+            let (message, hint) = left(&[name]);
+            assert!(message.ends_with("goes on in the background if it had begun"), "{message}");
+            assert!(hint.contains(&format!("CANCEL BUILD {name}")), "{hint}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_by_a_build_is_told_so() {
+        let info = IndexInfo::new(IndexId(1), BucketId(1), IndexSpec::new("i", "b"), Vec::new());
+        let mut catalog = Catalog::default();
+        let exists = || Error::new(ErrorCode::Exists, "taken").with_hint("another name");
+        catalog.indexes.insert(info.id, Arc::new(info));
+        let hint = with_build(exists(), &catalog, "i").hint.expect("a hint");
+        assert!(hint.contains("goes on") && hint.contains("CANCEL BUILD i"), "{hint}");
+        assert_eq!(with_build(exists(), &catalog, "j"), exists(), "another object");
+        let other = Error::unavailable("no leader");
+        assert_eq!(with_build(other.clone(), &catalog, "i"), other);
+    }
+
+    #[test]
+    fn paths_that_no_document_has_are_found_in_all_parts_of_a_definition() {
+        let missing = |sql: &str| {
+            let mut parsed = crate::sql::parse(sql).unwrap();
+            let Statement::CreateIndex(create) = parsed.remove(0).statement else {
+                panic!("an index")
+            };
+            let documents = ["{\"a\":1,\"b\":{\"c\":null}}", "{\"d\":[1],\"a\":2}"];
+            let documents = documents.map(|text| Value::parse_json(text.as_bytes()).unwrap());
+            missing_paths(&definition(&create).unwrap(), &documents)
+        };
+        assert!(
+            missing("CREATE INDEX i ON b (a, b.c) INCLUDE (lower(d)) WHERE b.c IS NULL").is_empty()
+        );
+        assert_eq!(missing("CREATE INDEX i ON b (a, citty)"), ["citty"]);
+        let everywhere =
+            "CREATE INDEX i ON b (a) INCLUDE (lower(x)) WHERE y > 3 PARTITION BY HASH (z)";
+        assert_eq!(missing(everywhere), ["x", "y", "z"]);
+        assert!(missing("CREATE PRIMARY INDEX i ON b").is_empty());
+    }
+}

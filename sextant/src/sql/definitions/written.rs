@@ -1,0 +1,89 @@
+//! Definitions as SQL text: names in quotes where they need them, and the statement that declares an index.
+
+use std::fmt::Display;
+
+use proto::expr::{Expr, RESERVED};
+use proto::model::index::Compression;
+
+use crate::sql::ast::{CreateIndex, KeyItem, Partition, TextExpr};
+
+/// Words that mean something else at the place of a name of an index.
+const NO_NAMES: [&str; 2] = ["concurrently", "if"];
+
+/// A name as a statement has it: in quotes, unless it is folded to itself without.
+pub fn name(name: &str) -> String {
+    let is_free = RESERVED.binary_search(&name).is_err() && !NO_NAMES.contains(&name);
+    let is_word = is_free
+        && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    match is_word {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// The statement that declares an index. Read again, it declares the same.
+pub fn create_index(create: &CreateIndex) -> String {
+    let kind = if create.primary { "PRIMARY INDEX" } else { "INDEX" };
+    let mut sql = format!("CREATE {kind} {} ON {}", name(&create.name), name(&create.bucket));
+    if !create.keys.is_empty() {
+        sql += &format!(" ({})", list(create.keys.iter().map(key)));
+    }
+    if !create.include.is_empty() {
+        sql += &format!(" INCLUDE ({})", list(create.include.iter().map(text)));
+    }
+    if let Some(predicate) = &create.predicate {
+        sql += &format!(" WHERE {predicate}");
+    }
+    match &create.partition {
+        Some(Partition::Hash(exprs)) => {
+            sql += &format!(" PARTITION BY HASH ({})", list(exprs.iter().map(Expr::to_string)));
+        }
+        Some(Partition::Range { expr, points }) => {
+            sql += &format!(" PARTITION BY RANGE ({expr})");
+            if !points.is_empty() {
+                sql += &format!(" SPLIT AT ({})", list(points.iter().map(Expr::to_string)));
+            }
+        }
+        None => {}
+    }
+    let options = options(create);
+    if !options.is_empty() {
+        sql += &format!(" WITH ({})", list(options.into_iter()));
+    }
+    sql
+}
+
+fn list(items: impl Iterator<Item = impl Display>) -> String {
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn key(item: &KeyItem) -> String {
+    let descending = if item.descending { " DESC" } else { "" };
+    let include_missing = if item.include_missing { " INCLUDE MISSING" } else { "" };
+    format!("{}{descending}{include_missing}", text(&item.key))
+}
+
+/// An expression as it was written, because its text may be the name of its column. A comment at its end needs a line for itself.
+fn text(item: &TextExpr) -> String {
+    let end = if item.text.contains("--") { "\n" } else { "" };
+    format!("{}{end}", item.text)
+}
+
+fn options(create: &CreateIndex) -> Vec<String> {
+    let numbers = [
+        ("slices", create.slices.map(u64::from)),
+        ("replicas", create.replicas.filter(|replicas| *replicas > 0).map(u64::from)),
+        ("included_kb_max", create.included_kb_max.map(u64::from)),
+        ("slice_bytes_max", create.slice_bytes_max.filter(|bytes| *bytes > 0)),
+    ];
+    let numbers =
+        numbers.into_iter().filter_map(|(name, value)| Some(format!("{name} = {}", value?)));
+    let separate = create.separate_included_columns.then(|| "separate_included_columns".to_owned());
+    let compressed = |(_, kind): &&(&str, Compression)| {
+        *kind == create.compression && *kind != Compression::default()
+    };
+    let compression = Compression::NAMES.iter().find(compressed);
+    let compression = compression.map(|(name, _)| format!("compression = '{name}'"));
+    numbers.chain(separate).chain(compression).collect()
+}

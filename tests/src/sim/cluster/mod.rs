@@ -1,0 +1,7 @@
+//! The simulated cluster: its processes, their disks, the network between them, and a client's way to them.
+
+pub mod client;
+pub(super) mod disks;
+pub mod hosts;
+pub mod net;
+pub(super) mod purges;
