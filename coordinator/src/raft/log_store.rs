@@ -24,8 +24,8 @@ use super::log_write::{LogOp, LogWrite};
 use super::memory_log::MemoryLog;
 use super::wire::LogEntry;
 
-const FILE: &str = "log.redb";
-const FILE_NEW: &str = "log.redb.new";
+const FILE: &str = "raft.redb";
+const FILE_NEW: &str = "raft.redb.new";
 /// The version of this file's layout.
 const FORMAT: u32 = 1;
 /// The log is small and is read once, at the start.

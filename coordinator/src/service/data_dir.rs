@@ -95,7 +95,7 @@ mod tests {
         config.force_new_cluster = false;
         open_data_dir(&env, &config).expect("a new directory again");
         env.fs.remove_file(std::path::Path::new("/coordinator/VERSION")).unwrap();
-        let log = env.fs.open(&config.dir.join("log.redb"), proto::env::OpenMode::Create);
+        let log = env.fs.open(&config.dir.join("raft.redb"), proto::env::OpenMode::Create);
         drop(log.unwrap());
         let error = open_data_dir(&env, &config).err().expect("no version");
         assert!(error.message.contains("/coordinator/VERSION"), "{error}");

@@ -40,7 +40,7 @@ impl Data {
     fn coordinator(&self, name: &str, cluster: u128, has_log: bool) {
         self.node(name, Role::Coordinator, cluster);
         if has_log {
-            std::fs::write(self.path(name).join("log.redb"), "a log").unwrap();
+            std::fs::write(self.path(name).join("raft.redb"), "a log").unwrap();
         }
     }
 
@@ -60,7 +60,7 @@ fn a_coordinator_without_its_log_is_refused_beside_others_that_have_theirs() {
     assert!(error.message.contains("coordinator-2 has lost its log"), "{error}");
     data.prepare(true).expect("the cluster is given up");
     let old = data.path("old-cluster-1");
-    assert!(old.join("coordinator-1/log.redb").exists() && old.join("coordinator-2").exists());
+    assert!(old.join("coordinator-1/raft.redb").exists() && old.join("coordinator-2").exists());
     assert!(!data.path("coordinator-1").exists() && !data.path("coordinator-2").exists());
 }
 
@@ -71,7 +71,7 @@ fn a_whole_cluster_stays_whatever_the_flag_says() {
     data.node("projector-1", Role::Projector, 7);
     data.prepare(false).unwrap();
     data.prepare(true).unwrap();
-    assert!(data.path("coordinator-1/log.redb").exists() && !data.path("old-cluster-1").exists());
+    assert!(data.path("coordinator-1/raft.redb").exists() && !data.path("old-cluster-1").exists());
 }
 
 /// A copy of a directory next to the others is no node. Otherwise each start with the flag would begin another cluster.
@@ -87,5 +87,5 @@ fn a_copy_of_a_directory_beside_it_counts_for_nothing() {
     data.coordinator("coordinator-1", 8, true);
     data.prepare(false).expect("the copy is of another cluster");
     data.prepare(true).unwrap();
-    assert!(data.path("coordinator-1/log.redb").exists(), "nothing is moved again");
+    assert!(data.path("coordinator-1/raft.redb").exists(), "nothing is moved again");
 }

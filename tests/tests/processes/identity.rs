@@ -47,8 +47,8 @@ fn refused(data: &Path, words: &[&str]) {
 fn a_coordinator_without_its_log_does_not_begin_anew_beside_the_data_of_others() {
     let data = filled();
     let coordinator = data.path().join("coordinator-1");
-    let log = std::fs::read(coordinator.join("log.redb")).expect("the log");
-    std::fs::remove_file(coordinator.join("log.redb")).expect("removed");
+    let log = std::fs::read(coordinator.join("raft.redb")).expect("the log");
+    std::fs::remove_file(coordinator.join("raft.redb")).expect("removed");
     refused(data.path(), &["coordinator", "cluster", "hint:"]);
     std::fs::remove_dir_all(&coordinator).expect("removed");
     refused(data.path(), &["no coordinator", "cluster", "hint:"]);
@@ -159,7 +159,7 @@ async fn a_router_ends_when_its_coordinators_begin_a_new_cluster() {
         processes.kill(id);
         processes.remove_data(id);
     }
-    std::fs::remove_file(processes.data_of(1).join("log.redb")).expect("removed");
+    std::fs::remove_file(processes.data_of(1).join("raft.redb")).expect("removed");
     processes.run_with(1, &["--force-new-cluster"]);
     processes.run(101);
     assert_eq!(processes.ended(301).await, Some(1));

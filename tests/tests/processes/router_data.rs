@@ -128,7 +128,7 @@ async fn a_router_forgets_the_catalog_of_a_cluster_that_its_coordinators_have_gi
         processes.kill(id);
         processes.remove_data(id);
     }
-    std::fs::remove_file(processes.data_of(1).join("log.redb")).expect("removed");
+    std::fs::remove_file(processes.data_of(1).join("raft.redb")).expect("removed");
     processes.run_with(1, &["--force-new-cluster"]);
     processes.run(101);
 
