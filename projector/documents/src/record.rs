@@ -26,7 +26,7 @@ pub struct BucketRecord {
     /// [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
     pub given_up: BTreeMap<VbucketId, Branches>,
     /// The newest commits of transactions. They are encoded after the record, without the changes that the log has
-    /// ([`StoredCommits`](crate::change_log::StoredCommits)).
+    /// (`change_log::StoredCommits`).
     #[serde(skip)]
     pub commits: NewestCommits,
 }

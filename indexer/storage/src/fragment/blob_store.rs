@@ -51,7 +51,7 @@ pub trait Blob: Send + Sync + 'static {
     /// Fills `out` from `offset`; `UnexpectedEof` if the blob ends before.
     fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Reads like [`Self::read`], without waiting for a disk. Returns false if that is not possible now; the contents
+    /// Reads like [`Self::read_exact_at`], without waiting for a disk. Returns false if that is not possible now; the contents
     /// of `out` are then undefined.
     fn read_from_memory(&self, _out: &mut [u8], _offset: u64) -> bool {
         false

@@ -43,12 +43,12 @@ impl CommandKind for MoveBucket {
     }
 }
 
-/// A change of a bucket's copies: compare-and-set. The answer is [`Outcome::Copies`], whether it was made or not.
+/// A change of a bucket's copies: compare-and-set. The answer is `Outcome::Copies`, whether it was made or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangeCopies {
     /// The bucket whose copies change.
     pub bucket: BucketId,
-    /// [`Copies::revision`] before the change.
+    /// `Copies::revision` before the change.
     pub revision: u64,
     /// The change of the copies.
     pub change: CopiesChange,
@@ -62,7 +62,7 @@ impl CommandKind for ChangeCopies {
     }
 }
 
-/// A projector has started with its vbuckets of an embedded bucket, and asks whether it may serve them. The outcome is [`Outcome::Lacks`]
+/// A projector has started with its vbuckets of an embedded bucket, and asks whether it may serve them. The outcome is `Outcome::Lacks`
 /// if they lack mutations that the last epoch covers: these exist nowhere else, so the bucket is rolled back only when an operator has
 /// accepted the loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ pub struct OpenSource {
     pub projector: NodeId,
     /// The history of its vbuckets.
     pub history: Box<SourceHistory>,
-    /// The epoch of an earlier [`Outcome::Lacks`] whose loss an operator has accepted.
+    /// The epoch of an earlier `Outcome::Lacks` whose loss an operator has accepted.
     pub accepted: Option<Epoch>,
 }
 

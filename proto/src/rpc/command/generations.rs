@@ -9,7 +9,7 @@ use crate::model::index::IndexSpec;
 use crate::model::users::Privilege;
 
 /// ALTER INDEX, REINDEX: begins a new generation of an index, with another definition or the same one, in addition to the serving one. When
-/// it is complete, [`Command::IndexReady`] makes it serve. Refused (`WrongState`) while another one is being built.
+/// it is complete, [`IndexReady`] makes it serve. Refused (`WrongState`) while another one is being built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildGeneration {
     /// The generation that the new definition was derived from. Refused (`WrongState`) if another generation serves by

@@ -3,21 +3,21 @@
 //! receives the first outcome.
 //!
 //! The commands are in files by *family*; the coordinator has a folder of the same name that applies them. A new command is a struct
-//! with its [`CommandKind`] in the file of its family, a line in [`list`], and its application in the coordinator (`Apply`), which a line of `apply.rs` calls.
+//! with its [`CommandKind`] in the file of its family, a line in `list`, and its application in the coordinator (`Apply`), which a line of `apply.rs` calls.
 //!
 //! | file | commands |
 //! |---|---|
-//! | [`buckets`] | buckets |
-//! | [`indexes`], [`generations`] | indexes, and builds of new definitions beside the serving ones |
-//! | [`versions`] | data sets that are loaded from files |
-//! | [`moves`] | moves of slices, hand-overs of vbuckets |
-//! | [`nodes`] | processes |
-//! | [`copies`] | copies of embedded buckets |
-//! | [`epochs`] | stability timestamps, rollbacks |
-//! | [`users`] | users and privileges |
-//! | [`kind`] | the properties of a command apart from its fields: privilege, room, audit |
-//! | [`list`] | the commands of all families, as one type |
-//! | [`proposal`], [`outcome`] | the envelope of a command, and its answer |
+//! | `buckets` | buckets |
+//! | `indexes`, `generations` | indexes, and builds of new definitions beside the serving ones |
+//! | `versions` | data sets that are loaded from files |
+//! | `moves` | moves of slices, hand-overs of vbuckets |
+//! | `nodes` | processes |
+//! | `copies` | copies of embedded buckets |
+//! | `epochs` | stability timestamps, rollbacks |
+//! | `users` | users and privileges |
+//! | `kind` | the properties of a command apart from its fields: privilege, room, audit |
+//! | `list` | the commands of all families, as one type |
+//! | `proposal`, `outcome` | the envelope of a command, and its answer |
 
 mod buckets;
 mod copies;
