@@ -68,7 +68,7 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
     Ok(())
 }
 
-/// What the leader decides about a proposal; the inner error is a refusal. An older copy of the coordinator changes no definition.
+/// The leader's decisions about a proposal; the inner error is a refusal. An older copy of the coordinator changes no definition.
 fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<Decided, Error>> {
     let command = &proposal.command;
     match command {

@@ -1,5 +1,5 @@
-//! What the leader decides about a proposal. The log stores it beside the proposal, so that all members apply equal values. No client can
-//! send it.
+//! The leader's decisions about a proposal. The log stores them beside the proposal, so that all members apply equal values. No client
+//! can send them.
 
 use proto::model::identity::{NodeProof, UniqueId};
 use proto::model::ids::NodeId;

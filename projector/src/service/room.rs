@@ -1,6 +1,6 @@
 //! The bound on mutations that no epoch covers: which writes wait, and which pass because an epoch waits for them.
 //!
-//! What a hold waits for is not refused for want of room: a commit of which some part is there, or whose transaction
+//! Three things are never refused for want of room, because a hold waits for them: a commit of which some part is there, or whose transaction
 //! another owner waits for; the mutations before the end of a missing part; and the beginning of a branch. The
 //! mutations of such a transaction may take as much memory as one transaction beyond what all open ones may have. By
 //! its query an owner informs the next one about the wait; it queries the owners of lost parts as well, since their

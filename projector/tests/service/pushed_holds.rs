@@ -1,4 +1,4 @@
-//! What delays the epochs of a pushed bucket, and what ends the delay: over two projectors, with losses, branches and full queues.
+//! The epochs of a pushed bucket are delayed for a commit with a missing part, and the delay ends: over two projectors, with losses, branches and full queues.
 
 use std::time::Duration;
 

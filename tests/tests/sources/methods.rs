@@ -50,8 +50,10 @@ fn impl_blocks(text: &str) -> Vec<(String, String)> {
         }
         for line in lines.by_ref().take_while(|line| *line != "}") {
             let line = line.trim();
-            body += if line.starts_with('.') { line } else { " " };
-            body += if line.starts_with('.') { "" } else { line };
+            if !line.starts_with('.') {
+                body.push(' ');
+            }
+            body += line;
         }
         blocks.extend(type_of(&head).map(|name| (name, body)));
     }

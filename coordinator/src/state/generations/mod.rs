@@ -13,7 +13,7 @@
 //!   generation to an older one.
 //!
 //! The generations of an index may be over different buckets: the versions of a data set. The switch to a version is the switch of all its
-//! generations in one command (`version_builds`).
+//! generations in one command (`versions::builds`).
 //!
 //! Numbers of generations only grow, and are not reused: a node that has files of one that the catalog does not list drops them when the
 //! catalog has a newer one (`Catalog::is_gone`). A change of the set of generations is a change of the record that the name means, so

@@ -32,10 +32,10 @@
 //!
 //! A seqno is found in two steps, without reading other vbuckets' mutations:
 //!
-//! - the *directory* (`log_index.rs`) finds the segment: in memory, 16 bytes for each vbucket in each segment where the
+//! - the *directory* (`index/directory.rs`) finds the segment: in memory, 16 bytes for each vbucket in each segment where the
 //!   vbucket has retained mutations;
-//! - the *index* of the segment (`segment_index.rs`) finds the run: 32 bytes for each run. That of the last segment is in
-//!   memory. That of a closed segment is in a side file, BASE.index (`index_file.rs`); the parts of it that were used
+//! - the *index* of the segment (`index/segment.rs`) finds the run: 32 bytes for each run. That of the last segment is in
+//!   memory. That of a closed segment is in a side file, BASE.index (`index/file.rs`); the parts of it that were used
 //!   lately are cached, up to a bound for all logs of a store ([`IndexCache`]).
 //!
 //! So a log of 100 GiB in segments of 32 MiB with 64 vbuckets has 3 MiB of directory, and with 1,024 vbuckets 50 MiB. The index

@@ -1,4 +1,4 @@
-//! What readers see of a bucket: the end of its history, its newest mutations, its timestamps, and whether it is served.
+//! The readers' view of a bucket: the end of its history, its newest mutations, its timestamps, and whether it is served.
 
 mod availability;
 mod backlog;

@@ -12,7 +12,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Privilege, Privileges, User, Users};
 
-/// What a user may see, at one moment.
+/// The part of the catalog that a user may see, at one moment.
 pub(super) struct View {
     /// The whole catalog.
     catalog: Arc<Catalog>,

@@ -1,7 +1,7 @@
 //! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document per line, in messages with arbitrary boundaries.
 //!
-//! The data is cut into pieces of whole lines (`copy_lines.rs`). Blocking threads check the pieces, several at a time, and the session
-//! passes their documents in order to `copy_target`, which writes them. A bad line ends the COPY: the error names the line's number and the
+//! The data is cut into pieces of whole lines (`lines`). Blocking threads check the pieces, several at a time, and the session
+//! passes their documents in order to `target`, which writes them. A bad line ends the COPY: the error names the line's number and the
 //! stored part. The session skips the rest of the client's data.
 
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! What a session keeps between its statements: its settings, what it has seen, its transaction, and what the names in its
-//! prepared statements mean.
+//! The state of a session between its statements: its settings, the floors of its reads, its transaction, and the objects that
+//! the names in its prepared statements stand for.
 
 mod consistency;
 pub mod floors;
@@ -10,3 +10,4 @@ pub mod settings;
 pub mod state;
 pub mod transact;
 pub mod transaction;
+pub mod values;

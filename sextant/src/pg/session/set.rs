@@ -3,9 +3,9 @@
 use proto::{Error, ErrorCode, Result};
 
 use super::known_settings::check;
-use super::settings::TRANSACTION_READ_ONLY;
 use super::state::SessionState;
 use super::transaction::Transaction;
+use super::values::TRANSACTION_READ_ONLY;
 use crate::sql::ast::TransactionModes;
 
 impl SessionState {

@@ -4,7 +4,6 @@
 //! values for both of its possible ends. They are shared with the present ones until one of them changes, so a transaction and a savepoint
 //! cost no copy.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,16 +13,14 @@ use proto::rpc::scan::{Consistency, HedgeAfter};
 use proto::{Error, ErrorCode, Result};
 
 use super::floors::{Floors, at_least};
-use super::known_settings::{
-    ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, check, is_shown, no_setting, parse_consistency,
-    parse_hedge_after, parse_ms,
-};
+use super::known_settings::{ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, is_shown, no_setting};
+use super::values::{Positions, SHOWN_ONLY, TRANSACTION_READ_ONLY, Values, is_of_transaction};
 
-/// Maximum length of all settings with their names.
-const SETTINGS_BYTES_MAX: usize = 16 << 10;
+/// The setting that bounds the time for which a transaction waits for its client.
+const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
 
-/// Settings of a session that only it changes.
-const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position"];
+/// The setting that bounds the time for which a session waits for a statement.
+const IDLE_SESSION: &str = "idle_session_timeout";
 
 /// The settings of a session.
 #[derive(Debug, Default)]
@@ -45,16 +42,6 @@ pub(in crate::pg) struct Settings {
     pub(super) transaction: Option<TransactionId>,
     /// The default of `idle_session_timeout`.
     pub(in crate::pg) idle_session: Option<Duration>,
-}
-
-/// The values of settings.
-#[derive(Clone, Debug, Default)]
-struct Values {
-    reads: Reads,
-    at_plus: Positions,
-    statement_timeout_ms: u64,
-    hedge_after: HedgeAfter,
-    others: BTreeMap<String, String>,
 }
 
 /// The settings at a savepoint.
@@ -84,147 +71,6 @@ impl SavedSettings {
 struct After {
     commit: Arc<Values>,
     rollback: Arc<Values>,
-}
-
-/// Positions in several buckets; as text they are separated by spaces.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Positions(BTreeMap<BucketId, WritePosition>);
-
-impl Positions {
-    fn parse(text: &str) -> Result<Self> {
-        let mut positions = Self::default();
-        for part in text.split_whitespace() {
-            positions.add(part.parse()?);
-        }
-        Ok(positions)
-    }
-
-    /// Adds a later position.
-    pub(super) fn add(&mut self, position: WritePosition) {
-        match self.0.get_mut(&position.bucket) {
-            Some(known) => known.merge(&position),
-            None => {
-                self.0.insert(position.bucket, position);
-            }
-        }
-    }
-
-    fn text(&self) -> String {
-        self.0.values().map(WritePosition::to_string).collect::<Vec<_>>().join(" ")
-    }
-}
-
-impl Values {
-    /// Changes a setting; `None` restores its default.
-    fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
-        match name {
-            "consistency" => self.reads = parse_consistency(value.unwrap_or("any"))?,
-            "at_plus" => self.at_plus = Positions::parse(value.unwrap_or(""))?,
-            "statement_timeout" => self.statement_timeout_ms = parse_ms(value.unwrap_or("0"))?,
-            "hedge_after" => self.hedge_after = parse_hedge_after(value.unwrap_or("auto"))?,
-            "client_encoding" => drop(check(name, value.unwrap_or("UTF8"))?),
-            SESSION_AUTHORIZATION => self.set_user(value)?,
-            _ if name.contains('.') || ACCEPTED.iter().any(|(known, _)| *known == name) => {
-                match value {
-                    Some(value) => {
-                        self.check_room(name, value)?;
-                        self.others.insert(name.to_owned(), check(name, value)?)
-                    }
-                    None => self.others.remove(name),
-                };
-            }
-            _ if SHOWN_ONLY.contains(&name) || FIXED.iter().any(|(known, _)| *known == name) => {
-                return Err(Error::new(
-                    ErrorCode::InvalidParameter,
-                    format!("setting {name} is read-only"),
-                ));
-            }
-            _ => return Err(no_setting(name)),
-        }
-        Ok(())
-    }
-
-    /// Sets the name of the user, which a session has from its log-in to its end.
-    fn set_user(&mut self, name: Option<&str>) -> Result<()> {
-        match (self.others.get(SESSION_AUTHORIZATION), name) {
-            (None, Some(name)) => {
-                self.others.insert(SESSION_AUTHORIZATION.to_owned(), name.to_owned());
-                Ok(())
-            }
-            (Some(own), Some(name)) if own != name => {
-                let what = format!("a session of user \"{own}\" cannot become one of \"{name}\"");
-                Err(Error::new(ErrorCode::NotAllowed, what).with_hint("log in as that user"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses a value for which the session has no room: each savepoint keeps the settings.
-    fn check_room(&self, name: &str, value: &str) -> Result<()> {
-        let others = self.others.iter().filter(|(other, _)| *other != name);
-        let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
-        if bytes + name.len() + value.len() <= SETTINGS_BYTES_MAX {
-            return Ok(());
-        }
-        let what = format!("the settings of a session have at most {SETTINGS_BYTES_MAX} bytes");
-        Err(Error::new(ErrorCode::OverLimit, what).with_hint("RESET those that are not needed"))
-    }
-
-    /// About their memory.
-    fn bytes(&self) -> usize {
-        let positions = self.at_plus.0.values().map(|at| size_of_val(&*at.positions));
-        let others = self.others.iter().map(|(name, value)| name.len() + value.len());
-        size_of::<Self>() + positions.chain(others).sum::<usize>()
-    }
-
-    /// Restores a setting as the session has begun with it.
-    fn reset(&mut self, name: &str, started: &Self) -> Result<()> {
-        self.set(name, None)?;
-        match name {
-            "consistency" => self.reads = started.reads,
-            "at_plus" => self.at_plus = started.at_plus.clone(),
-            "statement_timeout" => self.statement_timeout_ms = started.statement_timeout_ms,
-            "hedge_after" => self.hedge_after = started.hedge_after,
-            _ => {
-                let other = started.others.get_key_value(name);
-                self.others.extend(other.map(|(name, value)| (name.clone(), value.clone())));
-            }
-        }
-        Ok(())
-    }
-
-    /// Restores all settings but the name of the user and the modes of an open transaction.
-    fn reset_all(&mut self, started: &Self) {
-        let is_kept = |name: &str| name == SESSION_AUTHORIZATION || is_of_transaction(name);
-        let mut kept = std::mem::take(&mut self.others);
-        kept.retain(|name, _| is_kept(name));
-        *self = started.clone();
-        self.others.extend(kept);
-    }
-
-    fn change(&mut self, name: &str, value: Option<&str>, started: &Self) -> Result<()> {
-        match value {
-            Some(_) => self.set(name, value),
-            None => self.reset(name, started),
-        }
-    }
-}
-
-/// The setting that bounds the time for which a transaction waits for its client.
-const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
-
-/// The setting that bounds the time for which a session waits for a statement.
-const IDLE_SESSION: &str = "idle_session_timeout";
-
-/// The setting that has the name of the user.
-const SESSION_AUTHORIZATION: &str = "session_authorization";
-
-/// The setting that forbids writes to a transaction.
-pub(in crate::pg) const TRANSACTION_READ_ONLY: &str = "transaction_read_only";
-
-/// A mode of a transaction ends with it.
-fn is_of_transaction(name: &str) -> bool {
-    matches!(name, TRANSACTION_READ_ONLY | "transaction_isolation")
 }
 
 impl Settings {
@@ -460,170 +306,5 @@ impl Settings {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_checked_kept_and_reset() {
-        let mut settings = Settings::default();
-        for (name, value, shown) in [
-            ("consistency", "REQUEST_PLUS", "request_plus"),
-            ("statement_timeout", "2s", "2000"),
-            ("hedge_after", "Off", "off"),
-            ("hedge_after", "30ms", "30"),
-            ("client_encoding", "utf-8", "UTF8"),
-            ("application_name", "psql", "psql"),
-            ("my.own", "x", "x"),
-            ("client_min_messages", "Debug", "debug2"),
-            ("datestyle", "iso, dmy", "ISO, DMY"),
-            ("extra_float_digits", " 0", "0"),
-            ("timezone", "europe/berlin", "Europe/Berlin"),
-            ("timezone", "-5", "<-05>+05"),
-            ("timezone", "5.5", "<+05:30>-05:30"),
-            ("timezone", "GMT-03:00", "GMT-03:00"),
-            ("intervalstyle", "ISO_8601", "iso_8601"),
-            ("synchronous_commit", "Remote_Apply", "remote_apply"),
-            ("work_mem", "64MB", "64MB"),
-            ("jit", "true", "on"),
-            ("at_plus", " 2:0/1/5 1:3/a/7 ", "1:3/a/7 2:0/1/5"),
-        ] {
-            settings.set(name, Some(value), false).unwrap();
-            assert_eq!(settings.show(name).unwrap(), shown, "{name}");
-        }
-        assert_eq!(settings.consistency(BucketId(1)), Consistency::RequestPlus);
-        settings.set("consistency", None, false).unwrap();
-        assert!(matches!(settings.consistency(BucketId(1)), Consistency::AtPlus(_)));
-        assert_eq!(settings.consistency(BucketId(9)), Consistency::Any);
-        for (name, value, state) in [
-            ("consistency", "strong", "22023"),
-            ("statement_timeout", "-1", "22023"),
-            ("hedge_after", "0", "22023"),
-            ("hedge_after", "soon", "22023"),
-            ("statement_timeout", "5 days", "22023"),
-            ("client_encoding", "LATIN1", "0A000"),
-            ("server_version", "17", "22023"),
-            ("at_plus", "nonsense", "22023"),
-            ("colour", "red", "42704"),
-            ("default_transaction_read_only", "perhaps", "22023"),
-            ("default_transaction_isolation", "snapshot", "22023"),
-            ("standard_conforming_strings", "off", "0A000"),
-            ("idle_session_timeout", "-5", "22023"),
-            ("client_min_messages", "loud", "22023"),
-            ("datestyle", "German", "0A000"),
-            ("datestyle", "tomorrow", "22023"),
-            ("extra_float_digits", "4", "22023"),
-            ("timezone", "Europe/Atlantis", "22023"),
-            ("timezone", "PST", "22023"),
-            ("timezone", "200", "22023"),
-            ("intervalstyle", "german", "22023"),
-            ("work_mem", "abc", "22023"),
-            ("work_mem", "1kB", "22023"),
-            ("jit", "perhaps", "22023"),
-            ("lock_timeout", "soon", "22023"),
-            ("synchronous_commit", "later", "22023"),
-        ] {
-            assert_eq!(
-                settings.set(name, Some(value), false).unwrap_err().code.sqlstate(),
-                state,
-                "{name}"
-            );
-        }
-        settings.reset();
-        assert_eq!(settings.show("statement_timeout").unwrap(), "0");
-        assert!(settings.all().iter().any(|(name, _)| name == "write_position"));
-    }
-
-    #[test]
-    fn a_change_ends_with_rollback_and_a_local_one_with_commit_too() {
-        let shown = |settings: &Settings| {
-            ["application_name", "statement_timeout", "transaction_read_only"]
-                .map(|name| settings.show(name).unwrap())
-        };
-        let mut settings = Settings::default();
-        settings.set("application_name", Some("before"), false).unwrap();
-        settings.set("default_transaction_read_only", Some("1"), false).unwrap();
-        for commit in [false, true] {
-            settings.begin();
-            settings.set("application_name", Some("kept"), false).unwrap();
-            settings.set("statement_timeout", Some("1s"), true).unwrap();
-            settings.set("transaction_read_only", Some("off"), false).unwrap();
-            assert_eq!(shown(&settings), ["kept", "1000", "off"]);
-            assert!(!settings.is_read_only());
-            settings.end(commit);
-            let name = if commit { "kept" } else { "before" };
-            assert_eq!(shown(&settings), [name, "0", "on"]);
-            assert!(settings.is_read_only());
-        }
-        settings.set("statement_timeout", Some("1s"), true).unwrap();
-        assert_eq!(settings.show("statement_timeout").unwrap(), "0", "there is no transaction");
-        settings.begin();
-        settings.reset();
-        settings.end(false);
-        assert_eq!(settings.show("application_name").unwrap(), "kept");
-    }
-
-    #[test]
-    fn a_reset_restores_the_values_of_the_start_up_packet() {
-        let given = [
-            ("application_name", "pool", "psql"),
-            ("default_transaction_read_only", "on", "off"),
-            ("statement_timeout", "5000", "7"),
-            ("hedge_after", "30", "off"),
-            ("consistency", "request_plus", "any"),
-            ("at_plus", "1:3/a/7", ""),
-            ("my.own", "x", "y"),
-        ];
-        let shown = |settings: &Settings| given.map(|(name, ..)| settings.show(name).unwrap());
-        let mut settings = Settings::default();
-        for (name, value, _) in given {
-            settings.set(name, Some(value), false).unwrap();
-        }
-        settings.start();
-        let begin = shown(&settings);
-        let change = |settings: &mut Settings| {
-            for (name, _, other) in given {
-                settings.set(name, Some(other), false).unwrap();
-            }
-            settings.set("work_mem", Some("64MB"), false).unwrap();
-            shown(settings)
-        };
-        let changed = change(&mut settings);
-        assert!(begin.iter().zip(&changed).all(|(one, other)| one != other), "{changed:?}");
-        for (name, ..) in given {
-            settings.set(name, None, false).unwrap();
-        }
-        assert_eq!(shown(&settings), begin, "RESET name");
-        change(&mut settings);
-        settings.reset();
-        assert_eq!(shown(&settings), begin, "RESET ALL");
-        assert_eq!(settings.show("work_mem").unwrap(), "4MB", "a default");
-        for commit in [false, true] {
-            change(&mut settings);
-            settings.begin();
-            settings.reset();
-            settings.end(commit);
-            assert_eq!(&shown(&settings), if commit { &begin } else { &changed });
-        }
-    }
-
-    #[test]
-    fn a_value_that_is_refused_does_not_come_with_the_end_of_the_transaction() {
-        let (mut settings, long) = (Settings::default(), "x".repeat(SETTINGS_BYTES_MAX * 2 / 3));
-        settings.begin();
-        settings.set("my.own", Some(&long), true).unwrap();
-        assert!(settings.set("my.other", Some(&long), false).is_err());
-        settings.end(true);
-        assert_eq!(settings.show("my.other").ok(), Settings::default().show("my.other").ok());
-    }
-
-    #[test]
-    fn a_transaction_keeps_its_modes_over_reset_all() {
-        let mut settings = Settings::default();
-        settings.begin();
-        settings.set("transaction_read_only", Some("on"), false).unwrap();
-        settings.reset();
-        assert!(settings.is_read_only());
-        settings.end(true);
-        assert!(!settings.is_read_only());
-    }
-}
+#[path = "settings_tests.rs"]
+mod tests;

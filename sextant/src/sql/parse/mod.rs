@@ -12,6 +12,8 @@ mod dml;
 mod expr;
 mod options;
 mod parts;
+#[cfg(test)]
+mod placement_tests;
 mod select;
 mod session;
 mod statement;

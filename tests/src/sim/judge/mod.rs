@@ -1,4 +1,4 @@
-//! What is true, by which everything shown is judged: the histories of clients and sources, the entries of an index at an
+//! The truth, by which each answer is judged: the histories of clients and sources, the entries of an index at an
 //! epoch, the cuts of epochs, and the order of DDL.
 
 pub(super) mod copied;

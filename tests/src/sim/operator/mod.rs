@@ -1,4 +1,4 @@
-//! What operators do beside the client's statements: they move slices, vbuckets and buckets, remove nodes, and build indexes
+//! The operators' actions beside the client's statements: they move slices, vbuckets and buckets, remove nodes, and build indexes
 //! anew. A fault can strike at a stage of it (`stages`).
 
 pub mod beside;

@@ -4,7 +4,7 @@
 //! with them the other rows of the epoch. For each index:
 //!
 //! 1. The memory is flushed: the fragments have everything before the epoch.
-//! 2. The rows of the epoch are written (`commit_writer`), in bounded memory, and synced. Mostly the rows of the commit were written
+//! 2. The rows of the epoch are written (`commit_rows::writer`), in bounded memory, and synced. Mostly the rows of the commit were written
 //!    already (`prepare`), and only get a correction for documents that were changed meanwhile (`correction`), and their epoch.
 //! 3. One manifest names them, and records that the index has the epoch.
 //!

@@ -2,7 +2,7 @@
 //!
 //! The index follows from the items of its segment alone: a rewind cuts off the runs beyond it, and a removal forgets the
 //! vbucket. So the runs of a vbucket are contiguous and do not overlap. Items of later segments do not change it; the directory
-//! (`log_index.rs`) defines which part of it still counts.
+//! (`directory.rs`) defines which part of it still counts.
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,165 @@
+//! The values of a session's settings, and how a text changes one of them.
+
+use std::collections::BTreeMap;
+
+use proto::model::cut::WritePosition;
+use proto::model::ids::BucketId;
+use proto::rpc::scan::HedgeAfter;
+use proto::{Error, ErrorCode, Result};
+
+use super::known_settings::{
+    ACCEPTED, FIXED, Reads, check, no_setting, parse_consistency, parse_hedge_after, parse_ms,
+};
+
+/// Maximum length of all settings with their names.
+const SETTINGS_BYTES_MAX: usize = 16 << 10;
+
+/// Settings of a session that only it changes.
+pub(super) const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position"];
+
+/// The setting that has the name of the user.
+const SESSION_AUTHORIZATION: &str = "session_authorization";
+
+/// The setting that forbids writes to a transaction.
+pub(in crate::pg) const TRANSACTION_READ_ONLY: &str = "transaction_read_only";
+
+/// A mode of a transaction ends with it.
+pub(super) fn is_of_transaction(name: &str) -> bool {
+    matches!(name, TRANSACTION_READ_ONLY | "transaction_isolation")
+}
+
+/// The values of settings.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    pub(super) reads: Reads,
+    pub(super) at_plus: Positions,
+    pub(super) statement_timeout_ms: u64,
+    pub(super) hedge_after: HedgeAfter,
+    pub(super) others: BTreeMap<String, String>,
+}
+
+impl Values {
+    /// Changes a setting; `None` restores its default.
+    fn set(&mut self, name: &str, value: Option<&str>) -> Result<()> {
+        match name {
+            "consistency" => self.reads = parse_consistency(value.unwrap_or("any"))?,
+            "at_plus" => self.at_plus = Positions::parse(value.unwrap_or(""))?,
+            "statement_timeout" => self.statement_timeout_ms = parse_ms(value.unwrap_or("0"))?,
+            "hedge_after" => self.hedge_after = parse_hedge_after(value.unwrap_or("auto"))?,
+            "client_encoding" => drop(check(name, value.unwrap_or("UTF8"))?),
+            SESSION_AUTHORIZATION => self.set_user(value)?,
+            _ if name.contains('.') || ACCEPTED.iter().any(|(known, _)| *known == name) => {
+                match value {
+                    Some(value) => {
+                        self.check_room(name, value)?;
+                        self.others.insert(name.to_owned(), check(name, value)?)
+                    }
+                    None => self.others.remove(name),
+                };
+            }
+            _ if SHOWN_ONLY.contains(&name) || FIXED.iter().any(|(known, _)| *known == name) => {
+                return Err(Error::new(
+                    ErrorCode::InvalidParameter,
+                    format!("setting {name} is read-only"),
+                ));
+            }
+            _ => return Err(no_setting(name)),
+        }
+        Ok(())
+    }
+
+    /// Sets the name of the user, which a session has from its log-in to its end.
+    fn set_user(&mut self, name: Option<&str>) -> Result<()> {
+        match (self.others.get(SESSION_AUTHORIZATION), name) {
+            (None, Some(name)) => {
+                self.others.insert(SESSION_AUTHORIZATION.to_owned(), name.to_owned());
+                Ok(())
+            }
+            (Some(own), Some(name)) if own != name => {
+                let what = format!("a session of user \"{own}\" cannot become one of \"{name}\"");
+                Err(Error::new(ErrorCode::NotAllowed, what).with_hint("log in as that user"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a value for which the session has no room: each savepoint keeps the settings.
+    fn check_room(&self, name: &str, value: &str) -> Result<()> {
+        let others = self.others.iter().filter(|(other, _)| *other != name);
+        let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+        if bytes + name.len() + value.len() <= SETTINGS_BYTES_MAX {
+            return Ok(());
+        }
+        let what = format!("the settings of a session have at most {SETTINGS_BYTES_MAX} bytes");
+        Err(Error::new(ErrorCode::OverLimit, what).with_hint("RESET those that are not needed"))
+    }
+
+    /// About their memory.
+    pub(super) fn bytes(&self) -> usize {
+        let positions = self.at_plus.0.values().map(|at| size_of_val(&*at.positions));
+        let others = self.others.iter().map(|(name, value)| name.len() + value.len());
+        size_of::<Self>() + positions.chain(others).sum::<usize>()
+    }
+
+    /// Restores a setting as the session has begun with it.
+    fn reset(&mut self, name: &str, started: &Self) -> Result<()> {
+        self.set(name, None)?;
+        match name {
+            "consistency" => self.reads = started.reads,
+            "at_plus" => self.at_plus = started.at_plus.clone(),
+            "statement_timeout" => self.statement_timeout_ms = started.statement_timeout_ms,
+            "hedge_after" => self.hedge_after = started.hedge_after,
+            _ => {
+                let other = started.others.get_key_value(name);
+                self.others.extend(other.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores all settings but the name of the user and the modes of an open transaction.
+    pub(super) fn reset_all(&mut self, started: &Self) {
+        let is_kept = |name: &str| name == SESSION_AUTHORIZATION || is_of_transaction(name);
+        let mut kept = std::mem::take(&mut self.others);
+        kept.retain(|name, _| is_kept(name));
+        *self = started.clone();
+        self.others.extend(kept);
+    }
+
+    /// Sets a value, or restores the one at the session's begin.
+    pub(super) fn change(&mut self, name: &str, value: Option<&str>, started: &Self) -> Result<()> {
+        match value {
+            Some(_) => self.set(name, value),
+            None => self.reset(name, started),
+        }
+    }
+}
+
+/// Positions in several buckets; as text they are separated by spaces.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Positions(pub(super) BTreeMap<BucketId, WritePosition>);
+
+impl Positions {
+    fn parse(text: &str) -> Result<Self> {
+        let mut positions = Self::default();
+        for part in text.split_whitespace() {
+            positions.add(part.parse()?);
+        }
+        Ok(positions)
+    }
+
+    /// Adds a later position.
+    pub(super) fn add(&mut self, position: WritePosition) {
+        match self.0.get_mut(&position.bucket) {
+            Some(known) => known.merge(&position),
+            None => {
+                self.0.insert(position.bucket, position);
+            }
+        }
+    }
+
+    /// The positions as text, as `SHOW` prints them.
+    pub(super) fn text(&self) -> String {
+        self.0.values().map(WritePosition::to_string).collect::<Vec<_>>().join(" ")
+    }
+}
