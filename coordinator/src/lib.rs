@@ -42,7 +42,7 @@ pub use state::check_reserve;
 pub mod testing {
     pub use crate::fuzz;
     pub use crate::leader::{CopyCheck, HistoryQuery, Leader, Plan};
-    pub use crate::raft::core::{Changed, Output, RaftCore};
+    pub use crate::raft::core::{AppliedChange, Output, RaftCore};
     pub use crate::raft::log_store::LogStore;
     pub use crate::raft::log_write::LogWrite;
     pub use crate::raft::members::{MemberChange, Members};
@@ -50,5 +50,5 @@ pub mod testing {
     pub use crate::raft::state_machine::StateMachine;
     pub use crate::raft::wire::{EntryKind, LogEntry, LogSnapshot, MessageKind, RaftMessage};
     pub use crate::replica::{Machine, Replica, encode_record};
-    pub use crate::state::Decided;
+    pub use crate::state::Decisions;
 }

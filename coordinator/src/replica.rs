@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bytes::Bytes;
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
-use proto::rpc::command::{Applied, Proposal};
+use proto::rpc::command::{AppliedCommand, Proposal};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::raft::wire::MESSAGE_BYTES_MAX;
 use crate::raft::{MemberChange, StateMachine};
 use crate::state::capacity::limits::STATE_BYTES_MAX;
-use crate::state::{Decided, Effect, StateContext};
+use crate::state::{Decisions, Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
 const RECORD_VERSION: u8 = 1;
@@ -30,12 +30,12 @@ const _: () = assert!(STATE_BYTES_MAX + ENVELOPE_BYTES_MAX <= MESSAGE_BYTES_MAX)
 
 #[derive(Serialize, Deserialize)]
 struct Record {
-    decided: Decided,
+    decided: Decisions,
     proposal: Proposal,
 }
 
 /// Encodes a proposal as a log record, with what the leader has decided about it.
-pub fn encode_record(decided: Decided, proposal: Proposal) -> Result<Bytes> {
+pub fn encode_record(decided: Decisions, proposal: Proposal) -> Result<Bytes> {
     postcard::to_extend(&Record { decided, proposal }, vec![RECORD_VERSION])
         .map(Bytes::from)
         .map_err(|error| Error::internal(format!("encode a command: {error}")))
@@ -120,9 +120,9 @@ impl Replica {
 pub struct Machine(pub Arc<Replica>);
 
 impl StateMachine for Machine {
-    type Outcome = Applied;
+    type Outcome = AppliedCommand;
 
-    fn apply(&mut self, index: u64, data: &[u8]) -> Result<Applied> {
+    fn apply(&mut self, index: u64, data: &[u8]) -> Result<AppliedCommand> {
         let record = decode_record(data)?;
         let mut view = self.0.view();
         let (outcome, effects) = view.state.apply(index, &record.decided, &record.proposal);
@@ -135,7 +135,7 @@ impl StateMachine for Machine {
         if !effects.is_empty() {
             self.0.changed(of_catalog, effects.contains(&Effect::UsersChanged));
         }
-        Ok(Applied { outcome, catalog_cas })
+        Ok(AppliedCommand { outcome, catalog_cas })
     }
 
     fn change_members(&mut self, index: u64, change: &MemberChange) -> Result<()> {
@@ -179,7 +179,7 @@ mod tests {
     fn record() -> Bytes {
         let command =
             Command::DropBucket(DropBucket { name: "b".into(), if_exists: true, restrict: false });
-        encode_record(Decided::at(5), command.into()).unwrap()
+        encode_record(Decisions::at(5), command.into()).unwrap()
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_restored_copy_equals_the_original() {
         let mut state = crate::state::tests::with_bucket();
-        state.apply(50, &Decided::at(9), &decode_record(&record()).unwrap().proposal);
+        state.apply(50, &Decisions::at(9), &decode_record(&record()).unwrap().proposal);
         let mut machine = Machine(Replica::new());
         let changes = machine.0.changes();
         machine.restore(&state.to_bytes().unwrap()).unwrap();

@@ -49,7 +49,7 @@ mod versions;
 
 pub use config::Config;
 pub use documents::store::{
-    DiskStore, DiskStoreOptions, LostCommit, Recovered, RecoveredBucket,
+    DiskStore, DiskStoreOptions, LostCommit, RecoveredBucket, RecoveryOutcome,
     check_format as check_source_format, is_data_dir as is_source_dir, recover as recover_source,
     verify as verify_source,
 };

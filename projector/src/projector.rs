@@ -45,7 +45,7 @@ const WRITE_JOBS: usize = 4096;
 const BUCKET_SHARE: usize = 4;
 
 /// A bucket and its writer.
-pub(crate) struct Written {
+pub(crate) struct BucketWriter {
     bucket: Arc<Bucket>,
     jobs: Sender<Job>,
     /// The limit of the bucket's waiting writes.
@@ -66,7 +66,7 @@ pub struct Projector {
     /// The stored buckets, served or not, with their random ids; `None` for one without a stored id.
     pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
-    pub(crate) buckets: Mutex<BTreeMap<BucketId, Written>>,
+    pub(crate) buckets: Mutex<BTreeMap<BucketId, BucketWriter>>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) write_budget: Budget,
     pub(crate) transaction_limits: Limits,
@@ -121,7 +121,7 @@ impl Projector {
     pub fn status(&self) -> Status {
         let now = Instant::now();
         let open = self.buckets();
-        let figures = |written: &Written| {
+        let figures = |written: &BucketWriter| {
             let bucket = &written.bucket;
             bucket.joint_figures(bucket.transactions.figures(now), now)
         };
@@ -139,7 +139,7 @@ impl Projector {
         self.catalog_cas.fetch_max(cas, Ordering::Relaxed);
     }
 
-    fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, Written>> {
+    fn buckets(&self) -> MutexGuard<'_, BTreeMap<BucketId, BucketWriter>> {
         lock(&self.buckets)
     }
 
@@ -150,7 +150,7 @@ impl Projector {
     /// The queue of a bucket's writer; `None` if the bucket has been replaced since the caller found it.
     pub(crate) fn queue_of(&self, bucket: &Arc<Bucket>) -> Option<(Sender<Job>, Budget)> {
         let buckets = self.buckets();
-        let same = |found: &&Written| Arc::ptr_eq(&found.bucket, bucket);
+        let same = |found: &&BucketWriter| Arc::ptr_eq(&found.bucket, bucket);
         let found = buckets.get(&bucket.info.id).filter(same);
         found.map(|found| (found.jobs.clone(), found.room.clone()))
     }
@@ -172,7 +172,7 @@ impl Projector {
         self.add_to(&mut self.buckets(), bucket);
     }
 
-    fn add_to(&self, buckets: &mut BTreeMap<BucketId, Written>, bucket: Bucket) {
+    fn add_to(&self, buckets: &mut BTreeMap<BucketId, BucketWriter>, bucket: Bucket) {
         let id = bucket.info.id;
         let room = Budget::new(self.config.write_queue_bytes_max / BUCKET_SHARE);
         bucket.count_in(&self.transaction_limits.room);
@@ -180,7 +180,7 @@ impl Projector {
         // The writer numbers mutations and publishes them: a panic may leave half of a group shown.
         let run = Arc::clone(&self.writer).run(Arc::clone(&bucket), self.env.clone(), queue);
         let task = self.env.spawn_service("projector writer", run);
-        buckets.insert(id, Written { bucket, jobs, room, writer: Some(task) });
+        buckets.insert(id, BucketWriter { bucket, jobs, room, writer: Some(task) });
         self.changed_buckets.add(id);
         self.roles.look_again();
     }

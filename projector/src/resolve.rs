@@ -43,7 +43,7 @@ const ASKED_MAX: usize = 16;
 const OPEN_MAX: usize = 64;
 
 /// The answer of another bucket about a transaction.
-enum Told {
+enum BucketAnswer {
     /// The fate of the transaction in the bucket.
     Fate(TransactionFate),
     /// The bucket was dropped.
@@ -92,16 +92,16 @@ impl Pass {
         let transaction = prepared.transaction;
         let Some(decider) = prepared.decider() else { return };
         let decision = match self.fate_in(decider, transaction).await {
-            Told::Fate(TransactionFate::Committed { participants, .. })
+            BucketAnswer::Fate(TransactionFate::Committed { participants, .. })
                 if !plant::is(Plant::RolledBackDecided) =>
             {
                 Decision::Commit { participants }
             }
-            Told::Fate(TransactionFate::Committed { .. } | TransactionFate::Unknown) => {
+            BucketAnswer::Fate(TransactionFate::Committed { .. } | TransactionFate::Unknown) => {
                 Decision::RollBack
             }
-            Told::Fate(_) | Told::Silent => return,
-            Told::Dropped => match self.without_decider(bucket.info.id, &prepared).await {
+            BucketAnswer::Fate(_) | BucketAnswer::Silent => return,
+            BucketAnswer::Dropped => match self.without_decider(bucket.info.id, &prepared).await {
                 Some(decision) => decision,
                 None => return,
             },
@@ -117,13 +117,13 @@ impl Pass {
         for other in prepared.participants.iter().filter(|other| **other != bucket) {
             match self.fate_in(*other, prepared.transaction).await {
                 // This answer counts, whatever the other buckets answer.
-                Told::Fate(TransactionFate::Committed { participants, .. }) => {
+                BucketAnswer::Fate(TransactionFate::Committed { participants, .. }) => {
                     return Some(Decision::Commit { participants });
                 }
-                Told::Fate(TransactionFate::Prepared) => left.push(*other),
-                Told::Fate(TransactionFate::Unknown) => is_unknown = true,
-                Told::Fate(TransactionFate::Open) | Told::Silent => is_open = true,
-                Told::Dropped => {}
+                BucketAnswer::Fate(TransactionFate::Prepared) => left.push(*other),
+                BucketAnswer::Fate(TransactionFate::Unknown) => is_unknown = true,
+                BucketAnswer::Fate(TransactionFate::Open) | BucketAnswer::Silent => is_open = true,
+                BucketAnswer::Dropped => {}
             }
         }
         left.sort_unstable();
@@ -139,23 +139,27 @@ impl Pass {
         let mut are_done = true;
         for other in joint.participants.iter().filter(|other| **other != bucket.info.id) {
             match self.fate_in(*other, transaction).await {
-                Told::Fate(TransactionFate::Committed { is_open: true, .. }) => are_done = false,
+                BucketAnswer::Fate(TransactionFate::Committed { is_open: true, .. }) => {
+                    are_done = false
+                }
                 // An epoch there has it, as after a rollback of that bucket, and it is not named any more.
-                Told::Fate(TransactionFate::Committed { .. }) => {
+                BucketAnswer::Fate(TransactionFate::Committed { .. }) => {
                     bucket.leave_out(transaction, *other, false);
                 }
-                Told::Fate(TransactionFate::Prepared) => {
+                BucketAnswer::Fate(TransactionFate::Prepared) => {
                     are_done = false;
                     let participants = joint.participants.clone();
                     let told = self.tell(*other, transaction, Decision::Commit { participants });
                     note(bucket, transaction, told.await);
                 }
                 // A bucket may forget an old commit, so this answer proves nothing about a commit without changes here.
-                Told::Fate(TransactionFate::Unknown) if joint.at().is_some() => {
+                BucketAnswer::Fate(TransactionFate::Unknown) if joint.at().is_some() => {
                     bucket.leave_out(transaction, *other, true);
                 }
-                Told::Fate(TransactionFate::Unknown) | Told::Dropped => {}
-                Told::Fate(TransactionFate::Open) | Told::Silent => are_done = false,
+                BucketAnswer::Fate(TransactionFate::Unknown) | BucketAnswer::Dropped => {}
+                BucketAnswer::Fate(TransactionFate::Open) | BucketAnswer::Silent => {
+                    are_done = false
+                }
             }
         }
         if are_done && joint.at().is_none() {
@@ -163,20 +167,20 @@ impl Pass {
         }
     }
 
-    async fn fate_in(&self, bucket: BucketId, transaction: TransactionId) -> Told {
+    async fn fate_in(&self, bucket: BucketId, transaction: TransactionId) -> BucketAnswer {
         let source = match self.source(bucket) {
             Some(source) => source,
-            None => return Told::Dropped,
+            None => return BucketAnswer::Dropped,
         };
         if lock(&self.silent).contains(&bucket) {
-            return Told::Silent;
+            return BucketAnswer::Silent;
         }
-        let Ok(source) = source else { return Told::Silent };
+        let Ok(source) = source else { return BucketAnswer::Silent };
         match timeout(ANSWER_WAIT, source.fate(bucket, transaction)).await {
-            Ok(Ok(fate)) => Told::Fate(fate),
+            Ok(Ok(fate)) => BucketAnswer::Fate(fate),
             Ok(Err(_)) | Err(_) => {
                 lock(&self.silent).insert(bucket);
-                Told::Silent
+                BucketAnswer::Silent
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::epochs::leases::Leases;
 use crate::epochs::read_view::{ReadView, ReadViews};
 use crate::epochs::topologies::Topologies;
 use crate::hedging::Hedging;
-use crate::knowledge::Heard;
+use crate::knowledge::AnswerTimes;
 
 /// Settings, access to the other services, and the router's view of the cluster.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub(crate) struct RouterContext {
     /// The moment of the coordinator's last answer to a heartbeat; zero before the first.
     pub moment: Arc<AtomicU64>,
     /// The time of the coordinators' last answer, and whether the catalog comes from them.
-    pub heard: Heard,
+    pub heard: AnswerTimes,
     /// The refusal of this process, because another process has its node id.
     pub taken: watch::Sender<Option<Error>>,
     pub topologies: Topologies,
@@ -70,7 +70,7 @@ impl RouterContext {
             silent: watch::Sender::default(),
             leases: Leases::default(),
             moment: Arc::default(),
-            heard: Heard::default(),
+            heard: AnswerTimes::default(),
             taken: watch::Sender::default(),
             topologies: Topologies::default(),
             views: ReadViews::default(),

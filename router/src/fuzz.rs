@@ -40,7 +40,7 @@ pub fn kept_catalog(data: &[u8]) {
 
 /// A file with a catalog.
 pub fn sample_of_a_kept_catalog(catalog: Catalog) -> Vec<u8> {
-    let kept = file::Kept {
+    let kept = file::StoredKnowledge {
         heard_unix_ms: 1,
         moment: 2,
         floors: Default::default(),

@@ -67,7 +67,7 @@ pub(crate) struct Hedging {
     /// Batches after the first, which a node may have ready or not.
     rest: Times,
     saved: AtomicI64,
-    missed: DashMap<NodeId, Missed>,
+    missed: DashMap<NodeId, MissedStages>,
     /// The number of nodes in `missed`. Every scan reads it, and it is mostly zero.
     slow: AtomicUsize,
     /// Parallel requests that were begun.
@@ -91,14 +91,14 @@ pub struct HedgingStatus {
 
 /// The number of stages in a row that a node has missed.
 #[derive(Default)]
-struct Missed {
+struct MissedStages {
     count: u32,
     /// The time of the last missed stage that counted.
     last: Option<Instant>,
     probed: Option<Instant>,
 }
 
-impl Missed {
+impl MissedStages {
     fn is_probe_due(&self, now: Instant) -> bool {
         self.probed.is_none_or(|last| now >= last + PROBE_EVERY)
     }
@@ -166,7 +166,7 @@ impl Hedging {
     pub fn note_missed(&self, node: NodeId, began: Instant) {
         let mut missed = self.missed.entry(node).or_insert_with(|| {
             self.slow.fetch_add(1, Ordering::Relaxed);
-            Missed::default()
+            MissedStages::default()
         });
         if missed.last.is_some_and(|last| began < last) {
             return;

@@ -19,7 +19,7 @@ pub struct Knowledge {
 
 /// The times of the coordinators' answers.
 #[derive(Clone, Default)]
-pub(crate) struct Heard {
+pub(crate) struct AnswerTimes {
     /// The time of the leader's last answer to this process.
     answered: watch::Sender<Option<Instant>>,
     /// While the catalog comes from the disk: the wall-clock time of the coordinators' last answer to the earlier
@@ -27,7 +27,7 @@ pub(crate) struct Heard {
     kept_unix_ms: Arc<Mutex<Option<u64>>>,
 }
 
-impl Heard {
+impl AnswerTimes {
     /// The receiver of each answer of the leader.
     pub fn answered(&self) -> watch::Sender<Option<Instant>> {
         self.answered.clone()
@@ -84,8 +84,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_age_counts_from_the_last_answer_also_over_a_restart() {
-        let (heard, clock) = (Heard::default(), SimClock::new(60_000));
-        let knowledge = |heard: &Heard| {
+        let (heard, clock) = (AnswerTimes::default(), SimClock::new(60_000));
+        let knowledge = |heard: &AnswerTimes| {
             let known = heard.knowledge(&clock);
             (known.age_ms, known.is_from_disk)
         };

@@ -65,8 +65,8 @@ impl PortLimit {
     }
 
     /// The watch over the calls of a connection, and its pace without any.
-    fn quiet(&self, speech: Speech, peer: &mut PeerInfo) -> Option<(Quiet, ReadPace)> {
-        let flow = self.flow.as_ref().filter(|_| speech == Speech::Grpc)?;
+    fn quiet(&self, speech: PortProtocol, peer: &mut PeerInfo) -> Option<(Quiet, ReadPace)> {
+        let flow = self.flow.as_ref().filter(|_| speech == PortProtocol::Grpc)?;
         let calls = Calls::new();
         peer.calls = Some(Arc::clone(&calls));
         Some((Quiet::new(Arc::clone(&calls), flow), ReadPace::new(calls)))
@@ -95,14 +95,14 @@ impl ConnectionsMax {
 
 /// The protocol of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speech {
+pub enum PortProtocol {
     /// HTTP/2.
     Grpc,
     /// HTTP/1.1, with readable errors.
     Http,
 }
 
-impl Speech {
+impl PortProtocol {
     /// The refusal of a connection.
     fn refusal(self, why: &str) -> Vec<u8> {
         match self {
@@ -139,7 +139,7 @@ pub struct PortTls {
 }
 
 /// A connection with its place.
-pub struct Limited {
+pub struct LimitedConnection {
     stream: Transport,
     /// The start of the connection, until the client has sent it.
     opening: Option<Opening>,
@@ -167,9 +167,10 @@ impl Opening {
     const WITHIN: Duration = Duration::from_secs(10);
 
     /// The start in a protocol; HTTP/1 has separate time limits.
-    fn of(speech: Speech) -> Option<Self> {
+    fn of(speech: PortProtocol) -> Option<Self> {
         let deadline = || Box::pin(sleep(Self::WITHIN));
-        (speech == Speech::Grpc).then(|| Self { deadline: deadline(), bytes_left: Self::BYTES })
+        (speech == PortProtocol::Grpc)
+            .then(|| Self { deadline: deadline(), bytes_left: Self::BYTES })
     }
 }
 
@@ -247,12 +248,12 @@ pub fn remote_address<T>(request: &tonic::Request<T>) -> Option<SocketAddr> {
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// The connections that a bounded listener accepts.
-pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<Limited>> + Send>>;
+pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<LimitedConnection>> + Send>>;
 
 /// Accepts connections up to the limit.
 pub fn limited(
     listener: TcpListener,
-    speech: Speech,
+    speech: PortProtocol,
     limit: PortLimit,
     env: &Env,
 ) -> LimitedConnections {
@@ -261,7 +262,14 @@ pub fn limited(
         let mut peer = PeerInfo::of(&stream);
         let (opening, stall) = (Opening::of(speech), its_limit.stall());
         let quiet = its_limit.quiet(speech, &mut peer);
-        Ok(Limited { stream: Transport::Plain(stream), opening, peer, stall, quiet, _place: place })
+        Ok(LimitedConnection {
+            stream: Transport::Plain(stream),
+            opening,
+            peer,
+            stall,
+            quiet,
+            _place: place,
+        })
     });
     Box::pin(plain)
 }
@@ -270,14 +278,14 @@ pub fn limited(
 /// fails. A connection beyond the limit is closed without a message, which it could not decrypt yet.
 pub fn limited_tls(
     listener: TcpListener,
-    speech: Speech,
+    speech: PortProtocol,
     limit: PortLimit,
     env: &Env,
     tls: PortTls,
 ) -> LimitedConnections {
     let protocol = match speech {
-        Speech::Grpc => Protocol::Grpc,
-        Speech::Http => Protocol::Http,
+        PortProtocol::Grpc => Protocol::Grpc,
+        PortProtocol::Http => Protocol::Http,
     };
     let (its_limit, count_max) = (limit.clone(), limit.count_max);
     let shaken = placed(listener, None, limit, env).map(move |(stream, place)| {
@@ -289,7 +297,7 @@ pub fn limited_tls(
             let limited = shaken.map(|shaken| {
                 let holder = shaken.peer.map(Arc::new);
                 let mut peer = PeerInfo { is_encrypted: true, holder, ..plain };
-                Limited {
+                LimitedConnection {
                     stream: Transport::Tls(Box::new(shaken.stream)),
                     opening: Opening::of(speech),
                     quiet: its_limit.quiet(speech, &mut peer),
@@ -319,7 +327,7 @@ pub fn limited_tls(
 /// The connections that have a place. Others get an error in the protocol, if there is one.
 fn placed(
     listener: TcpListener,
-    speech: Option<Speech>,
+    speech: Option<PortProtocol>,
     limit: PortLimit,
     env: &Env,
 ) -> impl Stream<Item = (TcpStream, Place)> + Send + use<> {
@@ -380,7 +388,7 @@ impl LimitedListener {
     /// Accepts connections up to the limit.
     pub fn new(listener: TcpListener, limit: PortLimit, env: &Env) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        Ok(Self { address, connections: limited(listener, Speech::Http, limit, env) })
+        Ok(Self { address, connections: limited(listener, PortProtocol::Http, limit, env) })
     }
 
     /// Accepts TLS connections up to the limit.
@@ -391,12 +399,15 @@ impl LimitedListener {
         tls: PortTls,
     ) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        Ok(Self { address, connections: limited_tls(listener, Speech::Http, limit, env, tls) })
+        Ok(Self {
+            address,
+            connections: limited_tls(listener, PortProtocol::Http, limit, env, tls),
+        })
     }
 }
 
 impl axum::serve::Listener for LimitedListener {
-    type Io = Limited;
+    type Io = LimitedConnection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
@@ -414,7 +425,7 @@ impl axum::serve::Listener for LimitedListener {
     }
 }
 
-impl Connected for Limited {
+impl Connected for LimitedConnection {
     type ConnectInfo = PeerInfo;
 
     fn connect_info(&self) -> Self::ConnectInfo {
@@ -422,7 +433,7 @@ impl Connected for Limited {
     }
 }
 
-impl AsyncRead for Limited {
+impl AsyncRead for LimitedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -460,7 +471,7 @@ impl AsyncRead for Limited {
     }
 }
 
-impl AsyncWrite for Limited {
+impl AsyncWrite for LimitedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

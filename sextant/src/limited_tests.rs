@@ -4,7 +4,7 @@ use super::*;
 use crate::flow::ClientLimits;
 
 /// All bytes that a client of a full port receives.
-async fn heard_beyond(speech: Speech) -> String {
+async fn heard_beyond(speech: PortProtocol) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let env = Env::real();
@@ -30,7 +30,7 @@ async fn heard_beyond(speech: Speech) -> String {
 }
 
 /// All bytes that the second client of an address receives, which may have one connection at all ports.
-async fn heard_from_full_address(speech: Speech) -> String {
+async fn heard_from_full_address(speech: PortProtocol) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let limits = ClientLimits { address_connections_max: Some(1), ..ClientLimits::default() };
@@ -52,18 +52,18 @@ async fn heard_from_full_address(speech: Speech) -> String {
 
 #[tokio::test]
 async fn an_address_with_too_many_connections_is_told_the_setting() {
-    for speech in [Speech::Http, Speech::Grpc] {
+    for speech in [PortProtocol::Http, PortProtocol::Grpc] {
         let heard = heard_from_full_address(speech).await;
         assert!(heard.contains("address_connections_max"), "{speech:?}: {heard:?}");
     }
 }
 
 /// A connection within these limits, and its client.
-async fn connection(limits: ClientLimits) -> (Limited, TcpStream) {
+async fn connection(limits: ClientLimits) -> (LimitedConnection, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let limit = PortLimit::new(9, "some_max").of_users(&Flow::new(limits));
-    let mut accepted = limited(listener, Speech::Grpc, limit, &Env::real());
+    let mut accepted = limited(listener, PortProtocol::Grpc, limit, &Env::real());
     (accepted.next().await.unwrap().unwrap(), client)
 }
 
@@ -118,13 +118,13 @@ async fn what_has_come_is_read_before_a_connection_without_calls_ends() {
 
 #[tokio::test]
 async fn a_connection_beyond_the_limit_is_refused_in_the_words_of_its_protocol() {
-    let http = heard_beyond(Speech::Http).await;
+    let http = heard_beyond(PortProtocol::Http).await;
     assert!(
         http.starts_with("HTTP/1.1 503 ")
             && http.contains("1 connections are open")
             && http.contains("some_max"),
         "{http}"
     );
-    let grpc = heard_beyond(Speech::Grpc).await;
+    let grpc = heard_beyond(PortProtocol::Grpc).await;
     assert!(grpc.as_bytes()[9 + 3] == 7 && grpc.contains("1 connections are open"), "{grpc:?}");
 }

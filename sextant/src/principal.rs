@@ -16,12 +16,12 @@ pub enum Principal {
     /// Any client of a process that trusts its machine: `dev` on loopback, or `--insecure`. It may do everything.
     Trusted,
     /// An authenticated user.
-    User(Arc<Identified>),
+    User(Arc<LoggedInUser>),
 }
 
 /// A user as it has logged in.
 #[derive(Debug)]
-pub struct Identified {
+pub struct LoggedInUser {
     /// The number of the user: a dropped and recreated user with the same name has another number.
     pub id: UserId,
     /// The name of the user.
@@ -35,7 +35,7 @@ pub struct Identified {
     pub own_change: AtomicU64,
 }
 
-impl Identified {
+impl LoggedInUser {
     /// A user that has logged in.
     pub fn new(id: UserId, name: String, by: Proof, from: Option<SocketAddr>) -> Self {
         Self { id, name, by, from, own_change: AtomicU64::new(0) }
@@ -48,13 +48,13 @@ impl Identified {
     }
 }
 
-impl PartialEq for Identified {
+impl PartialEq for LoggedInUser {
     fn eq(&self, other: &Self) -> bool {
         (self.id, &self.name, self.by, self.from) == (other.id, &other.name, other.by, other.from)
     }
 }
 
-impl Eq for Identified {}
+impl Eq for LoggedInUser {}
 
 /// The proof of an identity. What it rests on can be withdrawn: the session of a user whose password was changed ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use proto::env::{BoxFuture, Env, LentThread, Spawner, Task, TaskFailure};
-use sextant::auth::doors::Doors;
+use sextant::auth::doors::LoginPolicy;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
 use sextant::pg::{PgConfig, PgServer};
 use sextant::roles::{Cluster, ClusterConfig};
@@ -231,7 +231,7 @@ impl Counted {
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
         let server = PgServer::new(
             Arc::new(AuthorizedBackends::new(&backend)),
-            Doors::trust(&env),
+            LoginPolicy::trust(&env),
             env,
             PgConfig::default(),
         );

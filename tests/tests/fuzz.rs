@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use coordinator::testing::{Machine, Replica, StateMachine};
-use proto::rpc::command::{Applied, Outcome};
+use proto::rpc::command::{AppliedCommand, Outcome};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use tests::fuzz::run::{Finding, Origin, Reader};
 use tests::fuzz::{corpus, targets, world};
@@ -94,7 +94,7 @@ fn the_samples_are_good() {
     let mut machine = Machine(Replica::new());
     for ((record, command), n) in world::records().iter().zip(world::commands()).zip(1..) {
         match machine.apply(n, record) {
-            Ok(Applied { outcome: Outcome::Refused(error), .. }) => {
+            Ok(AppliedCommand { outcome: Outcome::Refused(error), .. }) => {
                 bad.push(format!("{command:?}: {error}"))
             }
             Ok(_) => {}

@@ -21,7 +21,7 @@ use proto::rpc::command::{
 };
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::StateContext;
 use crate::state::tests::{apply, promotion, serving};
 
@@ -220,7 +220,7 @@ impl World {
             // The last proposals of a leader may be lost.
             if !self.one_in(20) {
                 let request = Proposal::from(command);
-                self.state.apply(self.now_ms, &Decided::at(self.now_ms), &request);
+                self.state.apply(self.now_ms, &Decisions::at(self.now_ms), &request);
             }
         }
         self.check();

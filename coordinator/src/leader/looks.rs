@@ -4,11 +4,11 @@ use super::plan::Plan;
 
 /// A check that one part of the leader makes at most every `EVERY_MS` milliseconds.
 #[derive(Debug, Default)]
-pub(super) struct Looks<const EVERY_MS: u64> {
+pub(super) struct CheckTimer<const EVERY_MS: u64> {
     last_ms: Option<u64>,
 }
 
-impl<const EVERY_MS: u64> Looks<EVERY_MS> {
+impl<const EVERY_MS: u64> CheckTimer<EVERY_MS> {
     /// True if it is time for another look, which is then taken.
     pub(super) fn is_due(&mut self, now_ms: u64) -> bool {
         if self.last_ms.is_some_and(|last_ms| now_ms < last_ms + EVERY_MS) {
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn a_look_is_due_when_the_time_since_the_last_one_has_passed() {
-        let mut looks = Looks::<100>::default();
+        let mut looks = CheckTimer::<100>::default();
         let due: Vec<u64> = (0..30).map(|n| 10 * n).filter(|ms| looks.is_due(*ms)).collect();
         assert_eq!(due, [0, 100, 200]);
         let mut plan = Plan::default();

@@ -24,7 +24,7 @@ use super::epochs::sources::{HistoryQuery, Sources};
 use super::epochs::stability::Stability;
 use super::generations::growth::Growth;
 use super::generations::ready_indexes;
-use super::generations::retired::Retired;
+use super::generations::retired::RetiredGenerations;
 use super::moves::Moves;
 use super::moves::repair::{self, Repairs};
 use super::moves::settings::MoveSettings;
@@ -51,7 +51,7 @@ pub struct Leader {
     active: bool,
     pub(super) moves: Moves,
     pub(super) repairs: Repairs,
-    retired: Retired,
+    retired: RetiredGenerations,
     versions: Versions,
     growth: Growth,
     lost: LostSlices,
@@ -84,7 +84,7 @@ impl Leader {
             active: false,
             moves: Moves::new(settings),
             repairs: Repairs::default(),
-            retired: Retired::default(),
+            retired: RetiredGenerations::default(),
             versions: Versions::default(),
             growth: Growth::default(),
             lost: LostSlices::default(),

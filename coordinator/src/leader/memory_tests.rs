@@ -13,7 +13,7 @@ use super::*;
 use crate::leader::epochs::TICK_MS_MAX;
 use crate::leader::epochs::sources::SYNC_SILENCE_MS;
 use crate::leader::nodes::heartbeats::SILENT_MS_MAX;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{apply, create_bucket, create_index, one_branch, spec, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
@@ -101,7 +101,7 @@ fn run(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Plan {
     let plan = leader.plan(state, now_ms);
     for command in &plan.commands {
         let request = command.clone().into();
-        state.apply(1_000 + now_ms, &Decided::at(now_ms), &request);
+        state.apply(1_000 + now_ms, &Decisions::at(now_ms), &request);
         if matches!(command, Command::PromoteEpochs(_)) {
             leader.promoted(now_ms, now_ms);
         }
@@ -305,7 +305,7 @@ fn only_a_silent_holder_of_a_number_is_replaced() {
     };
     let mut state = StateContext::default();
     let command = Command::Join(Join { request: Box::new(request(1)) });
-    let (joined, _) = state.apply(1, &Decided::at(0), &command.into());
+    let (joined, _) = state.apply(1, &Decisions::at(0), &command.into());
     assert_eq!(joined, Outcome::Joined(ClusterId(7)));
     let mut leader = of_term(1);
     let judge = |leader: &Leader, proof, now_ms| {

@@ -17,7 +17,7 @@ use proto::{Error, ErrorCode, Result};
 use raft::eraftpb::{ConfChange, ConfChangeType, Entry, EntryType, Message, MessageType};
 use raft::{INVALID_ID, ProgressState, StateRole};
 
-use super::core::{Changed, RaftCore, raft_error};
+use super::core::{AppliedChange, RaftCore, raft_error};
 use super::members::{MemberChange, Members};
 use super::role::not_leader;
 use super::state_machine::StateMachine;
@@ -133,7 +133,7 @@ impl<M: StateMachine> RaftCore<M> {
 
     /// Applies a change. A refused change has no effect, on all members alike. Returns the result at once unless the proposer must wait
     /// until a removal is settled.
-    pub(super) fn change(&mut self, entry: &Entry) -> Result<Option<Changed>> {
+    pub(super) fn change(&mut self, entry: &Entry) -> Result<Option<AppliedChange>> {
         let ChangeContext { proposer, change } = ChangeContext::decode(&entry.context)?;
         let changed = self.members.after(&change).and_then(|after| {
             self.machine.change_members(entry.index, &change)?;
@@ -155,7 +155,7 @@ impl<M: StateMachine> RaftCore<M> {
             self.node.raft.become_follower(term, INVALID_ID);
         }
         let waits = result.is_ok() && matches!(change, MemberChange::Remove { .. });
-        let changed = Changed { context: proposer, result };
+        let changed = AppliedChange { context: proposer, result };
         Ok(if waits { self.hold_removal(changed) } else { Some(changed) })
     }
 }

@@ -21,7 +21,7 @@ use super::memory_log::MemoryLog;
 use super::role::{RaftRole, not_leader};
 use super::snapshots_sent::SnapshotsSent;
 use super::state_machine::StateMachine;
-use super::unsettled::Unsettled;
+use super::unsettled::UnsettledRemoval;
 use super::wire::{MessageKind, RaftMessage};
 
 /// The size limit of a command. A larger command would delay heartbeats on a slow link.
@@ -35,14 +35,14 @@ pub struct Output<O> {
     /// Changes to make durable after all earlier writes. The owner then calls [`RaftCore::persisted`].
     pub write: Option<LogWrite>,
     /// The applied commands, in log order.
-    pub applied: Vec<Applied<O>>,
+    pub applied: Vec<AppliedEntry<O>>,
     /// The applied changes of the members. A removal is among them when it is settled (`removal`).
-    pub changed: Vec<Changed>,
+    pub changed: Vec<AppliedChange>,
 }
 
 /// An applied change of the members.
 #[derive(Debug)]
-pub struct Changed {
+pub struct AppliedChange {
     /// The context that its proposer gave; empty for a change of the leader itself.
     pub context: Bytes,
     /// The refusal, if the change was refused.
@@ -51,7 +51,7 @@ pub struct Changed {
 
 /// An applied command.
 #[derive(Debug)]
-pub struct Applied<O> {
+pub struct AppliedEntry<O> {
     /// The index of the entry in the log.
     #[cfg(feature = "testing")]
     pub index: u64,
@@ -86,7 +86,7 @@ pub struct RaftCore<M: StateMachine> {
     pub(super) applied_bytes_since_snapshot: u64,
     /// The members have changed since the last snapshot.
     pub(super) snapshot_is_due: bool,
-    pub(super) unsettled: Vec<Unsettled>,
+    pub(super) unsettled: Vec<UnsettledRemoval>,
     pub(super) election_timeout: ElectionTimeout,
     pub(super) snapshots_sent: SnapshotsSent,
 }

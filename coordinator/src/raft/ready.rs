@@ -28,7 +28,7 @@ use proto::plant::{self, Plant};
 use raft::SnapshotStatus;
 use raft::eraftpb::{Entry, EntryType, Message};
 
-use super::core::{Applied, Output, RaftCore, Round};
+use super::core::{AppliedEntry, Output, RaftCore, Round};
 use super::log_write::{LogOp, LogWrite};
 use super::state_machine::StateMachine;
 use super::wire::{LogSnapshot, MessageKind, RaftMessage};
@@ -160,7 +160,7 @@ impl<M: StateMachine> RaftCore<M> {
                 .machine
                 .apply(entry.index, &entry.data)
                 .map_err(|error| error.context(format!("apply log entry {}", entry.index)))?;
-            output.applied.push(Applied {
+            output.applied.push(AppliedEntry {
                 #[cfg(feature = "testing")]
                 index: entry.index,
                 context: entry.context,

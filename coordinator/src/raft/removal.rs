@@ -15,10 +15,10 @@ use proto::plant::{self, Plant};
 use raft::StateRole;
 use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 
-use super::core::{Changed, Output, RaftCore};
+use super::core::{AppliedChange, Output, RaftCore};
 use super::members::MemberChange;
 use super::state_machine::StateMachine;
-use super::unsettled::Unsettled;
+use super::unsettled::UnsettledRemoval;
 use super::wire::ChangeContext;
 
 impl<M: StateMachine> RaftCore<M> {
@@ -28,12 +28,12 @@ impl<M: StateMachine> RaftCore<M> {
     }
 
     /// Holds the result of an applied removal until it is settled. Returns the result if no wait is needed.
-    pub(super) fn hold_removal(&mut self, changed: Changed) -> Option<Changed> {
+    pub(super) fn hold_removal(&mut self, changed: AppliedChange) -> Option<AppliedChange> {
         if self.node.raft.state != StateRole::Leader || plant::is(Plant::RemovalNotSettled) {
             return Some(changed);
         }
         let term = self.node.raft.term;
-        self.unsettled.push(Unsettled { proposer: changed.context, term, behind: None });
+        self.unsettled.push(UnsettledRemoval { proposer: changed.context, term, behind: None });
         None
     }
 
@@ -51,9 +51,10 @@ impl<M: StateMachine> RaftCore<M> {
                 removal.behind = Some(raft.raft_log.last_index());
             }
         }
-        let is_settled = |removal: &mut Unsettled| removal.behind.is_some_and(|b| b <= applied);
+        let is_settled =
+            |removal: &mut UnsettledRemoval| removal.behind.is_some_and(|b| b <= applied);
         for removal in self.unsettled.extract_if(.., is_settled) {
-            output.changed.push(Changed { context: removal.proposer, result: Ok(()) });
+            output.changed.push(AppliedChange { context: removal.proposer, result: Ok(()) });
         }
     }
 

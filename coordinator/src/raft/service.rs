@@ -22,7 +22,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::config::RaftConfig;
-use super::core::{Applied, Changed, RaftCore};
+use super::core::{AppliedChange, AppliedEntry, RaftCore};
 use super::handle::{LogProgress, Proposal, RaftHandle, Reply, Work, stopped};
 use super::log_store::LogStore;
 use super::log_write::LogWrite;
@@ -250,13 +250,13 @@ impl<M: StateMachine> RaftService<M> {
         if has_settled {
             self.progress.has_settled.store(true, Ordering::Release);
         }
-        for Applied { context, outcome, .. } in output.applied {
+        for AppliedEntry { context, outcome, .. } in output.applied {
             if let Some(Reply::Outcome(reply)) = self.waiter_of(&context) {
                 // The caller may have stopped waiting.
                 let _ = reply.send(Ok(outcome));
             }
         }
-        for Changed { context, result } in output.changed {
+        for AppliedChange { context, result } in output.changed {
             if let Some(Reply::Changed(reply)) = self.waiter_of(&context) {
                 let _ = reply.send(result);
             }

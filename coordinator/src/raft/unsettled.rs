@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 /// A removal that the leader has applied.
-pub(super) struct Unsettled {
+pub(super) struct UnsettledRemoval {
     /// The context of its proposer.
     pub proposer: Bytes,
     /// The term of the leader.

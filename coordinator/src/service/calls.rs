@@ -16,10 +16,10 @@ use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorMembers, CoordinatorStatus,
     CoveringEpochs, FixedMoment, Heartbeat, HeartbeatReply, ResultStream, SyncReply, SyncReport,
-    WatchMessage, Watched,
+    WatchKind, WatchMessage,
 };
 use proto::rpc::command::{
-    Applied, ChangeCopies, Command, Join, Need, Outcome, Process, Proposal, RegisterNode,
+    AppliedCommand, ChangeCopies, Command, Join, Need, Outcome, Process, Proposal, RegisterNode,
     RemoveNode, SkipEpochs, StartMoves,
 };
 use proto::{Error, ErrorCode, Result};
@@ -35,7 +35,7 @@ use crate::leader::Leader;
 use crate::leader::driver::member::Member;
 use crate::leader::nodes::bootstrap::changes_membership;
 use crate::raft::{RaftMessage, not_leader};
-use crate::state::Decided;
+use crate::state::Decisions;
 
 /// The interval at which a waiting command checks whether the leader's bootstrap is complete.
 const BOOTSTRAP_LOOK: Duration = Duration::from_millis(20);
@@ -69,7 +69,7 @@ async fn wait_active(member: &Member, command: &Command) -> Result<()> {
 }
 
 /// The leader's decisions about a proposal; the inner error is a refusal. An older copy of the coordinator changes no definition.
-fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<Decided, Error>> {
+fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<Decisions, Error>> {
     let command = &proposal.command;
     match command {
         Command::Join(Join { request: join }) => check_join(member, &join.node)?,
@@ -77,18 +77,18 @@ fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<De
         _ => {}
     }
     let unique = if command.creates() { member.random_id() } else { UniqueId::default() };
-    let (now_ms, decided) = (member.now_ms(), Decided { unique, ..Decided::default() });
+    let (now_ms, decided) = (member.now_ms(), Decisions { unique, ..Decisions::default() });
     member.as_leader(|leader| {
         let view = member.replica.view();
         let state = &view.state;
         let judged = match command {
             Command::Join(Join { request: join }) => {
                 let replaces = leader.judge_join(state, join, now_ms);
-                return Ok(replaces.map(|replaces| Decided { replaces, ..decided }));
+                return Ok(replaces.map(|replaces| Decisions { replaces, ..decided }));
             }
             Command::SkipEpochs(SkipEpochs) => {
                 let checked = leader.check_owners(state);
-                return Ok(checked.map(|()| Decided { newest: leader.newest_known(), ..decided }));
+                return Ok(checked.map(|()| Decisions { newest: leader.newest_known(), ..decided }));
             }
             Command::RegisterNode(RegisterNode { node }) => {
                 leader.judge_registration(state, node, now_ms)
@@ -105,7 +105,7 @@ fn decide(member: &Member, proposal: &Proposal) -> Result<std::result::Result<De
             }
         };
         let silent = leader.silent_for(state, command, now_ms);
-        Ok(judged.map(|()| Decided { silent, ..decided }))
+        Ok(judged.map(|()| Decisions { silent, ..decided }))
     })
 }
 
@@ -133,7 +133,7 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
         return Ok(plan);
     }
     let command = Command::StartMoves(StartMoves { moves: plan.moves.clone() });
-    match member.propose_here(Decided::default(), command.into()).await?.outcome {
+    match member.propose_here(Decisions::default(), command.into()).await?.outcome {
         Outcome::Refused(error) => Err(error),
         _ => Ok(plan),
     }
@@ -141,7 +141,7 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 
 #[async_trait]
 impl CoordinatorApi for Coordinator {
-    async fn propose(&self, proposal: Proposal) -> Result<Applied> {
+    async fn propose(&self, proposal: Proposal) -> Result<AppliedCommand> {
         if !proposal.has_expected_name() {
             let what = "a command is sent as one of a bucket or a user, and names none";
             return Err(Error::new(ErrorCode::InvalidParameter, what));
@@ -156,7 +156,7 @@ impl CoordinatorApi for Coordinator {
                 wait_active(&self.member, &proposal.command).await?;
                 match decide(&self.member, &proposal)? {
                     Ok(decided) => self.member.propose_here(decided, proposal).await,
-                    Err(refused) => Ok(Applied::refused(refused)),
+                    Err(refused) => Ok(AppliedCommand::refused(refused)),
                 }
             }
         }
@@ -181,7 +181,7 @@ impl CoordinatorApi for Coordinator {
         wait_for_epoch(&self.member, bucket, cut, (history, at_least), timeout_ms).await
     }
 
-    async fn watch(&self, wanted: Watched) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, wanted: WatchKind) -> Result<ResultStream<WatchMessage>> {
         let role = self.member.raft.role();
         // A member that is cut off would show a stale state.
         if role.borrow().leader.is_none() {

@@ -35,7 +35,7 @@ impl Drop for EpochWaiter<'_> {
 }
 
 /// The history that the source must have, if the caller names one, and an epoch that the caller knows to be published.
-type Known = (Option<u64>, Epoch);
+type CallerHistory = (Option<u64>, Epoch);
 
 /// The oldest and the newest published epoch that cover a cut; `None` if there is none, or if this member lacks a published
 /// epoch. On a member that may lag, an unknown bucket may be a new one.
@@ -43,7 +43,7 @@ fn covering(
     member: &Member,
     bucket: BucketId,
     cut: &Cut,
-    (history, at_least): Known,
+    (history, at_least): CallerHistory,
 ) -> Result<Option<CoveringEpochs>> {
     let view = member.replica.view();
     let Some(bucket) = view.state.bucket(bucket) else {
@@ -113,7 +113,7 @@ pub(super) async fn wait_for_epoch(
     member: &Member,
     bucket: BucketId,
     cut: Cut,
-    (history, at_least): Known,
+    (history, at_least): CallerHistory,
     timeout_ms: u64,
 ) -> Result<CoveringEpochs> {
     let deadline = Instant::now() + Duration::from_millis(timeout_ms);

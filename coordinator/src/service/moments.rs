@@ -66,7 +66,7 @@ async fn run_round(member: &Member, held: &BTreeSet<BucketId>) -> Result<RoundEn
         let is_silent = silent.contains(&projector);
         let awaited = |known: &&KnownPlace| !is_silent && !held.contains(&known.bucket);
         let awaited = open.iter().filter(awaited).map(|known| known.bucket).collect();
-        let asked = Asked { member, projector, open, awaited, wanted: Vec::new() };
+        let asked = ProjectorQueries { member, projector, open, awaited, wanted: Vec::new() };
         asked.finish(give_up)
     });
     let held = future::try_join_all(of_each).await?.into_iter().flatten().collect();
@@ -74,7 +74,7 @@ async fn run_round(member: &Member, held: &BTreeSet<BucketId>) -> Result<RoundEn
 }
 
 /// The queries of a round to one projector.
-struct Asked<'a> {
+struct ProjectorQueries<'a> {
     member: &'a Member,
     projector: NodeId,
     /// The buckets without an answer.
@@ -85,7 +85,7 @@ struct Asked<'a> {
     wanted: Vec<(WantedPlace, EpochWaiter<'a>)>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ProjectorQueries<'a> {
     /// Asks until all awaited buckets have answered, and waits until epochs cover the answers. Returns the buckets that are held.
     async fn finish(mut self, give_up: Instant) -> Result<BTreeSet<BucketId>> {
         self.ask(give_up).await?;

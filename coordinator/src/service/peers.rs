@@ -42,7 +42,7 @@ pub struct Peers {
 }
 
 struct Queue {
-    waiting: Sender<Waiting>,
+    waiting: Sender<QueuedMessage>,
     bytes: Budget,
     _task: Task,
 }
@@ -55,7 +55,7 @@ impl Queue {
 }
 
 /// A waiting message, and its room in the queue.
-type Waiting = (RaftMessage, Reservation);
+type QueuedMessage = (RaftMessage, Reservation);
 
 impl Peers {
     /// No queue yet.
@@ -98,7 +98,7 @@ impl PeerTransport for Peers {
     }
 }
 
-async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<Waiting>) {
+async fn send_all(directory: Arc<dyn Directory>, peer: NodeId, queue: Receiver<QueuedMessage>) {
     while let Ok((first, _room)) = queue.recv().await {
         match send_some(&directory, peer, first, &queue).await {
             Ok(()) => {}
@@ -115,7 +115,7 @@ async fn send_some(
     directory: &Arc<dyn Directory>,
     peer: NodeId,
     first: RaftMessage,
-    queue: &Receiver<Waiting>,
+    queue: &Receiver<QueuedMessage>,
 ) -> Result<()> {
     let timeout = if first.snapshot.is_some() { SNAPSHOT_CALL_TIMEOUT } else { CALL_TIMEOUT };
     let mut messages = vec![Bytes::from(first.encode()?)];

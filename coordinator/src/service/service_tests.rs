@@ -11,7 +11,9 @@ use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, NodeId, 
 use proto::model::index::IndexState;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::node::Role;
-use proto::rpc::api::{BucketReport, CoordinatorApi, Heartbeat, SyncReport, WatchMessage, Watched};
+use proto::rpc::api::{
+    BucketReport, CoordinatorApi, Heartbeat, SyncReport, WatchKind, WatchMessage,
+};
 use proto::rpc::command::{
     AdvanceMove, Command, EndMove, Outcome, PromoteEpochs, Proposal, RegisterNode,
 };
@@ -82,7 +84,7 @@ async fn a_member_that_does_not_know_where_its_leader_is_asks_the_others() {
 async fn epochs_reach_every_watcher_and_waiters_are_answered_at_once() {
     let world = World::with_bucket().await;
     let follower = world.follower().await;
-    let mut watch = follower.watch(Watched::CatalogAndEpochs).await.unwrap();
+    let mut watch = follower.watch(WatchKind::CatalogAndEpochs).await.unwrap();
 
     // The follower forwards the call, and the waiter does not wait for the tick.
     let waiting = follower.epoch_covering(BucketId(1), cut(5), None, Epoch(0), 5_000);
@@ -167,7 +169,7 @@ async fn an_index_serves_scans_once_its_slices_do() {
     let mut world = World::with_bucket().await;
     world.propose(create_index(spec("i"))).await;
     let follower = world.follower().await;
-    let mut watch = follower.watch(Watched::CatalogAndEpochs).await.unwrap();
+    let mut watch = follower.watch(WatchKind::CatalogAndEpochs).await.unwrap();
     let generation = generation(&world.leader().await.1);
     for id in [20, 21] {
         follower.heartbeat(indexer_says((id, generation), 0..4, vec![])).await.unwrap();
@@ -313,7 +315,7 @@ async fn invalid_calls_are_refused() {
 async fn a_member_that_is_cut_off_ends_its_watches() {
     let world = World::new().await;
     let (leader, member) = world.leader().await;
-    let mut watch = member.watch(Watched::CatalogAndEpochs).await.unwrap();
+    let mut watch = member.watch(WatchKind::CatalogAndEpochs).await.unwrap();
     (1..=3).map(NodeId).filter(|id| *id != leader).for_each(|id| world.stop(id));
     let end = async {
         loop {
@@ -325,7 +327,7 @@ async fn a_member_that_is_cut_off_ends_its_watches() {
     let error = tokio::time::timeout(Duration::from_secs(10), end).await.unwrap();
     assert_eq!(error.code, ErrorCode::NotLeader);
     assert_eq!(
-        member.watch(Watched::CatalogAndEpochs).await.err().unwrap().code,
+        member.watch(WatchKind::CatalogAndEpochs).await.err().unwrap().code,
         ErrorCode::NotLeader,
         "new ones are refused too"
     );
@@ -344,7 +346,7 @@ async fn a_member_whose_disk_fails_stops_and_says_so() {
     while member.propose(request(20)).await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let mut watch = member.watch(Watched::CatalogAndEpochs).await.unwrap();
+    let mut watch = member.watch(WatchKind::CatalogAndEpochs).await.unwrap();
     disk.crash();
     // Either this write or one of the leader's own is the first to fail, and stops the member.
     let error = member.propose(request(21)).await.unwrap_err();

@@ -16,7 +16,7 @@ use futures::stream;
 use proto::Error;
 use proto::model::cut::EpochMark;
 use proto::model::ids::{BucketId, Epoch};
-use proto::rpc::api::{ResultStream, WatchMessage, Watched};
+use proto::rpc::api::{ResultStream, WatchKind, WatchMessage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -40,7 +40,7 @@ struct Watch {
     role: watch::Receiver<RaftRole>,
     /// The time since the member has known no leader.
     leaderless: Option<Instant>,
-    wanted: Watched,
+    wanted: WatchKind,
     catalog_cas: Option<u64>,
     users_cas: Option<u64>,
     epochs: BTreeMap<BucketId, Epoch>,
@@ -51,13 +51,13 @@ struct Watch {
 pub fn watch(
     replica: Arc<Replica>,
     role: watch::Receiver<RaftRole>,
-    wanted: Watched,
+    wanted: WatchKind,
 ) -> ResultStream<WatchMessage> {
     let changes = match wanted {
         // A stability timestamp would wake each of hundreds of watchers in vain.
-        Watched::Catalog => replica.catalog_changes(),
-        Watched::CatalogAndEpochs => replica.changes(),
-        Watched::Users => replica.users_changes(),
+        WatchKind::Catalog => replica.catalog_changes(),
+        WatchKind::CatalogAndEpochs => replica.changes(),
+        WatchKind::Users => replica.users_changes(),
     };
     let watch = Watch {
         changes,
@@ -116,7 +116,7 @@ impl Watch {
     fn gather(&mut self) {
         self.changes.mark_unchanged();
         let view = self.replica.view();
-        if self.wanted == Watched::Users {
+        if self.wanted == WatchKind::Users {
             let users = view.state.users();
             if self.users_cas.replace(users.cas) != Some(users.cas) {
                 let (cluster, users) = (view.state.cluster(), Arc::clone(users));
@@ -128,7 +128,7 @@ impl Watch {
             self.catalog_cas = Some(view.catalog.cas);
             self.waiting.push_back(WatchMessage::Catalog(view.catalog.clone()));
         }
-        if self.wanted == Watched::Catalog {
+        if self.wanted == WatchKind::Catalog {
             return;
         }
         let mut messages = Messages::default();
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::raft::StateMachine;
     use crate::replica::{Machine, encode_record};
-    use crate::state::Decided;
+    use crate::state::Decisions;
     use crate::state::StateContext;
     use crate::state::tests::{apply, one_branch, with_bucket};
 
@@ -214,7 +214,7 @@ mod tests {
                 promotions: vec![promotion],
                 joined: Vec::new(),
             });
-            state.apply(100 + n, &Decided::at(n), &command.into());
+            state.apply(100 + n, &Decisions::at(n), &command.into());
         }
         state
     }
@@ -222,7 +222,7 @@ mod tests {
     #[tokio::test]
     async fn a_long_history_is_sent_in_messages_of_bounded_size() {
         let (_role, role) = watch::channel(LED);
-        let mut watch = super::watch(replica(&wide(600)), role, Watched::CatalogAndEpochs);
+        let mut watch = super::watch(replica(&wide(600)), role, WatchKind::CatalogAndEpochs);
         let mut epochs = Vec::new();
         while epochs.last() != Some(&600) {
             let message = watch.next().await.unwrap().unwrap();
@@ -241,7 +241,7 @@ mod tests {
     async fn a_watch_of_the_catalog_has_no_epochs() {
         let (_role, role) = watch::channel(LED);
         let replica = replica(&wide(3));
-        let mut watch = super::watch(replica.clone(), role, Watched::Catalog);
+        let mut watch = super::watch(replica.clone(), role, WatchKind::Catalog);
         let catalog = watch.next().await.unwrap().unwrap();
         assert!(matches!(&catalog, WatchMessage::Catalog(catalog) if catalog.buckets.len() == 2));
         let mut machine = Machine(replica.clone());
@@ -250,7 +250,7 @@ mod tests {
         let promotion = Promotion { bucket: BucketId(2), changes, horizon: Epoch(1) };
         let mut propose = |at, command| {
             let request = Proposal::from(command);
-            machine.apply(at, &encode_record(Decided::at(at), request).unwrap()).unwrap()
+            machine.apply(at, &encode_record(Decisions::at(at), request).unwrap()).unwrap()
         };
         propose(
             900,
@@ -273,8 +273,8 @@ mod tests {
         use proto::model::users::{Secret32, UserCommand, UserLimits};
         let (_role, role) = watch::channel(LED);
         let replica = replica(&wide(3));
-        let mut watch = super::watch(replica.clone(), role.clone(), Watched::Users);
-        let mut catalogs = super::watch(replica.clone(), role, Watched::Catalog);
+        let mut watch = super::watch(replica.clone(), role.clone(), WatchKind::Users);
+        let mut catalogs = super::watch(replica.clone(), role, WatchKind::Catalog);
         let users = |message| match message {
             WatchMessage::Users { users, .. } => users,
             other => panic!("{other:?}"),
@@ -285,7 +285,7 @@ mod tests {
         let mut machine = Machine(replica.clone());
         let mut propose = |at, command| {
             let request = Proposal::from(command);
-            machine.apply(at, &encode_record(Decided::at(at), request).unwrap()).unwrap()
+            machine.apply(at, &encode_record(Decisions::at(at), request).unwrap()).unwrap()
         };
         let second = Duration::from_secs(1);
         let name = "wide".to_owned();
@@ -307,7 +307,8 @@ mod tests {
     #[tokio::test]
     async fn a_member_without_a_leader_ends_its_watches() {
         let (role, role_out) = watch::channel(LED);
-        let mut watch = super::watch(replica(&with_bucket()), role_out, Watched::CatalogAndEpochs);
+        let mut watch =
+            super::watch(replica(&with_bucket()), role_out, WatchKind::CatalogAndEpochs);
         for _ in 0..2 {
             watch.next().await.unwrap().unwrap();
         }

@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::capacity::limits::beginning;
 use super::context::StateContext;
-use super::decided::Decided;
+use super::decided::Decisions;
 use super::effect::{Apply, Change, Effect};
 
 /// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.
@@ -24,10 +24,10 @@ impl StateContext {
     pub fn apply(
         &mut self,
         position: u64,
-        decided: &Decided,
+        decided: &Decisions,
         proposal: &Proposal,
     ) -> (Outcome, Vec<Effect>) {
-        let Decided { unix_ms, .. } = *decided;
+        let Decisions { unix_ms, .. } = *decided;
         self.position = position;
         let passed_ms = unix_ms.saturating_sub(std::mem::replace(&mut self.told_ms, unix_ms));
         self.steady_ms += passed_ms.min(STEP_MS_MAX);
@@ -62,7 +62,7 @@ impl StateContext {
     }
 
     /// Runs the command of a proposal, if its names mean what its sender has meant.
-    fn run(&mut self, decided: &Decided, proposal: &Proposal) -> Change {
+    fn run(&mut self, decided: &Decisions, proposal: &Proposal) -> Change {
         match self.check_expected(proposal) {
             Ok(()) => self.change(&proposal.command, decided),
             Err(_) if may_lack(&proposal.command) => Ok((Outcome::Done, Vec::new())),
@@ -88,7 +88,7 @@ impl StateContext {
         }
     }
 
-    fn change(&mut self, command: &Command, decided: &Decided) -> Change {
+    fn change(&mut self, command: &Command, decided: &Decisions) -> Change {
         match command {
             Command::CreateBucket(command) => command.apply(self, decided),
             Command::DropBucket(command) => command.apply(self, decided),

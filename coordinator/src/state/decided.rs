@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Values that the leader adds to a proposal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Decided {
+pub struct Decisions {
     /// The time of the proposal, in Unix milliseconds: the state has no clock.
     pub unix_ms: u64,
     /// The random id of what the command creates; zero for other commands ([`Command::creates`](proto::rpc::command::Command::creates)).
@@ -23,7 +23,7 @@ pub struct Decided {
     pub replaces: Option<NodeProof>,
 }
 
-impl Decided {
+impl Decisions {
     /// A decision of nothing but the time.
     #[cfg(any(test, feature = "testing"))]
     pub fn at(unix_ms: u64) -> Self {

@@ -6,7 +6,7 @@ use proto::model::ids::BucketId;
 use proto::rpc::command::Outcome;
 
 use super::context::StateContext;
-use super::decided::Decided;
+use super::decided::Decisions;
 
 /// A consequence of a command outside of the state.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub(super) type Change = Result<(Outcome, Vec<Effect>)>;
 /// A command as it changes the state.
 pub(super) trait Apply {
     /// Changes the state and returns an effect, or leaves the state as it was.
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change;
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change;
 }
 
 /// A command that changes nothing.

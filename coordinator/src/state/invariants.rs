@@ -49,15 +49,15 @@ use super::copies::MEMBERS_MAX;
 use super::epochs::epoch_moments::EpochMoments;
 use super::indexes::record::IndexRecord;
 
-type Checked = Result<(), String>;
+type CheckResult = Result<(), String>;
 
-fn require(holds: bool, what: impl FnOnce() -> String) -> Checked {
+fn require(holds: bool, what: impl FnOnce() -> String) -> CheckResult {
     if holds { Ok(()) } else { Err(what()) }
 }
 
 impl StateContext {
     /// Checks all invariants. The error describes the first broken one.
-    pub fn check(&self) -> Checked {
+    pub fn check(&self) -> CheckResult {
         self.records_are_bounded()?;
         self.numbers_were_given()?;
         self.names_are_unique()?;
@@ -81,7 +81,7 @@ impl StateContext {
         Ok(())
     }
 
-    fn records_are_bounded(&self) -> Checked {
+    fn records_are_bounded(&self) -> CheckResult {
         let moves = self.indexes().map(|record| record.info.moves.len()).sum::<usize>();
         let counts = [
             (self.indexes().count(), INDEXES_MAX),
@@ -94,7 +94,7 @@ impl StateContext {
         })
     }
 
-    fn numbers_were_given(&self) -> Checked {
+    fn numbers_were_given(&self) -> CheckResult {
         require(self.catalog_cas <= self.cas, || "the catalog is newer than the state".into())?;
         let of_none = self.copies.keys().find(|id| !self.buckets.contains_key(id));
         require(of_none.is_none(), || format!("copies of {of_none:?}, which is no bucket"))?;
@@ -117,7 +117,7 @@ impl StateContext {
 
     /// Checks the generations of each index: those older than the one that its name means are retired, and at most one is newer, which is
     /// being built.
-    fn generations_fit(&self) -> Checked {
+    fn generations_fit(&self) -> CheckResult {
         for (id, record) in &self.generations {
             let info = &record.info;
             require(info.local_id() == *id, || format!("generation {id} is kept as another"))?;
@@ -151,7 +151,7 @@ impl StateContext {
     }
 
     /// Each bucket that is loaded from files is that of a data set or of one of its versions.
-    fn data_sets_fit(&self) -> Checked {
+    fn data_sets_fit(&self) -> CheckResult {
         for (id, set) in &self.data_sets {
             let of_set = set.versions.values().map(|version| version.bucket).chain([*id]);
             for bucket in of_set {
@@ -179,7 +179,7 @@ impl StateContext {
         require(stranger.is_none(), || format!("bucket {stranger:?} is of no data set"))
     }
 
-    fn names_are_unique(&self) -> Checked {
+    fn names_are_unique(&self) -> CheckResult {
         let buckets = self.buckets.values().map(|bucket| &*bucket.info.name);
         let indexes = self.indexes.values().map(|record| &*record.info.spec.name);
         let mut names = BTreeSet::new();
@@ -189,7 +189,7 @@ impl StateContext {
         Ok(())
     }
 
-    fn draining_nodes_are_indexers(&self) -> Checked {
+    fn draining_nodes_are_indexers(&self) -> CheckResult {
         let mut draining = self.draining.iter();
         let stranger = draining.find(|node| !self.is_indexer(**node));
         require(stranger.is_none(), || format!("node {stranger:?} drains and is no indexer"))
@@ -199,7 +199,7 @@ impl StateContext {
         self.nodes.get(&node).is_some_and(|info| info.role == Role::Indexer)
     }
 
-    fn vbuckets_are_on_projectors(&self, bucket: &BucketState) -> Checked {
+    fn vbuckets_are_on_projectors(&self, bucket: &BucketState) -> CheckResult {
         let assignment = &bucket.info.assignment;
         let targets = assignment.transfers().iter().map(|transfer| transfer.to);
         let all_are =
@@ -208,7 +208,7 @@ impl StateContext {
         require(all_are, || format!("a vbucket of bucket {name:?} is not on a projector"))
     }
 
-    fn moments_fit(&self, bucket: &BucketState) -> Checked {
+    fn moments_fit(&self, bucket: &BucketState) -> CheckResult {
         let (id, newest) = (bucket.info.id, bucket.epochs.last().epoch);
         let fits = |moments: &EpochMoments| moments.fits(newest, self.position);
         require(self.moments.get(&id).is_some_and(fits), || {
@@ -216,7 +216,7 @@ impl StateContext {
         })
     }
 
-    fn copies_fit(&self, bucket: &BucketState) -> Checked {
+    fn copies_fit(&self, bucket: &BucketState) -> CheckResult {
         let info = &bucket.info;
         let name = &info.name;
         let Some(copies) = self.copies.get(&info.id) else {
@@ -242,7 +242,7 @@ impl StateContext {
         self.nodes.get(&node).is_some_and(|info| info.role == Role::Projector)
     }
 
-    fn copies_are_on_distinct_indexers(&self, info: &IndexInfo) -> Checked {
+    fn copies_are_on_distinct_indexers(&self, info: &IndexInfo) -> CheckResult {
         let name = &info.spec.name;
         let slices = info.topology.placement.len();
         require(slices == usize::from(info.spec.slices), || {
@@ -262,7 +262,7 @@ impl StateContext {
         Ok(())
     }
 
-    fn moves_fit(&self, info: &IndexInfo) -> Checked {
+    fn moves_fit(&self, info: &IndexInfo) -> CheckResult {
         if info.moves.is_empty() {
             return Ok(());
         }
@@ -297,7 +297,7 @@ impl StateContext {
     }
 }
 
-fn topologies_grow(record: &IndexRecord) -> Checked {
+fn topologies_grow(record: &IndexRecord) -> CheckResult {
     let (info, remembered) = (&record.info, &record.topologies);
     let name = &info.spec.name;
     let newest = remembered.last().map(|newest| newest.topology.number);
@@ -312,7 +312,7 @@ fn topologies_grow(record: &IndexRecord) -> Checked {
     require(grows, || format!("a topology of index {name:?} is older than the one before it"))
 }
 
-fn epochs_grow(bucket: &BucketState) -> Checked {
+fn epochs_grow(bucket: &BucketState) -> CheckResult {
     let (name, last) = (&bucket.info.name, bucket.epochs.last());
     require(last.parent < last.epoch && last.horizon <= last.epoch, || {
         format!("bucket {name:?}: epoch {} follows {}", last.epoch, last.parent)
@@ -327,7 +327,7 @@ fn epochs_grow(bucket: &BucketState) -> Checked {
     })
 }
 
-fn no_dead_epoch_is_kept(bucket: &BucketState) -> Checked {
+fn no_dead_epoch_is_kept(bucket: &BucketState) -> CheckResult {
     let (name, last) = (&bucket.info.name, bucket.epochs.last().epoch);
     for dead in &*bucket.info.dead {
         let next = bucket.epochs.after(dead.above()).next().map(|mark| mark.epoch);
@@ -339,7 +339,7 @@ fn no_dead_epoch_is_kept(bucket: &BucketState) -> Checked {
     Ok(())
 }
 
-fn rollback_is_prepared(bucket: &BucketState) -> Checked {
+fn rollback_is_prepared(bucket: &BucketState) -> CheckResult {
     let Some(rollback) = &bucket.info.rollback else { return Ok(()) };
     let (stage, name) = (rollback.stage, &bucket.info.name);
     let fits = (rollback.failover.is_some() || stage < RollbackStage::Prepare)

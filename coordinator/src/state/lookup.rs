@@ -5,7 +5,7 @@ use proto::model::data_set::DataSet;
 use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::index::IndexInfo;
 use proto::model::node::Role;
-use proto::rpc::command::{Command, Named, Need};
+use proto::rpc::command::{Command, Need, ObjectName};
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
@@ -40,10 +40,10 @@ impl StateContext {
             self.bucket_named(&index.info.spec.bucket)
         };
         let (found, gone) = match command.need() {
-            Need::Bucket(_, Named { name, .. }) | Need::Generation(_, _, Some(name)) => {
+            Need::Bucket(_, ObjectName { name, .. }) | Need::Generation(_, _, Some(name)) => {
                 (self.bucket_named(&name), no_bucket(&name))
             }
-            Need::Index(_, Named { name, .. }) => (of_index(&name), no_index(&name)),
+            Need::Index(_, ObjectName { name, .. }) => (of_index(&name), no_index(&name)),
             _ => return Err(Error::internal("the command names no bucket")),
         };
         // A name that means nothing is left to the command itself: with IF EXISTS it does nothing.

@@ -1,6 +1,6 @@
 //! The StateContext: everything that the cluster has agreed on.
 //!
-//! [`StateContext::apply`] is synchronous and pure. The log position and what the leader has decided ([`Decided`]) come with the command,
+//! [`StateContext::apply`] is synchronous and pure. The log position and what the leader has decided ([`Decisions`]) come with the command,
 //! maps are ordered, and nothing is random or looked up elsewhere. So every member that applies the same log has the same
 //! state, byte by byte, and a snapshot of one member is the state of all. Each command that changes something
 //! increments `cas`. An impossible command is refused. A refusal is an outcome like any other: it is kept for retries
@@ -56,7 +56,7 @@ pub(crate) mod versions;
 pub use buckets::record::BucketState;
 pub use capacity::reserve::check_reserve;
 pub use context::StateContext;
-pub use decided::Decided;
+pub use decided::Decisions;
 pub use effect::Effect;
 pub use epochs::history::EpochHistory;
 

@@ -31,31 +31,31 @@ pub(crate) fn apply(
     state: &mut StateContext,
     proposal: impl Into<Proposal>,
 ) -> (Outcome, Vec<Effect>) {
-    apply_decided(state, Decided::default(), proposal)
+    apply_decided(state, Decisions::default(), proposal)
 }
 
 /// Applies a proposal with values that the leader has decided.
 pub(crate) fn apply_decided(
     state: &mut StateContext,
-    decided: Decided,
+    decided: Decisions,
     proposal: impl Into<Proposal>,
 ) -> (Outcome, Vec<Effect>) {
     let (position, unix_ms) = (state.position + 1, state.unix_ms);
-    state.apply(position, &Decided { unix_ms, ..decided }, &proposal.into())
+    state.apply(position, &Decisions { unix_ms, ..decided }, &proposal.into())
 }
 
 /// The decision of a leader to which some nodes are silent.
-pub(crate) fn avoiding(silent: &[u64]) -> Decided {
-    Decided { silent: silent.iter().copied().map(NodeId).collect(), ..Decided::default() }
+pub(crate) fn avoiding(silent: &[u64]) -> Decisions {
+    Decisions { silent: silent.iter().copied().map(NodeId).collect(), ..Decisions::default() }
 }
 
 pub(crate) fn done(state: &mut StateContext, proposal: impl Into<Proposal>) -> Outcome {
-    done_decided(state, Decided::default(), proposal)
+    done_decided(state, Decisions::default(), proposal)
 }
 
 pub(crate) fn done_decided(
     state: &mut StateContext,
-    decided: Decided,
+    decided: Decisions,
     proposal: impl Into<Proposal>,
 ) -> Outcome {
     match apply_decided(state, decided, proposal) {
@@ -480,18 +480,18 @@ fn a_repeated_request_is_executed_once() {
     let mut state = with_bucket();
     let id = RequestId { client: 5, sequence: 1 };
     let request = Proposal::from(create_bucket("c")).with_request(id);
-    let (first, _) = state.apply(100, &Decided::at(0), &request);
+    let (first, _) = state.apply(100, &Decisions::at(0), &request);
     let drop =
         Command::DropBucket(DropBucket { name: "c".into(), if_exists: false, restrict: false });
     done(&mut state, drop);
-    let (again, effects) = state.apply(102, &Decided::at(0), &request);
+    let (again, effects) = state.apply(102, &Decisions::at(0), &request);
     assert_eq!((again, effects), (first, Vec::new()));
     assert!(state.catalog().bucket("c").is_none(), "a late retry does not bring it back");
     let refused = RequestId { client: 5, sequence: 2 };
     let request = Proposal::from(create_bucket("b")).with_request(refused);
-    let (first, _) = state.apply(103, &Decided::at(0), &request);
+    let (first, _) = state.apply(103, &Decisions::at(0), &request);
     assert!(matches!(&first, Outcome::Refused(error) if error.code == ErrorCode::Exists));
-    assert_eq!(state.apply(104, &Decided::at(0), &request).0, first);
+    assert_eq!(state.apply(104, &Decisions::at(0), &request).0, first);
 }
 
 #[test]
@@ -533,8 +533,8 @@ fn the_state_survives_its_bytes_and_time_never_goes_back() {
     let request =
         Proposal::from(Command::PromoteEpochs(PromoteEpochs { promotions, joined: Vec::new() }))
             .with_request(RequestId { client: 1, sequence: 1 });
-    state.apply(200, &Decided::at(5_000), &request);
-    state.apply(201, &Decided::at(4_000), &Proposal { request: None, ..request });
+    state.apply(200, &Decisions::at(5_000), &request);
+    state.apply(201, &Decisions::at(4_000), &Proposal { request: None, ..request });
     assert_eq!(state.unix_ms(), 5_000);
     let bytes = state.to_bytes().unwrap();
     assert_eq!(StateContext::from_bytes(&bytes).unwrap(), state);

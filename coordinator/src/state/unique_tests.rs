@@ -4,10 +4,10 @@ use proto::rpc::command::{Command, CreateBucket, DropBucket, Outcome};
 
 use crate::state::capacity::limits::DROPPED_BUCKETS_MAX;
 use crate::state::tests::{create_bucket, create_index, done, done_decided, spec, with_bucket};
-use crate::state::{Decided, StateContext};
+use crate::state::{Decisions, StateContext};
 
-fn drawn(unique: u128) -> Decided {
-    Decided { unique: UniqueId(unique), ..Decided::default() }
+fn drawn(unique: u128) -> Decisions {
+    Decisions { unique: UniqueId(unique), ..Decisions::default() }
 }
 
 fn drop_bucket(name: &str) -> Command {

@@ -30,7 +30,7 @@ pub(super) struct Build {
 }
 
 /// Reports that all documents of a build's snapshot are stored.
-pub(super) struct Built {
+pub(super) struct BuildCompletion {
     pub(super) index: LocalIndexId,
     pub(super) number: u64,
     pub(super) cut: Cut,
@@ -41,12 +41,12 @@ pub(super) async fn build(
     context: NodeContext,
     info: Arc<IndexInfo>,
     number: u64,
-    built: async_channel::Sender<Built>,
+    built: async_channel::Sender<BuildCompletion>,
 ) {
     loop {
         match backfill(&context, &info).await {
             Ok(cut) => {
-                let done = Built { index: info.local_id(), number, cut };
+                let done = BuildCompletion { index: info.local_id(), number, cut };
                 // This fails only if the follower has ended, and then this task is cancelled too.
                 let _ = built.send(done).await;
                 return;

@@ -11,7 +11,7 @@ use proto::model::ids::{LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
 
-use super::backfill::{Build, Built, build};
+use super::backfill::{Build, BuildCompletion, build};
 use super::follower::{Follower, grouping};
 use super::policy;
 
@@ -66,7 +66,7 @@ impl Follower {
         Ok(())
     }
 
-    pub(super) async fn build_done(&mut self, done: Built) -> Result<()> {
+    pub(super) async fn build_done(&mut self, done: BuildCompletion) -> Result<()> {
         // The report of an abandoned build may arrive after the next build has begun.
         let build = self.builds.get_mut(&done.index).filter(|build| build.number == done.number);
         if let Some(build) = build {

@@ -20,10 +20,10 @@ use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CopyAnswer, CopyRequest, CoveringEpochs, Directory,
     FixedMoment, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi,
-    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, WatchMessage,
-    Watched, WriteReply, WriteRequest,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, SyncReport, WatchKind,
+    WatchMessage, WriteReply, WriteRequest,
 };
-use proto::rpc::command::{Applied, Outcome, Proposal};
+use proto::rpc::command::{AppliedCommand, Outcome, Proposal};
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, Result};
 use tokio::sync::watch;
@@ -93,8 +93,8 @@ fn no<T>() -> Result<T> {
 
 #[async_trait]
 impl<S: Streams> CoordinatorApi for Cluster<S> {
-    async fn propose(&self, _: Proposal) -> Result<Applied> {
-        Ok(Applied { outcome: Outcome::Done, catalog_cas: 0 })
+    async fn propose(&self, _: Proposal) -> Result<AppliedCommand> {
+        Ok(AppliedCommand { outcome: Outcome::Done, catalog_cas: 0 })
     }
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
         Ok(SyncReply::default())
@@ -113,7 +113,7 @@ impl<S: Streams> CoordinatorApi for Cluster<S> {
     ) -> Result<CoveringEpochs> {
         no()
     }
-    async fn watch(&self, _: Watched) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, _: WatchKind) -> Result<ResultStream<WatchMessage>> {
         let mut catalog = self.state.catalog.subscribe();
         catalog.mark_changed();
         Ok(Box::pin(stream::unfold(catalog, |mut catalog| async {

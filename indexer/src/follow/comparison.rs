@@ -30,7 +30,7 @@ pub(super) enum Resync {
         /// The cut at which the stream began.
         joined: Cut,
         /// Delivers the result, once.
-        done: async_channel::Receiver<Result<Compared>>,
+        done: async_channel::Receiver<Result<ComparisonResult>>,
         _task: Task,
     },
     /// The comparisons are done: the first epoch that covers their snapshots will include the corrections.
@@ -38,19 +38,19 @@ pub(super) enum Resync {
         /// The cut at which the stream began.
         joined: Cut,
         /// The result.
-        compared: Compared,
+        compared: ComparisonResult,
     },
 }
 
 /// The result of the comparisons.
-pub(super) struct Compared {
+pub(super) struct ComparisonResult {
     /// The cuts of the snapshots.
     pub(super) cuts: Vec<Cut>,
     /// Packed key-versions, by document.
     pub(super) corrections: Bytes,
 }
 
-impl Compared {
+impl ComparisonResult {
     pub(super) fn is_covered(&self, history: Option<&FailoverLogs>, mark: &EpochMark) -> bool {
         self.cuts.iter().all(|cut| policy::covers(history, &mark.cut, cut))
     }
@@ -67,7 +67,7 @@ impl Compared {
 
 impl Resync {
     /// Waits for the result; for ever if no comparison is running.
-    pub async fn compared(resync: &mut Option<Self>) -> Result<Compared> {
+    pub async fn compared(resync: &mut Option<Self>) -> Result<ComparisonResult> {
         match resync {
             Some(Self::Comparing { done, .. }) => {
                 let ended = |_| Err(Error::internal("a comparison ended without a word"));
@@ -90,7 +90,7 @@ pub(super) fn bytes_max(context: &NodeContext) -> u64 {
 pub(super) async fn compare_all(
     context: NodeContext,
     indexes: Vec<Arc<IndexInfo>>,
-    out: async_channel::Sender<Result<Compared>>,
+    out: async_channel::Sender<Result<ComparisonResult>>,
 ) {
     let compare = async {
         let (mut cuts, mut bodies, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -104,7 +104,7 @@ pub(super) async fn compare_all(
             cuts.push(cut);
             bodies.push(body);
         }
-        Ok(Compared { cuts, corrections: merge(&bodies)? })
+        Ok(ComparisonResult { cuts, corrections: merge(&bodies)? })
     };
     // This fails only if the follower has ended, and then this task is cancelled too.
     let _ = out.send(compare.await).await;

@@ -11,12 +11,12 @@ use proto::{Error, Result};
 use storage::{Grouping, StoredIndex};
 use tokio::sync::watch;
 
-use super::backfill::{Build, Built};
+use super::backfill::{Build, BuildCompletion};
 use super::comparison::Resync;
 use super::policy;
 use super::transactions::OpenTransactions;
 use crate::context::NodeContext;
-use crate::moves::Incoming;
+use crate::moves::IncomingMoves;
 use crate::queue::MutationQueue;
 
 /// The progress of a follower, for heartbeats.
@@ -31,7 +31,7 @@ pub struct FollowerStatus {
 /// The state of following one bucket.
 pub(super) struct Follower {
     pub(super) context: NodeContext,
-    pub(super) incoming: Incoming,
+    pub(super) incoming: IncomingMoves,
     pub(super) bucket: BucketId,
     pub(super) state: watch::Sender<FollowerStatus>,
     pub(super) queue: Option<MutationQueue>,
@@ -43,7 +43,7 @@ pub(super) struct Follower {
     /// The history that the stream belongs to.
     pub(super) history: Option<Arc<FailoverLogs>>,
     /// The indexes for which the stream's frames are evaluated.
-    pub(super) fed: BTreeMap<LocalIndexId, Fed>,
+    pub(super) fed: BTreeMap<LocalIndexId, StreamedIndex>,
     /// The newest revision of each generation of an index that a stream has named.
     pub(super) revisions: BTreeMap<LocalIndexId, u64>,
     pub(super) builds: BTreeMap<LocalIndexId, Build>,
@@ -51,13 +51,13 @@ pub(super) struct Follower {
     pub(super) derived: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     /// The number of builds begun so far.
     pub(super) builds_begun: u64,
-    pub(super) built: async_channel::Sender<Built>,
+    pub(super) built: async_channel::Sender<BuildCompletion>,
     /// The changes of open transactions.
     pub(super) transactions: OpenTransactions,
 }
 
 /// An index in the stream.
-pub(super) struct Fed {
+pub(super) struct StreamedIndex {
     pub(super) info: Arc<IndexInfo>,
     /// The node's slices, each with the cut from which the frames carry its mutations.
     pub(super) since: BTreeMap<SliceNo, Cut>,

@@ -15,7 +15,7 @@ use proto::{Error, Result};
 
 use storage::StoredIndex;
 
-use super::follower::{Fed, Follower, grouping};
+use super::follower::{Follower, StreamedIndex, grouping};
 use super::policy;
 use crate::context::NodeContext;
 
@@ -67,7 +67,7 @@ impl Follower {
         let before = self.fed.remove(&id).map(|fed| fed.since).unwrap_or_default();
         let since = policy::fed_since(index, node, before, at);
         self.transactions.join(index, since.keys().copied().collect());
-        self.fed.insert(id, Fed { info: Arc::clone(index), since });
+        self.fed.insert(id, StreamedIndex { info: Arc::clone(index), since });
         Ok(())
     }
 

@@ -29,7 +29,7 @@ use proto::model::cut::Cut;
 use proto::{Error, ErrorCode, Result};
 use storage::EpochBatch;
 
-use super::comparison::{Compared, Resync, bytes_max, compare_all};
+use super::comparison::{ComparisonResult, Resync, bytes_max, compare_all};
 use super::follower::Follower;
 use super::policy;
 
@@ -83,7 +83,7 @@ impl Follower {
     }
 
     /// Takes the result of the comparisons.
-    pub(super) async fn compared(&mut self, compared: Result<Compared>) -> Result<()> {
+    pub(super) async fn compared(&mut self, compared: Result<ComparisonResult>) -> Result<()> {
         let compared = match compared {
             Ok(compared) => compared,
             Err(error) => {

@@ -14,13 +14,13 @@ use proto::rpc::mutation::{CommitMarker, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
-use super::backfill::Built;
+use super::backfill::BuildCompletion;
 use super::comparison::Resync;
 use super::follower::{Follower, FollowerStatus};
 use super::policy;
 use super::transactions::OpenTransactions;
 use crate::context::NodeContext;
-use crate::moves::Incoming;
+use crate::moves::IncomingMoves;
 use crate::queue::MutationQueue;
 
 /// Interval at which an idle follower checks for moves to install.
@@ -29,7 +29,7 @@ const LOOK_AT_MOVES: std::time::Duration = std::time::Duration::from_millis(100)
 /// Follows a bucket until the task is dropped.
 pub fn follow(
     context: NodeContext,
-    incoming: Incoming,
+    incoming: IncomingMoves,
     bucket: BucketId,
 ) -> (Task, watch::Receiver<FollowerStatus>) {
     let (state, watched) = watch::channel(FollowerStatus::default());
@@ -60,7 +60,10 @@ pub fn follow(
 }
 
 impl Follower {
-    async fn run_for_ever(mut self, builds_done: async_channel::Receiver<Built>) -> Infallible {
+    async fn run_for_ever(
+        mut self,
+        builds_done: async_channel::Receiver<BuildCompletion>,
+    ) -> Infallible {
         // A projector may know of a DROP BUCKET before this node does, and then answers that the bucket does not exist.
         let mut was_unknown = false;
         loop {
@@ -88,7 +91,7 @@ impl Follower {
     }
 
     /// Runs one subscription from its beginning to its end.
-    async fn run(&mut self, builds_done: &async_channel::Receiver<Built>) -> Result<()> {
+    async fn run(&mut self, builds_done: &async_channel::Receiver<BuildCompletion>) -> Result<()> {
         self.go_back().await?;
         self.resync_unplaced();
         self.drop_stale_rebuilds().await?;

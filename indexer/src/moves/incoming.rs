@@ -19,13 +19,13 @@ type ById = BTreeMap<(LocalIndexId, MoveId), Arc<IncomingMove>>;
 
 /// The moves to this node, and its restores; clones share the table.
 #[derive(Clone)]
-pub struct Incoming {
+pub struct IncomingMoves {
     moves: Arc<Mutex<ById>>,
     restores: Restores,
     changed: watch::Sender<u64>,
 }
 
-impl Default for Incoming {
+impl Default for IncomingMoves {
     fn default() -> Self {
         Self {
             moves: Arc::default(),
@@ -35,7 +35,7 @@ impl Default for Incoming {
     }
 }
 
-impl Incoming {
+impl IncomingMoves {
     /// Starts the moves that the catalog names, and drops all others.
     pub fn take_catalog(&self, context: &NodeContext, catalog: &Catalog) {
         let node = context.config.node.id;

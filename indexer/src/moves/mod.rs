@@ -20,4 +20,4 @@ mod incoming_move;
 mod install;
 mod restore;
 
-pub use incoming::Incoming;
+pub use incoming::IncomingMoves;

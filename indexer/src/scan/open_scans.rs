@@ -76,14 +76,14 @@ struct ScanTable {
     patience: Patience,
     /// Bytes of rows in a full batch.
     batch_bytes: usize,
-    open: Mutex<BTreeMap<u64, Arc<Mutex<Held>>>>,
+    open: Mutex<BTreeMap<u64, Arc<Mutex<HeldResources>>>>,
     next_id: AtomicU64,
     /// Signals that a scan was opened.
     opened: Notify,
 }
 
 /// The resources of an open scan between two batches; empty while a batch is made.
-struct Held {
+struct HeldResources {
     scanner: Option<ShardScanner>,
     permit: Option<Permit>,
     since: Instant,
@@ -94,7 +94,7 @@ struct Held {
 struct Reading {
     table: Arc<ScanTable>,
     id: u64,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldResources>>,
     scan: Arc<ShardScan>,
 }
 
@@ -146,7 +146,7 @@ impl Scans {
         let mut scanner = ShardScanner::new(snapshot, Arc::clone(&scan), table.batch_bytes)?;
         let permit = table.admit(&mut scanner, began).await?;
         let now = Instant::now();
-        let held = Arc::new(Mutex::new(Held {
+        let held = Arc::new(Mutex::new(HeldResources {
             scanner: Some(scanner),
             permit: Some(permit),
             since: now,

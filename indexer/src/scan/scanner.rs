@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proto::expr::aggregate::Partial;
+use proto::expr::aggregate::PartialAggregate;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::Evaluation;
 use proto::model::index::IndexSpec;
@@ -15,7 +15,7 @@ use proto::rpc::scan::{AggregateCall, FirstBatch, Output, ShardBatch, ShardScan}
 use proto::value::key;
 use proto::{Error, Result};
 
-use storage::{Bounds, Rows, Snapshot, Walked};
+use storage::{Bounds, Rows, Snapshot, WalkPiece};
 
 use super::columns::{may_be_costly, needs_include};
 use super::filter::Filter;
@@ -58,7 +58,7 @@ pub struct ShardScanner {
     /// Bytes of rows in a full batch.
     batch_bytes_max: usize,
     rows_left: u64,
-    partials: Vec<Partial>,
+    partials: Vec<PartialAggregate>,
     /// True if the scan needs the included values.
     include: bool,
     /// For DISTINCT: the leading parts of the last row returned, by this scan or, before the resume point, by another replica. It
@@ -95,7 +95,7 @@ impl ShardScanner {
     ) -> Result<Self> {
         let partials = match &scan.output {
             Output::Aggregates(calls) => {
-                calls.iter().map(|call| Partial::new(call.function)).collect()
+                calls.iter().map(|call| PartialAggregate::new(call.function)).collect()
             }
             Output::Rows { .. } => Vec::new(),
         };
@@ -284,7 +284,7 @@ impl ShardScanner {
     }
 
     /// Adds the cost of a piece of the present walk, and ends the walk at its end.
-    fn pass(&mut self, walked: Walked, spent: &mut u64) {
+    fn pass(&mut self, walked: WalkPiece, spent: &mut u64) {
         *spent += walked.looks * ENTRY_COST;
         if walked.is_end {
             self.current = None;
@@ -387,7 +387,7 @@ impl ShardScanner {
 
 /// Adds an entry to the states of aggregates.
 fn add_to(
-    partials: &mut [Partial],
+    partials: &mut [PartialAggregate],
     calls: &[AggregateCall],
     scope: &EntryScope<'_>,
     cost: &CostMeter,

@@ -358,7 +358,7 @@ async fn aggregates_that_read_ends_and_count_blocks_agree_with_the_rows() {
                 function(AggregateFunction::Min, Some(Expr::Column(0))),
             ];
             let mut expected: Vec<_> =
-                calls.iter().map(|call| Partial::new(call.function)).collect();
+                calls.iter().map(|call| PartialAggregate::new(call.function)).collect();
             for value in &values {
                 expected[0].add(value);
                 expected[1].add_rows(1);

@@ -16,12 +16,12 @@ use storage::StoredIndex;
 use super::followers::{Followers, RunningFollower};
 use crate::context::NodeContext;
 use crate::follow::{follow, grouping, policy};
-use crate::moves::Incoming;
+use crate::moves::IncomingMoves;
 
 /// Watches the catalog and applies each new one.
 pub(super) async fn follow_catalog(
     context: NodeContext,
-    incoming: Incoming,
+    incoming: IncomingMoves,
     followers: Followers,
 ) -> Infallible {
     let retry = Retry::constant(context.config.retry);
@@ -33,7 +33,7 @@ pub(super) async fn follow_catalog(
 /// Applies each catalog to a node.
 struct NodeCatalog {
     context: NodeContext,
-    incoming: Incoming,
+    incoming: IncomingMoves,
     followers: Followers,
 }
 
@@ -46,7 +46,7 @@ impl CatalogSink for NodeCatalog {
 
 async fn take_catalog(
     context: &NodeContext,
-    incoming: &Incoming,
+    incoming: &IncomingMoves,
     followers: &Followers,
     catalog: &Arc<Catalog>,
 ) {

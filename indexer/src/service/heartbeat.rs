@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::followers::Followers;
 use crate::build_pace::BuildPace;
 use crate::context::NodeContext;
-use crate::moves::Incoming;
+use crate::moves::IncomingMoves;
 
 fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketProgress> {
     let followers = lock(followers);
@@ -38,7 +38,7 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
 }
 
 /// The slices of this node, with the progress of those that are being built. Builds that have ended are forgotten.
-fn slice_progress(context: &NodeContext, incoming: &Incoming) -> Vec<SliceProgress> {
+fn slice_progress(context: &NodeContext, incoming: &IncomingMoves) -> Vec<SliceProgress> {
     let mut slices = [context.store.progress(), incoming.restoring()].concat();
     let now = Instant::now();
     let mut builds = lock(&context.builds);
@@ -87,7 +87,7 @@ fn split_point(
 /// Keeps the node registered. It sends a heartbeat regularly, and at once when a slice becomes readable.
 pub(super) async fn report(
     context: NodeContext,
-    incoming: Incoming,
+    incoming: IncomingMoves,
     followers: Followers,
     scans: Admission,
 ) -> Infallible {

@@ -28,7 +28,7 @@ use super::followers::Followers;
 use super::heartbeat::report;
 use crate::config::Config;
 use crate::context::NodeContext;
-use crate::moves::{Incoming, export};
+use crate::moves::{IncomingMoves, export};
 use crate::scan::{Patience, Scans, check, wait_for_own};
 
 /// An indexer, running until it is dropped.
@@ -88,7 +88,7 @@ impl Indexer {
         let (patience, batch_bytes) = (Patience::default(), context.config.scan_batch_bytes);
         let scans =
             Scans::new(env.clone(), &context.store, admission.clone(), patience, batch_bytes);
-        let (incoming, followers) = (Incoming::default(), Followers::default());
+        let (incoming, followers) = (IncomingMoves::default(), Followers::default());
         let catalog = follow_catalog(context.clone(), incoming.clone(), Arc::clone(&followers));
         let reporting = context.clone();
         let heartbeat = move || {
@@ -145,7 +145,7 @@ impl Indexer {
 }
 
 /// The slices of a scan.
-enum Found {
+enum ScanSlices {
     /// All are on this node.
     Here(Arc<dyn Snapshot>),
     /// Some slices are not on this node: the answer names the nodes that have them.
@@ -155,7 +155,7 @@ enum Found {
 impl Indexer {
     /// Finds the slices of a scan at its epoch. Waits until the epoch is applied, the index is loaded, and the changes of the scan's
     /// own transaction are here.
-    async fn find(&self, scan: &ShardScan) -> Result<Found> {
+    async fn find(&self, scan: &ShardScan) -> Result<ScanSlices> {
         let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
         if self.context.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
             let what = format!("a rollback has removed epoch {}", scan.epoch);
@@ -182,7 +182,7 @@ impl Indexer {
         let snapshot = match store.snapshot_with_own(scan.index, scan.epoch, scan.own) {
             // All slices of the index have left the node.
             Err(error) if error.code == ErrorCode::SliceMoved => {
-                return Ok(Found::Elsewhere(self.moved(scan, &scan.slices)));
+                return Ok(ScanSlices::Elsewhere(self.moved(scan, &scan.slices)));
             }
             snapshot => snapshot?,
         };
@@ -190,9 +190,9 @@ impl Indexer {
         let is_gone = |slice: &SliceNo| !snapshot.has(*slice);
         let gone: Vec<SliceNo> = scan.slices.iter().copied().filter(is_gone).collect();
         if !gone.is_empty() {
-            return Ok(Found::Elsewhere(self.moved(scan, &gone)));
+            return Ok(ScanSlices::Elsewhere(self.moved(scan, &gone)));
         }
-        Ok(Found::Here(snapshot))
+        Ok(ScanSlices::Here(snapshot))
     }
 
     /// Says that slices are not on this node, with their places in the catalog.
@@ -213,16 +213,16 @@ impl IndexerApi for Indexer {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>> {
         let began = Instant::now();
         match self.find(&scan).await? {
-            Found::Here(snapshot) => self.scans.open(scan, snapshot, began).await,
-            Found::Elsewhere(moved) => Ok(Box::pin(stream::iter([Ok(moved)]))),
+            ScanSlices::Here(snapshot) => self.scans.open(scan, snapshot, began).await,
+            ScanSlices::Elsewhere(moved) => Ok(Box::pin(stream::iter([Ok(moved)]))),
         }
     }
 
     async fn first_batch(&self, scan: ShardScan) -> Result<FirstBatch> {
         let began = Instant::now();
         match self.find(&scan).await? {
-            Found::Here(snapshot) => self.scans.first_batch(scan, snapshot, began).await,
-            Found::Elsewhere(batch) => Ok(FirstBatch { batch, is_whole: true }),
+            ScanSlices::Here(snapshot) => self.scans.first_batch(scan, snapshot, began).await,
+            ScanSlices::Elsewhere(batch) => Ok(FirstBatch { batch, is_whole: true }),
         }
     }
 

@@ -16,7 +16,7 @@ use proto::plant::{self, Plant};
 use proto::rpc::api::{CopiedGroup, CopiedMutation};
 use proto::{Error, ErrorCode, Result};
 
-use crate::source::groups::gate::Closed;
+use crate::source::groups::gate::ClosedGate;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
@@ -41,11 +41,11 @@ fn check_follows(bucket: &Bucket) -> Result<()> {
 }
 
 /// Mutations that the log has and the documents have not.
-pub struct Appended<'b> {
+pub struct LoggedMutations<'b> {
     mutations: Vec<Arc<Mutation>>,
     show: ShowBatch,
     /// A change of the bucket's part waits: it takes over what the documents have.
-    _gate: Closed<'b>,
+    _gate: ClosedGate<'b>,
 }
 
 impl Writer {
@@ -238,7 +238,7 @@ impl Writer {
         &self,
         bucket: &'b Bucket,
         groups: Vec<CopiedGroup>,
-    ) -> Result<Appended<'b>> {
+    ) -> Result<LoggedMutations<'b>> {
         let gate = bucket.gate.close();
         check_follows(bucket)?;
         let (mut mutations, mut commits) = (Vec::new(), Vec::new());
@@ -251,11 +251,11 @@ impl Writer {
         let show = self.store.log(bucket.info.id, &batch);
         let show = show.inspect_err(|_| self.failed.notify_one())?;
         bucket.extend(&batch.mutations, &batch.commits);
-        Ok(Appended { mutations: batch.mutations.clone(), show, _gate: gate })
+        Ok(LoggedMutations { mutations: batch.mutations.clone(), show, _gate: gate })
     }
 
     /// Gives appended groups to the documents.
-    pub fn show_groups(&self, bucket: &Bucket, appended: Appended<'_>) {
+    pub fn show_groups(&self, bucket: &Bucket, appended: LoggedMutations<'_>) {
         let shown = (appended.show)();
         if let Err(error) = shown {
             let count = appended.mutations.len();

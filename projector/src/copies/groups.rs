@@ -25,7 +25,7 @@ fn last_of(first: u64, groups: usize) -> Result<u64> {
 }
 
 /// A session whose follower has what the leader had at its beginning.
-pub struct Following<'f> {
+pub struct FollowerSession<'f> {
     /// The follower of the session.
     pub follower: &'f Follower,
     /// The calls to its leader.
@@ -40,7 +40,7 @@ pub struct Following<'f> {
     pub busy_until: Instant,
 }
 
-impl Following<'_> {
+impl FollowerSession<'_> {
     /// Takes groups until something fails.
     pub async fn follow(mut self) -> Result<SessionEnd> {
         let mut large: Option<Assembly> = None;

@@ -14,11 +14,11 @@ use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::apply::{Appended, beyond};
+use super::apply::{LoggedMutations, beyond};
 use super::busy::Busy;
 use super::fill::fill;
 use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
-use super::groups::Following;
+use super::groups::FollowerSession;
 use super::pieces::Assembly;
 use crate::source::groups::gate::SMALL_BYTES_MAX;
 use crate::source::groups::link::busy_for;
@@ -59,7 +59,9 @@ impl Follower {
         };
         self.projector.roles.compared(id, copies.term);
         let (durable, heard, busy_until) = (0, 0, Instant::now());
-        Following { follower: self, leader, session, durable, heard, busy_until }.follow().await
+        FollowerSession { follower: self, leader, session, durable, heard, busy_until }
+            .follow()
+            .await
     }
 
     /// Checks whether the leader has all mutations of this copy. This projector has no role in the bucket, so its copy may then be removed.
@@ -156,7 +158,7 @@ impl Follower {
         let append = |reply: oneshot::Sender<Result<()>>| {
             kind(Box::new(move |writer: &Writer, bucket: &Bucket| {
                 let appended = writer.append_groups(bucket, groups);
-                let (appended, outcome): (Option<Appended<'_>>, _) = match appended {
+                let (appended, outcome): (Option<LoggedMutations<'_>>, _) = match appended {
                     Ok(appended) => (Some(appended), Ok(())),
                     Err(error) => (None, Err(error)),
                 };

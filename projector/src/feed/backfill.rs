@@ -30,7 +30,7 @@ use proto::{Error, Result};
 use tokio::time::{Instant, timeout_at};
 
 use super::context::StreamContext;
-use super::evaluate::{Evaluated, Evaluating, Unevaluated, Wanted};
+use super::evaluate::{BackfillContent, EvaluationInput, EvaluationOutput, EvaluationTask};
 use crate::source::DocumentSnapshot;
 use crate::source::view::bucket::Bucket;
 
@@ -48,7 +48,7 @@ const FORGIVEN_PART: u32 = 10;
 
 /// One backfill: the requested index and slices, and the reader.
 pub struct Backfill {
-    pub wanted: Arc<Wanted>,
+    pub wanted: Arc<BackfillContent>,
     pub out: ByteSender<Result<BackfillMessage>>,
 }
 
@@ -165,13 +165,13 @@ struct Reader {
 
 /// A chunk that is being evaluated.
 struct Chunk {
-    evaluating: Evaluating,
+    evaluating: EvaluationTask,
     /// The snapshot after the chunk, for a reader that leaves; `None` if there is one reader.
     behind: Option<Box<dyn DocumentSnapshot>>,
 }
 
 /// A reader that leaves, and the messages that it has not got yet.
-struct Leaving {
+struct LeavingReader {
     reader: Reader,
     unsent: Vec<BackfillMessage>,
 }
@@ -212,7 +212,7 @@ impl Reading {
                 }
             }
             let Some(Chunk { evaluating, behind }) = self.queue.pop_front() else { break };
-            let Evaluated { documents, messages, rest } = evaluating.finish().await?;
+            let EvaluationOutput { documents, messages, rest } = evaluating.finish().await?;
             self.done += documents;
             for left in self.deliver(messages).await {
                 // A reader leaves only if there are several, and then a copy of the snapshot exists.
@@ -230,7 +230,7 @@ impl Reading {
 
     /// Reads the next chunk, and begins to evaluate it; `None` at the end.
     async fn read(&mut self) -> Result<Option<Chunk>> {
-        let snapshot = std::mem::replace(&mut self.snapshot, Box::new(Nothing));
+        let snapshot = std::mem::replace(&mut self.snapshot, Box::new(BusySnapshot));
         let read = move || {
             let mut snapshot = snapshot;
             let chunk = snapshot.next_chunk(CHUNK_BYTES);
@@ -243,18 +243,22 @@ impl Reading {
             return Ok(None);
         }
         let wanted = self.readers.iter().map(|reader| Arc::clone(&reader.backfill.wanted));
-        let documents = Unevaluated::new(chunk, wanted.collect(), self.bucket.info.vbuckets);
+        let documents = EvaluationInput::new(chunk, wanted.collect(), self.bucket.info.vbuckets);
         let behind = (self.readers.len() > 1).then(|| self.snapshot.fork());
         Ok(Some(Chunk { evaluating: documents.begin(&self.context), behind }))
     }
 
     /// Sends the messages of a piece to their readers in parallel. Readers that have stopped are forgotten. Returns the readers that have
     /// delayed the others for too long, measured from the time at which the first reader had its messages.
-    async fn deliver(&mut self, messages: Vec<(Arc<Wanted>, Bytes)>) -> Vec<Leaving> {
+    async fn deliver(
+        &mut self,
+        messages: Vec<(Arc<BackfillContent>, Bytes)>,
+    ) -> Vec<LeavingReader> {
         let of = self.snapshot.documents_about();
         let progress = BackfillMessage::Progress { read: self.done, of };
         let of = |reader: &Reader| -> Vec<BackfillMessage> {
-            let is_own = |wanted: &Arc<Wanted>| Arc::ptr_eq(wanted, &reader.backfill.wanted);
+            let is_own =
+                |wanted: &Arc<BackfillContent>| Arc::ptr_eq(wanted, &reader.backfill.wanted);
             let own = messages.iter().filter(|(wanted, _)| is_own(wanted));
             // A chunk without entries for the node needs no message.
             let own = own.filter(|(_, packed)| !packed.is_empty());
@@ -274,7 +278,7 @@ impl Reading {
                 }
                 Wait::TooLong => {
                     let unsent = unsent[n].split_off(sent[n].load(Ordering::Relaxed));
-                    leaving.push(Leaving { reader, unsent });
+                    leaving.push(LeavingReader { reader, unsent });
                 }
             }
         }
@@ -326,8 +330,8 @@ impl Reading {
     /// chunk.
     fn go_alone(
         &self,
-        Leaving { reader, unsent }: Leaving,
-        rest: Option<&Unevaluated>,
+        LeavingReader { reader, unsent }: LeavingReader,
+        rest: Option<&EvaluationInput>,
         snapshot: Box<dyn DocumentSnapshot>,
     ) {
         tracing::info!(
@@ -345,7 +349,7 @@ impl Reading {
                     return;
                 }
             }
-            let chunk = |rest: Unevaluated| {
+            let chunk = |rest: EvaluationInput| {
                 let evaluating = rest.begin(&alone.context);
                 Chunk { evaluating, behind: None }
             };
@@ -383,9 +387,9 @@ async fn send_counted(
 }
 
 /// Stands for a snapshot while another thread reads it.
-struct Nothing;
+struct BusySnapshot;
 
-impl DocumentSnapshot for Nothing {
+impl DocumentSnapshot for BusySnapshot {
     fn next_chunk(&mut self, _bytes: usize) -> Result<Vec<crate::source::StoredDocument>> {
         Err(Error::internal("a snapshot that another thread reads"))
     }
@@ -399,7 +403,7 @@ impl DocumentSnapshot for Nothing {
     }
 }
 
-impl Wanted {
+impl BackfillContent {
     /// The first message of a backfill; an error if the bucket does not own the requested vbuckets.
     fn begin(&self, bucket: &Bucket, cut: &Cut, kept: &VbucketSet) -> Result<BackfillMessage> {
         match self.vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {

@@ -23,12 +23,12 @@ use proto::rpc::mutation::{BodiesDigest, KeyVersionsWriter, StreamMessage, Trans
 use tokio::time::Instant;
 
 use super::context::{INLINE_BYTES, MESSAGE_BYTES, MESSAGE_COST, StreamContext};
-use super::markers::{Markers, Sent};
+use super::markers::{Markers, SentPart};
 use crate::keys::{KeyMaker, LeftOutCounters};
 use crate::source::Mutation;
 use crate::source::view::large_commits::LargeCommit;
 use crate::transactions::open::Transactions;
-use crate::transactions::reader::{NewChanges, News, TransactionReader};
+use crate::transactions::reader::{NewChanges, TransactionNews, TransactionReader};
 
 /// Changes that become bodies at once, by their size in memory, as for frames.
 const READ_BYTES: usize = 1 << 20;
@@ -72,7 +72,7 @@ impl Bodies {
         if !self.unsent.is_empty() {
             return Vec::new();
         }
-        let News { ended, backs, changes, committing } =
+        let TransactionNews { ended, backs, changes, committing } =
             self.reader.next(transactions, READ_BYTES, Instant::now());
         self.unsent = changes.into();
         self.committing.extend(committing);
@@ -112,15 +112,15 @@ impl Bodies {
     }
 
     /// The part of a commit that was sent.
-    pub fn sent(&self, commit: &LargeCommit) -> Sent {
+    pub fn sent(&self, commit: &LargeCommit) -> SentPart {
         let LargeCommit { transaction, number, place, .. } = commit;
         let Some(read_to) = self.reader.place_of((*transaction, *number), *place) else {
-            return Sent::Lost;
+            return SentPart::Lost;
         };
         let is_unsent = self.unsent.iter().any(|changes| changes.transaction == *transaction);
         match self.digests.get(transaction) {
-            Some(digest) if read_to == *place && !is_unsent => Sent::Whole(*digest),
-            _ => Sent::Partly,
+            Some(digest) if read_to == *place && !is_unsent => SentPart::Whole(*digest),
+            _ => SentPart::Partly,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::keys::{KeyMaker, ParsedOnce};
 use crate::source::StoredDocument;
 
 /// The content of a backfill: the documents of some vbuckets, as one index has them on one node.
-pub struct Wanted {
+pub struct BackfillContent {
     /// The receiving node.
     pub node: NodeId,
     pub index: Arc<IndexInfo>,
@@ -27,59 +27,63 @@ pub struct Wanted {
 }
 
 /// Documents that are to be evaluated.
-pub struct Unevaluated {
+pub struct EvaluationInput {
     documents: std::vec::IntoIter<StoredDocument>,
-    wanted: Vec<Arc<Wanted>>,
+    wanted: Vec<Arc<BackfillContent>>,
     /// The number of vbuckets of the bucket.
     vbuckets: u16,
 }
 
 /// A piece of documents that was evaluated.
-pub struct Evaluated {
+pub struct EvaluationOutput {
     /// The number of documents.
     pub documents: u64,
     /// The key-versions of each backfill.
-    pub messages: Vec<(Arc<Wanted>, Bytes)>,
+    pub messages: Vec<(Arc<BackfillContent>, Bytes)>,
     /// The documents that are still to be evaluated, since messages are bounded by their content: an index may have many entries for a
     /// small document.
-    pub rest: Option<Unevaluated>,
+    pub rest: Option<EvaluationInput>,
 }
 
 /// Documents that a thread evaluates.
-pub struct Evaluating(Pin<Box<dyn Future<Output = Result<Evaluated>> + Send>>);
+pub struct EvaluationTask(Pin<Box<dyn Future<Output = Result<EvaluationOutput>> + Send>>);
 
-impl Evaluating {
+impl EvaluationTask {
     /// Waits until the piece is evaluated.
-    pub async fn finish(self) -> Result<Evaluated> {
+    pub async fn finish(self) -> Result<EvaluationOutput> {
         self.0.await
     }
 }
 
-impl Unevaluated {
+impl EvaluationInput {
     /// Documents for some backfills of a bucket with so many vbuckets.
-    pub fn new(documents: Vec<StoredDocument>, wanted: Vec<Arc<Wanted>>, vbuckets: u16) -> Self {
+    pub fn new(
+        documents: Vec<StoredDocument>,
+        wanted: Vec<Arc<BackfillContent>>,
+        vbuckets: u16,
+    ) -> Self {
         Self { documents: documents.into_iter(), wanted, vbuckets }
     }
 
     /// A copy of the documents for one of the backfills.
-    pub fn only(&self, wanted: &Arc<Wanted>) -> Self {
+    pub fn only(&self, wanted: &Arc<BackfillContent>) -> Self {
         let documents = self.documents.as_slice().to_vec().into_iter();
         Self { documents, wanted: vec![Arc::clone(wanted)], vbuckets: self.vbuckets }
     }
 
     /// Evaluates a piece on a thread for bulk work, from now on.
-    pub fn begin(self, context: &Arc<StreamContext>) -> Evaluating {
+    pub fn begin(self, context: &Arc<StreamContext>) -> EvaluationTask {
         let (context, env) = (Arc::clone(context), context.env.clone());
         let work = async move { env.bulk(Bulk::Queued, move || self.evaluate(&context)).await };
         let mut work: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(work);
         // The first poll hands the work to the thread.
         match work.as_mut().now_or_never() {
-            Some(done) => Evaluating(Box::pin(std::future::ready(done))),
-            None => Evaluating(work),
+            Some(done) => EvaluationTask(Box::pin(std::future::ready(done))),
+            None => EvaluationTask(work),
         }
     }
 
-    fn evaluate(mut self, context: &StreamContext) -> Result<Evaluated> {
+    fn evaluate(mut self, context: &StreamContext) -> Result<EvaluationOutput> {
         let mut fields = Fields::default();
         self.wanted.iter().for_each(|wanted| fields.add_all(wanted.index.spec.fields()));
         let fields = Arc::new(fields);
@@ -116,6 +120,6 @@ impl Unevaluated {
         let packed = outs.into_iter().map(|mut out| out.finish());
         let messages = self.wanted.iter().cloned().zip(packed).collect();
         let rest = (!self.documents.as_slice().is_empty()).then_some(self);
-        Ok(Evaluated { documents, messages, rest })
+        Ok(EvaluationOutput { documents, messages, rest })
     }
 }

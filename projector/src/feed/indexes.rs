@@ -11,7 +11,7 @@ use proto::rpc::routing::MutationRouter;
 use tokio::sync::watch;
 
 /// The newest catalog.
-type Watched = watch::Receiver<Option<Arc<Catalog>>>;
+type CatalogWatch = watch::Receiver<Option<Arc<Catalog>>>;
 
 /// The indexes of a stream.
 pub(super) struct StreamIndexes {
@@ -49,12 +49,12 @@ impl StreamIndexes {
     }
 
     /// True if the catalog has changed since the indexes were taken from it.
-    pub fn is_older_than(&self, catalog: &Watched) -> bool {
+    pub fn is_older_than(&self, catalog: &CatalogWatch) -> bool {
         catalog.borrow().as_ref().is_some_and(|catalog| catalog.cas != self.catalog_cas)
     }
 
     /// Takes the indexes of the newest catalog.
-    pub fn follow(&mut self, catalog: &mut Watched) -> IndexChanges {
+    pub fn follow(&mut self, catalog: &mut CatalogWatch) -> IndexChanges {
         let catalog = catalog.borrow_and_update().clone().unwrap_or_default();
         self.catalog_cas = catalog.cas;
         let is_wanted = |index: &&Arc<IndexInfo>| {

@@ -22,7 +22,7 @@ use crate::source::view::large_commits::LargeCommit;
 
 /// The part of a transaction that a stream has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum SentPart {
     /// All changes; their digest.
     Whole(BodiesDigest),
     /// Not everything yet.

@@ -15,6 +15,6 @@ mod task_stream;
 
 pub use backfill::{Backfill, Readings};
 pub use context::StreamContext;
-pub use evaluate::Wanted;
+pub use evaluate::BackfillContent;
 pub use stream::MaintenanceStream;
 pub use task_stream::TaskStream;

@@ -13,7 +13,7 @@ use proto::model::cut::EpochMark;
 use proto::model::data_set::branch_of_partition;
 use proto::model::history::Branches;
 use proto::model::ids::{BucketId, NodeId, VbucketId};
-use proto::rpc::api::Watched;
+use proto::rpc::api::WatchKind;
 use proto::{Error, Result};
 
 use super::bucket_ids::{compare_ids, dropped};
@@ -57,8 +57,8 @@ fn lacks_epochs() -> Error {
 }
 
 impl CatalogSink for ProjectorCatalog {
-    fn wanted(&self) -> Watched {
-        Watched::CatalogAndEpochs
+    fn wanted(&self) -> WatchKind {
+        WatchKind::CatalogAndEpochs
     }
 
     fn watch_begins(&mut self) {

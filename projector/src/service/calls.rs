@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use super::checks::{GET_BYTES_MAX, check_read};
 use super::sample::sample;
 use crate::copies;
-use crate::feed::{Backfill, MaintenanceStream, TaskStream, Wanted};
+use crate::feed::{Backfill, BackfillContent, MaintenanceStream, TaskStream};
 use crate::hand_over;
 use crate::projector::Projector;
 use crate::source::DocumentStore;
@@ -262,7 +262,7 @@ impl ProjectorApi for Projector {
             return Err(bucket.not_owned(vbucket));
         }
         let (out, messages) = byte_channel(self.config.stream_bytes_max);
-        let wanted = Arc::new(Wanted { node: request.node, index, vbuckets });
+        let wanted = Arc::new(BackfillContent { node: request.node, index, vbuckets });
         let backfill = Backfill { wanted, out };
         let task = self.readings.join(&self.streams, &bucket, backfill);
         Ok(Box::pin(TaskStream::shared(messages, task)))

@@ -27,7 +27,7 @@ use crate::source::embedded::look_up;
 use crate::source::kind::WriteCall;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
-use crate::transactions::committing::Committing;
+use crate::transactions::committing::CommitInProgress;
 use crate::transactions::limits::Limits;
 use crate::transactions::looked_up::LOOK_UP_ABOVE;
 use crate::transactions::open::{OwnDocuments, WriteIn};
@@ -63,7 +63,7 @@ impl Projector {
         let (store, of) = (self.store(), Arc::clone(&bucket));
         let limits = self.transaction_limits.clone();
         let writing = move || {
-            let writing = Writing { at, owner: &owner, snapshot, writes: &writes, unknown };
+            let writing = OpenWrite { at, owner: &owner, snapshot, writes: &writes, unknown };
             write(&*store, &of, writing, &limits)
         };
         let written = match (is_quick, is_bulk) {
@@ -149,7 +149,7 @@ impl Projector {
             true => self.env.bulk(Bulk::Queued, begin).await,
             false => begin(),
         };
-        let begun = |committing: Committing| BegunCommit {
+        let begun = |committing: CommitInProgress| BegunCommit {
             committing: committing.over(participants),
             failed,
         };
@@ -161,7 +161,7 @@ impl Projector {
         &self,
         bucket: &Arc<Bucket>,
         begun: BegunCommit,
-    ) -> Result<Committing> {
+    ) -> Result<CommitInProgress> {
         let transaction = begun.committing.transaction;
         let ready = self.make_ready(bucket, begun).await;
         if ready.is_err() {
@@ -181,7 +181,7 @@ impl Projector {
         &self,
         bucket: &Arc<Bucket>,
         BegunCommit { committing, failed }: BegunCommit,
-    ) -> Result<Committing> {
+    ) -> Result<CommitInProgress> {
         if let Some(error) = failed {
             return Err(error);
         }
@@ -194,8 +194,8 @@ impl Projector {
     async fn looked_up(
         &self,
         bucket: &Arc<Bucket>,
-        mut committing: Committing,
-    ) -> Result<Committing> {
+        mut committing: CommitInProgress,
+    ) -> Result<CommitInProgress> {
         if committing.changes.len() <= LOOK_UP_ABOVE {
             return Ok(committing);
         }
@@ -321,13 +321,13 @@ pub(super) fn reply_of(bucket: &Bucket, committed: Committed) -> WriteReply {
 
 /// A commit whose transaction ends with it.
 pub(super) struct BegunCommit {
-    committing: Committing,
+    committing: CommitInProgress,
     /// The error of its snapshot.
     failed: Option<Error>,
 }
 
 /// A write in a transaction.
-struct Writing<'w> {
+struct OpenWrite<'w> {
     at: (TransactionId, TransactionPlace),
     owner: &'w str,
     snapshot: Option<Snapshot>,
@@ -340,10 +340,10 @@ struct Writing<'w> {
 fn write(
     store: &dyn DocumentStore,
     bucket: &Bucket,
-    writing: Writing<'_>,
+    writing: OpenWrite<'_>,
     limits: &Limits,
 ) -> Result<TransactionWritten> {
-    let Writing { at, owner, snapshot, writes, unknown } = writing;
+    let OpenWrite { at, owner, snapshot, writes, unknown } = writing;
     let mut known = BTreeMap::new();
     for id in unknown {
         let exists = match &snapshot {

@@ -6,7 +6,7 @@ use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::cut::Position;
 use proto::model::history::Branches;
 
-use super::groups::ahead::{Newest, Positions};
+use super::groups::ahead::{LastMutations, Positions};
 use super::view::bucket::Bucket;
 use super::view::large_commits::LargeCommit;
 use documents::document_store::Batch;
@@ -23,14 +23,14 @@ pub(super) struct PendingChanges {
     pub(super) changes: Batch,
     /// The large commits of the group.
     pub(super) large: Vec<Arc<LargeCommit>>,
-    newest: Newest,
+    newest: LastMutations,
 }
 
 impl PendingChanges {
     /// Changes after everything that was numbered.
     pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
         let Positions { next, branches, commits } = behind;
-        let (changes, newest, large) = (Batch::default(), Newest::default(), Vec::new());
+        let (changes, newest, large) = (Batch::default(), LastMutations::default(), Vec::new());
         let ownership = bucket.ownership();
         Self { next, branches, commits, ownership, changes, large, newest, bucket }
     }

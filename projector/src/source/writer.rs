@@ -35,14 +35,14 @@ use proto::{Error, Result};
 use tokio::sync::{Notify, oneshot};
 
 use super::embedded::{commit, holds, joint, numbering};
-use super::groups::ahead::{Ahead, Positions, Unshown};
+use super::groups::ahead::{Ahead, GroupBetweenTurns, Positions};
 use super::groups::gate::{Answers, Fate, SMALL_BYTES_MAX, WaitingGroup};
 use super::pending::PendingChanges;
 use super::push::check::CheckedPush;
 use super::push::{commit as push_commit, order};
 use super::view::bucket::Bucket;
 use super::view::large_commits::LargeCommit;
-use crate::transactions::committing::Committing;
+use crate::transactions::committing::CommitInProgress;
 use crate::transactions::pushed::CommittingPushed;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
@@ -89,9 +89,9 @@ pub enum Work {
     /// Documents to number and write, all or none.
     Write(CheckedWrites, oneshot::Sender<Result<WriteReply>>),
     /// The changes of a transaction to number and write, all or none.
-    Commit(Box<Committing>, oneshot::Sender<Result<WriteReply>>),
+    Commit(Box<CommitInProgress>, oneshot::Sender<Result<WriteReply>>),
     /// The changes of a transaction to prepare, and its number in the deciding bucket.
-    Prepare(TransactionId, Box<Committing>, oneshot::Sender<Result<u64>>),
+    Prepare(TransactionId, Box<CommitInProgress>, oneshot::Sender<Result<u64>>),
     /// The outcome of a prepared transaction.
     Decide(TransactionId, Decision, oneshot::Sender<Result<WriteReply>>),
     /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
@@ -180,7 +180,7 @@ impl Writer {
             let bytes = bytes_of(&group);
             let is_large = bytes > SMALL_BYTES_MAX;
             let (waiting, shown) = self.log_group(bucket, group);
-            if shown.iter().any(Unshown::is_large) {
+            if shown.iter().any(GroupBetweenTurns::is_large) {
                 env.spawn_blocking("projector groups", TaskPolicy::Request, move || drop(shown));
             }
             next = then.or_else(|| jobs.try_recv().ok());
@@ -204,7 +204,11 @@ impl Writer {
     }
 
     /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown, and those that no longer wait.
-    fn log_group(self: &Arc<Self>, bucket: &Arc<Bucket>, jobs: Vec<Job>) -> (usize, Vec<Unshown>) {
+    fn log_group(
+        self: &Arc<Self>,
+        bucket: &Arc<Bucket>,
+        jobs: Vec<Job>,
+    ) -> (usize, Vec<GroupBetweenTurns>) {
         let bytes = bytes_of(&jobs);
         let mut turn = bucket.gate.log();
         let behind = turn.take(|| bucket.published());
@@ -326,7 +330,7 @@ fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<
 
 /// Ends a transaction when its caller learns the outcome. A transaction whose group has failed does not end here: the log may contain it,
 /// and the next opening of the bucket decides.
-fn ended(committing: Box<Committing>, answer: Answer) -> Answer {
+fn ended(committing: Box<CommitInProgress>, answer: Answer) -> Answer {
     Box::new(move |committed| answer(committed.map_err(|error| committing.in_doubt(error))))
 }
 

@@ -158,7 +158,12 @@ fn a_thread_that_must_not_wait_shows_few_groups_at_once() {
 }
 
 /// A transaction that has written one document and is being committed.
-fn committing(world: &World, id: u64, kind: WriteKind, snapshot: Option<Snapshot>) -> Committing {
+fn committing(
+    world: &World,
+    id: u64,
+    kind: WriteKind,
+    snapshot: Option<Snapshot>,
+) -> CommitInProgress {
     let (transactions, now) = (&world.bucket.transactions, Instant::now());
     let limits = Limits { bytes_max: 1000, open_max: 10, room: Room::new(1000) };
     // Only a deletion of an existing document has an effect.
@@ -177,7 +182,7 @@ fn committing(world: &World, id: u64, kind: WriteKind, snapshot: Option<Snapshot
     transactions.commit(at, snapshot, (now, u64::MAX)).expect("open").expect("changes")
 }
 
-fn commit_of(committing: Committing) -> (Job, oneshot::Receiver<Result<WriteReply>>) {
+fn commit_of(committing: CommitInProgress) -> (Job, oneshot::Receiver<Result<WriteReply>>) {
     let (reply, answer) = oneshot::channel();
     (Job { bytes: 1, work: Work::Commit(Box::new(committing), reply), room: None }, answer)
 }

@@ -1,6 +1,6 @@
 //! Commits in progress.
 //!
-//! A commit takes the last change of each document out as a [`Committing`], which passes through the writer of the bucket as one request.
+//! A commit takes the last change of each document out as a [`CommitInProgress`], which passes through the writer of the bucket as one request.
 //! The transaction accepts no call meanwhile, and it ends when the request is answered, whatever the answer.
 //!
 //! A large commit is one group of the log, and a write after it waits for that: some 0.3 seconds for 500,000 documents
@@ -21,16 +21,16 @@ use super::looked_up::LookedUp;
 use super::open::Transactions;
 use super::snapshot::Snapshot;
 use super::state::check_snapshot;
-use super::transaction::Changed;
+use super::transaction::LastChange;
 
 /// A commit in progress: its changes, and its snapshot. The transaction ends when this is dropped, however the commit ended.
-pub struct Committing {
+pub struct CommitInProgress {
     /// The id of the transaction.
     pub transaction: TransactionId,
     /// The last place of the transaction.
     pub place: TransactionPlace,
     /// The last change of each document, in the order of the changes.
-    pub changes: Vec<Changed>,
+    pub changes: Vec<LastChange>,
     /// The moment that the transaction has read.
     pub snapshot: Option<Snapshot>,
     /// The documents that were looked up before its turn.
@@ -46,11 +46,11 @@ pub struct Committing {
     of: (TransactionId, u64),
 }
 
-impl Committing {
+impl CommitInProgress {
     /// Sorts the changes by vbucket. The order within each vbucket stays, and the log groups them this way in any case. Processing a large
     /// commit in this order makes better use of the processor's caches.
     pub fn sort(&mut self) {
-        let mut by_vbucket: BTreeMap<VbucketId, Vec<Changed>> = BTreeMap::new();
+        let mut by_vbucket: BTreeMap<VbucketId, Vec<LastChange>> = BTreeMap::new();
         for changed in self.changes.drain(..) {
             by_vbucket.entry(changed.mutation.vbucket).or_default().push(changed);
         }
@@ -59,7 +59,7 @@ impl Committing {
 
     /// Makes the mutations before their turn.
     pub fn make_mutations(&mut self) {
-        let made = self.changes.iter().map(|Changed { mutation, .. }| {
+        let made = self.changes.iter().map(|LastChange { mutation, .. }| {
             let Mutation { vbucket, id, kind, document, .. } = &**mutation;
             let place = (*vbucket, Seqno(0));
             Arc::new(Mutation::new(place, Arc::clone(id), *kind, document.clone()))
@@ -91,7 +91,7 @@ impl Committing {
     }
 }
 
-impl Drop for Committing {
+impl Drop for CommitInProgress {
     fn drop(&mut self) {
         if plant::is(Plant::CommitAppliedTwice) {
             self.transactions.open_again(self.of);
@@ -116,7 +116,7 @@ impl Transactions {
         (id, place): (TransactionId, TransactionPlace),
         snapshot: Option<Snapshot>,
         (now, large_changes): (Instant, u64),
-    ) -> Result<Option<Committing>> {
+    ) -> Result<Option<CommitInProgress>> {
         let mut state = self.state();
         if state.open.get(&id).is_some_and(|open| open.is_committing) {
             return Err(Error::unavailable(format!("transaction {id} is being committed")));
@@ -136,7 +136,7 @@ impl Transactions {
         }
         let transactions = Arc::clone(self);
         let changes = all.collapsed();
-        Ok(Some(Committing {
+        Ok(Some(CommitInProgress {
             transaction: id,
             place,
             changes,

@@ -6,7 +6,7 @@
 use proto::model::cut::Cut;
 use proto::model::ids::hash_id;
 
-use super::transaction::Changed;
+use super::transaction::LastChange;
 
 /// Commits of more changes than this look their documents up before their turn.
 pub const LOOK_UP_ABOVE: usize = 1_000;
@@ -23,7 +23,7 @@ pub struct LookedUp {
 
 impl LookedUp {
     /// Documents of some changes.
-    pub fn new(ends: Cut, exists: Vec<bool>, changes: &[Changed]) -> Self {
+    pub fn new(ends: Cut, exists: Vec<bool>, changes: &[LastChange]) -> Self {
         let hashes = changes.iter().map(|changed| hash_id(&changed.mutation.id));
         let mut by_hash: Vec<_> = hashes.zip(0..).collect();
         by_hash.sort_unstable();
@@ -31,7 +31,7 @@ impl LookedUp {
     }
 
     /// The change of a document.
-    pub fn change_of(&self, id: &str, changes: &[Changed]) -> Option<usize> {
+    pub fn change_of(&self, id: &str, changes: &[LastChange]) -> Option<usize> {
         let hash = hash_id(id);
         let from = self.by_hash.partition_point(|(other, _)| *other < hash);
         let same = self.by_hash[from..].iter().take_while(|(other, _)| *other == hash);

@@ -10,7 +10,7 @@
 //! - [`Transactions`](open::Transactions) has those of one bucket, and keeps the limits: bytes of a transaction, bytes of all
 //!   transactions of the projector, their number ([`limits`]).
 //! - A [`TransactionReader`](reader::TransactionReader) has the position of a stream in each transaction, and finds the unsent changes.
-//! - A commit takes the last change of each document out as a [`Committing`](committing::Committing).
+//! - A commit takes the last change of each document out as a [`CommitInProgress`](committing::Committing).
 //! - In a pushed bucket the producer has its own number for a transaction, and makes the decision ([`pushed`]).
 //!
 //! A transaction without calls for [`proto::rpc::api::TRANSACTION_KEPT_MS`], or for

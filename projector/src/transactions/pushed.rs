@@ -39,7 +39,7 @@ pub struct PushIn<'p> {
 }
 
 /// The mutations of each vbucket that are kept.
-pub type Kept = BTreeMap<VbucketId, u64>;
+pub type MutationsByVbucket = BTreeMap<VbucketId, u64>;
 
 /// The commit of a producer's transaction in progress. When this is dropped the transaction is open again, unless `end` was set.
 pub struct CommittingPushed {
@@ -66,8 +66,8 @@ enum End {
 
 impl CommittingPushed {
     /// The number of mutations of each vbucket.
-    pub fn kept(&self) -> Kept {
-        let mut kept = Kept::new();
+    pub fn kept(&self) -> MutationsByVbucket {
+        let mut kept = MutationsByVbucket::new();
         self.mutations.iter().for_each(|one| *kept.entry(one.vbucket).or_default() += 1);
         kept
     }
@@ -109,7 +109,7 @@ impl Transactions {
         request: PushIn<'_>,
         limits: &Limits,
         now: Instant,
-    ) -> Result<Kept> {
+    ) -> Result<MutationsByVbucket> {
         let PushIn { transaction, number, owner, mutations, kept_for, is_awaited } = request;
         let (limits, reserve) = match is_awaited {
             true => (&limits.for_awaited(), limits.bytes_max),
@@ -140,8 +140,11 @@ impl Transactions {
             let Mutation { vbucket, id, kind, document, .. } = mutation;
             open.add_mutation(vbucket, id, kind, document);
         }
-        let producer =
-            open.producer.get_or_insert(Producer { transaction, kept: Kept::new(), kept_for });
+        let producer = open.producer.get_or_insert(Producer {
+            transaction,
+            kept: MutationsByVbucket::new(),
+            kept_for,
+        });
         producer.kept.extend(&kept);
         let is_young = open.is_young(now);
         state.by_producer.insert(transaction, id);
@@ -152,7 +155,7 @@ impl Transactions {
     }
 
     /// The mutations of a producer's transaction that are kept, by vbucket; `Unavailable` while it is being committed.
-    pub fn kept(&self, transaction: ProducerTransactionId) -> Result<Kept> {
+    pub fn kept(&self, transaction: ProducerTransactionId) -> Result<MutationsByVbucket> {
         let state = self.state();
         let open = state.by_producer.get(&transaction).and_then(|id| state.open.get(id));
         match open {
@@ -230,9 +233,9 @@ impl Transactions {
 fn new_mutations(
     bucket: &str,
     transaction: ProducerTransactionId,
-    (known, mutations): (Option<&Kept>, Vec<CheckedPush>),
-) -> Result<(Vec<CheckedPush>, Kept)> {
-    let mut kept = Kept::new();
+    (known, mutations): (Option<&MutationsByVbucket>, Vec<CheckedPush>),
+) -> Result<(Vec<CheckedPush>, MutationsByVbucket)> {
+    let mut kept = MutationsByVbucket::new();
     let mut new = Vec::with_capacity(mutations.len());
     for push in mutations {
         let (vbucket, position) = (push.mutation.vbucket, push.mutation.seqno.0);

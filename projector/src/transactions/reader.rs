@@ -23,7 +23,7 @@ use documents::mutation::Mutation;
 /// The state of a stream among the open transactions of a bucket.
 #[derive(Default)]
 pub struct TransactionReader {
-    known: BTreeMap<TransactionId, Known>,
+    known: BTreeMap<TransactionId, StreamPosition>,
     /// The version of the transactions at the last check.
     version: u64,
     /// The transactions that had ended then.
@@ -33,7 +33,7 @@ pub struct TransactionReader {
 }
 
 /// A stream's position in one transaction.
-struct Known {
+struct StreamPosition {
     number: u64,
     place: TransactionPlace,
     /// The number of rollbacks to savepoints that the stream has reported.
@@ -58,7 +58,7 @@ pub struct NewChanges {
 
 /// The news for a stream, in this order.
 #[derive(Default)]
-pub struct News {
+pub struct TransactionNews {
     /// Transactions that have ended.
     pub ended: Vec<TransactionId>,
     /// Transactions that were rolled back to a place.
@@ -80,10 +80,15 @@ impl TransactionReader {
     }
 
     /// The next events and changes, with about the given bytes of changes but at least one change.
-    pub fn next(&mut self, transactions: &Transactions, bytes_max: usize, now: Instant) -> News {
+    pub fn next(
+        &mut self,
+        transactions: &Transactions,
+        bytes_max: usize,
+        now: Instant,
+    ) -> TransactionNews {
         let mut state = transactions.state();
         let state = &mut *state;
-        let mut news = News::default();
+        let mut news = TransactionNews::default();
         if state.ended != self.ended {
             self.ended = state.ended;
             self.known.retain(|id, known| {
@@ -161,7 +166,7 @@ impl TransactionReader {
         id: TransactionId,
         open: &mut Transaction,
         bytes_left: &mut usize,
-        news: &mut News,
+        news: &mut TransactionNews,
     ) -> bool {
         // A node that has nothing of a transaction lacks nothing before its first change.
         if open.place().0 == 0 || open.is_committing && !open.is_large {
@@ -171,7 +176,7 @@ impl TransactionReader {
         let history = open.history();
         let begun = || {
             let (place, backs) = (TransactionPlace(0), history.backs());
-            Known { number: open.number, place, backs, last: None, is_whole: false }
+            StreamPosition { number: open.number, place, backs, last: None, is_whole: false }
         };
         if self.retained.remove(&id) {
             // A session has reused the id. The stream's state of the earlier transaction ends with this beginning.
@@ -187,14 +192,14 @@ impl TransactionReader {
     }
 }
 
-impl Known {
+impl StreamPosition {
     /// Reads what the stream lacks of a transaction. Returns false if more is left of it.
     fn read(
         &mut self,
         id: TransactionId,
         open: &History,
         bytes_left: &mut usize,
-        news: &mut News,
+        news: &mut TransactionNews,
     ) -> bool {
         let known = self;
         let back = open.back_since(known.backs).filter(|to| *to < known.place);
@@ -225,7 +230,7 @@ impl Known {
         is_whole
     }
 
-    fn tell_whole(&mut self, id: TransactionId, news: &mut News) {
+    fn tell_whole(&mut self, id: TransactionId, news: &mut TransactionNews) {
         if self.last.is_some() && !self.is_whole {
             self.is_whole = true;
             news.committing.push((id, self.place));

@@ -15,7 +15,7 @@ pub struct Room {
 
 /// The reservation of one transaction; released when it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct TransactionReservation {
     room: Arc<Room>,
     bytes: usize,
 }
@@ -27,8 +27,8 @@ impl Room {
     }
 
     /// The part of a transaction that has nothing yet.
-    pub fn hold(self: &Arc<Self>) -> Held {
-        Held { room: Arc::clone(self), bytes: 0 }
+    pub fn hold(self: &Arc<Self>) -> TransactionReservation {
+        TransactionReservation { room: Arc::clone(self), bytes: 0 }
     }
 
     /// The bytes that are taken.
@@ -38,7 +38,7 @@ impl Room {
     }
 }
 
-impl Held {
+impl TransactionReservation {
     /// The number of reserved bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -92,7 +92,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for TransactionReservation {
     fn drop(&mut self) {
         self.shrink(self.bytes);
     }

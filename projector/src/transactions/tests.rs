@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::counts::TransactionFigures;
 use super::limits::Limits;
 use super::open::{Transactions, WriteIn};
-use super::reader::{News, TransactionReader};
+use super::reader::{TransactionNews, TransactionReader};
 use super::room::Room;
 use super::transaction::YOUNG;
 
@@ -69,14 +69,14 @@ impl World {
         self.open.back_to(at, self.now).expect("it is open").0
     }
 
-    fn commit(&self, id: u64, place: u64) -> Option<super::committing::Committing> {
+    fn commit(&self, id: u64, place: u64) -> Option<super::committing::CommitInProgress> {
         let at = (TransactionId(id), TransactionPlace(place));
         self.open.commit(at, None, (self.now, u64::MAX)).expect("it is open")
     }
 }
 
 /// The news as text: ended transactions, rollbacks, and changes.
-fn said(news: &News) -> String {
+fn said(news: &TransactionNews) -> String {
     let ended = news.ended.iter().map(|id| format!("end {id}"));
     let backs = news.backs.iter().map(|(id, to)| format!("{id} back to {to}"));
     let changes = news.changes.iter().map(|new| {

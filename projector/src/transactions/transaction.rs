@@ -19,7 +19,7 @@ use proto::rpc::mutation::MutationKind;
 use tokio::time::Instant;
 
 use super::producer::Producer;
-use super::room::Held;
+use super::room::TransactionReservation;
 use super::snapshot::Snapshot;
 use documents::mutation::Mutation;
 
@@ -49,7 +49,7 @@ pub struct Transaction {
     pub(super) is_told: bool,
     /// True if that commit may be large: the streams keep its changes beyond its end.
     pub(super) is_large: bool,
-    pub(super) held: Held,
+    pub(super) held: TransactionReservation,
     history: History,
     /// For each id, the index of its newest change.
     newest: BTreeMap<Arc<str>, usize>,
@@ -82,14 +82,14 @@ pub struct Changes(Arc<Vec<Change>>);
 
 /// The last change of a document, of all that a transaction has made.
 #[derive(Clone, Debug)]
-pub struct Changed {
+pub struct LastChange {
     /// The change.
     pub mutation: Arc<Mutation>,
     /// True if the first change was an INSERT: the document was absent.
     pub was_inserted: bool,
 }
 
-impl Changed {
+impl LastChange {
     /// The approximate size, in bytes.
     pub fn bytes(&self) -> usize {
         bytes_of(&self.mutation)
@@ -102,7 +102,11 @@ fn bytes_of(change: &Mutation) -> usize {
 
 impl Transaction {
     /// A transaction that begins.
-    pub fn new((number, owner, behind): (u64, &str, u64), now: Instant, held: Held) -> Self {
+    pub fn new(
+        (number, owner, behind): (u64, &str, u64),
+        now: Instant,
+        held: TransactionReservation,
+    ) -> Self {
         Self {
             number,
             owner: owner.to_owned(),
@@ -267,13 +271,13 @@ impl Changes {
     }
 
     /// The last change of each document, in the order of their places.
-    pub fn collapsed(&self) -> Vec<Changed> {
+    pub fn collapsed(&self) -> Vec<LastChange> {
         let mut is_replaced = vec![false; self.0.len()];
         for before in self.0.iter().filter_map(|change| change.before) {
             is_replaced[before] = true;
         }
         let last = self.0.iter().zip(is_replaced).filter(|(_, is_replaced)| !is_replaced);
-        let changed = |(change, _): (&Change, bool)| Changed {
+        let changed = |(change, _): (&Change, bool)| LastChange {
             mutation: Arc::clone(&change.mutation),
             was_inserted: change.was_inserted,
         };

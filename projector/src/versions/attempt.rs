@@ -9,14 +9,14 @@ use proto::model::assignment::VbucketSet;
 use proto::model::data_set::{FilesRead, PartitionContent};
 use proto::model::ids::{BucketId, VbucketId};
 
-use super::plan::{Known, known};
+use super::plan::{CatalogVersion, known};
 use super::reader::VersionReader;
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
 /// The report of a projector about partitions that are whole.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadReport {
     /// The contents of the loaded partitions.
     pub contents: BTreeMap<VbucketId, PartitionContent>,
     /// The summary of the files that were read; `None` if no file had to be read.
@@ -31,7 +31,7 @@ pub enum Failure {
     /// The files are invalid: reading them again does not help.
     Files(Error),
     /// Partitions contain something else here than at other projectors.
-    Differs(Loaded),
+    Differs(LoadReport),
     /// This projector has failed, and may retry.
     Here(Error),
 }
@@ -43,7 +43,10 @@ impl From<Error> for Failure {
 }
 
 /// The present knowledge of a version.
-pub fn look(projector: &Projector, bucket: BucketId) -> std::result::Result<Known, Failure> {
+pub fn look(
+    projector: &Projector,
+    bucket: BucketId,
+) -> std::result::Result<CatalogVersion, Failure> {
     let catalog = projector.catalog.borrow().clone();
     catalog.and_then(|catalog| known(&catalog, bucket)).ok_or(Failure::Gone)
 }
@@ -62,7 +65,10 @@ pub(super) async fn open(
 }
 
 /// Compares the contents of partitions with those that other projectors have reported.
-pub(super) fn same(known: &Known, found: Loaded) -> std::result::Result<Loaded, Failure> {
+pub(super) fn same(
+    known: &CatalogVersion,
+    found: LoadReport,
+) -> std::result::Result<LoadReport, Failure> {
     let differs = |(partition, content): (&VbucketId, &PartitionContent)| {
         known.content(*partition).is_some_and(|other| other != *content)
     };

@@ -8,9 +8,9 @@ use proto::model::assignment::VbucketSet;
 use proto::model::ids::VbucketId;
 use tokio::time::Instant;
 
-use super::attempt::{Failure, Loaded, look, same};
+use super::attempt::{Failure, LoadReport, look, same};
 use super::contents::{stored_contents, with_rows};
-use super::store_rows::{Stored, store_rows};
+use super::store_rows::{StoredRows, store_rows};
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
@@ -19,7 +19,7 @@ pub async fn load(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: VbucketSet,
-) -> std::result::Result<Loaded, Failure> {
+) -> std::result::Result<LoadReport, Failure> {
     let (id, began) = (bucket.info.id, Instant::now());
     projector.loads.step(id, 0);
     let files = look(projector, id)?.files;
@@ -28,14 +28,14 @@ pub async fn load(
         (Arc::clone(&projector.writer), Arc::clone(bucket), partitions.clone());
     let clear = move || writer.clear_partitions(&at, &cleared);
     projector.env.bulk(Bulk::AtOnce, clear).await?;
-    let Stored { rows, contents } = store_rows(projector, bucket, &partitions).await?;
+    let StoredRows { rows, contents } = store_rows(projector, bucket, &partitions).await?;
     let of_each = partitions.iter().map(|partition| (partition, rows.rows_of(partition)));
     let of_each: BTreeMap<VbucketId, u64> = of_each.collect();
     let contents = match contents {
         Some(contents) => with_rows(contents, &of_each),
         None => stored_contents(projector, bucket, &of_each).await?,
     };
-    let found = same(&look(projector, id)?, Loaded { contents, read: Some(rows.read) })?;
+    let found = same(&look(projector, id)?, LoadReport { contents, read: Some(rows.read) })?;
     for (partition, rows) in of_each {
         let (writer, at, me) = (Arc::clone(&projector.writer), Arc::clone(bucket), projector.me());
         let complete = move || writer.complete_partition(&at, (partition, rows), me);

@@ -7,7 +7,7 @@ use proto::model::ids::{BucketId, NodeId, VbucketId};
 
 /// The stored part of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stored {
+pub enum StoredPart {
     /// A bucket, with these partitions whole.
     Whole(VbucketSet),
     /// A bucket whose files are damaged.
@@ -39,7 +39,7 @@ pub struct Work {
 }
 
 /// The versions for which a projector has work, with the work.
-pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> Stored) -> Vec<Work> {
+pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> StoredPart) -> Vec<Work> {
     let mut work = Vec::new();
     for set in catalog.data_sets.values() {
         for version in set.versions.values() {
@@ -52,11 +52,11 @@ pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> Stored) 
 }
 
 /// The next step for a version of which these partitions are to be here.
-fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], Stored)) -> Option<Todo> {
+fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], StoredPart)) -> Option<Todo> {
     let (whole, is_damaged) = match stored {
-        Stored::Whole(whole) => (whole, false),
-        Stored::Damaged => (VbucketSet::default(), true),
-        Stored::Nothing => return None,
+        StoredPart::Whole(whole) => (whole, false),
+        StoredPart::Damaged => (VbucketSet::default(), true),
+        StoredPart::Nothing => return None,
     };
     let is_listed = |partition: &VbucketId| version.holders(*partition).contains(&me);
     let is_whole = |partition: &VbucketId| whole.contains(*partition);
@@ -82,7 +82,7 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], Stored)) -
 
 /// The catalog's knowledge of a version that may be loaded.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct CatalogVersion {
     /// The stage of the version.
     pub stage: VersionStage,
     /// The source files of the version.
@@ -91,7 +91,7 @@ pub struct Known {
     pub contents: Vec<Option<PartitionContent>>,
 }
 
-impl Known {
+impl CatalogVersion {
     /// The contents of a partition, if a projector has reported them.
     pub fn content(&self, partition: VbucketId) -> Option<PartitionContent> {
         self.contents.get(usize::from(partition.0)).copied().flatten()
@@ -99,10 +99,10 @@ impl Known {
 }
 
 /// Returns a version, unless it was dropped or is no longer to be loaded.
-pub fn known(catalog: &Catalog, bucket: BucketId) -> Option<Known> {
+pub fn known(catalog: &Catalog, bucket: BucketId) -> Option<CatalogVersion> {
     let (_, _, version) = catalog.version(bucket)?;
     let contents = version.partitions.iter().map(|partition| partition.content).collect();
-    let known = Known { stage: version.stage, files: version.files.clone(), contents };
+    let known = CatalogVersion { stage: version.stage, files: version.files.clone(), contents };
     (version.stage != VersionStage::Kept).then_some(known)
 }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn the_next_step_follows_from_the_catalog_and_from_what_is_whole() {
         use VersionStage::{Current, Kept, Loading};
-        let whole = |partitions: &[u16]| Stored::Whole(set(partitions));
+        let whole = |partitions: &[u16]| StoredPart::Whole(set(partitions));
         let load = |partitions: &[u16]| Some(Todo::Load(set(partitions)));
         let lost = |partitions: &[u16]| {
             Some(Todo::Lost(partitions.iter().copied().map(VbucketId).collect()))
@@ -152,12 +152,12 @@ mod tests {
             (Loading, &[], whole(&[0, 2]), tell(&[0, 2])),
             (Loading, &[2], whole(&[0, 2]), tell(&[0])),
             (Loading, &[0, 2], whole(&[0, 2]), None),
-            (Loading, &[], Stored::Nothing, None),
-            (Loading, &[0], Stored::Damaged, Some(Todo::MakeAnew)),
+            (Loading, &[], StoredPart::Nothing, None),
+            (Loading, &[0], StoredPart::Damaged, Some(Todo::MakeAnew)),
             (Current, &[0, 2], whole(&[2]), lost(&[0])),
             (Current, &[2], whole(&[2]), load(&[0])),
-            (Current, &[0, 2], Stored::Damaged, lost(&[0, 2])),
-            (Current, &[0, 2], Stored::Nothing, None),
+            (Current, &[0, 2], StoredPart::Damaged, lost(&[0, 2])),
+            (Current, &[0, 2], StoredPart::Nothing, None),
             (Kept, &[0, 2], whole(&[]), lost(&[0, 2])),
             (Kept, &[], whole(&[]), None),
         ] {

@@ -11,7 +11,7 @@ use proto::model::data_set::FilesRead;
 use proto::model::ids::VbucketId;
 use proto::{Error, ErrorCode};
 
-use super::attempt::{Failure, Loaded, look, open, same};
+use super::attempt::{Failure, LoadReport, look, open, same};
 use super::contents::stored_contents;
 use super::reader::RowsRead;
 use crate::projector::Projector;
@@ -23,7 +23,7 @@ pub async fn recount(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: &VbucketSet,
-) -> std::result::Result<Loaded, Failure> {
+) -> std::result::Result<LoadReport, Failure> {
     let (writer, at, me) = (Arc::clone(&projector.writer), Arc::clone(bucket), projector.me());
     projector.env.bulk(Bulk::AtOnce, move || writer.own_whole(&at, me)).await?;
     let (durable, whole) = (bucket.durable(), bucket.whole());
@@ -31,12 +31,12 @@ pub async fn recount(
     let rows = wanted.map(|partition| (partition, durable.get(partition).seqno.0)).collect();
     let contents = stored_contents(projector, bucket, &rows).await?;
     let known = look(projector, bucket.info.id)?;
-    let found = same(&known, Loaded { contents, read: None })?;
+    let found = same(&known, LoadReport { contents, read: None })?;
     if rows.keys().all(|partition| known.content(*partition).is_some()) {
         return Ok(found);
     }
     let read = Some(read_again(projector, bucket, &rows).await?);
-    Ok(Loaded { read, ..found })
+    Ok(LoadReport { read, ..found })
 }
 
 /// Reads all files once more, to summarize them, and compares the numbers of rows with those of whole partitions.

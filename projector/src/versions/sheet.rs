@@ -11,13 +11,13 @@ use crate::source::{AddSorted, DocumentRef, DocumentStore};
 
 /// Rows of some parts, in their order.
 #[derive(Default)]
-pub struct Sheet {
-    batches: Vec<Numbered>,
+pub struct RowBlock {
+    batches: Vec<NumberedRows>,
     bytes: usize,
 }
 
 /// The rows of a part, with the number of rows of each partition before it.
-struct Numbered {
+struct NumberedRows {
     batch: Batch,
     before: Vec<u64>,
 }
@@ -39,14 +39,14 @@ struct Key {
     row: u32,
 }
 
-impl Sheet {
+impl RowBlock {
     /// Adds the rows of the next part; `before` is the number of rows of each partition in all parts before.
     pub fn add(&mut self, batch: Batch, before: Vec<u64>) {
         if batch.rows().is_empty() {
             return;
         }
         self.bytes += batch.memory_bytes() + before.capacity() * size_of::<u64>();
-        self.batches.push(Numbered { batch, before });
+        self.batches.push(NumberedRows { batch, before });
     }
 
     /// Memory in use, in bytes.
@@ -81,7 +81,7 @@ impl Sheet {
         Ok((add, contents))
     }
 
-    fn row(&self, key: &Key) -> (&Numbered, &BatchRow) {
+    fn row(&self, key: &Key) -> (&NumberedRows, &BatchRow) {
         let of = &self.batches[key.batch as usize];
         (of, &of.batch.rows()[key.row as usize])
     }
@@ -117,7 +117,7 @@ impl Sheet {
         of.batch.id(row)
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&Numbered, &BatchRow)> {
+    fn rows(&self) -> impl Iterator<Item = (&NumberedRows, &BatchRow)> {
         self.batches.iter().flat_map(|of| of.batch.rows().iter().map(move |row| (of, row)))
     }
 
@@ -140,7 +140,7 @@ fn begin(text: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-fn document<'s>(of: &'s Numbered, row: &BatchRow) -> DocumentRef<'s> {
+fn document<'s>(of: &'s NumberedRows, row: &BatchRow) -> DocumentRef<'s> {
     let before = of.before.get(usize::from(row.partition.0)).copied().unwrap_or_default();
     // The id was valid text when the row was read. The store refuses an empty id.
     let id = std::str::from_utf8(of.batch.id(row)).unwrap_or_default();

@@ -16,7 +16,7 @@ use proto::model::assignment::VbucketSet;
 use super::attempt::{Failure, look, open};
 use super::contents::{Contents, Distinct};
 use super::reader::RowsRead;
-use super::sheet::{Sheet, SheetContents};
+use super::sheet::{RowBlock, SheetContents};
 use crate::projector::Projector;
 use crate::source::AddSorted;
 use crate::source::view::bucket::Bucket;
@@ -27,21 +27,21 @@ const SHEET_BYTES: usize = 48 << 20;
 const WRITTEN_AT_ONCE: usize = 2;
 
 /// The rows of a version that were stored.
-pub struct Stored {
+pub struct StoredRows {
     /// The counts of all rows that were read.
     pub rows: RowsRead,
     /// The contents of the partitions; `None` if they must be computed from the stored documents.
     pub contents: Option<Contents>,
 }
 
-type Written = Result<(AddSorted, SheetContents), Failure>;
+type StoreResult = Result<(AddSorted, SheetContents), Failure>;
 
 /// Reads the files, and stores the rows of some partitions.
 pub async fn store_rows(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: &VbucketSet,
-) -> Result<Stored, Failure> {
+) -> Result<StoredRows, Failure> {
     let stored = read_and_store(projector, bucket, partitions).await;
     projector.store().end_load(bucket.info.id);
     stored
@@ -51,12 +51,12 @@ async fn read_and_store(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
     partitions: &VbucketSet,
-) -> Result<Stored, Failure> {
+) -> Result<StoredRows, Failure> {
     let id = bucket.info.id;
     let reader = open(projector, bucket, partitions.clone()).await?;
     let mut rows = RowsRead::new(reader.files(), bucket.info.vbuckets);
     let mut batches = pin!(reader.batches(&projector.env).fuse());
-    let (mut sheet, mut distinct) = (Sheet::default(), Distinct::default());
+    let (mut sheet, mut distinct) = (RowBlock::default(), Distinct::default());
     let mut writing = FuturesOrdered::new();
     let mut adding = FuturesOrdered::new();
     loop {
@@ -87,11 +87,15 @@ async fn read_and_store(
         }
     }
     let contents = projector.env.bulk(Bulk::AtOnce, move || distinct.contents()).await;
-    Ok(Stored { rows, contents })
+    Ok(StoredRows { rows, contents })
 }
 
 /// Sorts a sheet and writes it to a separate file.
-async fn write_rows(projector: &Arc<Projector>, bucket: &Arc<Bucket>, sheet: Sheet) -> Written {
+async fn write_rows(
+    projector: &Arc<Projector>,
+    bucket: &Arc<Bucket>,
+    sheet: RowBlock,
+) -> StoreResult {
     let (store, id) = (projector.store(), bucket.info.id);
     let write = move || sheet.write(&*store, id);
     Ok(projector.env.bulk(Bulk::AtOnce, write).await?)

@@ -15,9 +15,9 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::anew::make_anew;
-use super::attempt::{Failure, Loaded, look};
+use super::attempt::{Failure, LoadReport, look};
 use super::load::load;
-use super::plan::{Stored, Todo, Work, plan};
+use super::plan::{StoredPart, Todo, Work, plan};
 use super::propose::Proposer;
 use super::recount::recount;
 use crate::projector::Projector;
@@ -56,7 +56,7 @@ pub async fn load_versions(projector: Arc<Projector>) -> Infallible {
             biased;
             Some((bucket, ended)) = running.next(), if !running.is_empty() => {
                 busy.remove(&bucket);
-                if matches!(ended, Ended::Done) {
+                if matches!(ended, StepOutcome::Done) {
                     projector.loads.remove(bucket);
                 }
                 history.note(bucket, ended);
@@ -75,15 +75,15 @@ async fn changed(catalogs: &mut watch::Receiver<Option<Arc<Catalog>>>) {
 
 fn next_work(projector: &Projector, catalog: &Catalog) -> Vec<Work> {
     plan(catalog, projector.me(), |bucket| match projector.find(bucket) {
-        _ if projector.is_foreign(bucket) => Stored::Nothing,
-        Some(found) => Stored::Whole(found.whole()),
-        None if projector.damaged.get(bucket).is_some() => Stored::Damaged,
-        None => Stored::Nothing,
+        _ if projector.is_foreign(bucket) => StoredPart::Nothing,
+        Some(found) => StoredPart::Whole(found.whole()),
+        None if projector.damaged.get(bucket).is_some() => StoredPart::Damaged,
+        None => StoredPart::Nothing,
     })
 }
 
 /// The outcome of a step.
-enum Ended {
+enum StepOutcome {
     /// Well, or it was not needed any more.
     Done,
     /// This process can do no more for the version.
@@ -100,11 +100,11 @@ struct History {
 }
 
 impl History {
-    fn note(&mut self, bucket: BucketId, ended: Ended) {
+    fn note(&mut self, bucket: BucketId, ended: StepOutcome) {
         match ended {
-            Ended::Done => drop(self.failures.remove(&bucket)),
-            Ended::GaveUp => drop(self.given_up.insert(bucket)),
-            Ended::Again => *self.failures.entry(bucket).or_default() += 1,
+            StepOutcome::Done => drop(self.failures.remove(&bucket)),
+            StepOutcome::GaveUp => drop(self.given_up.insert(bucket)),
+            StepOutcome::Again => *self.failures.entry(bucket).or_default() += 1,
         }
     }
 
@@ -122,7 +122,7 @@ impl History {
 }
 
 /// Does one step for a version.
-async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> Ended {
+async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> StepOutcome {
     let Work { bucket, todo } = work;
     let told = match todo {
         Todo::Lost(partitions) => {
@@ -132,7 +132,7 @@ async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> End
             return told(projector, proposer, (bucket, command)).await;
         }
         Todo::MakeAnew => match make_anew(projector, bucket).await {
-            Ok(()) => return Ended::Done,
+            Ok(()) => return StepOutcome::Done,
             Err(error) => Err(Failure::Here(error)),
         },
         Todo::Load(partitions) => match projector.find(bucket) {
@@ -146,19 +146,19 @@ async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> End
     };
     match told {
         Ok(loaded) => tell(projector, proposer, (bucket, loaded)).await,
-        Err(Failure::Gone) => Ended::Done,
+        Err(Failure::Gone) => StepOutcome::Done,
         Err(Failure::Files(error)) => fail(projector, proposer, (bucket, error)).await,
         Err(Failure::Differs(loaded)) => {
             differs(projector, proposer, (bucket, loaded)).await;
-            Ended::GaveUp
+            StepOutcome::GaveUp
         }
         Err(Failure::Here(_)) if projector.find(bucket).is_none_or(|found| found.is_removed()) => {
-            Ended::Done
+            StepOutcome::Done
         }
         Err(Failure::Here(error)) => {
             tracing::warn!(%bucket, %error, "loading partitions failed here; retrying");
             projector.loads.trouble(bucket, &error);
-            Ended::Again
+            StepOutcome::Again
         }
     }
 }
@@ -167,8 +167,8 @@ async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> End
 async fn tell(
     projector: &Arc<Projector>,
     proposer: &Proposer,
-    (bucket, Loaded { contents, read }): (BucketId, Loaded),
-) -> Ended {
+    (bucket, LoadReport { contents, read }): (BucketId, LoadReport),
+) -> StepOutcome {
     let (node, partitions) = (projector.me(), contents.into_iter().collect());
     let command = Command::PartitionsLoaded(PartitionsLoaded { bucket, node, partitions, read });
     told(projector, proposer, (bucket, command)).await
@@ -179,7 +179,7 @@ async fn tell(
 async fn differs(
     projector: &Arc<Projector>,
     proposer: &Proposer,
-    (bucket, loaded): (BucketId, Loaded),
+    (bucket, loaded): (BucketId, LoadReport),
 ) {
     let what = "partitions contain other documents here than at other projectors";
     let error = Error::new(ErrorCode::WrongState, what).with_hint(
@@ -197,15 +197,15 @@ async fn fail(
     projector: &Arc<Projector>,
     proposer: &Proposer,
     (bucket, error): (BucketId, Error),
-) -> Ended {
+) -> StepOutcome {
     tracing::warn!(%bucket, %error, "a version cannot be loaded");
     projector.loads.trouble(bucket, &error);
     if look(projector, bucket).is_ok_and(|known| known.stage != VersionStage::Loading) {
-        return Ended::GaveUp;
+        return StepOutcome::GaveUp;
     }
     let command = Command::VersionFailed(VersionFailed { bucket, node: projector.me(), error });
     told(projector, proposer, (bucket, command)).await;
-    Ended::GaveUp
+    StepOutcome::GaveUp
 }
 
 /// Proposes a command until it is answered or the version is dropped, and then waits a limited time until the catalog
@@ -214,20 +214,20 @@ async fn told(
     projector: &Arc<Projector>,
     proposer: &Proposer,
     (bucket, command): (BucketId, Command),
-) -> Ended {
+) -> StepOutcome {
     let mut pause = PAUSES.0;
     loop {
         match proposer.propose(projector, command.clone()).await {
             Ok(Outcome::Refused(error)) => {
                 tracing::warn!(%bucket, %error, "the coordinators refused what this projector says of a version");
                 projector.loads.trouble(bucket, &error);
-                return Ended::GaveUp;
+                return StepOutcome::GaveUp;
             }
             Ok(_) => {
                 if let Err(error) = wait_for_catalog(projector, bucket).await {
                     tracing::debug!(%error, "a version has changed");
                 }
-                return Ended::Done;
+                return StepOutcome::Done;
             }
             Err(error) => {
                 tracing::debug!(%bucket, %error, "the coordinators do not answer; retrying")
@@ -237,7 +237,7 @@ async fn told(
         pause = (pause * 2).min(PAUSES.1);
         let catalog = projector.catalog.borrow().clone();
         if catalog.is_some_and(|catalog| catalog.version(bucket).is_none()) {
-            return Ended::Done;
+            return StepOutcome::Done;
         }
     }
 }

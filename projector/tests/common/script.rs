@@ -19,7 +19,7 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::*;
 use proto::model::topology::*;
 use proto::rpc::api::*;
-use proto::rpc::command::{Applied, ChangeCopies, Command, OpenSource, Outcome, Proposal};
+use proto::rpc::command::{AppliedCommand, ChangeCopies, Command, OpenSource, Outcome, Proposal};
 use proto::rpc::mutation::*;
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
@@ -197,9 +197,9 @@ pub fn mark(epoch: u64, parent: u64, cut: &Cut) -> EpochMark {
 
 #[async_trait]
 impl CoordinatorApi for Script {
-    async fn propose(&self, request: Proposal) -> Result<Applied> {
+    async fn propose(&self, request: Proposal) -> Result<AppliedCommand> {
         self.check_reached(COORDINATOR)?;
-        let applied = |outcome| Ok(Applied { outcome, catalog_cas: 0 });
+        let applied = |outcome| Ok(AppliedCommand { outcome, catalog_cas: 0 });
         if let Some(outcome) = self.of_copies(&request.command) {
             return applied(outcome);
         }
@@ -241,7 +241,7 @@ impl CoordinatorApi for Script {
     ) -> Result<CoveringEpochs> {
         Err(Error::unavailable("not here"))
     }
-    async fn watch(&self, _: Watched) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, _: WatchKind) -> Result<ResultStream<WatchMessage>> {
         let state = (self.messages.subscribe(), 0);
         Ok(Box::pin(futures::stream::unfold(state, |(mut all, sent)| async move {
             all.wait_for(|messages| messages.len() > sent).await.ok()?;

@@ -14,13 +14,13 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::model::catalog::Catalog;
 use crate::model::cut::EpochMark;
 use crate::model::identity::ClusterId;
-use crate::rpc::api::{Directory, WatchMessage, Watched};
+use crate::rpc::api::{Directory, WatchKind, WatchMessage};
 
 /// The work of a role on each catalog and each stability timestamp.
 pub trait CatalogSink: Send {
     /// The contents of the watch. By default, no stability timestamps are requested.
-    fn wanted(&self) -> Watched {
-        Watched::Catalog
+    fn wanted(&self) -> WatchKind {
+        WatchKind::Catalog
     }
 
     /// Called when a new watch begins: all retained epochs are sent again.

@@ -30,7 +30,7 @@ pub enum OpenMode {
 
 /// The target of a path after all symbolic links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
+pub struct ResolvedPath {
     /// The path without symbolic links.
     pub path: PathBuf,
     /// True for a regular file: neither a directory nor a device, a pipe or a socket.
@@ -60,8 +60,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// True if a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
     /// Finds out where a name leads. A file system without links and devices has nothing to follow.
-    fn resolve(&self, path: &Path) -> io::Result<Resolved> {
-        Ok(Resolved { path: path.to_path_buf(), is_file: self.exists(path) })
+    fn resolve(&self, path: &Path) -> io::Result<ResolvedPath> {
+        Ok(ResolvedPath { path: path.to_path_buf(), is_file: self.exists(path) })
     }
     /// The permissions of a file or directory, as the last twelve bits of its mode; `None` in a file system without modes.
     fn mode(&self, _path: &Path) -> io::Result<Option<u32>> {

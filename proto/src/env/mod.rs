@@ -44,7 +44,7 @@ mod task_tests;
 pub use clock::{Clock, Random};
 pub use data_dir::{DirectoryIdentity, check_version};
 pub use failure::{TaskFailure, TaskFailureCause, TaskPolicy};
-pub use files::{File, FileSystem, OpenMode, Owner, Resolved, create_dir_durably};
+pub use files::{File, FileSystem, OpenMode, Owner, ResolvedPath, create_dir_durably};
 pub use panics::{Panic, remember_panic_places};
 pub use seams::Env;
 pub use spawning::{BoxFuture, Bulk, LentThread, Spawner, Task};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::bulk::{self, BulkThreads};
 use super::clock::{Clock, Random};
 use super::failure::{TaskFailure, TaskPolicy};
-use super::files::{File, FileSystem, OpenMode, Owner, Resolved};
+use super::files::{File, FileSystem, OpenMode, Owner, ResolvedPath};
 use super::spawning::{BoxFuture, Bulk, LentThread, Spawner, Task};
 use crate::lock::lock;
 
@@ -305,10 +305,10 @@ impl FileSystem for RealFs {
         path.exists()
     }
 
-    fn resolve(&self, path: &Path) -> io::Result<Resolved> {
+    fn resolve(&self, path: &Path) -> io::Result<ResolvedPath> {
         let path = fs::canonicalize(path)?;
         let is_file = fs::metadata(&path)?.is_file();
-        Ok(Resolved { path, is_file })
+        Ok(ResolvedPath { path, is_file })
     }
 
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>> {

@@ -238,12 +238,12 @@ impl<F: FnOnce() -> T, T> Piece<F, T> {
     }
 }
 
-type Answered<T> = oneshot::Receiver<std::result::Result<T, Panic>>;
+type AnswerReceiver<T> = oneshot::Receiver<std::result::Result<T, Panic>>;
 
 /// Work that sends its result.
 fn answering<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
-) -> (Box<dyn FnOnce() + Send>, Answered<T>) {
+) -> (Box<dyn FnOnce() + Send>, AnswerReceiver<T>) {
     let (done, result) = oneshot::channel();
     let work = move || {
         let _ = done.send(Panic::catch(work));
@@ -251,7 +251,7 @@ fn answering<T: Send + 'static>(
     (Box::new(work), result)
 }
 
-async fn answer<T>(result: Answered<T>) -> T {
+async fn answer<T>(result: AnswerReceiver<T>) -> T {
     match result.await {
         Ok(Ok(value)) => value,
         Ok(Err(panic)) => panic.resume(),

@@ -22,7 +22,7 @@ pub enum AggregateFunction {
 
 /// The state of one aggregate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Partial {
+pub enum PartialAggregate {
     /// The number of rows.
     Count(u64),
     /// The smallest or largest value so far, ignoring MISSING and NULL.
@@ -37,7 +37,7 @@ pub enum Partial {
         /// The sum of all integers, nearly always the whole sum.
         integers: i128,
         /// The sum of all other numbers.
-        decimals: Exact,
+        decimals: ExactDecimal,
         /// The sum of all infinite terms: 0 if there are none, NaN if there are both kinds.
         infinite: f64,
         /// The number of terms.
@@ -45,16 +45,19 @@ pub enum Partial {
     },
 }
 
-impl Partial {
+impl PartialAggregate {
     /// The state before the first value.
     pub fn new(function: AggregateFunction) -> Self {
         match function {
             AggregateFunction::Count => Self::Count(0),
             AggregateFunction::Min => Self::Extreme { greatest: false, value: Value::Null },
             AggregateFunction::Max => Self::Extreme { greatest: true, value: Value::Null },
-            AggregateFunction::Sum | AggregateFunction::Avg => {
-                Self::Sum { integers: 0, decimals: Exact::default(), infinite: 0.0, count: 0 }
-            }
+            AggregateFunction::Sum | AggregateFunction::Avg => Self::Sum {
+                integers: 0,
+                decimals: ExactDecimal::default(),
+                infinite: 0.0,
+                count: 0,
+            },
         }
     }
 
@@ -96,7 +99,7 @@ impl Partial {
     }
 
     /// Merges another shard's state of the same aggregate.
-    pub fn merge(&mut self, other: &Partial) {
+    pub fn merge(&mut self, other: &PartialAggregate) {
         match (self, other) {
             (Self::Count(mine), Self::Count(theirs)) => *mine += theirs,
             (mine @ Self::Extreme { .. }, Self::Extreme { value, .. }) => mine.add(value),
@@ -139,15 +142,15 @@ impl Partial {
 
 /// An exact decimal, serialized as text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Exact(pub BigDecimal);
+pub struct ExactDecimal(pub BigDecimal);
 
-impl Serialize for Exact {
+impl Serialize for ExactDecimal {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.to_string())
     }
 }
 
-impl<'de> Deserialize<'de> for Exact {
+impl<'de> Deserialize<'de> for ExactDecimal {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map(Self).map_err(serde::de::Error::custom)

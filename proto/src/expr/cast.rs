@@ -17,7 +17,7 @@ use crate::{Error, ErrorCode};
 
 /// The reason why a value cannot be converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum CastFailure {
     /// The type has no such value.
     Invalid,
     /// The type ends before the number.
@@ -27,7 +27,7 @@ pub enum Unfit {
 }
 
 /// Converts a value to another type. NULL and MISSING stay what they are.
-pub fn cast(value: &Value, to: ColumnType) -> Result<Value, Unfit> {
+pub fn cast(value: &Value, to: ColumnType) -> Result<Value, CastFailure> {
     if value.is_absent() {
         return Ok(value.clone());
     }
@@ -36,23 +36,23 @@ pub fn cast(value: &Value, to: ColumnType) -> Result<Value, Unfit> {
             let text = value::text(value).unwrap_or_default();
             Ok(Value::String(text.into_owned()))
         }
-        ColumnType::Bool => to_bool(value).map(Value::Bool).ok_or(Unfit::Invalid),
+        ColumnType::Bool => to_bool(value).map(Value::Bool).ok_or(CastFailure::Invalid),
         ColumnType::Int4 => match value {
             Value::Bool(truth) => Ok(Value::int((*truth).into())),
             _ => to_integer(value)
-                .and_then(|n| i32::try_from(n).map_err(|_| Unfit::OutOfRange))
+                .and_then(|n| i32::try_from(n).map_err(|_| CastFailure::OutOfRange))
                 .map(|n| Value::int(n.into())),
         },
         ColumnType::Int8 => to_integer(value).map(Value::int),
         ColumnType::Float8 => {
             let number = to_number(value)?.as_f64();
-            Number::from_double(number).map(Value::Number).ok_or(Unfit::NotANumber)
+            Number::from_double(number).map(Value::Number).ok_or(CastFailure::NotANumber)
         }
         ColumnType::Numeric => to_number(value).map(Value::Number),
     }
 }
 
-impl Unfit {
+impl CastFailure {
     /// The error for a value that cannot be converted.
     pub fn error(self, value: &Value, to: ColumnType) -> Error {
         let name = to.name();
@@ -129,26 +129,26 @@ fn to_bool(value: &Value) -> Option<bool> {
     }
 }
 
-fn to_integer(value: &Value) -> Result<i64, Unfit> {
+fn to_integer(value: &Value) -> Result<i64, CastFailure> {
     match value {
         Value::Number(Number::Float(float)) => match Number::from_f64(float.round()) {
             Some(Number::Int(n)) => Ok(n),
-            _ => Err(Unfit::OutOfRange),
+            _ => Err(CastFailure::OutOfRange),
         },
-        Value::Number(number) => number.as_i64().ok_or(Unfit::OutOfRange),
+        Value::Number(number) => number.as_i64().ok_or(CastFailure::OutOfRange),
         Value::String(text) => {
             let text = trim(text);
             let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
             if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err(Unfit::Invalid);
+                return Err(CastFailure::Invalid);
             }
-            text.parse().map_err(|_| Unfit::OutOfRange)
+            text.parse().map_err(|_| CastFailure::OutOfRange)
         }
-        _ => Err(Unfit::Invalid),
+        _ => Err(CastFailure::Invalid),
     }
 }
 
-fn to_number(value: &Value) -> Result<Number, Unfit> {
+fn to_number(value: &Value) -> Result<Number, CastFailure> {
     match value {
         Value::Number(number) => Ok(*number),
         Value::String(text) => {
@@ -158,27 +158,27 @@ fn to_number(value: &Value) -> Result<Number, Unfit> {
                 None => special(text),
             }
         }
-        _ => Err(Unfit::Invalid),
+        _ => Err(CastFailure::Invalid),
     }
 }
 
 /// A text that is no finite number.
-fn special(text: &str) -> Result<Number, Unfit> {
+fn special(text: &str) -> Result<Number, CastFailure> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
     match unsigned.as_str() {
         "inf" | "infinity" => {
             let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
             Ok(Number::Float(sign * f64::INFINITY))
         }
-        "nan" if text.len() == unsigned.len() => Err(Unfit::NotANumber),
+        "nan" if text.len() == unsigned.len() => Err(CastFailure::NotANumber),
         // A number, as parse_sql spells it, but beyond the doubles.
         digits
             if digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
                 && digits.parse::<f64>().is_ok() =>
         {
-            Err(Unfit::OutOfRange)
+            Err(CastFailure::OutOfRange)
         }
-        _ => Err(Unfit::Invalid),
+        _ => Err(CastFailure::Invalid),
     }
 }
 
@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn a_value_that_no_type_has_is_told_from_one_that_is_too_large() {
+        use CastFailure::{Invalid, NotANumber, OutOfRange};
         use ColumnType::*;
-        use Unfit::{Invalid, NotANumber, OutOfRange};
         for (value, to, unfit) in [
             ("\"x\"", Int8, Invalid),
             ("\"19.99\"", Int8, Invalid),

@@ -86,7 +86,7 @@ impl From<EvalError> for Error {
     }
 }
 
-type Evaluated<T> = Result<T, EvalError>;
+type EvalResult<T> = Result<T, EvalError>;
 
 /// The evaluation of expressions for one document or index entry.
 #[derive(Clone, Copy)]
@@ -108,7 +108,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The value of an expression; an error also if it would cost more than the meter allows.
-    pub fn eval(self, expr: &'a Expr) -> Evaluated<Cow<'a, Value>> {
+    pub fn eval(self, expr: &'a Expr) -> EvalResult<Cow<'a, Value>> {
         self.cost.add(NODE_COST)?;
         Ok(match expr {
             Expr::Literal(value) => Cow::Borrowed(value),
@@ -129,7 +129,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The truth of a predicate, `None` if it is unknown; an error also if it would cost more than the meter allows.
-    pub fn truth(self, expr: &'a Expr) -> Evaluated<Option<bool>> {
+    pub fn truth(self, expr: &'a Expr) -> EvalResult<Option<bool>> {
         match expr {
             Expr::And(list) => self.decide(list, false),
             Expr::Or(list) => self.decide(list, true),
@@ -160,7 +160,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates the operators whose result is a new value.
-    fn compute(self, expr: &'a Expr) -> Evaluated<Value> {
+    fn compute(self, expr: &'a Expr) -> EvalResult<Value> {
         match expr {
             Expr::DocumentId => {
                 self.cost.add(self.scope.column_cost(u16::MAX))?;
@@ -178,33 +178,33 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The outcome of a computation without a result: an error in a query, NULL in a definition.
-    fn failed(self, error: impl FnOnce() -> Error) -> Evaluated<Value> {
+    fn failed(self, error: impl FnOnce() -> Error) -> EvalResult<Value> {
         match self.is_strict {
             true => Err(EvalError::Failed(Box::new(error()))),
             false => Ok(Value::Null),
         }
     }
 
-    fn arithmetic(self, op: ArithmeticOp, l: &'a Expr, r: &'a Expr) -> Evaluated<Value> {
+    fn arithmetic(self, op: ArithmeticOp, l: &'a Expr, r: &'a Expr) -> EvalResult<Value> {
         let l = self.eval(l)?;
         let r = self.eval(r)?;
         arithmetic(op, &l, &r).or_else(|reason| self.failed(|| reason.into()))
     }
 
-    fn cast(self, inner: &'a Expr, to: ColumnType) -> Evaluated<Value> {
+    fn cast(self, inner: &'a Expr, to: ColumnType) -> EvalResult<Value> {
         let value = self.eval(inner)?;
         self.cost.add_value(&value)?;
         cast(&value, to).or_else(|unfit| self.failed(|| unfit.error(&value, to)))
     }
 
-    fn call(self, function: Function, argument: &'a Expr) -> Evaluated<Value> {
+    fn call(self, function: Function, argument: &'a Expr) -> EvalResult<Value> {
         let value = self.eval(argument)?;
         self.cost.add_value(&value)?;
         Ok(call(function, &value))
     }
 
     /// The result of a list of terms in which one term with the result `deciding` decides the list.
-    fn decide(self, list: &'a [Expr], deciding: bool) -> Evaluated<Option<bool>> {
+    fn decide(self, list: &'a [Expr], deciding: bool) -> EvalResult<Option<bool>> {
         let mut result = Some(!deciding);
         for expr in list {
             match self.truth(expr)? {
@@ -217,7 +217,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The order of two values of one type; `None` if their types differ.
-    fn compare_within_type(self, a: &Value, b: &Value) -> Evaluated<Option<Ordering>> {
+    fn compare_within_type(self, a: &Value, b: &Value) -> EvalResult<Option<Ordering>> {
         if a.is_absent() || a.type_rank() != b.type_rank() {
             return Ok(None);
         }
@@ -225,11 +225,11 @@ impl<'a> Evaluation<'a> {
         Ok(Some(compare(a, b)))
     }
 
-    fn holds(self, op: CompareOp, a: &Value, b: &Value) -> Evaluated<Option<bool>> {
+    fn holds(self, op: CompareOp, a: &Value, b: &Value) -> EvalResult<Option<bool>> {
         Ok(self.compare_within_type(a, b)?.map(|order| op.holds(order)))
     }
 
-    fn contains(self, list: &'a InList, value: &Value) -> Evaluated<Option<bool>> {
+    fn contains(self, list: &'a InList, value: &Value) -> EvalResult<Option<bool>> {
         if value.is_absent() {
             return Ok(list.is_empty().then_some(false));
         }
@@ -248,7 +248,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// `low <= value AND value <= high`, so false where one bound excludes it and the other is unknown.
-    fn between(self, value: &Value, low: &Value, high: &Value) -> Evaluated<Option<bool>> {
+    fn between(self, value: &Value, low: &Value, high: &Value) -> EvalResult<Option<bool>> {
         let above = self.holds(CompareOp::LessEq, low, value)?;
         Ok(match (above, self.holds(CompareOp::LessEq, value, high)?) {
             (Some(false), _) | (_, Some(false)) => Some(false),
@@ -257,14 +257,14 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    fn like(self, value: &Value, pattern: &Value) -> Evaluated<Option<bool>> {
+    fn like(self, value: &Value, pattern: &Value) -> EvalResult<Option<bool>> {
         match (value.as_str(), pattern.as_str()) {
             (Some(text), Some(pattern)) => Ok(Some(like::matches(text, pattern, self.cost)?)),
             _ => Ok(None),
         }
     }
 
-    fn coalesce(self, arguments: &'a [Expr]) -> Evaluated<Cow<'a, Value>> {
+    fn coalesce(self, arguments: &'a [Expr]) -> EvalResult<Cow<'a, Value>> {
         for argument in arguments {
             let value = self.eval(argument)?;
             if !value.is_absent() {

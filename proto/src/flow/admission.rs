@@ -74,9 +74,9 @@ pub struct AdmissionStatus {
 }
 
 /// Counts a waiting job until it is dropped, however the wait ends.
-struct Waiting<'a>(&'a Shared);
+struct WaitingJob<'a>(&'a Shared);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingJob<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
@@ -120,7 +120,7 @@ impl Admission {
             return Ok(permit);
         }
         shared.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waiting = Waiting(shared);
+        let _waiting = WaitingJob(shared);
         let place = timeout_at(deadline, Arc::clone(&shared.places).acquire_owned()).await;
         let Ok(Ok(place)) = place else {
             let most = format!("{} run", shared.limits.count_max);

@@ -174,7 +174,7 @@ pub fn keep_whole<'c>(
     if left.is_empty() {
         return;
     }
-    let mut passed = Passed::new(&commits);
+    let mut passed = PendingParts::new(&commits);
     while let Some(at) = left.pop() {
         for part in &commits[at].parts {
             if fall(part, (published, logs), cut) {
@@ -189,9 +189,9 @@ pub fn keep_whole<'c>(
 }
 
 /// The parts that a falling cut has not passed yet: for each vbucket their ends, ascending, with the place of the commit.
-struct Passed<'c>(BTreeMap<VbucketId, Vec<(&'c PushedPart, usize)>>);
+struct PendingParts<'c>(BTreeMap<VbucketId, Vec<(&'c PushedPart, usize)>>);
 
-impl<'c> Passed<'c> {
+impl<'c> PendingParts<'c> {
     fn new(commits: &[&'c PushedCommit]) -> Self {
         let mut parts = BTreeMap::<_, Vec<_>>::new();
         for (at, commit) in commits.iter().enumerate() {

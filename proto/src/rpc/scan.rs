@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::expr::Expr;
-use crate::expr::aggregate::{AggregateFunction, Partial};
+use crate::expr::aggregate::{AggregateFunction, PartialAggregate};
 use crate::model::cut::Position;
 use crate::model::ids::{
     BucketId, Epoch, LocalIndexId, NodeId, SliceNo, TransactionId, TransactionPlace, VbucketId,
@@ -188,7 +188,7 @@ pub enum ShardBatch {
     /// Slices that the node does not have, each with a node that may have it. Nothing was read, and nothing follows.
     Moved(Vec<(SliceNo, NodeId)>),
     /// Partial aggregates of the whole shard, in the order of the calls.
-    Partials(Vec<Partial>),
+    Partials(Vec<PartialAggregate>),
     /// The end of the answer.
     Done,
     /// The condition has no value for this entry, which is after all rows so far. This is the end of the answer. A scan that ends before

@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use super::applied::{AppliedEpochs, readable_from};
 use super::bucket_source::BucketSource;
 use super::leases::EpochLease;
-use super::reachable::{Unreachable, unreachable};
+use super::reachable::{UnreachableSlices, unreachable};
 use crate::context::RouterContext;
 
 /// The time limit of a scan's wait for an epoch that its session has read before.
@@ -169,12 +169,12 @@ impl<'a> EpochChooser<'a> {
                 return Ok(chosen);
             }
             let waits = match unreachable(self.context, self.index, &slices) {
-                Some(Unreachable { is_rebuilt: true, .. })
+                Some(UnreachableSlices { is_rebuilt: true, .. })
                     if Instant::now() < self.rebuilt_until =>
                 {
                     true
                 }
-                Some(Unreachable { error, .. }) => return Err(error),
+                Some(UnreachableSlices { error, .. }) => return Err(error),
                 None => false,
             };
             tokio::select! {

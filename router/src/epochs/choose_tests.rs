@@ -17,7 +17,7 @@ use proto::model::node::NodeInfo;
 use proto::model::rollback::DeadEpochs;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::*;
-use proto::rpc::command::{Applied, Proposal};
+use proto::rpc::command::{AppliedCommand, Proposal};
 use proto::rpc::scan::AppliedReport;
 
 use super::*;
@@ -52,7 +52,7 @@ impl CoordinatorApi for Script {
         let answer = self.answers.lock().unwrap().pop_front();
         answer.ok_or_else(|| Error::internal("the router asked too often"))
     }
-    async fn propose(&self, _: Proposal) -> Result<Applied> {
+    async fn propose(&self, _: Proposal) -> Result<AppliedCommand> {
         Err(Error::unavailable("not here"))
     }
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
@@ -61,7 +61,7 @@ impl CoordinatorApi for Script {
     async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
         Err(Error::unavailable("not here"))
     }
-    async fn watch(&self, _: Watched) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, _: WatchKind) -> Result<ResultStream<WatchMessage>> {
         Err(Error::unavailable("not here"))
     }
     async fn status(&self) -> Result<CoordinatorStatus> {

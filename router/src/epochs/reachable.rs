@@ -14,7 +14,7 @@ use crate::context::RouterContext;
 const NODES_NAMED_MAX: usize = 4;
 
 /// Slices that no node can answer now.
-pub(crate) struct Unreachable {
+pub(crate) struct UnreachableSlices {
     /// The error of a scan that needs them.
     pub error: Error,
     /// True if all of these slices are being rebuilt, so they may be readable soon.
@@ -35,7 +35,7 @@ pub(crate) fn unreachable(
     context: &RouterContext,
     index: &IndexInfo,
     slices: &[SliceNo],
-) -> Option<Unreachable> {
+) -> Option<UnreachableSlices> {
     // Almost always no node is silent and no slice is rebuilt, so this check is cheap.
     if context.silent.borrow().is_empty() && !context.applied.has_rebuilt() {
         return None;
@@ -82,7 +82,12 @@ fn copies(
     nodes
 }
 
-fn described(catalog: &Catalog, index: &IndexInfo, lost: &LostSlice, more: usize) -> Unreachable {
+fn described(
+    catalog: &Catalog,
+    index: &IndexInfo,
+    lost: &LostSlice,
+    more: usize,
+) -> UnreachableSlices {
     let LostSlice { slice, nodes, rebuilt_on } = lost;
     let more = match more {
         0 => String::new(),
@@ -97,7 +102,7 @@ fn described(catalog: &Catalog, index: &IndexInfo, lost: &LostSlice, more: usize
         let why = format!("{} rebuilds it from the documents, since no node has it", named(node));
         let error = Error::unavailable(format!("{what}: {why}"))
             .with_hint("try again later; SHOW SLICES shows how far the rebuild is");
-        return Unreachable { error, is_rebuilt: true };
+        return UnreachableSlices { error, is_rebuilt: true };
     }
     let names: Vec<String> = nodes.iter().take(NODES_NAMED_MAX).map(named).collect();
     let are = if nodes.len() == 1 { "is" } else { "are" };
@@ -105,5 +110,5 @@ fn described(catalog: &Catalog, index: &IndexInfo, lost: &LostSlice, more: usize
         "start the node again, or REMOVE NODE … FORCE if its data is lost for good; SHOW NODES and SHOW SLICES show which \
          nodes are missing and what they have",
     );
-    Unreachable { error, is_rebuilt: false }
+    UnreachableSlices { error, is_rebuilt: false }
 }

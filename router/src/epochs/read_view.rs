@@ -19,7 +19,7 @@ use crate::busy::Busy;
 
 /// A set of slices to read from one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct NodeSlices {
     /// The slices, ascending.
     pub slices: Vec<SliceNo>,
     /// The node to query first; `None` if no node is known.
@@ -32,7 +32,7 @@ pub(crate) struct Placed {
 
 /// Nodes to avoid for a slice that another node has too.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Avoided<'a> {
+pub(crate) struct AvoidedNodes<'a> {
     /// Nodes that have just failed.
     pub failed: &'a [NodeId],
     /// Slow nodes; a slow node is still better than a node that has not applied the epoch.
@@ -50,7 +50,7 @@ pub(crate) struct ReadView {
     /// The newest epoch that all slices can answer now; `None` if a scan must wait for one.
     pub epoch: Option<Epoch>,
     /// All slices, grouped by the node to query at that epoch.
-    pub shards: Vec<Placed>,
+    pub shards: Vec<NodeSlices>,
     /// The nodes that have a copy of any slice, by the topology.
     pub copies: BTreeSet<NodeId>,
 }
@@ -103,7 +103,8 @@ impl ReadView {
         let newest = applied.newest_common(index);
         let epoch = newest.filter(|newest| from.is_some_and(|from| from <= *newest));
         let slices: Vec<SliceNo> = (0..index.topology.slices()).map(SliceNo).collect();
-        let shards = epoch.map(|epoch| place(applied, index, epoch, &slices, Avoided::default()));
+        let shards =
+            epoch.map(|epoch| place(applied, index, epoch, &slices, AvoidedNodes::default()));
         Self {
             index: Arc::clone(index),
             catalog: Arc::clone(catalog),
@@ -125,9 +126,9 @@ pub(crate) fn place(
     index: &IndexInfo,
     epoch: Epoch,
     slices: &[SliceNo],
-    Avoided { failed, slow, busy }: Avoided<'_>,
-) -> Vec<Placed> {
-    let mut shards: Vec<Placed> = Vec::new();
+    AvoidedNodes { failed, slow, busy }: AvoidedNodes<'_>,
+) -> Vec<NodeSlices> {
+    let mut shards: Vec<NodeSlices> = Vec::new();
     for slice in slices {
         let nodes = applied.candidates(index, *slice, epoch);
         let has_failed = |node: &&NodeId| failed.contains(node);
@@ -155,7 +156,7 @@ pub(crate) fn place(
             }
             None => {
                 let slices = vec![*slice];
-                shards.push(Placed { slices, node, has_others, is_probe: false });
+                shards.push(NodeSlices { slices, node, has_others, is_probe: false });
             }
         }
     }
@@ -200,25 +201,25 @@ mod tests {
         report(&applied, 1, 7, &[0, 1]);
         let first = views.view(&index, &applied, &catalog);
         assert_eq!(first.epoch, Some(Epoch(7)));
-        let one = Placed {
+        let one = NodeSlices {
             slices: vec![SliceNo(0)],
             node: Some(NodeId(1)),
             has_others: false,
             is_probe: false,
         };
-        let other = Placed {
+        let other = NodeSlices {
             slices: vec![SliceNo(1)],
             node: Some(NodeId(1)),
             has_others: true,
             is_probe: false,
         };
-        let both = Placed { slices: vec![SliceNo(0), SliceNo(1)], ..one.clone() };
+        let both = NodeSlices { slices: vec![SliceNo(0), SliceNo(1)], ..one.clone() };
         assert_eq!(first.shards, [both]);
         assert!(Arc::ptr_eq(&first, &views.view(&index, &applied, &catalog)));
         report(&applied, 2, 9, &[1]);
         let second = views.view(&index, &applied, &catalog);
         assert_eq!(second.epoch, Some(Epoch(7)), "slice 0 is not further");
-        assert_eq!(second.shards, [one, Placed { node: Some(NodeId(2)), ..other }]);
+        assert_eq!(second.shards, [one, NodeSlices { node: Some(NodeId(2)), ..other }]);
         applied.forget(NodeId(1));
         assert_eq!(views.view(&index, &applied, &catalog).epoch, None);
         report(&applied, 1, 9, &[0, 1]);

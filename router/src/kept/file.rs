@@ -4,7 +4,7 @@
 //! CATALOG := [`Envelope`] body
 //! ```
 //!
-//! `body` is [`Kept`] in postcard. The version names the encoding, so it changes whenever a
+//! `body` is [`StoredKnowledge`] in postcard. The version names the encoding, so it changes whenever a
 //! part of the catalog does; a test holds the two together. The file is written whole under a temporary name, synced and renamed.
 
 use std::io;
@@ -27,7 +27,7 @@ const BYTES_MAX: u64 = 256 << 20;
 
 /// The kept knowledge of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredKnowledge {
     /// The wall-clock time of the coordinators' last answer.
     pub heard_unix_ms: u64,
     /// The moment of the coordinators' last answer to a heartbeat.
@@ -44,7 +44,7 @@ pub(super) fn path(dir: &Path) -> PathBuf {
 }
 
 /// Reads the file of a directory; `None` if there is none. An error names the file.
-pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Kept>> {
+pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<StoredKnowledge>> {
     let path = path(dir);
     if !fs.exists(&path) {
         return Ok(None);
@@ -60,7 +60,7 @@ pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Kept>> {
 }
 
 /// Replaces the file durably.
-pub(super) fn write(fs: &dyn FileSystem, dir: &Path, kept: &Kept) -> Result<()> {
+pub(super) fn write(fs: &dyn FileSystem, dir: &Path, kept: &StoredKnowledge) -> Result<()> {
     let (path, bytes) = (path(dir), encode(kept)?);
     let tmp = path.with_extension("tmp");
     let publish = || {
@@ -90,13 +90,13 @@ pub(super) fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     })
 }
 
-pub(crate) fn encode(kept: &Kept) -> Result<Vec<u8>> {
+pub(crate) fn encode(kept: &StoredKnowledge) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(kept)
         .map_err(|error| Error::internal(format!("encoding a catalog: {error}")))?;
     Ok(ENVELOPE.seal(&body))
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> Result<Kept> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<StoredKnowledge> {
     postcard::from_bytes(ENVELOPE.open(bytes)?).map_err(|_| damaged())
 }
 

@@ -72,10 +72,15 @@ fn data_set() -> DataSet {
     DataSet { newest: 1, versions: [(1, version)].into(), ..DataSet::new(1, 2, 1_000) }
 }
 
-pub(in crate::kept) fn kept(cas: u64) -> Kept {
+pub(in crate::kept) fn kept(cas: u64) -> StoredKnowledge {
     let catalog = Arc::new(catalog(cas));
     let index = catalog.indexes[&IndexId(3)].local_id();
-    Kept { heard_unix_ms: 1_000, moment: 17, floors: [(index, Epoch(12))].into(), catalog }
+    StoredKnowledge {
+        heard_unix_ms: 1_000,
+        moment: 17,
+        floors: [(index, Epoch(12))].into(),
+        catalog,
+    }
 }
 
 fn disk() -> (Env, SimFs) {
@@ -84,7 +89,7 @@ fn disk() -> (Env, SimFs) {
     (env, fs)
 }
 
-fn read_back(fs: &SimFs) -> Result<Option<Kept>> {
+fn read_back(fs: &SimFs) -> Result<Option<StoredKnowledge>> {
     read(fs, Path::new(DIR))
 }
 

@@ -15,7 +15,7 @@ use proto::model::node::NodeInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{sleep, timeout};
 
-use super::file::{self, Kept};
+use super::file::{self, StoredKnowledge};
 use crate::context::RouterContext;
 use crate::epochs::applied::EpochFloors;
 
@@ -32,7 +32,7 @@ pub struct RouterData {
     dir: PathBuf,
     _lock: Box<dyn Send + Sync>,
     identity: Arc<NodeIdentity>,
-    found: Mutex<Option<Kept>>,
+    found: Mutex<Option<StoredKnowledge>>,
     /// The newest epoch of each index that scans could read.
     shown: Mutex<EpochFloors>,
     /// True once nothing may be written any more. Held by each write.
@@ -70,7 +70,7 @@ impl RouterData {
     }
 
     /// Takes the state of an earlier process; `None` for all but the first caller.
-    pub(super) fn take_found(&self) -> Option<Kept> {
+    pub(super) fn take_found(&self) -> Option<StoredKnowledge> {
         lock(&self.found).take()
     }
 
@@ -95,7 +95,7 @@ impl RouterData {
     }
 
     /// Writes the file. Blocks the thread.
-    pub(super) fn write(&self, kept: &Kept) -> Result<()> {
+    pub(super) fn write(&self, kept: &StoredKnowledge) -> Result<()> {
         let is_forgotten = lock(&self.is_forgotten);
         if *is_forgotten {
             return Ok(());
@@ -110,7 +110,7 @@ impl RouterData {
 }
 
 /// Refuses the file of another cluster than the directory's.
-fn of_cluster(kept: Kept, own: Option<ClusterId>) -> Result<Kept> {
+fn of_cluster(kept: StoredKnowledge, own: Option<ClusterId>) -> Result<StoredKnowledge> {
     if own.is_some() && kept.catalog.cluster == own {
         return Ok(kept);
     }
@@ -157,13 +157,13 @@ pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infal
 }
 
 /// The state to write: that received from a coordinator. `None` if no coordinator has answered this process, or the cluster has no id yet.
-fn to_keep(context: &RouterContext, data: &RouterData) -> Option<Kept> {
+fn to_keep(context: &RouterContext, data: &RouterData) -> Option<StoredKnowledge> {
     if context.heard.is_from_disk() {
         return None;
     }
     let catalog = context.catalog.load_full();
     catalog.cluster?;
-    Some(Kept {
+    Some(StoredKnowledge {
         heard_unix_ms: context.heard.heard_unix_ms(&*context.env.clock)?,
         moment: context.moment.load(Ordering::Relaxed),
         floors: data.note_shown(context, &catalog),

@@ -17,7 +17,7 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::*;
-use proto::rpc::command::{Applied, Proposal};
+use proto::rpc::command::{AppliedCommand, Proposal};
 use proto::rpc::scan::AppliedReport;
 
 use super::super::file::tests::{catalog, kept};
@@ -64,7 +64,7 @@ impl CoordinatorApi for Leader {
     ) -> Result<CoveringEpochs> {
         not_here()
     }
-    async fn propose(&self, _: Proposal) -> Result<Applied> {
+    async fn propose(&self, _: Proposal) -> Result<AppliedCommand> {
         not_here()
     }
     async fn sync(&self, _: SyncReport) -> Result<SyncReply> {
@@ -73,7 +73,7 @@ impl CoordinatorApi for Leader {
     async fn heartbeat(&self, _: Heartbeat) -> Result<HeartbeatReply> {
         not_here()
     }
-    async fn watch(&self, _: Watched) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, _: WatchKind) -> Result<ResultStream<WatchMessage>> {
         not_here()
     }
     async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {

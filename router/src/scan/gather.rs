@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
-use proto::expr::aggregate::Partial;
+use proto::expr::aggregate::PartialAggregate;
 use proto::rpc::rows::{RowBlock, RowBlockBuilder, RowIter};
 use proto::rpc::scan::ShardBatch;
 use proto::value::key::LeadingParts;
@@ -292,7 +292,7 @@ impl Gather {
     }
 
     /// Combines the partial aggregates of all shards.
-    pub async fn fold(&mut self, totals: &mut [Partial]) -> Result<()> {
+    pub async fn fold(&mut self, totals: &mut [PartialAggregate]) -> Result<()> {
         join_all(self.shards.iter_mut().map(|shard| shard.stream.begin())).await;
         for shard in &mut self.shards {
             loop {

@@ -151,7 +151,7 @@ async fn a_node_that_has_not_applied_the_epoch_is_not_slow() {
 
 /// Each shard of a scan: its node, its slices, and whether it is a probe.
 fn placed(plan: &ScanPlan) -> Vec<(u64, Vec<u16>, bool)> {
-    let shard = |shard: Placed| {
+    let shard = |shard: NodeSlices| {
         let slices = shard.slices.iter().map(|slice| slice.0).collect();
         (shard.node.map_or(0, |node| node.0), slices, shard.is_probe)
     };

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::context::RouterContext;
-use crate::epochs::read_view::{Avoided, Placed, place};
+use crate::epochs::read_view::{AvoidedNodes, NodeSlices, place};
 use crate::hedging::Batches;
 
 /// The common part of all shard scans of one scan.
@@ -44,12 +44,12 @@ struct SlowNodes {
 
 impl ScanPlan {
     /// Groups the slices that can have rows by the node to ask first.
-    pub fn shards(&self) -> Vec<Placed> {
+    pub fn shards(&self) -> Vec<NodeSlices> {
         let wanted = self.request.slices(&self.index);
         let view = self.context.view(&self.index);
         let SlowNodes { slow, probed } = self.slow_nodes();
         let busy = &*self.context.busy;
-        let gives_way = |shard: &Placed| {
+        let gives_way = |shard: &NodeSlices| {
             let to_any = |node| view.copies.iter().any(|other| busy.gives_way(node, *other));
             shard.node.is_some_and(|node| busy.is_busy(node) && to_any(node))
         };
@@ -59,7 +59,7 @@ impl ScanPlan {
         }
         let all = || (0..self.index.topology.slices()).map(SliceNo).collect();
         let slices = wanted.unwrap_or_else(all);
-        let avoided = Avoided { failed: &[], slow: &slow, busy: Some(busy) };
+        let avoided = AvoidedNodes { failed: &[], slow: &slow, busy: Some(busy) };
         let mut shards = place(&self.context.applied, &self.index, self.epoch, &slices, avoided);
         for shard in &mut shards {
             shard.is_probe = shard.node.is_some_and(|node| probed.contains(&node));
@@ -82,13 +82,13 @@ impl ScanPlan {
 
     /// Groups slices by the node to ask, and avoids some nodes where a slice has another.
     pub fn shards_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Vec<Vec<SliceNo>> {
-        let avoided = Avoided { failed, slow: &self.context.hedging.avoided(), busy: None };
+        let avoided = AvoidedNodes { failed, slow: &self.context.hedging.avoided(), busy: None };
         let shards = place(&self.context.applied, &self.index, self.epoch, slices, avoided);
         shards.into_iter().map(|shard| shard.slices).collect()
     }
 
     /// Slices as a shard scan of their own, and the node to ask first for all of them.
-    pub fn placed(&self, slices: &[SliceNo]) -> Placed {
+    pub fn placed(&self, slices: &[SliceNo]) -> NodeSlices {
         let SlowNodes { slow, probed } = self.slow_nodes();
         let view = self.context.view(&self.index);
         let known = view.shards.iter().find(|shard| shard.slices == slices);
@@ -102,7 +102,7 @@ impl ScanPlan {
             None => node.is_some_and(|node| self.can_split(slices, &[node])),
         };
         let is_probe = node.is_some_and(|node| probed.contains(&node));
-        Placed { slices: slices.to_vec(), node, has_others, is_probe }
+        NodeSlices { slices: slices.to_vec(), node, has_others, is_probe }
     }
 
     /// How long a shard scan may be without a node that serves it.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use proto::env::Task;
-use proto::expr::aggregate::Partial;
+use proto::expr::aggregate::PartialAggregate;
 use proto::flow::{ByteReceiver, byte_channel};
 use proto::model::ids::{NodeId, SliceNo};
 use proto::rpc::api::ResultStream;
@@ -20,16 +20,16 @@ use super::rest::Rest;
 use super::retry_round::RetryRound;
 use super::shard_stream::{Batches, ShardStream, send};
 use crate::epochs::reachable::check_reachable;
-use crate::epochs::read_view::Placed;
+use crate::epochs::read_view::NodeSlices;
 
 impl ScanPlan {
     /// A shard scan that follows its slices to wherever they move. Its rows come in order.
-    pub fn start(&self, placed: Placed) -> ShardStream {
+    pub fn start(&self, placed: NodeSlices) -> ShardStream {
         ShardStream::new(Self { reports_moved: false, ..self.clone() }, placed)
     }
 
     /// The scan of a base shard. It reports slices that are no longer on the node of the base topology, and reads the others.
-    pub fn start_base(&self, placed: Placed) -> ShardStream {
+    pub fn start_base(&self, placed: NodeSlices) -> ShardStream {
         ShardStream::new(Self { reports_moved: true, ..self.clone() }, placed)
     }
 
@@ -205,7 +205,8 @@ impl ScanPlan {
             self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
         let mut gather = Gather::new(shards, self.request.reverse, distinct);
         if let Output::Aggregates(calls) = &self.request.output {
-            let mut totals: Vec<_> = calls.iter().map(|call| Partial::new(call.function)).collect();
+            let mut totals: Vec<_> =
+                calls.iter().map(|call| PartialAggregate::new(call.function)).collect();
             gather.fold(&mut totals).await?;
             let _ = send(sender, Ok(ShardBatch::Partials(totals))).await;
         } else {

@@ -29,7 +29,7 @@ use tokio::time::{Instant, timeout_at};
 use super::plan::ScanPlan;
 use super::retry_round::FIRST_BATCH_TIMEOUT;
 use crate::epochs::reachable::check_reachable;
-use crate::epochs::read_view::Placed;
+use crate::epochs::read_view::NodeSlices;
 use crate::hedging::{self, STAGE_MIN};
 
 /// The answer of a node in time, or late.
@@ -61,12 +61,12 @@ enum State {
 /// A shard scan that is to begin.
 pub(super) struct Shard {
     pub plan: ScanPlan,
-    pub placed: Placed,
+    pub placed: NodeSlices,
 }
 
 impl ShardStream {
     /// A shard scan that begins when it is read.
-    pub(super) fn new(plan: ScanPlan, placed: Placed) -> Self {
+    pub(super) fn new(plan: ScanPlan, placed: NodeSlices) -> Self {
         Self { state: State::New(Box::new(Shard { plan, placed })) }
     }
 
@@ -187,7 +187,7 @@ impl Shard {
     /// Asks the first node for its first batch, and other copies beside it if it is slow. An error is final.
     async fn first_batch(&mut self) -> Result<First> {
         let ScanPlan { context, index, .. } = &self.plan;
-        let Placed { slices, node, has_others, is_probe } = &self.placed;
+        let NodeSlices { slices, node, has_others, is_probe } = &self.placed;
         let nothing = |failed: &[NodeId]| Ok(First::Nothing { failed: failed.to_vec() });
         let catalog = context.catalog.load();
         let info = node.and_then(|node| catalog.nodes.get(&node));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::expr::aggregate::Partial;
+use proto::expr::aggregate::PartialAggregate;
 use proto::flow::Permit;
 use proto::model::ids::Epoch;
 use proto::plant::{self, Plant};
@@ -48,7 +48,7 @@ pub enum ScanBatch {
     /// Rows; in order if the scan is ordered.
     Rows(RowBlock),
     /// The aggregates of the whole scan, in the order of the calls.
-    Aggregates(Vec<Partial>),
+    Aggregates(Vec<PartialAggregate>),
 }
 
 impl ScanStream {
@@ -138,7 +138,8 @@ impl ScanStream {
             if std::mem::replace(&mut self.done, true) {
                 return Ok(None);
             }
-            let mut totals: Vec<_> = calls.iter().map(|call| Partial::new(call.function)).collect();
+            let mut totals: Vec<_> =
+                calls.iter().map(|call| PartialAggregate::new(call.function)).collect();
             let RowSource::Ordered(gather) = &mut self.source else {
                 return Err(Error::internal("a scan of aggregates has an unordered source"));
             };

@@ -2,7 +2,7 @@
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// A change of buckets, indexes, or versions of data sets.
     Ddl,
     /// A change of users, or of what they may do.
@@ -30,7 +30,7 @@ pub enum Door {
     Http,
 }
 
-impl What {
+impl EventKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ddl => "ddl",

@@ -29,7 +29,7 @@ use proto::model::ids::{MoveId, NodeId, VbucketId};
 use proto::model::index::IndexInfo;
 use serde::{Deserialize, Serialize};
 
-use super::event::What;
+use super::event::EventKind;
 
 /// The number of parts up to which they are listed when an object is created or dropped. Beyond it their number and the nodes are logged,
 /// so that long lines do not push other lines out of the file.
@@ -56,7 +56,7 @@ pub(super) type Ends = BTreeMap<MoveId, String>;
 /// A fact that has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FactChange {
-    pub(super) what: What,
+    pub(super) what: EventKind,
     pub(super) of: String,
     pub(super) was: Option<String>,
     pub(super) is: Option<String>,
@@ -124,31 +124,31 @@ pub(super) fn ends(catalog: &Catalog) -> Ends {
 
 /// The facts that differ: nodes first.
 pub(super) fn changes(before: &Facts, after: &Facts, ends: &Ends) -> Vec<FactChange> {
-    let mut found = Found::default();
-    found.values(What::Node, &before.nodes, &after.nodes);
+    let mut found = FactChanges::default();
+    found.values(EventKind::Node, &before.nodes, &after.nodes);
     found.places("slice", &before.indexes, &after.indexes);
     found.places("vbucket", &before.buckets, &after.buckets);
-    found.values(What::Move, &before.others, &after.others);
+    found.values(EventKind::Move, &before.others, &after.others);
     let is_same = |id: &&MoveId| before.moves.get(id) == after.moves.get(id);
     for id in union(&before.moves, &after.moves).into_iter().filter(|id| !is_same(id)) {
         let end = || ends.get(id).cloned().unwrap_or_else(|| "ended".to_owned());
         let is = after.moves.get(id).cloned().unwrap_or_else(end);
-        found.add(What::Move, format!("move {id}"), before.moves.get(id).cloned(), Some(is));
+        found.add(EventKind::Move, format!("move {id}"), before.moves.get(id).cloned(), Some(is));
     }
     found.0
 }
 
 #[derive(Default)]
-struct Found(Vec<FactChange>);
+struct FactChanges(Vec<FactChange>);
 
-impl Found {
-    fn add(&mut self, what: What, of: String, was: Option<String>, is: Option<String>) {
+impl FactChanges {
+    fn add(&mut self, what: EventKind, of: String, was: Option<String>, is: Option<String>) {
         self.0.push(FactChange { what, of, was, is });
     }
 
     fn values(
         &mut self,
-        what: What,
+        what: EventKind,
         before: &BTreeMap<String, String>,
         after: &BTreeMap<String, String>,
     ) {
@@ -173,12 +173,12 @@ impl Found {
                     let parts = was.iter().zip(is).enumerate().filter(|(_, (was, is))| was != is);
                     for (n, (was, is)) in parts {
                         let of = format!("{part} {n} of {of}");
-                        self.add(What::Move, of, Some(list(was)), Some(list(is)));
+                        self.add(EventKind::Move, of, Some(list(was)), Some(list(is)));
                     }
                 }
                 (was, is) => {
                     let all = |on: &Vec<Vec<NodeId>>| places(part, on);
-                    self.add(What::Move, of.clone(), was.map(all), is.map(all));
+                    self.add(EventKind::Move, of.clone(), was.map(all), is.map(all));
                 }
             }
         }

@@ -18,12 +18,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use proto::client::Retry;
 use proto::model::catalog::Catalog;
-use proto::rpc::api::{CoordinatorApi, WatchMessage, Watched};
+use proto::rpc::api::{CoordinatorApi, WatchKind, WatchMessage};
 use proto::{Error, Result};
 use tokio::time::{Instant, sleep};
 
 use super::facts::{FactChange, Facts, changes, ends};
-use super::opened::Opened;
+use super::opened::AuditFiles;
 
 /// The pause after the first failure, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -37,7 +37,7 @@ pub type FindCoordinator = Arc<dyn Fn() -> Arc<dyn CoordinatorApi> + Send + Sync
 
 /// The follower of an audit.
 pub(super) struct Follower {
-    audit: Arc<Opened>,
+    audit: Arc<AuditFiles>,
     coordinator: FindCoordinator,
     /// The facts that were written last, or are being written.
     told: Facts,
@@ -51,7 +51,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// A follower that continues from the stored facts.
-    pub(super) async fn new(audit: Arc<Opened>, coordinator: FindCoordinator) -> Self {
+    pub(super) async fn new(audit: Arc<AuditFiles>, coordinator: FindCoordinator) -> Self {
         let told = audit.facts.read().await;
         let (untold, is_kept, compared) = (Vec::new(), true, Duration::ZERO);
         Self { audit, coordinator, told, untold, is_kept, compared }
@@ -75,7 +75,7 @@ impl Follower {
 
     /// Runs one watch, from its beginning to its end.
     async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
-        let mut messages = (self.coordinator)().watch(Watched::Catalog).await?;
+        let mut messages = (self.coordinator)().watch(WatchKind::Catalog).await?;
         while let Some(message) = messages.next().await {
             let WatchMessage::Catalog(catalog) = message? else {
                 return Err(Error::internal("a watch of the catalog was sent something else"));

@@ -26,7 +26,7 @@ use proto::model::identity::ClusterId;
 use proto::model::ids::NodeId;
 use serde::Serialize;
 
-use super::event::{Door, What};
+use super::event::{Door, EventKind};
 use crate::dates;
 use crate::principal::{Principal, Proof};
 
@@ -50,14 +50,14 @@ pub(super) enum Outcome {
 
 /// The sender of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Who {
+pub(super) struct Requester {
     pub(super) user: Option<String>,
     pub(super) by: Option<String>,
     pub(super) from: Option<SocketAddr>,
     pub(super) door: Option<Door>,
 }
 
-impl Who {
+impl Requester {
     pub(super) fn of(principal: &Principal, door: Door) -> Self {
         let door = Some(door);
         match principal {
@@ -82,10 +82,10 @@ pub(super) struct Line {
     pub(super) at_unix_ms: u64,
     pub(super) node: NodeId,
     pub(super) event: Option<u64>,
-    pub(super) what: What,
+    pub(super) what: EventKind,
     pub(super) outcome: Outcome,
     pub(super) error: Option<&'static str>,
-    pub(super) who: Who,
+    pub(super) who: Requester,
     pub(super) statement: Option<String>,
     pub(super) fact: Option<Fact>,
 }
@@ -145,7 +145,7 @@ impl Line {
             Outcome::Left => ("left", None),
             Outcome::LeftOut(count) => ("left out", Some(count)),
         };
-        let Who { user, by, from, door } = &self.who;
+        let Requester { user, by, from, door } = &self.who;
         let fact = self.fact.as_ref();
         let json = Json {
             at: dates::text_ms(self.at_unix_ms),

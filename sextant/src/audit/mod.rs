@@ -37,13 +37,13 @@ use proto::model::ids::NodeId;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::timeout;
 
-pub use self::event::{Door, What};
+pub use self::event::{Door, EventKind};
 use self::facts_file::FactsFile;
 use self::file::AuditFile;
 pub use self::follow::FindCoordinator;
 use self::follow::Follower;
-use self::line::{Line, Outcome, Who};
-use self::opened::{Opened, WAITING_MAX};
+use self::line::{Line, Outcome, Requester};
+use self::opened::{AuditFiles, WAITING_MAX};
 use self::writer::{Kind, Writer};
 use crate::principal::Principal;
 
@@ -61,7 +61,7 @@ const OPEN: [&str; 3] = ["57P03", "57014", "08007"];
 
 /// The audit of a process; cheap to clone.
 #[derive(Clone)]
-pub struct Audit(Option<Arc<Opened>>);
+pub struct Audit(Option<Arc<AuditFiles>>);
 
 impl Audit {
     /// An audit that is not kept.
@@ -81,8 +81,8 @@ impl Audit {
         let (requests, waiting) = async_channel::bounded(WAITING_MAX);
         let writer = Writer::new(env, files, node, waiting).run();
         let writer = env.spawn_service("audit", writer);
-        let audit = Opened { env: env.clone(), node, facts, requests, _writer: writer };
-        audit.note(What::Process, Outcome::Began, Who::default());
+        let audit = AuditFiles { env: env.clone(), node, facts, requests, _writer: writer };
+        audit.note(EventKind::Process, Outcome::Began, Requester::default());
         Ok(Self(Some(Arc::new(audit))))
     }
 
@@ -136,16 +136,16 @@ impl Audit {
         &self,
         principal: &Principal,
         door: Door,
-        (what, statement): (What, &str),
+        (what, statement): (EventKind, &str),
     ) -> Attempt {
         let Some(audit) = &self.0 else { return Attempt::default() };
         let line = Line {
             event: Some(audit.env.random.next_u64()),
             statement: Some(statement.to_owned()),
-            ..audit.line(what, Outcome::Began, Who::of(principal, door))
+            ..audit.line(what, Outcome::Began, Requester::of(principal, door))
         };
         let state = Mutex::new(State::Idle);
-        Attempt(Some(Arc::new(Attempted { audit: Arc::clone(audit), line, state })))
+        Attempt(Some(Arc::new(AuditedAttempt { audit: Arc::clone(audit), line, state })))
     }
 
     /// Notes that a log-in has failed. It does not wait for the disk.
@@ -157,17 +157,17 @@ impl Audit {
         sqlstate: &'static str,
     ) {
         let Some(audit) = &self.0 else { return };
-        let who = Who { user: user.map(ToOwned::to_owned), by: None, from, door: Some(door) };
-        audit.note(What::Login, Outcome::Failed(sqlstate), who);
+        let who = Requester { user: user.map(ToOwned::to_owned), by: None, from, door: Some(door) };
+        audit.note(EventKind::Login, Outcome::Failed(sqlstate), who);
     }
 }
 
 /// A statement that may become a change; cheap to clone. One that has begun and is dropped before its end has the outcome `left`.
 #[derive(Clone, Default)]
-pub struct Attempt(Option<Arc<Attempted>>);
+pub struct Attempt(Option<Arc<AuditedAttempt>>);
 
-struct Attempted {
-    audit: Arc<Opened>,
+struct AuditedAttempt {
+    audit: Arc<AuditFiles>,
     /// The first line of the change.
     line: Line,
     state: Mutex<State>,
@@ -254,7 +254,7 @@ impl Attempt {
     }
 }
 
-impl Attempted {
+impl AuditedAttempt {
     /// Advances to a later state; returns the previous state.
     fn enter(&self, next: State) -> State {
         let mut state = lock(&self.state);
@@ -276,7 +276,7 @@ impl Attempted {
     }
 }
 
-impl Drop for Attempted {
+impl Drop for AuditedAttempt {
     fn drop(&mut self) {
         let outcome = match *lock(&self.state) {
             State::Idle | State::Ended => return,

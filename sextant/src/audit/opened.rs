@@ -5,10 +5,10 @@ use proto::model::ids::NodeId;
 use proto::{Error, Result};
 use tokio::sync::oneshot;
 
-use super::event::What;
+use super::event::EventKind;
 use super::facts::{FactChange, Facts};
 use super::facts_file::FactsFile;
-use super::line::{Fact, Line, Outcome, Who};
+use super::line::{Fact, Line, Outcome, Requester};
 use super::writer::{Kind, Request};
 
 /// Lines about facts that are written at once.
@@ -18,7 +18,7 @@ const TOLD_MAX: usize = 64;
 pub(super) const WAITING_MAX: usize = 1024;
 
 /// The files of an audit, and their writer.
-pub(super) struct Opened {
+pub(super) struct AuditFiles {
     pub(super) env: Env,
     pub(super) node: NodeId,
     /// The file with the facts that were written last.
@@ -27,9 +27,9 @@ pub(super) struct Opened {
     pub(super) _writer: Task,
 }
 
-impl Opened {
+impl AuditFiles {
     /// A line of now, of no statement.
-    pub(super) fn line(&self, what: What, outcome: Outcome, who: Who) -> Line {
+    pub(super) fn line(&self, what: EventKind, outcome: Outcome, who: Requester) -> Line {
         let at_unix_ms = self.env.clock.unix_ms();
         let (event, error, statement, fact) = (None, None, None, None);
         Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement, fact }
@@ -41,7 +41,7 @@ impl Opened {
             let count = changes.len().min(TOLD_MAX);
             let lines = changes[..count].iter().cloned().map(|FactChange { what, of, was, is }| {
                 let fact = Some(Fact { cluster: facts.cluster, cas: facts.cas, of, was, is });
-                Line { fact, ..self.line(what, Outcome::Done, Who::default()) }
+                Line { fact, ..self.line(what, Outcome::Done, Requester::default()) }
             });
             self.hand_in(lines.collect(), Kind::Fact).await?;
             changes.drain(..count);
@@ -63,7 +63,7 @@ impl Opened {
     }
 
     /// Writes an event without waiting for the disk.
-    pub(super) fn note(&self, what: What, outcome: Outcome, who: Who) {
+    pub(super) fn note(&self, what: EventKind, outcome: Outcome, who: Requester) {
         self.send(self.line(what, outcome, who), Kind::of(what));
     }
 

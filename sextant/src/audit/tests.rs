@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::writer::REFUSALS_PER_S;
 use super::*;
-use crate::principal::{Identified, Proof};
+use crate::principal::{LoggedInUser, Proof};
 
 const NODE: NodeId = NodeId(301);
 pub(super) const MIB: u64 = 1 << 20;
@@ -76,7 +76,7 @@ impl Audit {
 
 fn ada() -> Principal {
     let from = Some("10.0.0.7:4242".parse().expect("an address"));
-    Principal::User(Arc::new(Identified::new(
+    Principal::User(Arc::new(LoggedInUser::new(
         UserId(3),
         "ada".to_owned(),
         Proof::Password(1),
@@ -91,7 +91,7 @@ async fn settle() {
     }
 }
 
-const DROP: (What, &str) = (What::Ddl, "DROP INDEX by_n");
+const DROP: (EventKind, &str) = (EventKind::Ddl, "DROP INDEX by_n");
 
 #[tokio::test(start_paused = true)]
 async fn a_change_has_a_line_before_it_and_one_with_its_outcome() {
@@ -183,7 +183,8 @@ async fn a_disk_that_hangs_refuses_changes_in_time() {
     let facts = FactsFile::new(&env, &world.dir);
     let writer = Writer::new(&env, [file.clone(), file], NODE, waiting).run();
     let writer = env.spawn_service("audit", writer);
-    let audit = Audit(Some(Arc::new(Opened { env, node: NODE, facts, requests, _writer: writer })));
+    let audit =
+        Audit(Some(Arc::new(AuditFiles { env, node: NODE, facts, requests, _writer: writer })));
     let began = tokio::time::Instant::now();
     let refused = audit.begun(&ada(), Door::Sql).await.err().expect("no line");
     assert_eq!((refused.code, began.elapsed()), (ErrorCode::Io, WITHIN));

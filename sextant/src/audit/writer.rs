@@ -8,9 +8,9 @@ use proto::{Error, Result};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::event::What;
+use super::event::EventKind;
 use super::file::AuditFile;
-use super::line::{Line, Outcome, Who};
+use super::line::{Line, Outcome, Requester};
 
 /// Refusals that are written in a second.
 pub(super) const REFUSALS_PER_S: u32 = 10;
@@ -33,8 +33,8 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The file for a line without a waiting caller.
-    pub(super) fn of(what: What) -> Self {
-        if what == What::Login { Self::Refusal } else { Self::Change }
+    pub(super) fn of(what: EventKind) -> Self {
+        if what == EventKind::Login { Self::Refusal } else { Self::Change }
     }
 }
 
@@ -53,20 +53,20 @@ pub(super) struct Writer {
     refusals: AuditFile,
     node: NodeId,
     waiting: async_channel::Receiver<Request>,
-    refused: Refused,
+    refused: RefusalCounts,
     /// True after a failure that was logged.
     is_failing: bool,
 }
 
 /// The refusals of the present second.
 #[derive(Default)]
-struct Refused {
+struct RefusalCounts {
     since: Option<Instant>,
     count: u32,
     left_out: u64,
 }
 
-impl Refused {
+impl RefusalCounts {
     /// True if a line is written of a refusal at a time.
     fn takes(&mut self, now: Instant) -> bool {
         if self.since.is_none_or(|since| now - since >= SECOND) {
@@ -92,7 +92,7 @@ impl Writer {
         node: NodeId,
         waiting: async_channel::Receiver<Request>,
     ) -> Self {
-        let (env, refused) = (env.clone(), Refused::default());
+        let (env, refused) = (env.clone(), RefusalCounts::default());
         Self { env, changes, refusals, node, waiting, refused, is_failing: false }
     }
 
@@ -169,8 +169,8 @@ impl Writer {
     fn summed(&mut self, now: Instant) -> Option<Line> {
         let count = self.refused.summed(now)?;
         let at_unix_ms = self.env.clock.unix_ms();
-        let (what, outcome) = (What::Login, Outcome::LeftOut(count));
-        let who = Who::default();
+        let (what, outcome) = (EventKind::Login, Outcome::LeftOut(count));
+        let who = Requester::default();
         let (event, error, statement, fact) = (None, None, None, None);
         Some(Line {
             at_unix_ms,

@@ -31,7 +31,7 @@ use crate::tls::{Identity, TlsSettings};
 const BEARER: &str = "bearer";
 
 /// The doors of a process.
-pub struct Doors {
+pub struct LoginPolicy {
     kind: Kind,
     tls: Option<Arc<TlsSettings>>,
     throttle: Throttle,
@@ -59,7 +59,7 @@ pub enum Greeting {
     Proof,
 }
 
-impl Doors {
+impl LoginPolicy {
     /// Doors that any client of this machine may enter.
     pub fn trust(env: &Env) -> Arc<Self> {
         Self::trust_within(ClientLimits::default(), Audit::off(), env)

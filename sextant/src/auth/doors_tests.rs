@@ -31,7 +31,7 @@ fn code<T: std::fmt::Debug>(refused: Result<T>) -> ErrorCode {
 
 #[tokio::test]
 async fn trusting_doors_let_in_clients_of_this_machine_only() {
-    let doors = Doors::trust(&Env::real());
+    let doors = LoginPolicy::trust(&Env::real());
     let (home, away) = (Link::between(HOME.0, HOME.1), Link::between(AWAY.0, AWAY.1));
     assert_eq!(doors.greet(&home), Ok(Greeting::Trusted));
     assert_eq!(doors.bearer(&home, Door::Http, None), Ok(Principal::Trusted));
@@ -42,7 +42,7 @@ async fn trusting_doors_let_in_clients_of_this_machine_only() {
 
 #[tokio::test]
 async fn proofs_do_not_cross_the_network_in_clear() {
-    let doors = Doors::for_users(Arc::default(), None, 10, &Env::real());
+    let doors = LoginPolicy::for_users(Arc::default(), None, 10, &Env::real());
     assert_eq!(doors.greet(&Link::between(HOME.0, HOME.1)), Ok(Greeting::Proof));
     assert_eq!(code(doors.greet(&Link::between(AWAY.0, AWAY.1))), ErrorCode::BadLogin);
 }
@@ -55,7 +55,7 @@ async fn a_token_is_a_proof_until_it_is_withdrawn() {
     let ended = FreshToken::draw(&*env.random);
     let past = HashedToken { id: TokenId(4), sha256: ended.sha256(), until_unix_ms: 1 };
     let users = Arc::new(KnownUsers::new(known(1, vec![user("ada", 1, 0, vec![hashed, past])])));
-    let doors = Doors::for_users(Arc::clone(&users), None, 2, &env);
+    let doors = LoginPolicy::for_users(Arc::clone(&users), None, 2, &env);
     let link = Link::between(HOME.0, HOME.1);
     let bearer =
         |token: &str| doors.bearer(&link, Door::Http, Some(format!("Bearer {token}").as_bytes()));
@@ -83,7 +83,7 @@ async fn a_token_is_a_proof_until_it_is_withdrawn() {
 #[tokio::test]
 async fn a_session_ends_with_its_password_and_with_its_user() {
     let users = Arc::new(KnownUsers::new(known(1, vec![user("ada", 1, 5, Vec::new())])));
-    let doors = Doors::for_users(Arc::clone(&users), None, 10, &Env::real());
+    let doors = LoginPolicy::for_users(Arc::clone(&users), None, 10, &Env::real());
     let link = Link::between(HOME.0, HOME.1);
     let principal = doors.admit(&user("ada", 1, 5, Vec::new()), &link);
     assert_eq!(doors.check(&principal), Ok(()));

@@ -16,10 +16,10 @@ use proto::client::Retry;
 use proto::env::{Env, Task};
 use proto::model::identity::ClusterId;
 use proto::model::users::Users;
-use proto::rpc::api::{Directory, WatchMessage, Watched};
+use proto::rpc::api::{Directory, WatchKind, WatchMessage};
 use proto::{Error, ErrorCode, Result};
 
-use super::kept::{Kept, UsersFile};
+use super::kept::{StoredUsers, UsersFile};
 use super::known::KnownUsers;
 
 /// The pause after the first failure, and the longest one.
@@ -81,7 +81,7 @@ impl UsersFollower {
 
     /// Runs one watch, from its beginning to its end.
     async fn watch(&mut self, retry: &mut Retry) -> Result<()> {
-        let mut messages = self.directory.coordinator().watch(Watched::Users).await?;
+        let mut messages = self.directory.coordinator().watch(WatchKind::Users).await?;
         while let Some(message) = messages.next().await {
             match message? {
                 WatchMessage::Users { cluster, users } => self.take(cluster, users).await?,
@@ -102,7 +102,7 @@ impl UsersFollower {
             && self.written != Some(users.cas)
         {
             let cas = users.cas;
-            file.write(Kept { cluster, users }).await?;
+            file.write(StoredUsers { cluster, users }).await?;
             self.written = Some(cas);
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! USERS := [`Envelope`] body
 //! ```
 //!
-//! `body` is [`Kept`] in postcard. The file is written whole under a temporary name, synced and renamed. It is a cache: a file that cannot
+//! `body` is [`StoredUsers`] in postcard. The file is written whole under a temporary name, synced and renamed. It is a cache: a file that cannot
 //! be used is logged, and the router then waits for a coordinator. It is separate from the stored catalog, since it has the hashes of
 //! secrets: only the owner of the process may read it.
 //!
@@ -28,7 +28,7 @@ const BYTES_MAX: u64 = 4 << 20;
 
 /// The kept users of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredUsers {
     /// The cluster of the users.
     pub cluster: ClusterId,
     /// The users, with the hashes of their secrets.
@@ -64,7 +64,7 @@ impl UsersFile {
     }
 
     /// Replaces the file durably.
-    pub async fn write(&self, kept: Kept) -> Result<()> {
+    pub async fn write(&self, kept: StoredUsers) -> Result<()> {
         let own = self.clone();
         self.env.blocking(move || write(&*own.env.fs, &own.dir, &kept)).await
     }
@@ -83,7 +83,7 @@ fn path(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Kept>> {
+fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<StoredUsers>> {
     let path = path(dir);
     if !fs.exists(&path) {
         return Ok(None);
@@ -98,7 +98,7 @@ fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Kept>> {
     decoded.map(Some).map_err(|error| error.context(format!("reading {}", path.display())))
 }
 
-fn write(fs: &dyn FileSystem, dir: &Path, kept: &Kept) -> Result<()> {
+fn write(fs: &dyn FileSystem, dir: &Path, kept: &StoredUsers) -> Result<()> {
     let (path, bytes) = (path(dir), encode(kept)?);
     let tmp = path.with_extension("tmp");
     let publish = || {
@@ -132,13 +132,13 @@ fn remove(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
     })
 }
 
-pub(super) fn encode(kept: &Kept) -> Result<Vec<u8>> {
+pub(super) fn encode(kept: &StoredUsers) -> Result<Vec<u8>> {
     let body = postcard::to_stdvec(kept)
         .map_err(|error| Error::internal(format!("encoding users: {error}")))?;
     Ok(ENVELOPE.seal(&body))
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Result<Kept> {
+pub(super) fn decode(bytes: &[u8]) -> Result<StoredUsers> {
     postcard::from_bytes(ENVELOPE.open(bytes)?).map_err(|_| damaged())
 }
 

@@ -35,14 +35,14 @@ async fn the_users_of_the_cluster_are_read_again_and_others_are_not() {
     let file = UsersFile::new(&Env::real(), dir.path());
     assert_eq!(file.read(Some(CLUSTER)).await, None, "there is none");
     for cas in [4, 9] {
-        file.write(Kept { cluster: CLUSTER, users: users(cas) }).await.unwrap();
+        file.write(StoredUsers { cluster: CLUSTER, users: users(cas) }).await.unwrap();
         assert_eq!(file.read(Some(CLUSTER)).await, Some(users(cas)));
     }
     assert_eq!(file.read(Some(ClusterId(8))).await, None);
     assert_eq!(file.read(None).await, None, "the cluster of this process is not known");
     // A leftover file of a crash does no harm.
     std::fs::write(dir.path().join("USERS.tmp"), b"half").unwrap();
-    file.write(Kept { cluster: CLUSTER, users: users(10) }).await.unwrap();
+    file.write(StoredUsers { cluster: CLUSTER, users: users(10) }).await.unwrap();
     let names: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["USERS"]);
@@ -53,7 +53,7 @@ async fn the_users_of_the_cluster_are_read_again_and_others_are_not() {
 /// The encoding of users belongs to the file's version: a change of the encoding needs a new version.
 #[test]
 fn the_encoding_is_that_of_version_1() {
-    let bytes = encode(&Kept { cluster: CLUSTER, users: users(4) }).unwrap();
+    let bytes = encode(&StoredUsers { cluster: CLUSTER, users: users(4) }).unwrap();
     let check = crc32c::crc32c(&bytes);
     assert_eq!((bytes.len(), check), GOLDEN);
 }

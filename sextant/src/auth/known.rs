@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use proto::model::users::{User, Users};
 use tokio::sync::watch;
 
-use crate::principal::{Identified, Principal, Proof};
+use crate::principal::{LoggedInUser, Principal, Proof};
 
 /// The newest users that this process has received. Reading is cheap and takes no lock, and a change takes effect with the next read.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl KnownUsers {
 /// The user of a principal, unless its proof was withdrawn since, or has expired.
 pub fn still_valid<'a>(
     users: &'a Users,
-    identified: &Identified,
+    identified: &LoggedInUser,
     now_unix_ms: u64,
 ) -> Option<&'a Arc<User>> {
     let user = users.same(&identified.name, identified.id)?;
@@ -73,6 +73,6 @@ pub fn still_valid<'a>(
 impl Principal {
     /// A user that has proved its identity.
     pub fn user(user: &User, by: Proof, from: Option<std::net::SocketAddr>) -> Self {
-        Self::User(Arc::new(Identified::new(user.id, user.name.clone(), by, from)))
+        Self::User(Arc::new(LoggedInUser::new(user.id, user.name.clone(), by, from)))
     }
 }

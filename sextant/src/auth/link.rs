@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 
 use crate::limited::PeerInfo;
-use crate::tls::{Handshaken, Identity};
+use crate::tls::{Identity, TlsConnection};
 
 /// The two ends of a connection, and its encryption.
 #[derive(Clone, Debug, Default)]
@@ -51,8 +51,8 @@ impl Link {
     }
 
     /// A copy of the connection data, with the encryption of a handshake.
-    pub fn encrypted(&self, handshaken: &Handshaken) -> Self {
-        let Handshaken { peer, end_point, .. } = handshaken;
+    pub fn encrypted(&self, handshaken: &TlsConnection) -> Self {
+        let TlsConnection { peer, end_point, .. } = handshaken;
         let tls =
             Encryption { certificate: peer.clone().map(Arc::new), end_point: end_point.clone() };
         Self { tls: Some(Arc::new(tls)), ..self.clone() }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use proto::Result;
 use proto::env::Env;
 
-use super::dev_doors::{DoorArgs, Wanted};
+use super::dev_doors::{DoorArgs, RequiredDoors};
 use super::limits::{LimitArgs, MIB_MAX};
 use super::renamed::{OldName, refuse_old_names};
 use crate::roles::{
@@ -107,7 +107,7 @@ pub async fn run(args: Args, shutdown: Shutdown) -> Result<()> {
     }
 }
 
-async fn serve(server: &Server, cluster: &Cluster, wanted: Wanted, env: &Env) -> Result<()> {
+async fn serve(server: &Server, cluster: &Cluster, wanted: RequiredDoors, env: &Env) -> Result<()> {
     server.wait_ready().await?;
     let admin = wanted.first_admin(cluster, env).await?;
     let admin = admin.map_or_else(String::new, |admin| format!(" admin={admin}"));

@@ -12,7 +12,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::secrets;
 use crate::audit::{AUDIT_MB, Audit};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::flow::ClientLimits;
 use crate::roles::{Auth, Cluster, FirstAdmin, make_first_admin};
 use crate::tls::{
@@ -42,22 +42,23 @@ pub struct DoorArgs {
 
 /// The doors that the settings require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequiredDoors {
     auth: Auth,
     tls: bool,
 }
 
 impl DoorArgs {
     /// The doors that the settings require, for ports that other machines can or cannot call.
-    pub(super) fn wanted(&self, is_loopback: bool) -> Result<Wanted> {
+    pub(super) fn wanted(&self, is_loopback: bool) -> Result<RequiredDoors> {
         let usual = if is_loopback && !self.tls { Auth::Trust } else { Auth::Scram };
-        let wanted = Wanted { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
+        let wanted =
+            RequiredDoors { auth: self.auth.unwrap_or(usual), tls: self.tls || !is_loopback };
         let bad = |what: &str| Err(Error::new(ErrorCode::InvalidParameter, what));
         match wanted {
-            Wanted { auth: Auth::Trust, .. } if !is_loopback => {
+            RequiredDoors { auth: Auth::Trust, .. } if !is_loopback => {
                 bad("--auth trust is for loopback addresses only: other machines can call this one")
             }
-            Wanted { auth: Auth::Trust, tls: true } => {
+            RequiredDoors { auth: Auth::Trust, tls: true } => {
                 bad("--tls goes with --auth scram: clients that are trusted do not log in")
             }
             wanted => Ok(wanted),
@@ -65,7 +66,7 @@ impl DoorArgs {
     }
 }
 
-impl Wanted {
+impl RequiredDoors {
     /// True if clients need a proof of their identity.
     pub(super) fn asks(self) -> bool {
         self.auth == Auth::Scram
@@ -77,12 +78,12 @@ impl Wanted {
         cluster: &Cluster,
         (host, limits): (&str, ClientLimits),
         env: &Env,
-    ) -> Result<(Arc<Doors>, Vec<Task>)> {
+    ) -> Result<(Arc<LoginPolicy>, Vec<Task>)> {
         let audit = Audit::open(env, cluster.data_dir(), AUDIT_MB << 20, ROUTER).await?;
         let directory = cluster.directory();
         let mut tasks = Vec::from_iter(audit.follow(Arc::new(move || directory.coordinator())));
         if self.auth == Auth::Trust {
-            return Ok((Doors::trust_within(limits, audit, env), tasks));
+            return Ok((LoginPolicy::trust_within(limits, audit, env), tasks));
         }
         let tls = match self.tls {
             false => None,
@@ -98,7 +99,7 @@ impl Wanted {
                 Some(tls)
             }
         };
-        Ok((Doors::for_users_within(cluster.users(), tls, (limits, audit), env), tasks))
+        Ok((LoginPolicy::for_users_within(cluster.users(), tls, (limits, audit), env), tasks))
     }
 
     /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.
@@ -181,7 +182,7 @@ mod tests {
     #[test]
     fn other_machines_meet_passwords_and_encryption() {
         let wanted = |auth, tls, is_loopback| DoorArgs { auth, tls }.wanted(is_loopback).ok();
-        let some = |auth, tls| Some(Wanted { auth, tls });
+        let some = |auth, tls| Some(RequiredDoors { auth, tls });
         assert_eq!(wanted(None, false, true), some(Auth::Trust, false));
         assert_eq!(wanted(Some(Auth::Scram), false, true), some(Auth::Scram, false));
         assert_eq!(wanted(None, true, true), some(Auth::Scram, true));

@@ -13,7 +13,7 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use storage::fragment::{self, BlockInfo, FragmentInfo};
 use storage::log::{self, RecordInfo, RecordState, SegmentInfo};
-use storage::manifest::{self, Described, ItemInfo};
+use storage::manifest::{self, CheckedManifest, ItemInfo};
 
 use super::client::say;
 
@@ -292,9 +292,9 @@ fn inspect_manifest(env: &Env, args: &FileArgs) -> Result<()> {
     if args.json { json(&described) } else { say(&manifest_text(&described)) }
 }
 
-fn manifest_text(described: &Described) -> String {
+fn manifest_text(described: &CheckedManifest) -> String {
     match described {
-        Described::Node { next_file, buckets, dead } => {
+        CheckedManifest::Node { next_file, buckets, dead } => {
             let mut marks = table(&["bucket", "epoch", "parent", "horizon"]);
             for mark in buckets {
                 marks.add_row([
@@ -310,7 +310,7 @@ fn manifest_text(described: &Described) -> String {
             });
             format!("node: the next file is {next_file}\n{marks}\n{}", dead.collect::<String>())
         }
-        Described::Index {
+        CheckedManifest::Index {
             index,
             generation,
             name,

@@ -12,7 +12,7 @@ use proto::{Error, ErrorCode, Result};
 use super::limits::{LimitArgs, MIB_MAX};
 use super::renamed::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
-use super::security::{Given, security};
+use super::security::{GivenSettings, security};
 use super::settings_file;
 use crate::limited::ConnectionsMax;
 use crate::roles::{
@@ -225,7 +225,7 @@ impl Args {
             return Err(missing("the coordinator's members, --coordinators 1=host:port,2=…"));
         }
         let zone = self.zone.or(file.zone).unwrap_or_default();
-        let given = Given {
+        let given = GivenSettings {
             certificate: self.tls_cert.or(file.tls_cert),
             key: self.tls_key.or(file.tls_key),
             ca: self.tls_ca.or(file.tls_ca),

@@ -9,7 +9,7 @@ use crate::roles::SecuritySettings;
 use crate::tls::TlsFiles;
 
 /// The settings as they were given, by a flag or in the file.
-pub struct Given {
+pub struct GivenSettings {
     /// `tls_cert`
     pub certificate: Option<PathBuf>,
     /// `tls_key`
@@ -22,8 +22,8 @@ pub struct Given {
 
 /// Checks the settings: either all parts of a certificate, or `insecure`, because a process without checks must be
 /// configured explicitly.
-pub fn security(role: Role, given: Given) -> Result<SecuritySettings> {
-    let Given { certificate, key, ca, insecure } = given;
+pub fn security(role: Role, given: GivenSettings) -> Result<SecuritySettings> {
+    let GivenSettings { certificate, key, ca, insecure } = given;
     let bad = |what: String| Error::new(ErrorCode::InvalidParameter, what);
     let role = role.name();
     let has_any = certificate.is_some() || key.is_some() || ca.is_some();
@@ -54,7 +54,7 @@ mod tests {
 
     fn given(files: [Option<&str>; 3], insecure: Option<bool>) -> Result<SecuritySettings> {
         let [certificate, key, ca] = files.map(|path| path.map(PathBuf::from));
-        security(Role::Indexer, Given { certificate, key, ca, insecure })
+        security(Role::Indexer, GivenSettings { certificate, key, ca, insecure })
     }
 
     #[test]

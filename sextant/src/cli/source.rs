@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use futures::TryStreamExt;
-use projector::{DiskStoreOptions, LostCommit, Recovered, RecoveredBucket, recover_source};
+use projector::{DiskStoreOptions, LostCommit, RecoveredBucket, RecoveryOutcome, recover_source};
 use proto::env::Env;
 use proto::model::history::MissingEnd;
 use proto::model::ids::BucketId;
@@ -92,7 +92,8 @@ fn accept_loss(env: &Env, data: &Path, given_up: &[String]) -> Result<()> {
         })?;
         let found = recover_source(env, &dir, &DiskStoreOptions::default(), given_up)
             .map_err(|error| error.context(dir.display().to_string()))?;
-        unsaved += found.iter().filter(|b| matches!(b.outcome, Recovered::Unsaved(_))).count();
+        unsaved +=
+            found.iter().filter(|b| matches!(b.outcome, RecoveryOutcome::Unsaved(_))).count();
         say(&text(&dir, &found))?;
     }
     match unsaved {
@@ -113,15 +114,15 @@ fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
     for RecoveredBucket { bucket, name, outcome, commits } in found {
         let bucket = format!("bucket {name:?} ({bucket})");
         text += &match outcome {
-            Recovered::Whole(None) => format!("{bucket}: its files are whole\n"),
-            Recovered::Whole(Some(epoch)) => format!(
+            RecoveryOutcome::Whole(None) => format!("{bucket}: its files are whole\n"),
+            RecoveryOutcome::Whole(Some(epoch)) => format!(
                 "{bucket}: its files are whole; that it lacks a part of epoch {epoch} is accepted\n"
             ),
-            Recovered::GivenUp(old) => {
+            RecoveryOutcome::GivenUp(old) => {
                 format!("{bucket}: given up; its files stay in {}\n", old.display())
             }
-            Recovered::Unsaved(error) => format!("{bucket} cannot be made again: {error}\n"),
-            Recovered::MadeAgain { damage, lost, old } => {
+            RecoveryOutcome::Unsaved(error) => format!("{bucket} cannot be made again: {error}\n"),
+            RecoveryOutcome::MadeAgain { damage, lost, old } => {
                 let old = old.display();
                 let made = format!(
                     "{bucket} was made again from what is whole; its old files stay in {old}\n  damage: {damage}\n"
@@ -135,12 +136,12 @@ fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
             }
         };
         text += &lost_commits(found, commits);
-        if matches!(outcome, Recovered::Whole(Some(_))) {
+        if matches!(outcome, RecoveryOutcome::Whole(Some(_))) {
             text += "  commits over several buckets that it lacks are halved where another bucket has its part; nothing here names them\n";
         }
     }
     let may_halve = |one: &RecoveredBucket| {
-        !one.commits.is_empty() || matches!(one.outcome, Recovered::Whole(Some(_)))
+        !one.commits.is_empty() || matches!(one.outcome, RecoveryOutcome::Whole(Some(_)))
     };
     if found.iter().any(may_halve) {
         text += "When the projectors run, SHOW ROLLBACKS names the halved commits that they find, with the bucket that has its part.\n";
@@ -245,7 +246,12 @@ mod tests {
 
     use super::*;
 
-    fn found(n: u64, name: &str, outcome: Recovered, commits: Vec<LostCommit>) -> RecoveredBucket {
+    fn found(
+        n: u64,
+        name: &str,
+        outcome: RecoveryOutcome,
+        commits: Vec<LostCommit>,
+    ) -> RecoveredBucket {
         RecoveredBucket { bucket: BucketId(n), name: name.into(), outcome, commits }
     }
 
@@ -258,12 +264,12 @@ mod tests {
     fn commits_that_a_recovery_may_halve_are_printed_with_their_buckets() {
         let damage = Error::new(ErrorCode::Corrupt, "offset 7: the group is damaged");
         let end = MissingEnd { vbucket: VbucketId(0), has: Seqno(3), had: Seqno(5) };
-        let made = Recovered::MadeAgain { damage, lost: vec![end], old: "/old".into() };
+        let made = RecoveryOutcome::MadeAgain { damage, lost: vec![end], old: "/old".into() };
         let many = (0..COMMITS_SHOWN as u64 + 3).map(|n| lost(n, true)).collect();
         let all = [
             found(1, "one", made, vec![lost(50, true), lost(51, false)]),
-            found(2, "two", Recovered::Whole(Some(Epoch(9))), Vec::new()),
-            found(3, "three", Recovered::GivenUp("/given".into()), many),
+            found(2, "two", RecoveryOutcome::Whole(Some(Epoch(9))), Vec::new()),
+            found(3, "three", RecoveryOutcome::GivenUp("/given".into()), many),
         ];
         let text = text(Path::new("/data"), &all);
         let buckets = "over buckets \"one\" (1), \"two\" (2), 7: ";
@@ -276,7 +282,7 @@ mod tests {
         ] {
             assert!(text.contains(&expected), "{expected:?} in {text}");
         }
-        let whole = [found(2, "two", Recovered::Whole(None), Vec::new())];
+        let whole = [found(2, "two", RecoveryOutcome::Whole(None), Vec::new())];
         let silent = super::text(Path::new("/data"), &whole);
         assert!(!silent.contains("halved"), "{silent}");
     }

@@ -61,7 +61,7 @@ impl Target {
             None => secrets::from_environment(PASSWORD),
         };
         let missing = match connect_as(&self.at, &self.user, known.as_deref(), tls.as_ref()).await {
-            Err(Failed::NoPassword) => Failed::NoPassword.into_error(&self.at),
+            Err(ConnectFailure::NoPassword) => ConnectFailure::NoPassword.into_error(&self.at),
             done => return done.map_err(|failed| failed.into_error(&self.at)),
         };
         let prompt = format!("password of user {}: ", self.user);
@@ -89,13 +89,13 @@ impl Target {
 }
 
 /// The reason why there is no session.
-enum Failed {
+enum ConnectFailure {
     /// The server requires a password that was not given.
     NoPassword,
     Other(Error),
 }
 
-impl Failed {
+impl ConnectFailure {
     fn into_error(self, at: &str) -> Error {
         match self {
             Self::Other(error) => error,
@@ -118,8 +118,8 @@ async fn connect_as(
     user: &str,
     password: Option<&str>,
     tls: Option<&UserTls>,
-) -> std::result::Result<Client, Failed> {
-    let (host, port) = host_and_port(at).map_err(Failed::Other)?;
+) -> std::result::Result<Client, ConnectFailure> {
+    let (host, port) = host_and_port(at).map_err(ConnectFailure::Other)?;
     let mut config = Config::new();
     config.user(user).ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
     if let Some(password) = password {
@@ -136,7 +136,7 @@ async fn connect_as(
     let is_local = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
     if password.is_some() && tls.is_none() && !is_local {
         let what = format!("connecting to {at}: a password is not sent over a network in clear");
-        return Err(Failed::Other(
+        return Err(ConnectFailure::Other(
             Error::new(ErrorCode::BadLogin, what)
                 .with_hint("give the certificate of the cluster's authority with --ca"),
         ));
@@ -154,8 +154,8 @@ async fn connect_as(
     tokio::time::timeout(LOG_IN_TIMEOUT, begun).await.unwrap_or_else(late)
 }
 
-fn unreached(at: &str, why: &str) -> Failed {
-    Failed::Other(
+fn unreached(at: &str, why: &str) -> ConnectFailure {
+    ConnectFailure::Other(
         Error::unavailable(format!("connecting to {at}: {why}"))
             .with_hint("is the cluster running? `sextant dev` starts one and prints its ports"),
     )
@@ -165,7 +165,7 @@ fn unreached(at: &str, why: &str) -> Failed {
 fn began<S, T>(
     at: &str,
     begun: std::result::Result<(Client, Connection<S, T>), tokio_postgres::Error>,
-) -> std::result::Result<Client, Failed>
+) -> std::result::Result<Client, ConnectFailure>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -173,9 +173,9 @@ where
     let (client, connection) = begun.map_err(|error| match error.as_db_error() {
         Some(_) => {
             let what = format!("connecting to {at}: {}", describe(&error));
-            Failed::Other(Error::new(ErrorCode::BadLogin, what))
+            ConnectFailure::Other(Error::new(ErrorCode::BadLogin, what))
         }
-        None if describe(&error).contains(NO_PASSWORD) => Failed::NoPassword,
+        None if describe(&error).contains(NO_PASSWORD) => ConnectFailure::NoPassword,
         None => unreached(at, &describe(&error)),
     })?;
     // The task ends when the client is dropped.

@@ -37,7 +37,7 @@ struct Counts {
 
 /// The calls of a connection at a look.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
+pub struct CallCounts {
     /// True if a call of a user is open.
     pub is_open: bool,
     /// All calls of users so far, including refused ones.
@@ -47,9 +47,9 @@ pub struct Seen {
 }
 
 impl Counts {
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> CallCounts {
         let is_open = self.open_of_users > 0;
-        Seen { is_open, of_users: self.of_users, refused: self.refused }
+        CallCounts { is_open, of_users: self.of_users, refused: self.refused }
     }
 }
 
@@ -105,12 +105,12 @@ impl Calls {
     }
 
     /// The counts of calls so far.
-    pub fn look(&self) -> Seen {
+    pub fn look(&self) -> CallCounts {
         lock(&self.0).seen()
     }
 
     /// The counts of calls so far. The next call of a user wakes the task.
-    pub fn look_and_wait(&self, waker: &Waker) -> Seen {
+    pub fn look_and_wait(&self, waker: &Waker) -> CallCounts {
         let mut counts = lock(&self.0);
         counts.waiting = Some(waker.clone());
         counts.seen()

@@ -137,11 +137,11 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::principal::{Identified, Proof};
+    use crate::principal::{LoggedInUser, Proof};
 
     fn user(id: u64) -> Principal {
         let (id, name) = (UserId(id), format!("u{id}"));
-        Principal::User(Arc::new(Identified::new(id, name, Proof::Certificate, None)))
+        Principal::User(Arc::new(LoggedInUser::new(id, name, Proof::Certificate, None)))
     }
 
     #[tokio::test(start_paused = true)]

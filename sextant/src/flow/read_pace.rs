@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::calls::{Calls, Seen};
+use super::calls::{CallCounts, Calls};
 
 /// Size limit of a request's headers.
 pub const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
@@ -41,7 +41,7 @@ const REFUSED_AT_ONCE: u32 = 100;
 pub struct ReadPace {
     calls: Arc<Calls>,
     /// The calls at the last look.
-    seen: Seen,
+    seen: CallCounts,
     /// The time at which all bytes so far would have been read at the usual pace.
     bytes_due: Instant,
     /// The time at which all calls so far would have been refused at the usual pace.
@@ -59,7 +59,7 @@ impl ReadPace {
         let now = Instant::now();
         Self {
             calls,
-            seen: Seen::default(),
+            seen: CallCounts::default(),
             bytes_due: now,
             refused_due: now,
             left_bytes: 0,
@@ -107,7 +107,7 @@ impl ReadPace {
     }
 
     /// Takes note of the calls since the last look.
-    fn note(&mut self, seen: Seen) {
+    fn note(&mut self, seen: CallCounts) {
         let refused = u32::try_from(seen.refused - self.seen.refused).unwrap_or(u32::MAX);
         if refused > 0 {
             let time = time(refused, REFUSED_PER_SECOND);

@@ -19,7 +19,7 @@ use crate::sql::backend::Backend;
 use crate::sql::definitions::ddl;
 use crate::sql::remarks::Remarks;
 use crate::sql::texts::parse_call;
-use crate::sql::users::{self, Ran};
+use crate::sql::users::{self, UserResult};
 use crate::status::catalog_status;
 use crate::status::render::grpc as render;
 
@@ -71,7 +71,7 @@ async fn user(backend: &dyn Backend, env: &Env, statement: &UserStatement) -> Re
         return Err(Error::new(ErrorCode::Unsupported, what).with_hint("use the SQL port"));
     }
     match users::run(backend, env, statement).await? {
-        Ran::Tag(tag) | Ran::Token(tag, _) => Ok(tag.to_owned()),
+        UserResult::Tag(tag) | UserResult::Token(tag, _) => Ok(tag.to_owned()),
     }
 }
 

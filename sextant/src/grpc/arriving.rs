@@ -36,7 +36,7 @@ const GZIP_RATIO_MAX: usize = 1032;
 pub(super) type MessageRoom = Arc<Mutex<Option<Room>>>;
 
 /// The body of a request.
-pub(super) struct Arriving {
+pub(super) struct RequestBody {
     body: Body,
     memory: RoomBudget,
     heads: Heads,
@@ -51,7 +51,7 @@ pub(super) struct Arriving {
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Arriving {
+impl RequestBody {
     /// Takes room for the messages of a body.
     pub(super) fn new(body: Body, memory: RoomBudget) -> (Self, MessageRoom) {
         let room = MessageRoom::default();
@@ -92,7 +92,7 @@ impl Arriving {
     }
 }
 
-impl HttpBody for Arriving {
+impl HttpBody for RequestBody {
     type Data = Bytes;
     type Error = Status;
 
@@ -235,7 +235,7 @@ mod tests {
         Body::new(Pieces(pieces.into_iter()))
     }
 
-    async fn frame(body: &mut Arriving) -> Result<Frame<Bytes>, Status> {
+    async fn frame(body: &mut RequestBody) -> Result<Frame<Bytes>, Status> {
         std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context))
             .await
             .expect("a frame")
@@ -247,12 +247,12 @@ mod tests {
         const TAKEN: usize = 704 << 10;
         let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let begins = || vec![head(10), vec![1; 10], head(LARGE)];
-        let (mut first, room) = Arriving::new(body(begins()), memory.clone());
+        let (mut first, room) = RequestBody::new(body(begins()), memory.clone());
         for _ in 0..3 {
             frame(&mut first).await.expect("room");
         }
         assert_eq!(memory.free_bytes(), (1 << 20) - TAKEN);
-        let (mut second, _room) = Arriving::new(body(begins()), memory.clone());
+        let (mut second, _room) = RequestBody::new(body(begins()), memory.clone());
         frame(&mut second).await.expect("a small one");
         frame(&mut second).await.expect("a small one");
         let refused = frame(&mut second).await.expect_err("no room");
@@ -271,7 +271,8 @@ mod tests {
         let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let message = |bytes: usize| [head(bytes), vec![7; bytes]].concat();
         let sizes = [100 << 10, 1, 300 << 10, 200 << 10, 2];
-        let (mut arriving, room) = Arriving::new(body(sizes.map(message).to_vec()), memory.clone());
+        let (mut arriving, room) =
+            RequestBody::new(body(sizes.map(message).to_vec()), memory.clone());
         for largest in [128, 128, 320, 320, 320] {
             frame(&mut arriving).await.expect("room");
             assert_eq!(memory.free_bytes(), (1024 - largest) << 10);
@@ -286,7 +287,7 @@ mod tests {
         let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let large = [head(200 << 10), vec![7; 200 << 10]].concat();
         let whole = [head(1), vec![0; 1], large, head(2), vec![0; 2]].concat();
-        let (mut arriving, _room) = Arriving::new(body(vec![whole.clone()]), memory.clone());
+        let (mut arriving, _room) = RequestBody::new(body(vec![whole.clone()]), memory.clone());
         let passed_on = frame(&mut arriving).await.expect("room");
         assert_eq!(passed_on.into_data().ok(), Some(whole.into()));
         assert_eq!(memory.free_bytes(), (1 << 20) - (256 << 10));
@@ -297,7 +298,7 @@ mod tests {
     async fn the_time_of_a_message_does_not_run_while_the_call_does_something_else() {
         let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let pieces = vec![[head(1), vec![0; 1], head(100 << 10)].concat(), vec![7; 10]];
-        let (mut arriving, _room) = Arriving::new(body(pieces), memory.clone());
+        let (mut arriving, _room) = RequestBody::new(body(pieces), memory.clone());
         frame(&mut arriving).await.expect("room");
         sleep(2 * ARRIVES_WITHIN).await;
         frame(&mut arriving).await.expect("a part");
@@ -311,7 +312,7 @@ mod tests {
         let memory = RoomBudget::new(Limit::GrpcMemory, 1 << 20, Refusals::default());
         let message = |bytes: usize| [head(bytes), vec![7; bytes]].concat();
         let pieces = vec![message(500 << 10), message(3 << 20)];
-        let (mut arriving, _room) = Arriving::new(body(pieces), memory.clone());
+        let (mut arriving, _room) = RequestBody::new(body(pieces), memory.clone());
         for free in [512 << 10, 0] {
             frame(&mut arriving).await.expect("room");
             assert_eq!(memory.free_bytes(), free);

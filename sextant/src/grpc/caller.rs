@@ -7,7 +7,7 @@ use proto::{Error, ErrorCode};
 use tonic::{Request, Status};
 
 use super::status::status;
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, Backends};
 
@@ -22,7 +22,7 @@ pub(super) fn principal<T>(request: &Request<T>) -> Result<Principal, Status> {
 #[derive(Clone)]
 pub(super) struct Callers {
     pub(super) backends: Arc<dyn Backends>,
-    pub(super) doors: Arc<Doors>,
+    pub(super) doors: Arc<LoginPolicy>,
     pub(super) env: Env,
 }
 

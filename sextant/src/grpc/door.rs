@@ -14,10 +14,10 @@ use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Bytes, Service, http};
 use tonic::server::NamedService;
 
-use super::arriving::{Arriving, MessageRoom};
+use super::arriving::{MessageRoom, RequestBody};
 use super::status::status;
 use crate::audit::Door;
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::auth::link::Link;
 use crate::flow::{OpenCall, StatementPlace, Work};
 use crate::limited::PeerInfo;
@@ -30,29 +30,29 @@ const AUTHORIZATION: &str = "authorization";
 pub(super) struct AtTheDoor<S> {
     service: S,
     /// `None` for a service that needs no principal, such as health.
-    doors: Option<Arc<Doors>>,
+    doors: Option<Arc<LoginPolicy>>,
 }
 
 /// The places and the memory of a call, until the end of its answer and of each task that continues without it.
-pub(super) struct Admitted {
+pub(super) struct CallPlaces {
     _place: StatementPlace,
     _open: Option<OpenCall>,
     _room: MessageRoom,
 }
 
 /// The places and the memory of the call of a request, for a task that continues without it.
-pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<Admitted>> {
+pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<CallPlaces>> {
     request.extensions().get().cloned()
 }
 
 /// A value that lives as long as the answer of a call: its connection counts as one with a call meanwhile.
-enum Held {
-    Admitted { _places: Arc<Admitted> },
+enum AnswerGuard {
+    Admitted { _places: Arc<CallPlaces> },
     Open { _open: Option<OpenCall> },
 }
 
 impl<S> AtTheDoor<S> {
-    pub(super) fn new(service: S, doors: &Arc<Doors>) -> Self {
+    pub(super) fn new(service: S, doors: &Arc<LoginPolicy>) -> Self {
         Self { service, doors: Some(Arc::clone(doors)) }
     }
 
@@ -61,17 +61,20 @@ impl<S> AtTheDoor<S> {
         Self { service, doors: None }
     }
 
-    fn hold(&self, request: &mut http::Request<Body>) -> Result<Held, Status> {
+    fn hold(&self, request: &mut http::Request<Body>) -> Result<AnswerGuard, Status> {
         if let Some(doors) = &self.doors {
-            return admit(doors, request).map(|places| Held::Admitted { _places: places });
+            return admit(doors, request).map(|places| AnswerGuard::Admitted { _places: places });
         }
         let open = request.extensions().get::<PeerInfo>().and_then(PeerInfo::call_of_anybody);
-        Ok(Held::Open { _open: open })
+        Ok(AnswerGuard::Open { _open: open })
     }
 }
 
 /// Determines the principal of a call, and attaches it to the request.
-fn admit(doors: &Doors, request: &mut http::Request<Body>) -> Result<Arc<Admitted>, Status> {
+fn admit(
+    doors: &LoginPolicy,
+    request: &mut http::Request<Body>,
+) -> Result<Arc<CallPlaces>, Status> {
     let Some(peer) = request.extensions().get::<PeerInfo>().cloned() else {
         return Err(status(Error::new(ErrorCode::BadLogin, "the call has no connection")));
     };
@@ -84,9 +87,9 @@ fn admit(doors: &Doors, request: &mut http::Request<Body>) -> Result<Arc<Admitte
     let place = place.inspect_err(|_| peer.refused_user()).map_err(status)?;
     let memory = doors.flow().grpc_memory.of(&principal);
     request.extensions_mut().insert(principal);
-    let (body, room) = Arriving::new(std::mem::take(request.body_mut()), memory);
+    let (body, room) = RequestBody::new(std::mem::take(request.body_mut()), memory);
     *request.body_mut() = Body::new(body);
-    let admitted = Arc::new(Admitted { _place: place, _open: peer.call(), _room: room });
+    let admitted = Arc::new(CallPlaces { _place: place, _open: peer.call(), _room: room });
     request.extensions_mut().insert(Arc::clone(&admitted));
     Ok(admitted)
 }
@@ -124,7 +127,7 @@ where
 /// The body of an answer. The call ends with it.
 struct Answer {
     body: Body,
-    _held: Held,
+    _held: AnswerGuard,
 }
 
 impl HttpBody for Answer {
@@ -157,7 +160,7 @@ mod tests {
 
     /// Answers each call with a body that does not end, and keeps the last call's places.
     #[derive(Clone, Default)]
-    struct Endless(Option<Arc<Admitted>>);
+    struct Endless(Option<Arc<CallPlaces>>);
 
     impl HttpBody for Endless {
         type Data = Bytes;
@@ -191,7 +194,7 @@ mod tests {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
         let mut door = AtTheDoor::new(
             Endless::default(),
-            &Doors::trust_within(limits, Audit::off(), &Env::real()),
+            &LoginPolicy::trust_within(limits, Audit::off(), &Env::real()),
         );
         let call = |door: &mut AtTheDoor<Endless>| {
             let mut request = http::Request::new(Body::empty());
@@ -214,8 +217,8 @@ mod tests {
     #[tokio::test]
     async fn the_connection_knows_the_refusals_of_users_and_of_others() {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
-        let trusting = Doors::trust_within(limits, Audit::off(), &Env::real());
-        let asking = Doors::for_users(Arc::default(), None, 10, &Env::real());
+        let trusting = LoginPolicy::trust_within(limits, Audit::off(), &Env::real());
+        let asking = LoginPolicy::for_users(Arc::default(), None, 10, &Env::real());
         let [mut trusting, mut asking] =
             [trusting, asking].map(|doors| AtTheDoor::new(Endless::default(), &doors));
         let calls = Calls::new();

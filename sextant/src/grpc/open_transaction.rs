@@ -56,7 +56,7 @@ struct Open {
 
 /// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WriteResult {
     /// Documents created, replaced or removed.
     pub(super) affected: u64,
     /// The place after all writes of the transaction so far.
@@ -136,7 +136,7 @@ impl OpenTransaction {
     }
 
     /// Writes documents of the bucket in which it began: all of them or none.
-    pub(super) async fn write(&self, writes: CheckedWrites) -> Result<Written> {
+    pub(super) async fn write(&self, writes: CheckedWrites) -> Result<WriteResult> {
         let begun = || Err(Error::internal("a transaction has no changes in its first bucket"));
         self.write_to(self.bucket.id, begun, writes).await
     }
@@ -147,7 +147,7 @@ impl OpenTransaction {
         bucket: BucketId,
         begin: impl FnOnce() -> Result<Arc<dyn BucketTransaction>>,
         writes: CheckedWrites,
-    ) -> Result<Written> {
+    ) -> Result<WriteResult> {
         let mut state = self.enter().await;
         let open = state.open(self.number)?;
         open.buckets.begun_in(bucket, begin)?;
@@ -238,7 +238,7 @@ impl State {
 }
 
 impl Open {
-    async fn write(&mut self, bucket: BucketId, writes: CheckedWrites) -> Result<Written> {
+    async fn write(&mut self, bucket: BucketId, writes: CheckedWrites) -> Result<WriteResult> {
         self.settle().await?;
         let mut affected = 0;
         let changes = self.buckets.changes_in(bucket).cloned();
@@ -252,7 +252,7 @@ impl Open {
             affected = written?;
             self.written += affected;
         }
-        Ok(Written { affected, place: self.written })
+        Ok(WriteResult { affected, place: self.written })
     }
 
     /// Takes back what a write may have left whose outcome is unknown.

@@ -16,7 +16,7 @@ use proto::rpc::api;
 use proto::{Error, ErrorCode, Result};
 
 use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, position};
-use super::door::Admitted;
+use super::door::CallPlaces;
 use crate::sql::backend::Backend;
 
 /// Answers one request of a Push stream; `from` is the address of its client, for messages.
@@ -63,7 +63,7 @@ pub(super) async fn commit(
     backend: &Arc<dyn Backend>,
     env: &Env,
     request: CommitPushRequest,
-    held: Option<Arc<Admitted>>,
+    held: Option<Arc<CallPlaces>>,
 ) -> Result<PushReply> {
     let CommitPushRequest { bucket, transaction, parts } = request;
     let bucket = backend.bucket(&bucket).await?;

@@ -16,14 +16,14 @@ use router::{ScanBatch, Token};
 use tonic::{Request, Response, Status};
 
 use super::caller::Callers;
-use super::door::{Admitted, held};
+use super::door::{CallPlaces, held};
 use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
 use super::status::{counted, status};
 use super::transactions::Transactions;
 use crate::flow::Flow;
 use crate::rows::entry::EntryPrinter;
-use crate::rows::suspended::{Park, Suspended};
+use crate::rows::suspended::{Park, SuspendedResult};
 use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::parse::SelectParts;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
@@ -57,7 +57,7 @@ impl QueryService {
         &self,
         backend: &dyn Backend,
         request: &ScanRequest,
-        held: Option<Arc<Admitted>>,
+        held: Option<Arc<CallPlaces>>,
     ) -> Result<IndexPlan> {
         let memory = self.callers.doors.flow().session_memory.of(backend.principal());
         let parts = parts(request);
@@ -122,7 +122,7 @@ impl QueryService {
         &self,
         backend: &dyn Backend,
         request: ScanRequest,
-        held: Option<Arc<Admitted>>,
+        held: Option<Arc<CallPlaces>>,
     ) -> Result<ScanReplies> {
         let form = Form::of(&request)?;
         if request.transaction > 0 {
@@ -235,7 +235,7 @@ impl Park for Box<ScanReplies> {
     }
 }
 
-impl Replying for Box<ScanReplies> {
+impl ReplySource for Box<ScanReplies> {
     async fn next(&mut self) -> Result<Option<ScanReply>> {
         if self.done {
             return Ok(None);
@@ -305,15 +305,15 @@ type ReplyStream =
     std::pin::Pin<Box<dyn futures::Stream<Item = std::result::Result<ScanReply, Status>> + Send>>;
 
 /// A source of replies.
-trait Replying: Park {
+trait ReplySource: Park {
     /// Returns the next reply, `None` after the last.
     fn next(&mut self) -> impl Future<Output = Result<Option<ScanReply>>> + Send;
 }
 
 /// Streams replies at the client's pace. HTTP/2 polls for a reply when its window has room. A client that stops reading
 /// may never continue, so the source is parked after a while.
-fn reply_stream(replies: impl Replying, env: &Env, flow: &Arc<Flow>) -> ReplyStream {
-    let first = Suspended::new(replies, env, flow);
+fn reply_stream(replies: impl ReplySource, env: &Env, flow: &Arc<Flow>) -> ReplyStream {
+    let first = SuspendedResult::new(replies, env, flow);
     let (env, flow) = (env.clone(), Arc::clone(flow));
     Box::pin(stream::try_unfold(first, move |suspended| {
         let (env, flow) = (env.clone(), Arc::clone(&flow));
@@ -321,11 +321,11 @@ fn reply_stream(replies: impl Replying, env: &Env, flow: &Arc<Flow>) -> ReplyStr
     }))
 }
 
-async fn next_reply<R: Replying>(
-    suspended: Suspended<R>,
+async fn next_reply<R: ReplySource>(
+    suspended: SuspendedResult<R>,
     env: &Env,
     flow: &Arc<Flow>,
-) -> Result<Option<(ScanReply, Suspended<R>)>> {
+) -> Result<Option<(ScanReply, SuspendedResult<R>)>> {
     let Some(mut replies) = suspended.resume() else {
         let what =
             "the scan was given up, because its client has not read for the time of cursor_idle_s";
@@ -333,7 +333,7 @@ async fn next_reply<R: Replying>(
         return Err(Error::new(ErrorCode::SnapshotTooOld, what).with_hint(hint));
     };
     let reply = replies.next().await?;
-    Ok(reply.map(|reply| (reply, Suspended::new(replies, env, flow))))
+    Ok(reply.map(|reply| (reply, SuspendedResult::new(replies, env, flow))))
 }
 
 #[tonic::async_trait]
@@ -384,7 +384,7 @@ mod tests {
         }
     }
 
-    impl Replying for Numbered {
+    impl ReplySource for Numbered {
         async fn next(&mut self) -> Result<Option<ScanReply>> {
             self.0 += 1;
             let reply =

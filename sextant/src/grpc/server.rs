@@ -19,7 +19,7 @@ use super::door::AtTheDoor;
 use super::health::HealthService;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::flow::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES_MAX, STREAM_WINDOW_BYTES};
 use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};
@@ -82,7 +82,7 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
 
 /// The services of a port for users. All but health need a principal; health calls keep their connection too, because a channel may have no
 /// others for long.
-pub fn services(backends: Arc<dyn Backends>, doors: &Arc<Doors>, env: Env) -> Router {
+pub fn services(backends: Arc<dyn Backends>, doors: &Arc<LoginPolicy>, env: Env) -> Router {
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
     let callers = Callers { backends, doors: Arc::clone(doors), env };
     let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });

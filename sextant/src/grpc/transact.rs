@@ -16,7 +16,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::answering::AsyncAnswer;
 use super::decode::decode_write;
-use super::door::Admitted;
+use super::door::CallPlaces;
 use super::open_transaction::OpenTransaction;
 use super::transactions::{Transactions, idle_timeout};
 use crate::sql::backend::Backend;
@@ -71,7 +71,7 @@ impl Transact {
     pub(super) async fn commit(
         &self,
         request: CommitRequest,
-        held: Option<Arc<Admitted>>,
+        held: Option<Arc<CallPlaces>>,
     ) -> Result<CommitReply> {
         let transaction = self.find(request.transaction)?;
         let transactions = Arc::clone(&self.transactions);

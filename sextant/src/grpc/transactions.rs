@@ -31,13 +31,13 @@ const IDLE_MAX: Duration = Duration::from_secs(3600);
 
 /// The transactions that gRPC clients have begun in this process.
 pub(super) struct Transactions {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownTransaction>>,
     /// Ends idle transactions as long as this exists.
     _sweeper: Task,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownTransaction {
     all: BTreeMap<TransactionId, Arc<OpenTransaction>>,
     /// The ended transactions that are remembered, oldest first.
     ended: VecDeque<TransactionId>,
@@ -47,7 +47,8 @@ struct Known {
 impl Transactions {
     /// Without transactions, and with room for `open_max` open ones.
     pub(super) fn new(env: &Env, open_max: usize) -> Self {
-        let known = Arc::new(Mutex::new(Known { open_max, ..Known::default() }));
+        let known =
+            Arc::new(Mutex::new(KnownTransaction { open_max, ..KnownTransaction::default() }));
         let swept = Arc::clone(&known);
         let sweep = move || {
             let swept = Arc::clone(&swept);
@@ -99,7 +100,7 @@ impl Transactions {
     }
 }
 
-impl Known {
+impl KnownTransaction {
     fn add(&mut self, begun: Arc<OpenTransaction>) -> Result<()> {
         if self.all.len() - self.ended.len() >= self.open_max {
             let what = format!(

@@ -8,8 +8,8 @@ use proto::rpc::api::{CheckedWrites, Decision, Write, WriteKind, WriteReply};
 use proto::rpc::scan::OwnView;
 
 use super::*;
-use crate::grpc::open_transaction::Written;
-use crate::principal::{Identified, Proof};
+use crate::grpc::open_transaction::WriteResult;
+use crate::principal::{LoggedInUser, Proof};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -127,7 +127,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ErrorCode {
 
 /// Another principal than the transaction's.
 fn stranger() -> Principal {
-    let user = Identified::new(UserId(1), "ada".into(), Proof::Certificate, None);
+    let user = LoggedInUser::new(UserId(1), "ada".into(), Proof::Certificate, None);
     Principal::User(Arc::new(user))
 }
 
@@ -190,7 +190,7 @@ async fn a_transaction_whose_client_is_away_is_rolled_back() {
     let error = found.write(one()).await.expect_err("it has ended");
     assert_eq!(error.code, ErrorCode::Conflict);
     assert!(error.message.contains("60000 ms"), "{error}");
-    assert_eq!(used.write(one()).await, Ok(Written { affected: 1, place: 5 }));
+    assert_eq!(used.write(one()).await, Ok(WriteResult { affected: 1, place: 5 }));
 }
 
 #[tokio::test]

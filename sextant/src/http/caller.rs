@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use proto::{Error, ErrorCode};
 
 use crate::audit::Door;
-use crate::auth::doors::{Doors, Greeting};
+use crate::auth::doors::{Greeting, LoginPolicy};
 use crate::auth::link::Link;
 use crate::flow::{StatementPlace, Work};
 use crate::limited::PeerInfo;
@@ -19,9 +19,9 @@ use crate::status::render::exposition::Exposition;
 
 /// A request whose sender is not let in.
 #[derive(Debug)]
-pub struct Refused(Error);
+pub struct RefusedCaller(Error);
 
-impl IntoResponse for Refused {
+impl IntoResponse for RefusedCaller {
     fn into_response(self) -> Response {
         let text = format!("{}\n", self.0);
         match self.0.code {
@@ -41,7 +41,7 @@ pub struct Visitor {
     /// The sender.
     pub principal: Principal,
     /// The doors that have admitted the request.
-    pub doors: Arc<Doors>,
+    pub doors: Arc<LoginPolicy>,
     _place: StatementPlace,
 }
 
@@ -68,24 +68,27 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Visitor {
-    type Rejection = Refused;
+    type Rejection = RefusedCaller;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RefusedCaller> {
         let principal = Principal::from_request_parts(parts, state).await?;
-        let Some(doors) = parts.extensions.get::<Arc<Doors>>() else {
-            return Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection")));
+        let Some(doors) = parts.extensions.get::<Arc<LoginPolicy>>() else {
+            return Err(RefusedCaller(Error::new(
+                ErrorCode::BadLogin,
+                "the request has no connection",
+            )));
         };
-        let place = doors.statement(&principal, Work::Call).map_err(Refused)?;
+        let place = doors.statement(&principal, Work::Call).map_err(RefusedCaller)?;
         Ok(Self { principal, doors: Arc::clone(doors), _place: place })
     }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Principal {
-    type Rejection = Refused;
+    type Rejection = RefusedCaller;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RefusedCaller> {
         let (doors, link) = door(parts)?;
-        doors.bearer(&link, Door::Http, credentials(parts)).map_err(Refused)
+        doors.bearer(&link, Door::Http, credentials(parts)).map_err(RefusedCaller)
     }
 }
 
@@ -99,11 +102,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Exposition {
 }
 
 /// The doors of the port of a request, and its connection.
-fn door(parts: &Parts) -> Result<(&Doors, Link), Refused> {
-    let (doors, peer) = (parts.extensions.get::<Arc<Doors>>(), parts.extensions.get::<PeerInfo>());
+fn door(parts: &Parts) -> Result<(&LoginPolicy, Link), RefusedCaller> {
+    let (doors, peer) =
+        (parts.extensions.get::<Arc<LoginPolicy>>(), parts.extensions.get::<PeerInfo>());
     match (doors, peer) {
         (Some(doors), Some(peer)) => Ok((doors, Link::of_request(peer))),
-        _ => Err(Refused(Error::new(ErrorCode::BadLogin, "the request has no connection"))),
+        _ => Err(RefusedCaller(Error::new(ErrorCode::BadLogin, "the request has no connection"))),
     }
 }
 
@@ -128,7 +132,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_for_figures_has_a_place() {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
-        let doors = Doors::trust_within(limits, Audit::off(), &Env::real());
+        let doors = LoginPolicy::trust_within(limits, Audit::off(), &Env::real());
         let mut parts = Request::new(()).into_parts().0;
         parts.extensions.insert(Arc::clone(&doors));
         parts.extensions.insert(PeerInfo::loopback());
@@ -147,7 +151,7 @@ mod tests {
             Audit::open(&env, Path::new("/data"), 1 << 20, NodeId(1)).await.expect("an audit");
         let known = Arc::new(KnownUsers::new(Arc::default()));
         let limits = (ClientLimits::default(), audit);
-        let doors = Doors::for_users_within(known, None, limits, &env);
+        let doors = LoginPolicy::for_users_within(known, None, limits, &env);
         let mut parts = Request::new(()).into_parts().0;
         parts.extensions.insert(doors);
         parts.extensions.insert(PeerInfo::loopback());

@@ -7,7 +7,7 @@ mod role_routes;
 mod routes;
 mod server;
 
-pub use observed::Observed;
+pub use observed::StatusSources;
 pub use role_routes::{RoleObserved, RoleService, role_routes};
 pub use routes::routes;
 pub use server::serve;

@@ -8,12 +8,12 @@ use proto::Result;
 use proto::model::node::Role;
 use tokio::time::timeout;
 
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::backend::{ClusterBackend, Counters};
 use crate::principal::Principal;
 use crate::process_figures::OwnProcess;
-use crate::sql::backend::{Backend, Backends, Seen};
-use crate::status::render::metrics::{DoorFigures, Own};
+use crate::sql::backend::{Backend, Backends, FigureKind};
+use crate::status::render::metrics::{DoorFigures, OwnFigures};
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
 /// Time limit for the answer of a coordinator.
@@ -21,7 +21,7 @@ const READY_WAIT: Duration = Duration::from_secs(2);
 
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
-pub struct Observed {
+pub struct StatusSources {
     /// The backends, which restrict the cluster to what each principal may see.
     pub backends: Arc<dyn Backends>,
     /// The router of this process and the other services.
@@ -36,7 +36,7 @@ pub struct Observed {
     pub process: OwnProcess,
 }
 
-impl Observed {
+impl StatusSources {
     /// The reason for which statements cannot succeed now, if there is one.
     pub(super) async fn not_ready(&self) -> Option<String> {
         let catalog = self.backend.router().catalog();
@@ -59,7 +59,7 @@ impl Observed {
     }
 
     /// The figures of this process alone. Dropped indexes are left out.
-    pub(super) fn own(&self, doors: &Doors) -> Own {
+    pub(super) fn own(&self, doors: &LoginPolicy) -> OwnFigures {
         let flow = doors.flow();
         let doors = DoorFigures {
             refusals: flow.refusals.by_setting().collect(),
@@ -69,19 +69,19 @@ impl Observed {
         let catalog = self.backend.router().catalog();
         let counts = self.counters.index_scans(|index| catalog.indexes.contains_key(&index));
         let named = |(index, count)| Some((catalog.indexes.get(&index)?.spec.name.clone(), count));
-        Own {
+        OwnFigures {
             process: self.process.figures(),
             doors: Some(doors),
             counters: Some(Arc::clone(&self.counters)),
             index_scans: counts.into_iter().filter_map(named).collect(),
-            ..Own::default()
+            ..OwnFigures::default()
         }
     }
 
     /// The status of this process and of the cluster. An error unless the principal may see the figures of the cluster.
     pub(super) async fn status(&self, principal: Principal) -> Result<Status> {
         let backend = self.backends.for_principal(principal);
-        let cluster = cluster_status(&*backend, Some(Seen::Cluster)).await?;
+        let cluster = cluster_status(&*backend, Some(FigureKind::Cluster)).await?;
         let router = self.backend.router();
         let running = self.indexers.iter().filter_map(Weak::upgrade);
         let projectors = self.projectors.iter().filter_map(Weak::upgrade);

@@ -12,9 +12,9 @@ const KEPT_FOR: Duration = Duration::from_secs(1);
 
 /// The kept answer; clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Readiness(Arc<Mutex<Option<Kept>>>);
+pub(super) struct Readiness(Arc<Mutex<Option<CachedReason>>>);
 
-struct Kept {
+struct CachedReason {
     at: Instant,
     /// The reason for which statements cannot succeed.
     reason: Option<String>,
@@ -33,7 +33,7 @@ impl Readiness {
             return kept.reason.clone();
         }
         let reason = find_out.await;
-        *kept = Some(Kept { at: Instant::now(), reason: reason.clone() });
+        *kept = Some(CachedReason { at: Instant::now(), reason: reason.clone() });
         reason
     }
 }

@@ -13,7 +13,7 @@ use super::routes::page;
 use crate::process_figures::OwnProcess;
 use crate::status::render::{
     exposition::Exposition,
-    metrics::{self, Own},
+    metrics::{self, OwnFigures},
 };
 
 /// The service of a role.
@@ -66,7 +66,7 @@ async fn status(State(observed): State<RoleObserved>) -> Json<Value> {
 }
 
 async fn own_metrics(form: Exposition, State(observed): State<RoleObserved>) -> Response {
-    let mut own = Own { process: observed.process.figures(), ..Own::default() };
+    let mut own = OwnFigures { process: observed.process.figures(), ..OwnFigures::default() };
     match &observed.service {
         RoleService::Coordinator(member) => own.coordinator = member.status().await.ok(),
         RoleService::Projector(projector) => own.projector = Some(projector.status()),

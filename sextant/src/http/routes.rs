@@ -14,13 +14,13 @@ use proto::{Error, ErrorCode};
 use std::sync::Arc;
 
 use super::caller::{Asker, Visitor};
-use super::observed::Observed;
+use super::observed::StatusSources;
 use super::readiness::Readiness;
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::status::render::{exposition::Exposition, metrics};
 
 /// The HTTP routes of a process with ports for users.
-pub fn routes(observed: Observed) -> Router {
+pub fn routes(observed: StatusSources) -> Router {
     Router::new()
         .route("/status", get(status))
         .route("/metrics", get(metrics))
@@ -30,7 +30,7 @@ pub fn routes(observed: Observed) -> Router {
         .with_state(observed)
 }
 
-async fn healthz(asker: Asker, State(observed): State<Observed>) -> Response {
+async fn healthz(asker: Asker, State(observed): State<StatusSources>) -> Response {
     if observed.backend.router().catalog().cas == 0 {
         return unavailable(
             asker,
@@ -42,9 +42,9 @@ async fn healthz(asker: Asker, State(observed): State<Observed>) -> Response {
 
 async fn readyz(
     asker: Asker,
-    Extension(doors): Extension<Arc<Doors>>,
+    Extension(doors): Extension<Arc<LoginPolicy>>,
     Extension(readiness): Extension<Readiness>,
-    State(observed): State<Observed>,
+    State(observed): State<StatusSources>,
 ) -> Response {
     if doors.flow().stop.has_begun() {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
@@ -69,7 +69,7 @@ pub(super) fn page(form: Exposition, text: Result<String, fmt::Error>) -> Respon
     }
 }
 
-async fn status(visitor: Visitor, State(observed): State<Observed>) -> Response {
+async fn status(visitor: Visitor, State(observed): State<StatusSources>) -> Response {
     match observed.status(visitor.principal.clone()).await {
         Ok(status) => Json(status).into_response(),
         Err(error) => refusal(&error),
@@ -86,7 +86,11 @@ fn refusal(error: &Error) -> Response {
     (status, format!("{error}\n")).into_response()
 }
 
-async fn metrics(visitor: Visitor, form: Exposition, State(observed): State<Observed>) -> Response {
+async fn metrics(
+    visitor: Visitor,
+    form: Exposition,
+    State(observed): State<StatusSources>,
+) -> Response {
     let own = observed.own(&visitor.doors);
     let status = match observed.status(visitor.principal.clone()).await {
         Ok(status) => status,

@@ -16,8 +16,8 @@ use proto::env::Env;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
 
-use crate::auth::doors::Doors;
-use crate::limited::{Limited, LimitedConnections};
+use crate::auth::doors::LoginPolicy;
+use crate::limited::{LimitedConnection, LimitedConnections};
 
 /// Time limit for the headers of a request, also of the next one on a connection.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ const BUFFER_BYTES_MAX: usize = 64 << 10;
 pub async fn serve(
     mut connections: LimitedConnections,
     routes: Router,
-    doors: Arc<Doors>,
+    doors: Arc<LoginPolicy>,
     env: Env,
 ) -> String {
     let routes = routes.layer(from_fn(bounded)).layer(Extension(doors));
@@ -52,7 +52,7 @@ pub async fn serve(
     "its listening socket was closed".to_owned()
 }
 
-async fn connection(accepted: Limited, routes: Router) {
+async fn connection(accepted: LimitedConnection, routes: Router) {
     let service = routes.layer(Extension(accepted.connect_info()));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

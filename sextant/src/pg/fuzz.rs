@@ -27,7 +27,7 @@ use super::session::settings::Settings;
 use super::start::login::initial_response;
 use super::start::startup::{self, Encryption, Start};
 use super::{PgConfig, PgServer};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::auth::scram::{Account, Exchange, Mechanism};
 use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
@@ -236,7 +236,7 @@ thread_local! {
 struct World {
     runtime: Runtime,
     env: Env,
-    doors: Arc<Doors>,
+    doors: Arc<LoginPolicy>,
     cluster: Arc<Memory>,
 }
 
@@ -245,7 +245,7 @@ impl World {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let runtime = runtime.expect("a runtime");
         let env = Env::real();
-        let (doors, cluster) = (Doors::trust(&env), Arc::default());
+        let (doors, cluster) = (LoginPolicy::trust(&env), Arc::default());
         let world = Self { runtime, env, doors, cluster };
         let mut input = BytesMut::from(STARTUP);
         put_message(&mut input, b'Q', SETUP);

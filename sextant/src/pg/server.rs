@@ -22,7 +22,7 @@ use super::start::login::log_in;
 use super::start::session_places::SessionPlaces;
 use super::start::starting::{Starting, StartingPlaces};
 use super::start::startup::{self, Encryption, Parameters, Start};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::auth::link::Link;
 use crate::auth::throttle::Throttle;
 use crate::backend::Samples;
@@ -63,7 +63,7 @@ impl Default for PgConfig {
 #[derive(Clone)]
 pub struct PgServer {
     backends: Arc<dyn Backends>,
-    doors: Arc<Doors>,
+    doors: Arc<LoginPolicy>,
     env: Env,
     config: PgConfig,
     sessions: Sessions,
@@ -79,7 +79,12 @@ pub struct PgServer {
 
 impl PgServer {
     /// A server over a cluster.
-    pub fn new(backends: Arc<dyn Backends>, doors: Arc<Doors>, env: Env, config: PgConfig) -> Self {
+    pub fn new(
+        backends: Arc<dyn Backends>,
+        doors: Arc<LoginPolicy>,
+        env: Env,
+        config: PgConfig,
+    ) -> Self {
         let places = SessionPlaces::new(config.sessions_max);
         let starting = StartingPlaces::new(config.starting_max);
         let sessions = Sessions::default();
@@ -160,7 +165,7 @@ impl PgServer {
         }
         let mut conn = Conn::new(stream);
         match self.start(&mut conn, &link, Encryption::Offered, &newcomer).await {
-            Ok(Started::Encrypt) => {
+            Ok(StartState::Encrypt) => {
                 let stream = conn.into_stream();
                 self.encrypted(tls, stream, Negotiation::Asked, link, newcomer).await;
             }
@@ -230,14 +235,14 @@ impl PgServer {
         link: &Link,
         encryption: Encryption,
         newcomer: &Newcomer,
-    ) -> WireResult<Started> {
+    ) -> WireResult<StartState> {
         let starts = async {
             match startup::begin(conn, encryption).await? {
-                Start::Closed => Ok(Started::Ended),
-                Start::Encrypt => Ok(Started::Encrypt),
+                Start::Closed => Ok(StartState::Ended),
+                Start::Encrypt => Ok(StartState::Encrypt),
                 Start::Cancel(process, secret) => {
                     self.cancel(link, process, secret);
-                    Ok(Started::Ended)
+                    Ok(StartState::Ended)
                 }
                 Start::Session(parameters) => {
                     if self.doors.flow().stop.has_begun() {
@@ -252,27 +257,27 @@ impl PgServer {
                         conn.send(negotiation)?;
                     }
                     Ok(match log_in(conn, &self.doors, link, &user).await? {
-                        Some(principal) => Started::Session(parameters, principal),
-                        None => Started::Ended,
+                        Some(principal) => StartState::Session(parameters, principal),
+                        None => StartState::Ended,
                     })
                 }
             }
         };
-        newcomer.starting.run(starts).await.unwrap_or(Ok(Started::Ended))
+        newcomer.starting.run(starts).await.unwrap_or(Ok(StartState::Ended))
     }
 
     /// Runs the session that a connection has started, or sends the reason why there is none.
     async fn go_on<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         mut conn: Conn<S>,
-        started: WireResult<Started>,
+        started: WireResult<StartState>,
         newcomer: Newcomer,
     ) {
         // The clients that are refused for their address are bounded by these places only.
         let _until_told = newcomer.refusal.is_some().then_some(newcomer.starting);
         let refusal = match started {
-            Ok(Started::Ended | Started::Encrypt) => return conn.close().await,
-            Ok(Started::Session(parameters, principal)) => {
+            Ok(StartState::Ended | StartState::Encrypt) => return conn.close().await,
+            Ok(StartState::Session(parameters, principal)) => {
                 let is_administrator = self.doors.is_administrator(&principal);
                 let mut settings = Settings::default();
                 settings.idle_session = self.doors.flow().limits.session_idle;
@@ -310,7 +315,7 @@ struct Newcomer {
 }
 
 /// The state of a connection after its start.
-enum Started {
+enum StartState {
     /// A client that is logged in begins a session.
     Session(Parameters, Principal),
     /// The client expects a TLS handshake.

@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::security::Security;
 use crate::audit::{AUDIT_MB, Audit, FindCoordinator};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::auth::known::KnownUsers;
 use crate::flow::ClientLimits;
 
@@ -76,15 +76,17 @@ impl DoorSettings {
         users: Arc<KnownUsers>,
         audit: Audit,
         env: &Env,
-    ) -> Result<Arc<Doors>> {
+    ) -> Result<Arc<LoginPolicy>> {
         match (security.tls(), self.auth) {
-            (None, None | Some(Auth::Trust)) => Ok(Doors::trust_within(self.limits, audit, env)),
+            (None, None | Some(Auth::Trust)) => {
+                Ok(LoginPolicy::trust_within(self.limits, audit, env))
+            }
             (Some(_), Some(Auth::Trust)) => Err(Error::new(
                 ErrorCode::InvalidParameter,
                 "auth = trust goes with --insecure only: a process with certificates asks each client who it is",
             )),
             (tls, None | Some(Auth::Scram)) => {
-                Ok(Doors::for_users_within(users, tls.cloned(), (self.limits, audit), env))
+                Ok(LoginPolicy::for_users_within(users, tls.cloned(), (self.limits, audit), env))
             }
         }
     }

@@ -25,7 +25,7 @@ use crate::auth::kept::UsersFile;
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};
-use crate::limited::{ConnectionsMax, LimitedListener, Speech, limited, limited_tls};
+use crate::limited::{ConnectionsMax, LimitedListener, PortProtocol, limited, limited_tls};
 use crate::listen::{bind, end_reason};
 use crate::process_figures::OwnProcess;
 use crate::wire::{PeerDirectory, Peers};
@@ -251,8 +251,8 @@ async fn serve_peers(
     let node = &settings.node;
     let limit = settings.connections.of_peers();
     let processes = match security.port() {
-        Some(tls) => limited_tls(listener, Speech::Grpc, limit, env, tls),
-        None => limited(listener, Speech::Grpc, limit, env),
+        Some(tls) => limited_tls(listener, PortProtocol::Grpc, limit, env, tls),
+        None => limited(listener, PortProtocol::Grpc, limit, env),
     };
     let _task: Task = env.spawn_service("peer", async move {
         end_reason(services.serve_with_incoming(processes).await)

@@ -13,13 +13,13 @@ use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::auth::known::KnownUsers;
 use crate::backend::{AuthorizedBackends, ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
-use crate::http::{self, Observed};
-use crate::limited::{ConnectionsMax, PortLimit, PortTls, Speech, limited, limited_tls};
+use crate::http::{self, StatusSources};
+use crate::limited::{ConnectionsMax, PortLimit, PortProtocol, PortTls, limited, limited_tls};
 use crate::listen::{bind, check_loopback, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
@@ -140,13 +140,13 @@ pub struct ServerParts {
     /// The limits of connections.
     pub connections: ConnectionsMax,
     /// The clients that are let in.
-    pub doors: Arc<Doors>,
+    pub doors: Arc<LoginPolicy>,
 }
 
 /// Serves the ports until it is dropped.
 pub struct Server {
     addresses: [SocketAddr; 3],
-    doors: Arc<Doors>,
+    doors: Arc<LoginPolicy>,
     peer_address: Option<SocketAddr>,
     router: Arc<router::Router>,
     /// Number of indexers in this process.
@@ -158,7 +158,7 @@ impl Server {
     /// Serves the ports of a whole cluster.
     pub fn start(
         cluster: &Cluster,
-        doors: Arc<Doors>,
+        doors: Arc<LoginPolicy>,
         env: &Env,
         listeners: Listeners,
     ) -> Result<Self> {
@@ -207,7 +207,7 @@ impl Server {
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let projectors = projectors.iter().map(Arc::downgrade).collect();
         let process = OwnProcess { data };
-        let observed = Observed { backends, backend, indexers, projectors, counters, process };
+        let observed = StatusSources { backends, backend, indexers, projectors, counters, process };
         let users_of = |listener, speech, limit: PortLimit| match doors.tls() {
             None => limited(listener, speech, limit.of_users(doors.flow()), env),
             Some(tls) => {
@@ -216,9 +216,9 @@ impl Server {
                 limited_tls(listener, speech, limit, env, tls)
             }
         };
-        let http_users = users_of(listeners.http, Speech::Http, connections.of_http());
+        let http_users = users_of(listeners.http, PortProtocol::Http, connections.of_http());
         let http = http::serve(http_users, http::routes(observed), Arc::clone(&doors), env.clone());
-        let users = users_of(listeners.grpc, Speech::Grpc, connections.of_grpc());
+        let users = users_of(listeners.grpc, PortProtocol::Grpc, connections.of_grpc());
         // Connections wait in the sockets until statements can succeed.
         let gate = |router: &Arc<router::Router>| {
             let router = Arc::clone(router);
@@ -251,7 +251,7 @@ impl Server {
         let peer_address = listeners.peer.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = listeners.peer {
             let services = grpc::peer_services(peers, PeerTrust::Insecure);
-            let processes = limited(listener, Speech::Grpc, connections.of_peers(), env);
+            let processes = limited(listener, PortProtocol::Grpc, connections.of_peers(), env);
             tasks.push(env.spawn_service("peer", async move {
                 end_reason(services.serve_with_incoming(processes).await)
             }));

@@ -45,7 +45,7 @@ pub async fn merged(
         let opened = or_park(backend.scan(request, None), scans.iter_mut()).await?;
         scans.push(Scan::new(opened));
     }
-    Ok(Box::new(Merged::new(scans, epoch, plan, merge)))
+    Ok(Box::new(MergedScans::new(scans, epoch, plan, merge)))
 }
 
 /// Waits for a scan that needs a permit of the router. If that takes more than a moment, the other scans may hold it, or other such
@@ -101,7 +101,7 @@ impl Scan {
     }
 }
 
-struct Merged {
+struct MergedScans {
     /// The scans, including those at their end.
     scans: Vec<Scan>,
     epoch: Epoch,
@@ -117,7 +117,7 @@ struct Merged {
     page_left: u64,
 }
 
-impl Merged {
+impl MergedScans {
     fn new(scans: Vec<Scan>, epoch: Epoch, plan: &IndexPlan, merge: &Merge) -> Self {
         Self {
             scans,
@@ -227,7 +227,7 @@ impl Merged {
 }
 
 #[async_trait]
-impl BatchSource for Merged {
+impl BatchSource for MergedScans {
     fn epoch(&self) -> Epoch {
         self.epoch
     }

@@ -46,7 +46,7 @@ impl BatchSource for Placed {
     }
 }
 
-fn merge(places: &Arc<Semaphore>) -> Merged {
+fn merge(places: &Arc<Semaphore>) -> MergedScans {
     // Scans take their first places one by one.
     let scan = |blocks| {
         let placed =
@@ -56,8 +56,8 @@ fn merge(places: &Arc<Semaphore>) -> Merged {
     merge_of([3, 1, 2].map(scan).into())
 }
 
-fn merge_of(scans: Vec<Scan>) -> Merged {
-    Merged {
+fn merge_of(scans: Vec<Scan>) -> MergedScans {
+    MergedScans {
         scans,
         epoch: Epoch(1),
         reverse: false,
@@ -74,7 +74,8 @@ fn merge_of(scans: Vec<Scan>) -> Merged {
 #[tokio::test(start_paused = true)]
 async fn merges_go_on_with_fewer_places_than_they_have_scans() {
     let places = Arc::new(Semaphore::new(1));
-    let ends = |mut merge: Merged| async move { merge.next().await.map(|batch| batch.is_none()) };
+    let ends =
+        |mut merge: MergedScans| async move { merge.next().await.map(|batch| batch.is_none()) };
     let both = async { tokio::join!(ends(merge(&places)), ends(merge(&places))) };
     let both = tokio::time::timeout(Duration::from_secs(60), both).await;
     assert_eq!(both.expect("an end"), (Ok(true), Ok(true)));

@@ -23,13 +23,13 @@ pub(crate) trait Park: Send + 'static {
 }
 
 /// A result that waits for the next read.
-pub(crate) struct Suspended<T> {
+pub(crate) struct SuspendedResult<T> {
     kept: Arc<Mutex<Option<T>>>,
     /// Parks the result after a while, and then gives it up; dropping the task prevents that.
     _parking: Task,
 }
 
-impl<T: Park> Suspended<T> {
+impl<T: Park> SuspendedResult<T> {
     pub(crate) fn new(reading: T, env: &Env, flow: &Arc<Flow>) -> Self {
         let kept = Arc::new(Mutex::new(Some(reading)));
         let (parked, flow) = (Arc::clone(&kept), Arc::clone(flow));

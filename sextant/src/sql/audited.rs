@@ -10,13 +10,13 @@ use proto::rpc::command::{
 use sqlparser::tokenizer::{Token, Whitespace};
 
 use super::ast::{Admin, Statement};
-use crate::audit::What;
+use crate::audit::EventKind;
 
 /// The maximum length of a text, in bytes. A longer text is cut and ends with `…`.
 const TEXT_BYTES_MAX: usize = 4096;
 
 /// The kind of event that a statement is; `None` if the audit does not list it. A new statement does not compile until it has its line.
-pub fn kind(statement: &Statement) -> Option<What> {
+pub fn kind(statement: &Statement) -> Option<EventKind> {
     match statement {
         Statement::CreateBucket(_) => of::<CreateBucket>(),
         Statement::CreateDataSet(_) => of::<CreateDataSet>(),
@@ -55,7 +55,7 @@ pub fn kind(statement: &Statement) -> Option<What> {
     }
 }
 
-fn kind_of_admin(statement: &Admin) -> Option<What> {
+fn kind_of_admin(statement: &Admin) -> Option<EventKind> {
     match statement {
         Admin::Rebalance { .. } | Admin::MoveSlice { .. } => of::<StartMoves>(),
         Admin::CancelRebalance { .. } => of::<CancelMoves>(),
@@ -65,8 +65,8 @@ fn kind_of_admin(statement: &Admin) -> Option<What> {
         Admin::DrainNode { .. } => of::<DrainNode>(),
         Admin::RemoveNode { .. } => of::<RemoveNode>(),
         // No commands of the StateContext.
-        Admin::ChangeCoordinators(_) => Some(What::Node),
-        Admin::CancelTransaction(_) => Some(What::Transaction),
+        Admin::ChangeCoordinators(_) => Some(EventKind::Node),
+        Admin::CancelTransaction(_) => Some(EventKind::Transaction),
         Admin::SetCopies { .. } => of::<SetCopies>(),
         Admin::SetVersionIdle { .. } => of::<SetVersionIdle>(),
         Admin::CancelVersion { .. } => of::<CancelVersion>(),
@@ -77,19 +77,19 @@ fn kind_of_admin(statement: &Admin) -> Option<What> {
 }
 
 /// The kind of the statements that propose a command.
-fn of<C: CommandKind>() -> Option<What> {
+fn of<C: CommandKind>() -> Option<EventKind> {
     C::AUDITED.map(|audited| match audited {
-        Audited::Definition => What::Ddl,
-        Audited::Move => What::Move,
-        Audited::Node => What::Node,
-        Audited::Users => What::Users,
+        Audited::Definition => EventKind::Ddl,
+        Audited::Move => EventKind::Move,
+        Audited::Node => EventKind::Node,
+        Audited::Users => EventKind::Users,
     })
 }
 
 /// The text of a statement for the audit, from its tokens: without comments, and with `…` for each literal of a definition or of a
 /// statement about users. Those of the other kinds are numbers and addresses of nodes, numbers of slices and of transactions.
-pub fn text<'a>(kind: What, tokens: impl Iterator<Item = &'a Token>) -> String {
-    let has_literals = matches!(kind, What::Move | What::Node | What::Transaction);
+pub fn text<'a>(kind: EventKind, tokens: impl Iterator<Item = &'a Token>) -> String {
+    let has_literals = matches!(kind, EventKind::Move | EventKind::Node | EventKind::Transaction);
     let mut text = String::new();
     let mut is_apart = false;
     for token in tokens {
@@ -154,10 +154,10 @@ fn is_plain(token: &Token) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::What;
+    use crate::audit::EventKind;
     use crate::sql::parse;
 
-    fn audited(sql: &str) -> Option<(What, String)> {
+    fn audited(sql: &str) -> Option<(EventKind, String)> {
         let mut parsed = parse(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
         let audited = parsed.pop().expect("one statement").audited?;
         Some((audited.0, audited.1.to_string()))
@@ -166,22 +166,22 @@ mod tests {
     #[test]
     fn a_change_is_listed_without_its_literals() {
         let cases = [
-            ("DROP  INDEX\n by_n", What::Ddl, "DROP INDEX by_n"),
+            ("DROP  INDEX\n by_n", EventKind::Ddl, "DROP INDEX by_n"),
             (
                 "CREATE INDEX i ON b (a, \"B c\") WHERE a > 7 AND s = 'secret' -- why\n WITH (slices = 4)",
-                What::Ddl,
+                EventKind::Ddl,
                 "CREATE INDEX i ON b (a, \"B c\") WHERE a > … AND s = … WITH (slices = …)",
             ),
-            ("CREATE USER u PASSWORD E'sec\\'ret'", What::Users, "CREATE USER u PASSWORD …"),
-            ("CREATE USER u PASSWORD $q$secret$q$", What::Users, "CREATE USER u PASSWORD …"),
-            ("GRANT scan ON b TO u", What::Users, "GRANT scan ON b TO u"),
-            ("DRAIN NODE '201'", What::Node, "DRAIN NODE '201'"),
+            ("CREATE USER u PASSWORD E'sec\\'ret'", EventKind::Users, "CREATE USER u PASSWORD …"),
+            ("CREATE USER u PASSWORD $q$secret$q$", EventKind::Users, "CREATE USER u PASSWORD …"),
+            ("GRANT scan ON b TO u", EventKind::Users, "GRANT scan ON b TO u"),
+            ("DRAIN NODE '201'", EventKind::Node, "DRAIN NODE '201'"),
             (
                 "ALTER INDEX i MOVE SLICE 3 TO '202'",
-                What::Move,
+                EventKind::Move,
                 "ALTER INDEX i MOVE SLICE 3 TO '202'",
             ),
-            ("ALTER BUCKET b SET (copies = 2)", What::Ddl, "ALTER BUCKET b SET (copies = …)"),
+            ("ALTER BUCKET b SET (copies = 2)", EventKind::Ddl, "ALTER BUCKET b SET (copies = …)"),
         ];
         for (sql, what, text) in cases {
             assert_eq!(audited(sql), Some((what, text.to_owned())), "{sql}");

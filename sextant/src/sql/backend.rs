@@ -47,7 +47,7 @@ pub trait Backend: Send + Sync + 'static {
     fn catalog(&self) -> Arc<Catalog>;
 
     /// The newest catalog, restricted to the buckets and indexes whose figures of a kind the sender may see.
-    fn catalog_of(&self, seen: Seen) -> Result<Arc<Catalog>>;
+    fn catalog_of(&self, seen: FigureKind) -> Result<Arc<Catalog>>;
 
     /// The router whose catalog this is, and the age of its knowledge; `None` if there is no router.
     fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
@@ -202,7 +202,7 @@ pub trait Backend: Send + Sync + 'static {
 
 /// Figures of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum FigureKind {
     /// Of buckets and indexes: their moves, slices, holds.
     Buckets,
     /// Of the cluster: its nodes and processes.

@@ -32,4 +32,4 @@ pub mod users;
 pub(crate) mod walk;
 
 pub use error::{SqlError, SqlResult};
-pub use parse::{Parsed, parse};
+pub use parse::{ParsedStatement, parse};

@@ -20,13 +20,13 @@ pub struct Remarks(Option<mpsc::Sender<Remark>>);
 
 /// Gives the remarks of a statement to its session.
 #[derive(Debug)]
-pub struct Told(mpsc::Receiver<Remark>);
+pub struct RemarkSink(mpsc::Receiver<Remark>);
 
 impl Remarks {
     /// A channel of remarks with its reader.
-    pub fn channel() -> (Self, Told) {
+    pub fn channel() -> (Self, RemarkSink) {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        (Self(Some(sender)), Told(receiver))
+        (Self(Some(sender)), RemarkSink(receiver))
     }
 
     /// A channel of remarks without a reader.
@@ -43,7 +43,7 @@ impl Remarks {
     }
 }
 
-impl Told {
+impl RemarkSink {
     /// Waits for the next remark. Nothing is lost if the call is dropped.
     pub async fn next(&mut self) -> Remark {
         match self.0.recv().await {

@@ -8,7 +8,7 @@ use proto::env::Env;
 use super::ast::{Select, SelectExpr, SelectItem};
 use super::error::SqlResult;
 use super::limits::check_length;
-use super::parse::{Parsed, parse};
+use super::parse::{ParsedStatement, parse};
 use crate::flow::{Room, RoomBudget};
 
 /// The length in bytes from which a query text is parsed on a blocking thread. A shorter text needs less than a few
@@ -37,7 +37,11 @@ pub async fn room_for(
 }
 
 /// Parses a text on a blocking thread. The room is that of the parsed text then.
-pub async fn parse_long(sql: String, room: Room, env: &Env) -> (SqlResult<Vec<Parsed>>, Room) {
+pub async fn parse_long(
+    sql: String,
+    room: Room,
+    env: &Env,
+) -> (SqlResult<Vec<ParsedStatement>>, Room) {
     away(sql.len(), move || parse(&sql), room, env).await
 }
 
@@ -62,7 +66,7 @@ pub async fn parse_call(
     sql: &str,
     memory: &RoomBudget,
     env: &Env,
-) -> proto::Result<(Vec<Parsed>, Option<Room>)> {
+) -> proto::Result<(Vec<ParsedStatement>, Option<Room>)> {
     let text = sql.to_owned();
     let parse = move || parse(&text).map_err(|error| error.error);
     parse_call_of(sql.len(), parse, memory, env).await

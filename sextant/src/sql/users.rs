@@ -10,7 +10,7 @@ use proto::model::users::{NewSecret, Secret32, UserChange, UserCommand};
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
-use super::ast::{AlterUser, SecretText, Sensitive, UserStatement};
+use super::ast::{AlterUser, HiddenText, SecretText, UserStatement};
 use super::backend::Backend;
 use super::error::unsupported;
 use crate::auth::tokens::FreshToken;
@@ -21,21 +21,27 @@ pub const TOKEN_MS: u64 = 90 * 86_400_000;
 
 /// The result of a statement about users.
 #[derive(Debug)]
-pub enum Ran {
+pub enum UserResult {
     /// The statement is done. Contains the command tag.
     Tag(&'static str),
     /// The statement has created a token, which is returned only here.
-    Token(&'static str, Sensitive),
+    Token(&'static str, HiddenText),
 }
 
 /// Runs a statement. It returns after the command is committed and this process has received the change.
-pub async fn run(backend: &dyn Backend, env: &Env, statement: &UserStatement) -> Result<Ran> {
+pub async fn run(
+    backend: &dyn Backend,
+    env: &Env,
+    statement: &UserStatement,
+) -> Result<UserResult> {
     let tag = tag(statement);
     let (command, token) = command(env, statement).await?;
     let outcome = backend.change_users(command).await?;
-    let Some(token) = token else { return Ok(Ran::Tag(tag)) };
+    let Some(token) = token else { return Ok(UserResult::Tag(tag)) };
     match outcome {
-        Outcome::User { token: Some(id), .. } => Ok(Ran::Token(tag, Sensitive(token.text(id)))),
+        Outcome::User { token: Some(id), .. } => {
+            Ok(UserResult::Token(tag, HiddenText(token.text(id))))
+        }
         _ => Err(Error::internal("a token was made without a number")),
     }
 }
@@ -130,7 +136,7 @@ async fn hashed(
 }
 
 /// The verifier of a password in clear, with a new salt.
-async fn derived(env: &Env, password: &Sensitive) -> Result<proto::model::users::ScramVerifier> {
+async fn derived(env: &Env, password: &HiddenText) -> Result<proto::model::users::ScramVerifier> {
     if is_md5(&password.0) {
         let hint =
             "SET password_encryption = 'scram-sha-256' in the client, or send the password itself";

@@ -19,12 +19,15 @@ use super::cluster_status::{
     ProjectorShare,
 };
 use super::{copies, holds, moves, rollbacks, slices, versions};
-use crate::sql::backend::{Backend, Seen};
+use crate::sql::backend::{Backend, FigureKind};
 use crate::sql::definitions::alter::declaration;
 
 /// The status of the cluster, restricted to what the backend's principal may see. Calls the coordinator. With `seen`, the buckets are those
 /// whose figures of this kind the principal may see; otherwise all that it may see.
-pub async fn cluster_status(backend: &dyn Backend, seen: Option<Seen>) -> Result<ClusterStatus> {
+pub async fn cluster_status(
+    backend: &dyn Backend,
+    seen: Option<FigureKind>,
+) -> Result<ClusterStatus> {
     let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
     let answer = match backend.status().await {
         Ok(status) => CoordinatorAnswer::Status(status),
@@ -34,7 +37,7 @@ pub async fn cluster_status(backend: &dyn Backend, seen: Option<Seen>) -> Result
 }
 
 /// The status of the cluster without the reports of its nodes, from the catalog alone.
-pub fn catalog_status(backend: &dyn Backend, seen: Option<Seen>) -> Result<ClusterStatus> {
+pub fn catalog_status(backend: &dyn Backend, seen: Option<FigureKind>) -> Result<ClusterStatus> {
     let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
     Ok(ClusterStatus::new(&catalog, CoordinatorAnswer::NotAsked))
 }

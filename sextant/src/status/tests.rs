@@ -517,7 +517,7 @@ fn the_port_of_a_projector_shows_its_transactions() {
         forgotten: 7,
     };
     let projector = Some(projector::Status { node: NodeId(101), transactions });
-    let own = metrics::Own { projector, ..metrics::Own::default() };
+    let own = metrics::OwnFigures { projector, ..metrics::OwnFigures::default() };
     let text = metrics::own_text(Exposition::OpenMetrics, &own).expect("text");
     for line in [
         "sextant_transactions_open{node=\"101\"} 2",

@@ -25,7 +25,7 @@ const AUTHORITY_VALID: Duration = Duration::from_secs(10 * 365 * DAY.as_secs());
 const BEFORE: Duration = Duration::from_secs(60 * 60);
 
 /// A certificate and its private key, as PEM.
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The certificate, as PEM.
     pub certificate: String,
     /// The private key.
@@ -85,7 +85,12 @@ impl Authority {
     }
 
     /// Signs a certificate of a new key. `hosts` are the names and addresses under which users reach a node.
-    pub fn issue(&self, identity: &Identity, hosts: &[String], now_ms: u64) -> Result<Issued> {
+    pub fn issue(
+        &self,
+        identity: &Identity,
+        hosts: &[String],
+        now_ms: u64,
+    ) -> Result<IssuedCertificate> {
         let mut params = params(&identity.to_string(), VALID, now_ms);
         let uri = identity.to_uri().try_into().map_err(failed("naming a certificate"))?;
         params.subject_alt_names.push(SanType::URI(uri));
@@ -105,7 +110,7 @@ impl Authority {
         let authority_params = authority(self.cluster, now_ms);
         let authority = Issuer::from_params(&authority_params, &self.key);
         let signed = params.signed_by(&key, &authority).map_err(failed("signing a certificate"))?;
-        Ok(Issued { certificate: signed.pem(), key: key.serialize_pem() })
+        Ok(IssuedCertificate { certificate: signed.pem(), key: key.serialize_pem() })
     }
 }
 

@@ -17,7 +17,7 @@ use super::verify::in_words;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A connection after its handshake.
-pub struct Handshaken {
+pub struct TlsConnection {
     /// The connection.
     pub stream: TlsStream<TcpStream>,
     /// The holder of the client's certificate, if it showed one.
@@ -34,7 +34,7 @@ pub async fn accept(
     clients: Clients,
     protocol: Protocol,
     stream: TcpStream,
-) -> io::Result<Handshaken> {
+) -> io::Result<TlsConnection> {
     // A set that is loaded meanwhile does not mix with this one.
     let generation = settings.generation();
     let acceptor = TlsAcceptor::from(generation.server(clients, protocol));
@@ -46,5 +46,5 @@ pub async fn accept(
     let stream = timeout(HANDSHAKE_WITHIN, shaken).await.map_err(|_| late())??;
     let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
     let peer = shown.map(Identity::of_certificate).transpose().map_err(io::Error::other)?;
-    Ok(Handshaken { stream, peer, end_point: generation.end_point.clone() })
+    Ok(TlsConnection { stream, peer, end_point: generation.end_point.clone() })
 }

@@ -11,9 +11,9 @@ use proto::model::node::Role;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::issue::{Authority, Issued};
+use super::issue::{Authority, IssuedCertificate};
 use super::ports::{Clients, Protocol};
-use super::server::{Handshaken, accept};
+use super::server::{TlsConnection, accept};
 use super::settings::TlsSettings;
 use super::{Expected, Identity, TlsFiles, UserTls, connect, reload, write_private};
 
@@ -44,7 +44,7 @@ impl World {
         Self { env, ca }
     }
 
-    fn issue(&self, identity: &Identity) -> Issued {
+    fn issue(&self, identity: &Identity) -> IssuedCertificate {
         self.ca.issue(identity, &hosts(), self.env.clock.unix_ms()).expect("a certificate")
     }
 
@@ -52,7 +52,7 @@ impl World {
         TlsSettings::own(&self.env, &self.ca, identity, &hosts()).expect("settings")
     }
 
-    fn user_tls(&self, own: Option<&Issued>) -> UserTls {
+    fn user_tls(&self, own: Option<&IssuedCertificate>) -> UserTls {
         let own = own.map(|own| (own.certificate.as_bytes(), own.key.as_bytes()));
         UserTls::new(&self.env, self.ca.certificate().as_bytes(), own, Protocol::Sql)
             .expect("a configuration")
@@ -72,7 +72,7 @@ async fn user_at(
     router: &TlsSettings,
     user: &UserTls,
     host: &str,
-) -> (io::Result<Handshaken>, io::Result<Option<Vec<u8>>>) {
+) -> (io::Result<TlsConnection>, io::Result<Option<Vec<u8>>>) {
     let (client, server) = pair().await;
     let shaken = async {
         let (mut stream, binding) = user.connect(host, client).await?;
@@ -94,7 +94,7 @@ async fn node_at(
     called: &TlsSettings,
     caller: &TlsSettings,
     expected: Expected,
-) -> (io::Result<Handshaken>, io::Result<()>) {
+) -> (io::Result<TlsConnection>, io::Result<()>) {
     let (client, server) = pair().await;
     let shaken = async {
         let mut stream = connect(caller, expected, client).await?;
@@ -254,7 +254,7 @@ async fn a_silent_client_is_closed_after_a_while_and_keeps_no_other_one_out() {
 }
 
 /// Files of a process in a directory, replaced by newly issued ones.
-async fn replaced(world: &World, files: &TlsFiles, issued: &Issued) {
+async fn replaced(world: &World, files: &TlsFiles, issued: &IssuedCertificate) {
     for (path, text) in [
         (&files.certificate, &*issued.certificate),
         (&files.key, &*issued.key),
@@ -285,7 +285,8 @@ async fn new_files_are_taken_over_and_wrong_ones_are_not() {
     assert!(!settings.look().await, "nothing is new");
     // A certificate without its key, one of another node, one of another authority.
     let second = world.issue(&own);
-    let torn = Issued { key: world.issue(&own).key, certificate: second.certificate.clone() };
+    let torn =
+        IssuedCertificate { key: world.issue(&own).key, certificate: second.certificate.clone() };
     let strange = Authority::new(CLUSTER, world.env.clock.unix_ms()).expect("an authority");
     let strange = strange.issue(&own, &hosts(), world.env.clock.unix_ms()).expect("issued");
     for wrong in [torn, world.issue(&node(Role::Router, 302)), strange] {

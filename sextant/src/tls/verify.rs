@@ -23,19 +23,19 @@ use super::ports::Clients;
 
 /// The reason why the holder of a certificate is refused.
 #[derive(Debug)]
-struct Refused(String);
+struct RefusalReason(String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for RefusalReason {}
 
 /// The error of a certificate whose holder is refused.
 pub fn refused(why: String) -> rustls::Error {
-    CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()
+    CertificateError::Other(OtherError(Arc::new(RefusalReason(why)))).into()
 }
 
 /// The error of a handshake in plain words. `CertificateError` prints the names of its variants.

@@ -56,7 +56,7 @@ pub(super) fn answers<A: Answer>(
     questions: Streaming<PeerQuestion>,
 ) -> Answers {
     let (tell, told) = mpsc::unbounded_channel();
-    let begun = Answering {
+    let begun = LaneAnswers {
         endpoint,
         headers,
         cluster,
@@ -72,7 +72,7 @@ pub(super) fn answers<A: Answer>(
     }))
 }
 
-struct Answering<A> {
+struct LaneAnswers<A> {
     endpoint: A,
     headers: MetadataMap,
     cluster: Option<ClusterId>,
@@ -87,7 +87,7 @@ struct Answering<A> {
     told: mpsc::UnboundedReceiver<PeerAnswer>,
 }
 
-impl<A: Answer> Answering<A> {
+impl<A: Answer> LaneAnswers<A> {
     /// The next answer. After an error the stream ends.
     async fn next(&mut self) -> Option<Result<PeerAnswer, Status>> {
         loop {

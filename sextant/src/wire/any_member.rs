@@ -78,7 +78,7 @@ impl AnyMember {
         }
     }
 
-    async fn propose_for_a_while(&self, proposal: Proposal) -> Result<Applied> {
+    async fn propose_for_a_while(&self, proposal: Proposal) -> Result<AppliedCommand> {
         let deadline = Instant::now() + PROPOSE_FOR;
         let ask = |member: Arc<dyn CoordinatorApi>| {
             let proposal = proposal.clone();

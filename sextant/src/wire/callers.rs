@@ -13,7 +13,7 @@ use proto::model::node::Role;
 use proto::rpc::command::{Command, Join, Need, Process};
 use tonic::{Extensions, Status};
 
-use super::methods::{Bytes, Heartbeat, Proposal, SyncReport, Watched};
+use super::methods::{Bytes, Heartbeat, Proposal, SyncReport, WatchKind};
 use crate::limited::PeerInfo;
 use crate::tls::Identity;
 
@@ -128,8 +128,8 @@ pub(super) fn of_raft(
 }
 
 /// `watch`: the users, with the hashes of their secrets, are only for processes that authenticate users.
-pub(super) fn of_watch(caller: &Caller, (wanted,): (Watched,)) -> Result<(Watched,), Status> {
-    if wanted == Watched::Users {
+pub(super) fn of_watch(caller: &Caller, (wanted,): (WatchKind,)) -> Result<(WatchKind,), Status> {
+    if wanted == WatchKind::Users {
         caller.may_call("watch the users", &["router", "coordinator"])?;
     }
     Ok((wanted,))

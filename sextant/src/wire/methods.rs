@@ -30,9 +30,9 @@ pub(super) use proto::rpc::api::{
     KnownPlace, PartState, Places, ProjectorApi, PushReply, PushRequest, PushedCommitRequest,
     PushedLook, ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate,
     TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
-    WatchMessage, Watched, WriteReply, WriteRequest,
+    WatchKind, WatchMessage, WriteReply, WriteRequest,
 };
-pub(super) use proto::rpc::command::{Applied, Proposal};
+pub(super) use proto::rpc::command::{AppliedCommand, Proposal};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
 pub(super) use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest,
@@ -49,7 +49,7 @@ macro_rules! coordinator_methods {
     ($with:ident) => {
         $with! { CoordinatorApi, local_coordinator;
             calls {
-                0 propose(proposal: Proposal) -> Applied, for coordinator projector indexer router operator, claims of_proposal, via own propose_for_a_while;
+                0 propose(proposal: Proposal) -> AppliedCommand, for coordinator projector indexer router operator, claims of_proposal, via own propose_for_a_while;
                 1 sync(report: SyncReport) -> SyncReply, for coordinator projector, claims of_sync, via any_member;
                 2 heartbeat(heartbeat: Heartbeat) -> HeartbeatReply, for coordinator projector indexer router, claims of_heartbeat, via any_member;
                 3 epoch_covering(
@@ -66,7 +66,7 @@ macro_rules! coordinator_methods {
                 41 change_members(change: CoordinatorChange) -> CoordinatorChanged, for coordinator router, via own change_for_a_while;
             }
             streams {
-                0 watch(wanted: Watched) -> WatchMessage, for coordinator projector indexer router operator, claims of_watch, via any_member;
+                0 watch(wanted: WatchKind) -> WatchMessage, for coordinator projector indexer router operator, claims of_watch, via any_member;
             }
         }
     };

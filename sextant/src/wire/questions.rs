@@ -7,7 +7,7 @@
 //! are sent in this way, since a question may be sent twice.
 //!
 //! A process may use another protocol version or belong to another cluster. Then the stream is refused, and the question is sent as an
-//! ordinary call, which handles these cases ([`Lost::Refused`]).
+//! ordinary call, which handles these cases ([`LostReason::Refused`]).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ const LANES: usize = 4;
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 
 /// Why a question has no answer.
-pub(super) enum Lost {
+pub(super) enum LostReason {
     /// The other process accepts no such stream from this one. An ordinary call may succeed.
     Refused,
     /// The stream ended.
@@ -57,35 +57,35 @@ struct Lane {
     version: u32,
     cluster: Option<ClusterId>,
     questions: mpsc::UnboundedSender<PeerQuestion>,
-    waiting: Arc<Mutex<Waiting>>,
+    waiting: Arc<Mutex<WaitingQuestions>>,
     /// Reads the answers until the lane is dropped.
     _reader: Task,
 }
 
 /// The questions that wait for their answers.
 #[derive(Default)]
-struct Waiting {
+struct WaitingQuestions {
     last: u64,
-    callers: BTreeMap<u64, oneshot::Sender<Result<Bytes, Lost>>>,
+    callers: BTreeMap<u64, oneshot::Sender<Result<Bytes, LostReason>>>,
     has_ended: bool,
 }
 
 /// The waiting questions of a lane, for the task that reads the answers. When it ends, however it does, no question waits.
-struct Told(Arc<Mutex<Waiting>>);
+struct LaneQuestions(Arc<Mutex<WaitingQuestions>>);
 
-impl Drop for Told {
+impl Drop for LaneQuestions {
     fn drop(&mut self) {
         lock(&self.0).end(ended);
     }
 }
 
-fn ended() -> Lost {
-    Lost::Ended(Status::unavailable("the stream of questions has ended"))
+fn ended() -> LostReason {
+    LostReason::Ended(Status::unavailable("the stream of questions has ended"))
 }
 
-impl Waiting {
+impl WaitingQuestions {
     /// Adds a question; `None` if the lane has ended.
-    fn add(&mut self, caller: oneshot::Sender<Result<Bytes, Lost>>) -> Option<u64> {
+    fn add(&mut self, caller: oneshot::Sender<Result<Bytes, LostReason>>) -> Option<u64> {
         if self.has_ended {
             return None;
         }
@@ -94,7 +94,7 @@ impl Waiting {
         Some(self.last)
     }
 
-    fn end(&mut self, lost: impl Fn() -> Lost) {
+    fn end(&mut self, lost: impl Fn() -> LostReason) {
         self.has_ended = true;
         for caller in std::mem::take(&mut self.callers).into_values() {
             // The caller may have stopped waiting.
@@ -104,12 +104,12 @@ impl Waiting {
 }
 
 /// A question in flight. Dropping it cancels the question.
-struct Asked<'l> {
+struct QuestionInFlight<'l> {
     lane: &'l Lane,
     number: u64,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for QuestionInFlight<'_> {
     fn drop(&mut self) {
         if lock(&self.lane.waiting).callers.remove(&self.number).is_some() {
             let take_back = PeerQuestion { number: self.number, ..Default::default() };
@@ -142,20 +142,20 @@ impl Questions {
         opening: Opening<'_>,
         node: NodeId,
         body: Bytes,
-    ) -> Result<Bytes, Lost> {
+    ) -> Result<Bytes, LostReason> {
         let unknown_at = *lock(&self.unknown_at);
         if unknown_at.is_some_and(|at| at.elapsed() < UNKNOWN_FOR) {
-            return Err(Lost::Refused);
+            return Err(LostReason::Refused);
         }
         let version = opening.version;
         let lane = self.lane(opening);
         let (tell, told) = oneshot::channel();
         // The lane may have ended meanwhile; then the question was not sent.
-        let Some(number) = lock(&lane.waiting).add(tell) else { return Err(Lost::Refused) };
-        let _asked = Asked { lane: &lane, number };
+        let Some(number) = lock(&lane.waiting).add(tell) else { return Err(LostReason::Refused) };
+        let _asked = QuestionInFlight { lane: &lane, number };
         let question = PeerQuestion { number, node: node.0, version, body };
         if lane.questions.send(question).is_err() {
-            return Err(Lost::Refused);
+            return Err(LostReason::Refused);
         }
         told.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -179,10 +179,11 @@ impl Questions {
     fn open(&self, opening: Opening<'_>) -> Lane {
         let Opening { client, version, cluster, sign } = opening;
         let (questions, asked) = mpsc::unbounded_channel();
-        let waiting: Arc<Mutex<Waiting>> = Arc::default();
+        let waiting: Arc<Mutex<WaitingQuestions>> = Arc::default();
         let mut request = Request::new(UnboundedReceiverStream::new(asked));
         sign(request.metadata_mut());
-        let (told, unknown_at) = (Told(Arc::clone(&waiting)), Arc::clone(&self.unknown_at));
+        let (told, unknown_at) =
+            (LaneQuestions(Arc::clone(&waiting)), Arc::clone(&self.unknown_at));
         let reader = self.env.spawn_request("questions", async move {
             if let Err(status) = read_answers(client, request, &told.0).await {
                 if status.code() == Code::Unimplemented {
@@ -199,7 +200,7 @@ impl Questions {
 async fn read_answers(
     mut client: PeerClient<Channel>,
     questions: Request<UnboundedReceiverStream<PeerQuestion>>,
-    waiting: &Mutex<Waiting>,
+    waiting: &Mutex<WaitingQuestions>,
 ) -> Result<(), Status> {
     let mut answers = client.ask(questions).await?.into_inner();
     while let Some(PeerAnswer { number, body }) = answers.message().await? {
@@ -213,13 +214,13 @@ async fn read_answers(
 
 /// The meaning of a status. The other process refuses a stream, or ends it before it runs a question, if it has no lanes, uses another
 /// version or belongs to another cluster; everything else comes from the connection.
-fn refused(status: &Status) -> Lost {
+fn refused(status: &Status) -> LostReason {
     match status.code() {
-        Code::Unimplemented | Code::FailedPrecondition => Lost::Refused,
+        Code::Unimplemented | Code::FailedPrecondition => LostReason::Refused,
         // One message was too long, which does not affect the other questions.
         Code::OutOfRange | Code::ResourceExhausted => {
-            Lost::Ended(Status::unavailable(status.message()))
+            LostReason::Ended(Status::unavailable(status.message()))
         }
-        _ => Lost::Ended(status.clone()),
+        _ => LostReason::Ended(status.clone()),
     }
 }

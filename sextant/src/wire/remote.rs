@@ -18,7 +18,7 @@ use tonic::{Request, Status};
 use super::clusters::OwnCluster;
 use super::codec::{decode, encode};
 use super::methods::*;
-use super::questions::{Lost, Opening, Questions};
+use super::questions::{LostReason, Opening, Questions};
 use super::versions::ProtocolVersions;
 
 /// A connection to another process, shared by all services there; cheap to clone.
@@ -154,8 +154,8 @@ impl Remote {
         };
         match connection.questions.ask(opening, self.node, body).await {
             Ok(answer) => Ok(Some(answer)),
-            Err(Lost::Refused) => Ok(None),
-            Err(Lost::Ended(status)) => Err(self.unreachable(status)),
+            Err(LostReason::Refused) => Ok(None),
+            Err(LostReason::Ended(status)) => Err(self.unreachable(status)),
         }
     }
 

@@ -34,12 +34,12 @@ struct PeerEndpoint {
 
 /// The answers for one caller.
 #[derive(Clone)]
-struct Answering {
+struct CallerAnswers {
     peers: Arc<Peers>,
     caller: Caller,
 }
 
-impl Answer for Answering {
+impl Answer for CallerAnswers {
     fn env(&self) -> &Env {
         &self.peers.env
     }
@@ -66,7 +66,7 @@ impl Answer for Answering {
     ) -> impl Future<Output = PeerAnswer> + Send + 'static {
         let endpoint = self.clone();
         async move {
-            let answered = Answering::answer(&endpoint, NodeId(node), &body).await;
+            let answered = CallerAnswers::answer(&endpoint, NodeId(node), &body).await;
             // An answer that cannot be encoded is replaced by an error, which can be encoded.
             let body = answered.map(|reply| reply.body).or_else(|status| {
                 let error = proto::Error::internal(status.message());
@@ -79,7 +79,7 @@ impl Answer for Answering {
 
 type Reply = std::result::Result<PeerReply, Status>;
 /// An opened stream. A status is the refusal of the caller.
-type Opened = std::result::Result<Result<Replies>, Status>;
+type StreamResult = std::result::Result<Result<Replies>, Status>;
 type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply, Status>> + Send>>;
 
 fn reply<T: Serialize>(answer: Result<T>) -> Reply {
@@ -141,7 +141,7 @@ macro_rules! answer_methods {
                 node: NodeId,
                 number: u32,
                 arguments: &[u8],
-            ) -> Option<Opened> {
+            ) -> Option<StreamResult> {
                 match number {
                     $($stream_number => {
                         let holders = [$(stringify!($stream_caller)),+];
@@ -174,7 +174,7 @@ coordinator_methods!(answer_methods);
 projector_methods!(answer_methods);
 indexer_methods!(answer_methods);
 
-impl Answering {
+impl CallerAnswers {
     async fn answer(&self, node: NodeId, question: &[u8]) -> Reply {
         let (number, arguments) = match split_method(question) {
             Ok(split) => split,
@@ -193,7 +193,7 @@ impl Answering {
         indexer.await.unwrap_or_else(|| reply::<()>(Err(no_method(number))))
     }
 
-    async fn begin(&self, node: NodeId, question: &[u8]) -> Opened {
+    async fn begin(&self, node: NodeId, question: &[u8]) -> StreamResult {
         let (number, arguments) = match split_method(question) {
             Ok(split) => split,
             Err(error) => return Ok(Err(error)),
@@ -231,9 +231,9 @@ fn undated<T>(reply: T) -> Response<T> {
 
 impl PeerEndpoint {
     /// The answers for the caller on a connection.
-    fn answering(&self, connection: &Extensions) -> std::result::Result<Answering, Status> {
+    fn answering(&self, connection: &Extensions) -> std::result::Result<CallerAnswers, Status> {
         let caller = Caller::on_connection(self.trust, connection)?;
-        Ok(Answering { peers: Arc::clone(&self.peers), caller })
+        Ok(CallerAnswers { peers: Arc::clone(&self.peers), caller })
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use coordinator::testing::{
-    CopyCheck, Decided, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore, RaftMessage,
-    Replica, StateMachine, encode_record,
+    CopyCheck, Decisions, Leader, LogWrite, Machine, MemoryLog, Output, Plan, RaftCore,
+    RaftMessage, Replica, StateMachine, encode_record,
 };
 use coordinator::{MoveSettings, RaftConfig};
 use proto::Result;
 use proto::env::real::SeededRandom;
 use proto::model::ids::{Epoch, NodeId};
-use proto::rpc::command::{Applied, Command, Outcome, PromoteEpochs, Proposal, RequestId};
+use proto::rpc::command::{AppliedCommand, Command, Outcome, PromoteEpochs, Proposal, RequestId};
 
 use super::world::{Event, World};
 use crate::raft::MEMBERS;
@@ -36,9 +36,9 @@ struct Spy {
 type Seen = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 
 impl StateMachine for Spy {
-    type Outcome = Applied;
+    type Outcome = AppliedCommand;
 
-    fn apply(&mut self, index: u64, data: &[u8]) -> Result<Applied> {
+    fn apply(&mut self, index: u64, data: &[u8]) -> Result<AppliedCommand> {
         self.seen.lock().expect("not poisoned").push((index, data.to_vec()));
         self.machine.apply(index, data)
     }
@@ -312,7 +312,7 @@ impl World {
         leading.waiting = proposals.iter().map(|(number, _)| *number).collect();
         let decided = |(_, command): &(u64, Command)| {
             let silent = leading.leader.silent_for(&replica.view().state, command, now_ms);
-            Decided { unix_ms, silent, ..Decided::default() }
+            Decisions { unix_ms, silent, ..Decisions::default() }
         };
         let decided: Vec<_> = proposals.iter().map(decided).collect();
         for ((number, command), decided) in proposals.into_iter().zip(decided) {
@@ -327,7 +327,7 @@ impl World {
         self.poll(at);
     }
 
-    fn propose(&mut self, at: usize, number: u64, decided: Decided, proposal: Proposal) -> bool {
+    fn propose(&mut self, at: usize, number: u64, decided: Decisions, proposal: Proposal) -> bool {
         let record = encode_record(decided, proposal).expect("a command is encoded");
         let context = Bytes::copy_from_slice(&number.to_le_bytes());
         let running = self.members[at].running.as_mut();
@@ -343,7 +343,7 @@ impl World {
         if let Some(running) = &mut self.members[at].running {
             running.requests.insert(number, id);
         }
-        if self.propose(at, number, Decided::at(unix_ms), request) {
+        if self.propose(at, number, Decisions::at(unix_ms), request) {
             self.poll(at);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use coordinator::testing::{Decided, Machine, Replica, StateMachine, encode_record};
+use coordinator::testing::{Decisions, Machine, Replica, StateMachine, encode_record};
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::catalog::Catalog;
 use proto::model::data_set::Files;
@@ -22,7 +22,7 @@ use proto::rpc::command::{
     RequestId, SetReplicas, SetSliceBytesMax,
 };
 use proto::rpc::scan::{Output, ScanRequest};
-use sextant::auth::kept::Kept;
+use sextant::auth::kept::StoredUsers;
 use sextant::auth::verifier::{ITERATIONS, derive};
 use sextant::sql::ast::Statement;
 use sextant::sql::definitions::define::definition;
@@ -125,7 +125,7 @@ pub fn catalog() -> Catalog {
 
 /// Sample contents of the file USERS.
 pub fn users_file() -> Vec<u8> {
-    let kept = Kept { cluster: ClusterId(7), users: Arc::new(USERS.clone()) };
+    let kept = StoredUsers { cluster: ClusterId(7), users: Arc::new(USERS.clone()) };
     // The target corrects the head, which has the length of a real one.
     let mut bytes = b"sextant users 1\n".to_vec();
     bytes.extend_from_slice(&[0; 12]);
@@ -241,7 +241,7 @@ pub fn records() -> Vec<Vec<u8>> {
         let request = (n % 3 == 0).then_some(RequestId { client: 5, sequence: n });
         let unique = if command.creates() { UniqueId(n.into()) } else { UniqueId::default() };
         let silent = if n % 4 == 0 { vec![NodeId(4)] } else { Vec::new() };
-        let decided = Decided { unix_ms: 1_000 * n, unique, silent, ..Decided::default() };
+        let decided = Decisions { unix_ms: 1_000 * n, unique, silent, ..Decisions::default() };
         let proposal = Proposal { request, ..Proposal::from(command) };
         encode_record(decided, proposal).expect("it can be encoded").to_vec()
     };

@@ -13,7 +13,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::{NodeInfo, Role};
-use proto::rpc::api::{CoordinatorApi, Directory, WatchMessage, Watched};
+use proto::rpc::api::{CoordinatorApi, Directory, WatchKind, WatchMessage};
 use proto::rpc::command::{Command, CreateBucket, CreateIndex, Outcome, Proposal, RequestId};
 use proto::rpc::scan::Consistency;
 use proto::{Error, Result};
@@ -128,7 +128,7 @@ impl Coordinators {
 
     /// Observes the publication of epochs, at the leader itself.
     async fn observe(network: Arc<Network>, leader: Arc<Coordinator>) {
-        let Ok(mut messages) = leader.watch(Watched::CatalogAndEpochs).await else { return };
+        let Ok(mut messages) = leader.watch(WatchKind::CatalogAndEpochs).await else { return };
         while let Some(Ok(message)) = messages.next().await {
             if let WatchMessage::Epochs(marks) = message {
                 marks.iter().for_each(|mark| network.observer.published(mark));

@@ -17,9 +17,9 @@ use proto::model::node::Role;
 use proto::model::topology::IndexTopology;
 use proto::rpc::api::{
     CoordinatorApi, CoordinatorStatus, CoveringEpochs, Directory, FixedMoment, Heartbeat,
-    HeartbeatReply, ResultStream, SyncReply, SyncReport, WatchMessage, Watched,
+    HeartbeatReply, ResultStream, SyncReply, SyncReport, WatchKind, WatchMessage,
 };
-use proto::rpc::command::{Applied, Proposal};
+use proto::rpc::command::{AppliedCommand, Proposal};
 
 use super::counts::Kind;
 use super::meter::MeteredSpawner;
@@ -76,7 +76,7 @@ const REQUEST: (Kind, Kind) = (Kind::Request, Kind::Reply);
 
 #[async_trait]
 impl CoordinatorApi for RemoteCoordinator {
-    async fn propose(&self, request: Proposal) -> Result<Applied> {
+    async fn propose(&self, request: Proposal) -> Result<AppliedCommand> {
         let bytes = size(&request);
         self.call(REQUEST, bytes, |member| async move { member.propose(request).await }).await
     }
@@ -116,7 +116,7 @@ impl CoordinatorApi for RemoteCoordinator {
         self.call((Kind::Covering, Kind::CoveringReply), bytes, run).await
     }
 
-    async fn watch(&self, wanted: Watched) -> Result<ResultStream<WatchMessage>> {
+    async fn watch(&self, wanted: WatchKind) -> Result<ResultStream<WatchMessage>> {
         let (network, from, to) = (Arc::clone(&self.network), self.from, self.to);
         network.send(from, to, Kind::Watch, size(&wanted)).await;
         let member = network.coordinator(to.node)?;

@@ -26,7 +26,7 @@ use proto::model::left_out::LeftOut;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
     BucketReport, CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, Heartbeat,
-    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, Watched, WriteReply,
+    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, WatchKind, WriteReply,
     WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
@@ -232,8 +232,8 @@ impl Source {
 struct Sink(Arc<LightProjector>);
 
 impl CatalogSink for Sink {
-    fn wanted(&self) -> Watched {
-        Watched::CatalogAndEpochs
+    fn wanted(&self) -> WatchKind {
+        WatchKind::CatalogAndEpochs
     }
 
     async fn take_catalog(&mut self, catalog: Arc<Catalog>) -> Result<()> {

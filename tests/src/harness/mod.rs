@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proto::env::Env;
-use sextant::auth::doors::Doors;
+use sextant::auth::doors::LoginPolicy;
 use sextant::roles::{Cluster, ClusterConfig};
 use sextant::roles::{PortOptions, Ports, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -68,7 +68,7 @@ impl TestCluster {
         change(&mut config);
         let listeners = Ports::any().bind(&PortOptions::DEV).await.expect("free ports");
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
-        let serving = Server::start(&cluster, Doors::trust(&env), &env, listeners)
+        let serving = Server::start(&cluster, LoginPolicy::trust(&env), &env, listeners)
             .expect("the ports are served");
         serving.wait_ready().await.expect("the cluster serves");
         Self { serving, cluster, data }

@@ -2,7 +2,7 @@
 //! several members.
 
 use bytes::Bytes;
-use coordinator::testing::{Changed, MemberChange, Members};
+use coordinator::testing::{AppliedChange, MemberChange, Members};
 use proto::model::ids::NodeId;
 
 use super::{JOINING, World};
@@ -34,7 +34,7 @@ impl World {
     }
 
     /// Takes the answers to changes. The machine of a member is taken away as soon as its removal is answered, unless the world keeps it.
-    pub(super) fn take_answers(&mut self, leader: usize, changed: &[Changed]) {
+    pub(super) fn take_answers(&mut self, leader: usize, changed: &[AppliedChange]) {
         for changed in changed.iter().filter(|changed| changed.result.is_ok()) {
             self.answered += 1;
             self.answering = Some(leader);

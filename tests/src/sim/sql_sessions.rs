@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::SinkExt;
 use proto::env::Env;
-use sextant::auth::doors::Doors;
+use sextant::auth::doors::LoginPolicy;
 use sextant::backend::ClusterBackend;
 use sextant::pg::{PgConfig, PgServer};
 use sextant::principal::Principal;
@@ -119,7 +119,12 @@ impl SqlClient {
         Self {
             random: fastrand::Rng::with_seed(seed ^ 0x5e55),
             env: env.clone(),
-            server: PgServer::new(backends, Doors::trust(env), env.clone(), PgConfig::default()),
+            server: PgServer::new(
+                backends,
+                LoginPolicy::trust(env),
+                env.clone(),
+                PgConfig::default(),
+            ),
             fates: vec![Fate::CarriedOut],
             summary: Arc::clone(summary),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use proto::env::sim::Interleaved;
+use proto::env::sim::InterleavingCounts;
 use proto::model::ids::{BucketId, Epoch};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -203,8 +203,8 @@ impl Summary {
     }
 
     /// Counts the work that ran in steps.
-    pub fn interleaved(&mut self, counts: Interleaved) {
-        let Interleaved { works, pauses, cut_short, vain_tries } = counts;
+    pub fn interleaved(&mut self, counts: InterleavingCounts) {
+        let InterleavingCounts { works, pauses, cut_short, vain_tries } = counts;
         self.interleaved = [
             ("works in steps", works),
             ("pauses of works", pauses),

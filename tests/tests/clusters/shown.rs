@@ -13,7 +13,7 @@ use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use router::Router;
-use sextant::auth::doors::Doors;
+use sextant::auth::doors::LoginPolicy;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
 use sextant::pg::{PgConfig, PgServer};
 use tests::harness::{TestCluster, sql};
@@ -66,7 +66,7 @@ async fn at_another_router(cluster: &TestCluster) -> (Client, Arc<Router>) {
     let router = Arc::new(Router::start(config, env.clone(), Arc::clone(&directory)));
     let backend = ClusterBackend::new(Arc::clone(&router), directory, env.clone(), Arc::default());
     let backends = Arc::new(AuthorizedBackends::new(&backend));
-    let server = PgServer::new(backends, Doors::trust(&env), env, PgConfig::default());
+    let server = PgServer::new(backends, LoginPolicy::trust(&env), env, PgConfig::default());
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     tokio::spawn(async move { server.connection(theirs).await });
     let mut config = tokio_postgres::Config::new();

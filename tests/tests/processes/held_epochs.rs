@@ -14,7 +14,7 @@ use futures::StreamExt;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, NodeId, TransactionId, TransactionPlace};
 use proto::rpc::api::{
-    Directory, ProjectorApi, TransactionCommit, TransactionWrite, WatchMessage, Watched, Write,
+    Directory, ProjectorApi, TransactionCommit, TransactionWrite, WatchKind, WatchMessage, Write,
     WriteKind,
 };
 use tests::harness::processes::Processes;
@@ -29,7 +29,7 @@ const TRANSACTION: TransactionId = TransactionId(7_000_001);
 
 pub async fn catalog(cluster: &Processes) -> Arc<Catalog> {
     let coordinator = cluster.directory().coordinator();
-    let mut messages = coordinator.watch(Watched::Catalog).await.expect("a watch");
+    let mut messages = coordinator.watch(WatchKind::Catalog).await.expect("a watch");
     while let Some(message) = messages.next().await {
         if let WatchMessage::Catalog(catalog) = message.expect("a message") {
             return catalog;

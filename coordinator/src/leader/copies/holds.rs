@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use proto::model::ids::BucketId;
 use proto::rpc::api::{EpochHold, HELD_MS_MIN, HOLDS_MAX};
 
-use crate::leader::copies::joint::{Chosen, Split, keep_whole};
+use crate::leader::copies::joint::{ChosenCuts, Split, keep_whole};
 use crate::leader::epochs::stability::Stability;
 use crate::state::{BucketState, StateContext};
 
@@ -27,7 +27,7 @@ pub(in crate::leader) fn holds(
         bucket.info.readable_from()?;
         Some((id, stability.newest(id)?.clone()))
     };
-    let mut newest: Chosen = state.buckets().filter_map(newest).collect();
+    let mut newest: ChosenCuts = state.buckets().filter_map(newest).collect();
     let mut oldest: BTreeMap<(BucketId, BucketId), EpochHold> = BTreeMap::new();
     for Split { bucket, transaction, lacking } in keep_whole(stability, state, &mut newest) {
         let since_ms = stability.joint_since_ms(bucket, transaction).unwrap_or(now_ms);

@@ -21,7 +21,7 @@ use crate::leader::epochs::stability::Stability;
 use crate::state::StateContext;
 
 /// The cuts at which the next epochs end.
-pub(in crate::leader) type Chosen = BTreeMap<BucketId, Cut>;
+pub(in crate::leader) type ChosenCuts = BTreeMap<BucketId, Cut>;
 
 /// A commit before which a bucket must end, since another bucket lacks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(in crate::leader) struct Split {
 pub(in crate::leader) fn keep_whole(
     stability: &Stability,
     state: &StateContext,
-    chosen: &mut Chosen,
+    chosen: &mut ChosenCuts,
 ) -> Vec<Split> {
     let mut reasons = Vec::new();
     if !stability.has_joint() {
@@ -72,7 +72,7 @@ pub(in crate::leader) fn keep_whole(
 pub(in crate::leader) fn joined(
     stability: &Stability,
     state: &StateContext,
-    chosen: &Chosen,
+    chosen: &ChosenCuts,
 ) -> Vec<Vec<BucketId>> {
     let mut sets: Vec<BTreeSet<BucketId>> = Vec::new();
     if !stability.has_joint() {
@@ -103,7 +103,7 @@ fn published(state: &StateContext, bucket: BucketId) -> Option<&Cut> {
 fn newly_in<'s>(
     stability: &'s Stability,
     state: &'s StateContext,
-    chosen: &'s Chosen,
+    chosen: &'s ChosenCuts,
     bucket: BucketId,
 ) -> impl Iterator<Item = &'s JointMark> {
     let (cut, published) = (chosen.get(&bucket), published(state, bucket));
@@ -117,7 +117,7 @@ fn newly_in<'s>(
 fn split<'s>(
     stability: &'s Stability,
     state: &'s StateContext,
-    chosen: &'s Chosen,
+    chosen: &'s ChosenCuts,
     bucket: BucketId,
 ) -> Vec<(&'s JointMark, BucketId)> {
     let lacking = |mark: &'s JointMark| {
@@ -132,7 +132,7 @@ fn split<'s>(
 fn lacks(
     stability: &Stability,
     state: &StateContext,
-    chosen: &Chosen,
+    chosen: &ChosenCuts,
     (bucket, mark): (BucketId, &JointMark),
 ) -> bool {
     let Some(published) = published(state, bucket) else { return false };

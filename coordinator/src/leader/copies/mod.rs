@@ -25,7 +25,7 @@ use proto::model::ids::{BucketId, NodeId};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::command::{ChangeCopies, Command};
 
-use crate::leader::looks::Looks;
+use crate::leader::looks::CheckTimer;
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::leader::nodes::old_copy::all_have_reported;
 use crate::leader::plan::Plan;
@@ -45,7 +45,7 @@ const JOINING_IN_ALL_MAX: usize = 8;
 /// The leader's memory of its plans for copies.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct CopyPlans {
-    looks: Looks<LOOK_EVERY_MS>,
+    looks: CheckTimer<LOOK_EVERY_MS>,
     /// The buckets that lack a copy, and since when.
     short_since_ms: BTreeMap<BucketId, u64>,
 }

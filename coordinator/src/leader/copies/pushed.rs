@@ -6,7 +6,7 @@
 use proto::model::pushed::keep_whole;
 use proto::plant::{self, Plant};
 
-use crate::leader::copies::joint::Chosen;
+use crate::leader::copies::joint::ChosenCuts;
 use crate::leader::epochs::stability::Stability;
 use crate::state::StateContext;
 use crate::state::epochs::history::advance;
@@ -15,7 +15,7 @@ use crate::state::epochs::history::advance;
 pub(in crate::leader) fn keep_pushed_whole(
     stability: &Stability,
     state: &StateContext,
-    chosen: &mut Chosen,
+    chosen: &mut ChosenCuts,
 ) {
     if plant::is(Plant::PushedPartLeftOut) {
         return;

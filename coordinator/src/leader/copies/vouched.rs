@@ -17,11 +17,11 @@ use proto::model::pushed::PushedCommit;
 
 /// The open commits of a bucket's producer.
 #[derive(Debug, Default)]
-pub(in crate::leader) struct Vouched(
+pub(in crate::leader) struct ProducerCommits(
     BTreeMap<ProducerTransactionId, Vec<(PushedCommit, VbucketSet)>>,
 );
 
-impl Vouched {
+impl ProducerCommits {
     /// Takes over the report of a projector that owns these vbuckets.
     pub(in crate::leader) fn report(&mut self, kept: &VbucketSet, open: Vec<PushedCommit>) {
         for versions in self.0.values_mut() {

@@ -20,7 +20,7 @@ use super::member::Member;
 use crate::config::Config;
 use crate::leader::{Leader, Plan};
 use crate::raft::RaftRole;
-use crate::state::Decided;
+use crate::state::Decisions;
 
 /// The longest interval between two checks for silent nodes.
 const NEWS_EVERY_MS: u64 = 1_000;
@@ -115,7 +115,7 @@ async fn act(member: &Member) -> Result<Option<u64>> {
     let is_promotion = |command: &Command| matches!(command, Command::PromoteEpochs(_));
     let promotes = commands.iter().any(is_promotion);
     let proposals = commands.iter().zip(silent).map(|(command, silent)| {
-        member.propose_here(Decided { silent, ..Decided::default() }, command.clone().into())
+        member.propose_here(Decisions { silent, ..Decisions::default() }, command.clone().into())
     });
     let results = future::join_all(proposals).await;
     if promotes && let Some(leader) = member.leader().as_mut() {
@@ -164,7 +164,7 @@ async fn register_members(member: &Member) -> Result<()> {
         };
         let registers = Command::RegisterNode(RegisterNode { node }).into();
         if let Outcome::Refused(error) =
-            member.propose_here(Decided::default(), registers).await?.outcome
+            member.propose_here(Decisions::default(), registers).await?.outcome
         {
             tracing::warn!(member = %id, %error, "a coordinator member cannot be registered");
         }

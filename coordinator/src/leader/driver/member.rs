@@ -8,7 +8,7 @@ use proto::lock::lock;
 use proto::model::identity::UniqueId;
 use proto::model::ids::NodeId;
 use proto::rpc::api::{CoordinatorApi, Directory};
-use proto::rpc::command::{Applied, Proposal};
+use proto::rpc::command::{AppliedCommand, Proposal};
 use proto::{Error, Result};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -18,14 +18,14 @@ use crate::config::Config;
 use crate::leader::{CopyCheck, Leader};
 use crate::raft::{Members, RaftHandle, not_leader};
 use crate::replica::{Replica, encode_record};
-use crate::state::Decided;
+use crate::state::Decisions;
 
 /// A coordinator member.
 pub(crate) struct Member {
     pub(crate) config: Config,
     pub(crate) env: Env,
     pub(crate) directory: Arc<dyn Directory>,
-    pub(crate) raft: RaftHandle<Applied>,
+    pub(crate) raft: RaftHandle<AppliedCommand>,
     pub(crate) replica: Arc<Replica>,
     /// The leader's memory; present while this member leads.
     pub(crate) leader: Mutex<Option<Leader>>,
@@ -84,10 +84,10 @@ impl Member {
     /// Proposes a command on this member, which must lead. The decision gets the present time.
     pub(crate) async fn propose_here(
         &self,
-        decided: Decided,
+        decided: Decisions,
         proposal: Proposal,
-    ) -> Result<Applied> {
-        let decided = Decided { unix_ms: self.env.clock.unix_ms(), ..decided };
+    ) -> Result<AppliedCommand> {
+        let decided = Decisions { unix_ms: self.env.clock.unix_ms(), ..decided };
         let record = encode_record(decided, proposal)?;
         self.raft.propose(record).await
     }

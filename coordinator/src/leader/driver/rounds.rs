@@ -26,13 +26,13 @@ struct Numbers {
 }
 
 /// The number of a round, and its result.
-type Ended = (u64, Result<RoundEnd>);
+type RoundResult = (u64, Result<RoundEnd>);
 
 /// The rounds of a member.
 pub(crate) struct Rounds {
     numbers: Mutex<Numbers>,
     wake: Notify,
-    ended: watch::Sender<Ended>,
+    ended: watch::Sender<RoundResult>,
 }
 
 impl Default for Rounds {

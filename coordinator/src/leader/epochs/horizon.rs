@@ -20,9 +20,9 @@ pub const LEASE_MS: u64 = 10_000;
 /// The times at which the leader first saw each epoch of a bucket, by a clock that only grows. The time of day may
 /// jump, and a jump must not expire a lease. Epochs from before the term count as seen when the term began.
 #[derive(Debug, Default)]
-pub struct Published(VecDeque<(Epoch, u64)>);
+pub struct PublicationTimes(VecDeque<(Epoch, u64)>);
 
-impl Published {
+impl PublicationTimes {
     /// Records the newest published epoch.
     pub fn observe(&mut self, history: &EpochHistory, now_ms: u64) {
         let last = history.last();
@@ -51,7 +51,7 @@ impl Published {
 /// leased moments. `servable` has for each index the newest epoch that the index can serve as a whole.
 pub fn horizon(
     history: &EpochHistory,
-    published: &Published,
+    published: &PublicationTimes,
     now_ms: u64,
     leases: impl Iterator<Item = Epoch>,
     mut moments: impl Iterator<Item = Epoch>,
@@ -81,12 +81,12 @@ mod tests {
     use proto::rpc::command::{Command, PromoteEpochs, Promotion};
 
     use super::*;
-    use crate::state::Decided;
+    use crate::state::Decisions;
     use crate::state::StateContext;
     use crate::state::tests::with_bucket;
 
     /// The state, and the times at which the leader first saw its epochs.
-    struct History(StateContext, Published);
+    struct History(StateContext, PublicationTimes);
 
     fn horizon(
         History(state, published): &History,
@@ -108,13 +108,13 @@ mod tests {
         });
         // The time of day has no influence.
         let unix_ms = now_ms * 1_000_003 % 777;
-        state.apply(100 + seqno, &Decided::at(unix_ms), &command.into());
+        state.apply(100 + seqno, &Decisions::at(unix_ms), &command.into());
         published.observe(of(state), now_ms);
     }
 
     /// Epoch n + 1 at second n, for ten seconds; the bucket and epoch 1 at second 0.
     fn history() -> History {
-        let mut state = History(with_bucket(), Published::default());
+        let mut state = History(with_bucket(), PublicationTimes::default());
         state.1.observe(of(&state.0), 0);
         (1..=10).for_each(|n| promote(&mut state, n, n * 1000, Epoch(1)));
         state

@@ -15,9 +15,9 @@ use proto::model::ids::{BucketId, Epoch};
 use proto::model::index::IndexState;
 use proto::rpc::command::{Command, PromoteEpochs, Promotion};
 
-use crate::leader::copies::joint::{Chosen, joined, keep_whole};
+use crate::leader::copies::joint::{ChosenCuts, joined, keep_whole};
 use crate::leader::copies::pushed::keep_pushed_whole;
-use crate::leader::epochs::horizon::{LEASE_MS, Published};
+use crate::leader::epochs::horizon::{LEASE_MS, PublicationTimes};
 use crate::leader::epochs::leases::{in_force, leased_indexes};
 use crate::leader::epochs::stability::{Choice, Stability};
 use crate::leader::nodes::heartbeats::Heartbeats;
@@ -33,7 +33,7 @@ pub(in crate::leader) const TICK_MS_MAX: u64 = 1_000;
 pub(in crate::leader) struct Promotions {
     pub(in crate::leader) tick_ms: u64,
     /// The times at which this leader first saw the epochs of each bucket.
-    published: BTreeMap<BucketId, Published>,
+    published: BTreeMap<BucketId, PublicationTimes>,
     promoted_ms: Option<u64>,
     promotion_took_ms: u64,
 }
@@ -67,7 +67,7 @@ impl Promotions {
         self.published.retain(|bucket, _| state.bucket(*bucket).is_some());
         let tick_ms = self.tick_ms.max(2 * self.promotion_took_ms).min(TICK_MS_MAX);
         let due_ms = self.promoted_ms.map_or(now_ms, |at_ms| at_ms + tick_ms);
-        let mut chosen = Chosen::new();
+        let mut chosen = ChosenCuts::new();
         let is_due = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
             self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);

@@ -10,7 +10,7 @@ use proto::rpc::command::{IndexReady, Proposal, Rollback};
 use super::*;
 use crate::leader::memory::Leader;
 use crate::leader::moves::settings::MoveSettings;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{apply, create_index, spec, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
@@ -70,7 +70,7 @@ impl World {
             for command in plan.commands {
                 let position = 1_000 + self.now_ms;
                 let request = Proposal::from(command);
-                self.state.apply(position, &Decided::at(self.now_ms), &request);
+                self.state.apply(position, &Decisions::at(self.now_ms), &request);
             }
             assert!(done < 20, "it does not come to rest");
         }
@@ -299,7 +299,7 @@ fn a_loss_without_a_branch_is_rolled_back_once_despite_other_reports() {
             );
             rollbacks += u32::from(begins);
             let request = Proposal::from(command);
-            world.state.apply(1_000 + world.now_ms, &Decided::at(world.now_ms), &request);
+            world.state.apply(1_000 + world.now_ms, &Decisions::at(world.now_ms), &request);
             // The first vbucket is written all the while.
             seqno += 1;
             world.sync_of(0, cut(7, [seqno, 0]));

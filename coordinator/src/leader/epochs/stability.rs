@@ -30,7 +30,7 @@ use proto::rpc::api::BucketProgress;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
-use crate::leader::copies::vouched::Vouched;
+use crate::leader::copies::vouched::ProducerCommits;
 use crate::state::epochs::history::advance;
 
 /// The number of closed cuts that a bucket keeps. Beyond it every second cut is dropped.
@@ -60,7 +60,7 @@ struct ClosedCuts {
     /// The time at which each open joint commit was first reported, in milliseconds.
     joint_since_ms: BTreeMap<TransactionId, u64>,
     /// The open commits of a producer.
-    pushed: Vouched,
+    pushed: ProducerCommits,
 }
 
 /// The decision for a bucket.

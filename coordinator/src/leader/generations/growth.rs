@@ -21,7 +21,7 @@ use proto::model::index::{IndexInfo, IndexSpec, PartitionBy, SLICES_MAX};
 use proto::rpc::command::{Command, GrowIndex, SetSliceBytesMax, SplitSlice};
 
 use crate::leader::generations::splits::split;
-use crate::leader::looks::Looks;
+use crate::leader::looks::CheckTimer;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::nodes::lost::silent_indexers;
 use crate::leader::plan::Plan;
@@ -35,13 +35,13 @@ const RETRY_MS: u64 = 60_000;
 /// The leader's memory of indexes that grow.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Growth {
-    looks: Looks<LOOK_EVERY_MS>,
-    planned: BTreeMap<IndexId, Planned>,
+    looks: CheckTimer<LOOK_EVERY_MS>,
+    planned: BTreeMap<IndexId, GrowthPlan>,
 }
 
 /// A growth that was planned.
 #[derive(Debug)]
-struct Planned {
+struct GrowthPlan {
     at_ms: u64,
     /// The generation that served when the command was planned, and the newest generation at that time.
     from: LocalIndexId,
@@ -51,7 +51,7 @@ struct Planned {
     bytes_max: u64,
 }
 
-impl Planned {
+impl GrowthPlan {
     /// True if no other growth of the index is planned. None is being built.
     fn holds(&self, state: &StateContext, now: &Self) -> bool {
         if (self.from, self.bytes_max) != (now.from, now.bytes_max) {
@@ -93,7 +93,7 @@ impl Growth {
             let Some(of_each) = reported_bytes(heartbeats, info, now_ms) else { continue };
             let bytes = of_each.values().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
             let newest = state.newest_generation(index);
-            let now = Planned { at_ms: now_ms, from, newest, bytes, bytes_max };
+            let now = GrowthPlan { at_ms: now_ms, from, newest, bytes, bytes_max };
             if self.planned.get(&index).is_some_and(|planned| planned.holds(state, &now)) {
                 continue;
             }

@@ -24,10 +24,10 @@ const LOOK_EVERY_MS: u64 = 1_000;
 
 /// The leader's memory of retired generations.
 #[derive(Debug, Default)]
-pub(in crate::leader) struct Retired(BTreeMap<LocalIndexId, Seen>);
+pub(in crate::leader) struct RetiredGenerations(BTreeMap<LocalIndexId, RetiredGeneration>);
 
 #[derive(Debug)]
-struct Seen {
+struct RetiredGeneration {
     since_ms: u64,
     /// A catalog that shows the generation as retired.
     catalog_cas: u64,
@@ -35,7 +35,7 @@ struct Seen {
     past_since_ms: Option<u64>,
 }
 
-impl Retired {
+impl RetiredGenerations {
     pub(in crate::leader) fn plan(
         &mut self,
         state: &StateContext,
@@ -55,7 +55,7 @@ impl Retired {
         plan.look_at(now_ms + LOOK_EVERY_MS);
         for id in retired {
             let catalog_cas = state.catalog_cas();
-            let fresh = Seen { since_ms: now_ms, catalog_cas, past_since_ms: None };
+            let fresh = RetiredGeneration { since_ms: now_ms, catalog_cas, past_since_ms: None };
             let seen = self.0.entry(id).or_insert(fresh);
             if plant::is(Plant::RetiredDropped) || is_over(seen, state, heartbeats, now_ms) {
                 plan.commands.push(Command::DropGeneration(DropGeneration { generation: id }));
@@ -72,7 +72,12 @@ fn is_of_older_version(state: &StateContext, info: &IndexInfo) -> bool {
 }
 
 /// True if a retired generation has no reader any more.
-fn is_over(seen: &mut Seen, state: &StateContext, heartbeats: &Heartbeats, now_ms: u64) -> bool {
+fn is_over(
+    seen: &mut RetiredGeneration,
+    state: &StateContext,
+    heartbeats: &Heartbeats,
+    now_ms: u64,
+) -> bool {
     let age_ms = now_ms.saturating_sub(seen.since_ms);
     if age_ms >= LEASE_AGE_MS_MAX + LEASE_MS {
         return true;

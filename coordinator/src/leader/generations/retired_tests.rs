@@ -14,7 +14,7 @@ const ROUTERS: [u64; 2] = [30, 31];
 struct World {
     state: StateContext,
     heartbeats: Heartbeats,
-    retired: Retired,
+    retired: RetiredGenerations,
     now_ms: u64,
     /// The catalog that shows the switch.
     switched: u64,
@@ -37,7 +37,7 @@ impl World {
             Command::IndexReady(IndexReady { index: next.index, generation: next.generation });
         done(&mut state, ready);
         let switched = state.catalog_cas();
-        let (heartbeats, retired) = (Heartbeats::new(0), Retired::default());
+        let (heartbeats, retired) = (Heartbeats::new(0), RetiredGenerations::default());
         Self { state, heartbeats, retired, now_ms: LEASE_MS, switched }
     }
 

@@ -25,7 +25,7 @@ const REPAIR_EVERY_MS: u64 = 3_000;
 type Sizes = BTreeMap<SliceId, (u64, u64)>;
 
 /// The slices that some node is fetching or building, and those nodes.
-type Built = BTreeSet<(SliceId, NodeId)>;
+type SlicesInProgress = BTreeSet<(SliceId, NodeId)>;
 
 /// The leader's memory of its repairs.
 #[derive(Debug, Default)]
@@ -144,14 +144,14 @@ fn sizes(heartbeats: &Heartbeats) -> Sizes {
     sizes
 }
 
-fn built(heartbeats: &Heartbeats) -> Built {
+fn built(heartbeats: &Heartbeats) -> SlicesInProgress {
     let reports = heartbeats.nodes.iter();
     let slices = reports.flat_map(|(node, last)| last.heartbeat.slices.iter().map(|s| (*node, s)));
     let built = slices.filter(|(_, progress)| progress.floor.is_none());
     built.map(|(node, progress)| (progress.slice, node)).collect()
 }
 
-fn index(info: &IndexInfo, sizes: &Sizes, built: &Built) -> IndexView {
+fn index(info: &IndexInfo, sizes: &Sizes, built: &SlicesInProgress) -> IndexView {
     let slice = |(no, copies): (usize, Vec<NodeId>)| {
         let no = SliceNo(no as u16);
         let id = SliceId { index: info.id, generation: info.generation, slice: no };

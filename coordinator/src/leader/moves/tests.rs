@@ -10,7 +10,7 @@ use super::*;
 use crate::leader::epochs::horizon::LEASE_MS;
 use crate::leader::memory::Leader;
 use crate::leader::memory::tests::heartbeat;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{advance, apply, copies, done, planned, promotion, serving, start};
 
 const INDEX: IndexId = IndexId(1);
@@ -115,7 +115,7 @@ impl World {
         self.leader.moves.plan(&self.state, &self.leader.heartbeats, self.now_ms, &mut plan);
         for command in &plan.commands {
             let request = command.clone().into();
-            self.state.apply(self.now_ms, &Decided::at(self.now_ms), &request);
+            self.state.apply(self.now_ms, &Decisions::at(self.now_ms), &request);
         }
         plan
     }

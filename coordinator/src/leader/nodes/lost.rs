@@ -7,10 +7,10 @@
 use proto::model::ids::NodeId;
 use proto::model::index::IndexState;
 use proto::model::node::Role;
-use proto::rpc::command::{Command, PlaceLost, Placed};
+use proto::rpc::command::{Command, PlaceLost, PlacedKind};
 use proto::{Error, ErrorCode, Result};
 
-use crate::leader::looks::Looks;
+use crate::leader::looks::CheckTimer;
 use crate::leader::moves::settings::MoveSettings;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
@@ -23,7 +23,7 @@ const LOOK_EVERY_MS: u64 = 3_000;
 /// The leader's memory of its looks for lost slices.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct LostSlices {
-    looks: Looks<LOOK_EVERY_MS>,
+    looks: CheckTimer<LOOK_EVERY_MS>,
 }
 
 impl LostSlices {
@@ -96,8 +96,8 @@ pub(in crate::leader) fn silent_for(
     now_ms: u64,
 ) -> Vec<NodeId> {
     match command.places() {
-        Some(Placed::Slices) => silent_indexers(state, heartbeats, now_ms),
-        Some(Placed::Partitions) => silent_projectors(state, heartbeats, now_ms),
+        Some(PlacedKind::Slices) => silent_indexers(state, heartbeats, now_ms),
+        Some(PlacedKind::Partitions) => silent_projectors(state, heartbeats, now_ms),
         None => Vec::new(),
     }
 }

@@ -5,7 +5,7 @@ use proto::rpc::command::{DropIndex, SetReplicas};
 use super::*;
 use crate::leader::memory::Leader;
 use crate::leader::memory::tests::heartbeat;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{copies, create_index, done, done_decided, serving, spec};
 
 const MINUTE: u64 = 60_000;
@@ -24,7 +24,7 @@ fn reporting(leader: &mut Leader, state: &mut StateContext, nodes: &[u64], from:
             if matches!(command, Command::PlaceLost(_)) {
                 let silent = leader.silent_for(state, &command, now_ms);
                 assert!(!silent.is_empty());
-                done_decided(state, Decided { silent, ..Decided::default() }, command);
+                done_decided(state, Decisions { silent, ..Decisions::default() }, command);
             }
         }
     }

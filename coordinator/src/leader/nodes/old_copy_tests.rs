@@ -9,7 +9,7 @@ use super::*;
 use crate::leader::memory::Leader;
 use crate::leader::memory::tests::heartbeat;
 use crate::leader::moves::settings::MoveSettings;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{done_decided, with_bucket};
 
 const BUCKET: BucketId = BucketId(1);
@@ -115,7 +115,7 @@ fn a_bucket_whose_rollback_by_skip_epochs_has_not_ended_is_no_evidence() {
     leader.record_heartbeat(applied(20, 1_000), 10);
     leader.check_newest(&state).expect_err("epoch 1000 is not known");
     let newest = leader.newest_known();
-    done_decided(&mut state, Decided { newest, ..Decided::default() }, SkipEpochs);
+    done_decided(&mut state, Decisions { newest, ..Decisions::default() }, SkipEpochs);
     assert!(state.bucket(BUCKET).is_some_and(|bucket| bucket.epochs.last().epoch < Epoch(1_000)));
     leader.check_newest(&state).expect("it goes on above");
 }

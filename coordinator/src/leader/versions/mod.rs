@@ -31,10 +31,10 @@ use proto::rpc::command::{BuildVersion, Command, DropVersion, OwnPartitions, Swi
 use crate::leader::epochs::Promotions;
 use crate::leader::epochs::horizon::{KEEP_WHOLE_MS, LEASE_AGE_MS_MAX, LEASE_MS};
 use crate::leader::generations::Builds;
-use crate::leader::looks::Looks;
+use crate::leader::looks::CheckTimer;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
-use crate::leader::versions::waits::{Late, Loads, late, shortened, told};
+use crate::leader::versions::waits::{LateProjector, Loads, late, shortened, told};
 use crate::state::StateContext;
 
 /// The time between two looks.
@@ -46,8 +46,8 @@ const PAUSES_MS: (u64, u64) = (1_000, 60_000);
 /// The leader's memory of versions.
 #[derive(Debug, Default)]
 pub(in crate::leader) struct Versions {
-    looks: Looks<LOOK_EVERY_MS>,
-    kept: BTreeMap<(BucketId, u64), Kept>,
+    looks: CheckTimer<LOOK_EVERY_MS>,
+    kept: BTreeMap<(BucketId, u64), RetainedVersion>,
     /// The versions that this leader has seen since they were loading, and of which no router has reported a lease.
     unread: BTreeSet<(BucketId, u64)>,
     /// The builds that were proposed, by the version's bucket and the index.
@@ -80,7 +80,7 @@ impl Tries {
 
 /// A version that is kept.
 #[derive(Debug)]
-struct Kept {
+struct RetainedVersion {
     /// A catalog in which a newer version is current, and the time at which it was current.
     catalog_cas: u64,
     since_ms: u64,
@@ -113,7 +113,8 @@ impl Versions {
                 let builds = Builds::new(state, heartbeats, promotions, now_ms);
                 let (missing, is_ready) = self.missing(state, &builds, (id, version), now_ms);
                 plan.commands.extend(missing);
-                let is_awaited = |late: &Late| self.loads.is_awaited(version.bucket, late, now_ms);
+                let is_awaited =
+                    |late: &LateProjector| self.loads.is_awaited(version.bucket, late, now_ms);
                 if is_ready
                     && !late(state, heartbeats, (set, version), now_ms).iter().any(is_awaited)
                 {
@@ -239,8 +240,11 @@ impl Versions {
             return;
         }
         for ((data_set, version), (bucket, idle_ms)) in kept {
-            let fresh =
-                Kept { catalog_cas: state.catalog_cas(), since_ms: now_ms, asked_ms: now_ms };
+            let fresh = RetainedVersion {
+                catalog_cas: state.catalog_cas(),
+                since_ms: now_ms,
+                asked_ms: now_ms,
+            };
             let seen = self.kept.entry((data_set, version)).or_insert(fresh);
             // A scan or a transaction from before the switch holds a version for as long as it would hold a retired generation.
             let is_held = now_ms.saturating_sub(seen.since_ms) < LEASE_AGE_MS_MAX + LEASE_MS;

@@ -23,15 +23,15 @@ const WAITS_BYTES_MAX: usize = 2_048;
 
 /// A projector that lacks partitions of a version.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::leader) struct Late {
+pub(in crate::leader) struct LateProjector {
     pub node: NodeId,
     pub partitions: Vec<VbucketId>,
-    pub why: Why,
+    pub why: LateReason,
 }
 
 /// Why a projector lacks partitions.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::leader) enum Why {
+pub(in crate::leader) enum LateReason {
     /// Loading has not begun.
     Waits,
     /// Loading is in progress: the number of rows read so far.
@@ -50,13 +50,13 @@ pub(in crate::leader) fn late(
     heartbeats: &Heartbeats,
     (set, version): (&DataSet, &Version),
     now_ms: u64,
-) -> Vec<Late> {
+) -> Vec<LateProjector> {
     let late_of = |node: NodeId| {
         let mine = version.partitions_of(node, set.replication);
         let lacks = |partition: &VbucketId| !version.holders(*partition).contains(&node);
         let partitions: Vec<_> = mine.into_iter().filter(lacks).collect();
         let why = || why(state, heartbeats, (node, version.bucket), now_ms);
-        (!partitions.is_empty()).then(|| Late { node, partitions, why: why() })
+        (!partitions.is_empty()).then(|| LateProjector { node, partitions, why: why() })
     };
     version.nodes.iter().copied().filter_map(late_of).collect()
 }
@@ -66,28 +66,30 @@ fn why(
     heartbeats: &Heartbeats,
     (node, bucket): (NodeId, BucketId),
     now_ms: u64,
-) -> Why {
+) -> LateReason {
     if state.node(node).is_none() {
-        return Why::Removed;
+        return LateReason::Removed;
     }
     let silent_ms = heartbeats.silent_ms(node, now_ms);
     if silent_ms >= SILENT_MS_MAX {
-        return Why::Silent(silent_ms);
+        return LateReason::Silent(silent_ms);
     }
     let loads = heartbeats.nodes.get(&node).map(|last| &last.heartbeat.loads);
     match loads.and_then(|loads| loads.iter().find(|load| load.bucket == bucket)) {
-        None => Why::Waits,
-        Some(load) => load.trouble.clone().map_or(Why::Loads(load.steps), Why::Trouble),
+        None => LateReason::Waits,
+        Some(load) => {
+            load.trouble.clone().map_or(LateReason::Loads(load.steps), LateReason::Trouble)
+        }
     }
 }
 
 /// The progress of loads, as the leader has seen it.
 #[derive(Debug, Default)]
-pub(in crate::leader) struct Loads(BTreeMap<(BucketId, NodeId), Seen>);
+pub(in crate::leader) struct Loads(BTreeMap<(BucketId, NodeId), LoadProgress>);
 
 /// The last progress of a load.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct LoadProgress {
     steps: u64,
     since_ms: u64,
 }
@@ -105,10 +107,10 @@ impl Loads {
             let loading = set.versions.values().filter(|v| v.stage == VersionStage::Loading);
             for version in loading {
                 for late in late(state, heartbeats, (set, version), now_ms) {
-                    let steps = if let Why::Loads(steps) = late.why { steps } else { 0 };
+                    let steps = if let LateReason::Loads(steps) = late.why { steps } else { 0 };
                     let key = (version.bucket, late.node);
                     let before = self.0.remove(&key).filter(|before| before.steps == steps);
-                    seen.insert(key, before.unwrap_or(Seen { steps, since_ms: now_ms }));
+                    seen.insert(key, before.unwrap_or(LoadProgress { steps, since_ms: now_ms }));
                 }
             }
         }
@@ -116,29 +118,34 @@ impl Loads {
     }
 
     /// True if the switch to a version waits for a projector.
-    pub(in crate::leader) fn is_awaited(&self, bucket: BucketId, late: &Late, now_ms: u64) -> bool {
+    pub(in crate::leader) fn is_awaited(
+        &self,
+        bucket: BucketId,
+        late: &LateProjector,
+        now_ms: u64,
+    ) -> bool {
         if plant::is(Plant::VersionInPart) {
             return false;
         }
         let seen = self.0.get(&(bucket, late.node));
         let gets_on = seen.is_none_or(|seen| now_ms < seen.since_ms + STUCK_MS);
-        matches!(late.why, Why::Waits | Why::Loads(_)) && gets_on
+        matches!(late.why, LateReason::Waits | LateReason::Loads(_)) && gets_on
     }
 }
 
 /// Messages for users: which projectors lack which partitions, and why.
-pub(in crate::leader) fn told(late: &[Late]) -> Vec<String> {
-    let text = |late: &Late| {
-        let Late { node, partitions, why } = late;
+pub(in crate::leader) fn told(late: &[LateProjector]) -> Vec<String> {
+    let text = |late: &LateProjector| {
+        let LateProjector { node, partitions, why } = late;
         let named = partitions.iter().take(NAMED_MAX).map(ToString::to_string);
         let named = named.collect::<Vec<_>>().join(", ");
         let more = if partitions.len() > NAMED_MAX { ", …" } else { "" };
         let why = match why {
-            Why::Waits => "it has not begun to read the files".to_owned(),
-            Why::Loads(steps) => format!("it is loading them, {steps} rows so far"),
-            Why::Trouble(trouble) => format!("it reports: {trouble}"),
-            Why::Silent(ms) => format!("it has been silent for {} s", ms / 1_000),
-            Why::Removed => "it was removed".to_owned(),
+            LateReason::Waits => "it has not begun to read the files".to_owned(),
+            LateReason::Loads(steps) => format!("it is loading them, {steps} rows so far"),
+            LateReason::Trouble(trouble) => format!("it reports: {trouble}"),
+            LateReason::Silent(ms) => format!("it has been silent for {} s", ms / 1_000),
+            LateReason::Removed => "it was removed".to_owned(),
         };
         format!("projector {node} lacks partitions {named}{more}: {why}")
     };

@@ -14,7 +14,7 @@ use crate::state::buckets::record::BucketState;
 use crate::state::capacity::limits::DROPPED_BUCKETS_MAX;
 use crate::state::context::StateContext;
 use crate::state::copies::{check_copied, first_copies};
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::epochs::history::EpochHistory;
 use crate::state::indexes::checks::{check_name, check_range};
@@ -24,7 +24,7 @@ use crate::state::lookup::no_bucket;
 const DEPENDENTS_NAMED_MAX: usize = 10;
 
 impl Apply for CreateBucket {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let Self { name, vbuckets, source, projectors, copies, if_not_exists } = self;
         if *source == SourceKind::Files {
             return Err(Error::internal("a data set has its own command"));
@@ -43,7 +43,7 @@ impl Apply for CreateBucket {
 }
 
 impl Apply for DropBucket {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.drop_bucket(&self.name, self.if_exists, self.restrict)
     }
 }

@@ -23,7 +23,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::state::buckets::record::BucketState;
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::check_range;
 use crate::state::lookup::no_bucket;
@@ -59,25 +59,25 @@ pub(in crate::state) fn check_copied(copies: u8, (name, source): (&str, SourceKi
 }
 
 impl Apply for SetCopies {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.set_copies(&self.bucket, self.copies)
     }
 }
 
 impl Apply for MoveBucket {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.move_bucket(&self.bucket, self.to)
     }
 }
 
 impl Apply for ChangeCopies {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.change_copies(self.bucket, self.revision, self.change)
     }
 }
 
 impl Apply for OpenSource {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.open_source((self.bucket, self.projector), &self.history, self.accepted)
     }
 }

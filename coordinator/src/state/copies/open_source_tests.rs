@@ -11,7 +11,7 @@ use proto::rpc::command::{
 };
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{apply, done, node, with_bucket_of};
 
 const BUCKET: BucketId = BucketId(1);
@@ -61,7 +61,7 @@ fn ten_epochs() -> StateContext {
             joined: Vec::new(),
         });
         let position = state.position + 1;
-        state.apply(position, &Decided::at(n), &command.into());
+        state.apply(position, &Decisions::at(n), &command.into());
     }
     state
 }

@@ -8,7 +8,7 @@ use proto::rpc::command::{
 };
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{apply, create_bucket_of, done, done_decided, node, refused};
 
 const BUCKET: BucketId = BucketId(1);
@@ -119,7 +119,7 @@ fn an_embedded_bucket_has_copies_from_its_creation_to_its_drop_and_a_pushed_one_
 fn a_bucket_is_created_with_more_copies_than_there_are_projectors_and_gets_them_later() {
     let mut state = StateContext::default();
     done(&mut state, RegisterNode { node: node(10, Role::Projector) });
-    let decided = Decided { unique: UniqueId(7), ..Decided::default() };
+    let decided = Decisions { unique: UniqueId(7), ..Decisions::default() };
     let made = done_decided(&mut state, decided, with_copies("b", SourceKind::Embedded, 3));
     assert_eq!(made, Outcome::Bucket(BUCKET));
     assert_eq!((copies(&state).wanted, copies(&state).in_sync), (3, vec![TEN]));

@@ -25,7 +25,7 @@ use proto::rpc::command::{Outcome, PromoteEpochs, Promotion, Rollback, SkipEpoch
 
 use crate::state::capacity::limits::POSITIONS_MAX;
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::epochs::history::EPOCHS_MIN;
 
@@ -33,19 +33,19 @@ use crate::state::epochs::history::EPOCHS_MIN;
 const EPOCHS_MAX: usize = 4096;
 
 impl Apply for PromoteEpochs {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.promote_epochs(&self.promotions, &self.joined)
     }
 }
 
 impl Apply for Rollback {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.rollback(self.bucket, &self.step)
     }
 }
 
 impl Apply for SkipEpochs {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.skip_epochs(&decided.newest)
     }
 }

@@ -6,7 +6,7 @@ use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::rpc::command::{Command, Outcome, PromoteEpochs, Promotion};
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{apply, create_bucket, one_branch, with_bucket};
 
 const ONE: BucketId = BucketId(1);
@@ -28,7 +28,7 @@ fn promotion(bucket: BucketId, seqno: u64, horizon: u64) -> Promotion {
 /// Promotes buckets to seqnos at an index of the log.
 fn promote(state: &mut StateContext, at: u64, promotions: Vec<Promotion>) {
     let command = Command::PromoteEpochs(PromoteEpochs { promotions, joined: Vec::new() });
-    state.apply(at, &Decided::at(at), &command.into());
+    state.apply(at, &Decisions::at(at), &command.into());
 }
 
 fn epoch_at(state: &StateContext, bucket: BucketId, at: u64) -> Option<u64> {

@@ -5,7 +5,7 @@ use proto::model::ids::{IndexId, MoveId, Seqno, VbucketId, Vbuuid};
 use proto::rpc::command::{Command, PromoteEpochs, Promotion, Rollback, StartMoves};
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{advance, apply, done, planned, refused, serving, with_bucket};
 use proto::ErrorCode;
 use proto::model::bucket::BucketInfo;
@@ -39,7 +39,7 @@ fn promote(state: &mut StateContext, ends: [u64; 2], unix_ms: u64, horizon: u64)
     let command =
         Command::PromoteEpochs(PromoteEpochs { promotions: vec![promotion], joined: Vec::new() });
     let position = state.position + 1;
-    state.apply(position, &Decided::at(unix_ms), &command.into());
+    state.apply(position, &Decisions::at(unix_ms), &command.into());
 }
 
 /// Epoch n + 1 ends at (n, n), n up to 9.

@@ -9,7 +9,7 @@ use proto::model::rollback::{RollbackStage, RollbackStep};
 use proto::rpc::command::{Command, DropBucket, PromoteEpochs, Promotion, Rollback, SkipEpochs};
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{
     create_bucket, create_index, done, done_decided, planned, serving, spec, start,
 };
@@ -19,7 +19,7 @@ const BUCKET: BucketId = BucketId(1);
 /// Skips epochs when these are the newest numbers that processes have reported.
 fn skip(state: &mut StateContext, epoch: u64, catalog_cas: u64) {
     let newest = NewestKnown { epoch: Epoch(epoch), catalog_cas };
-    done_decided(state, Decided { newest, ..Decided::default() }, SkipEpochs);
+    done_decided(state, Decisions { newest, ..Decisions::default() }, SkipEpochs);
 }
 
 /// The source has lost nothing.
@@ -74,7 +74,7 @@ fn everything_goes_on_above_all_known_numbers_and_no_older_epoch_is_alive() {
     assert_eq!(state.bucket(BUCKET).unwrap().epochs.last().epoch, Epoch(to + 2));
 
     let unique = UniqueId(3);
-    let decided = Decided { unique, ..Decided::default() };
+    let decided = Decisions { unique, ..Decisions::default() };
     let made = done_decided(&mut state, decided, create_bucket("later"));
     assert_eq!(made, proto::rpc::command::Outcome::Bucket(BucketId(to + 1)));
     done(&mut state, DropBucket { name: "later".into(), if_exists: false, restrict: false });

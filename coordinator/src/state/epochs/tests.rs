@@ -14,7 +14,7 @@ use proto::rpc::command::{Command, CreateBucket, PromoteEpochs};
 use super::*;
 use crate::raft::wire::MESSAGE_BYTES_MAX;
 use crate::state::BucketState;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{apply, one_branch, with_bucket};
 
 fn create_wide_bucket(state: &mut StateContext, name: &str) -> Outcome {
@@ -43,7 +43,7 @@ fn promote_all(state: &mut StateContext, bucket: u64, n: u64) {
     };
     let command =
         Command::PromoteEpochs(PromoteEpochs { promotions: vec![promotion], joined: Vec::new() });
-    state.apply(state.position + 1, &Decided::at(n), &command.into());
+    state.apply(state.position + 1, &Decisions::at(n), &command.into());
 }
 
 fn positions_kept(state: &StateContext) -> usize {

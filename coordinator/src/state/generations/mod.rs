@@ -38,45 +38,45 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::planner;
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_spec};
 use crate::state::indexes::record::IndexRecord;
 use crate::state::lookup::no_index;
 
 impl Apply for BuildGeneration {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let definitions = (&*self.before, &*self.spec);
         state.build_generation(self.from, definitions, decided.unique, &decided.silent)
     }
 }
 
 impl Apply for IndexReady {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.index_ready(self.index, self.generation)
     }
 }
 
 impl Apply for CancelBuild {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.cancel_build(&self.name)
     }
 }
 
 impl Apply for DropGeneration {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.drop_generation(self.generation)
     }
 }
 
 impl Apply for GrowIndex {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.grow_index(self.from, self.slices, &decided.silent)
     }
 }
 
 impl Apply for SplitSlice {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.split_slice(self.from, (self.slice, &self.at), &decided.silent)
     }
 }

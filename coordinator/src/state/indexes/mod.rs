@@ -16,51 +16,51 @@ use proto::rpc::command::{
 
 use crate::planner;
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::checks::{check_name, check_range, check_spec};
 use crate::state::indexes::record::IndexRecord;
 use crate::state::lookup::{no_bucket, no_index};
 
 impl Apply for CreateIndex {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let how = (self.defer_build, self.if_not_exists);
         state.create_index(&self.spec, decided.unique.first_generation(), how, &decided.silent)
     }
 }
 
 impl Apply for BuildIndexes {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.build_on(&self.bucket, &self.names, &decided.silent)
     }
 }
 
 impl Apply for DropIndex {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.drop_index(&self.name, self.if_exists)
     }
 }
 
 impl Apply for RenameIndex {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.rename_index(self.from, &self.before, (&self.to, &self.sql))
     }
 }
 
 impl Apply for SetReplicas {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.set_replicas(&self.index, self.replicas)
     }
 }
 
 impl Apply for SetSeparateIncludedColumns {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.set_separate_included_columns(&self.index, self.separate)
     }
 }
 
 impl Apply for SetSliceBytesMax {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.set_slice_bytes_max(&self.index, self.bytes)
     }
 }

@@ -24,50 +24,50 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::state::capacity::limits::{ENDED_MOVES_MAX, REASON_BYTES_MAX, beginning};
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::placement::change_copies;
 use crate::state::indexes::record::IndexRecord;
 use crate::state::lookup::no_index;
 
 impl Apply for StartMoves {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.start_moves(&self.moves)
     }
 }
 
 impl Apply for AdvanceMove {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.advance_move(self.index, self.id, self.stage)
     }
 }
 
 impl Apply for EndMove {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.end_move(self.index, self.id, self.undone.as_deref())
     }
 }
 
 impl Apply for CancelMoves {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.cancel_moves(self.index.as_deref())
     }
 }
 
 impl Apply for HandOver {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.hand_over(&self.bucket, &self.vbuckets, self.to)
     }
 }
 
 impl Apply for HandedOver {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.handed_over(self.bucket, self.number)
     }
 }
 
 impl Apply for CancelHandOver {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.cancel_hand_over(&self.bucket)
     }
 }

@@ -24,7 +24,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::planner::{self, replace_copy};
 use crate::state::capacity::limits::REMOVED_NODES_MAX;
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::placement::{Placement, change_placement};
 use crate::state::nodes::lost::{Heirs, no_heir};
@@ -52,32 +52,32 @@ pub(in crate::state) enum Removal {
 }
 
 impl Apply for RegisterNode {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.register_unproven(&self.node)
     }
 }
 
 impl Apply for Join {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.join(&self.request, decided.replaces)
     }
 }
 
 impl Apply for DrainNode {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.drain_node(self.node, self.drain, &decided.silent)
     }
 }
 
 impl Apply for RemoveNode {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let removal = if self.force { Removal::Forced } else { Removal::Kept };
         state.remove_node(self.node, removal, &decided.silent)
     }
 }
 
 impl Apply for PlaceLost {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.place_lost(&self.lost, &self.lost_to_builds, &decided.silent)
     }
 }

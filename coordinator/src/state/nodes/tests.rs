@@ -7,7 +7,7 @@ use proto::rpc::command::{
 };
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::tests::{
     advance, apply, apply_decided, copies, create_bucket, create_index, done, done_decided, node,
     planned, refused, serving, spec, start,
@@ -231,7 +231,7 @@ fn a_second_process_gets_a_nodes_number_only_in_place_of_the_one_that_the_leader
     assert_eq!(refused(&mut state, join(20, None, 2)), ErrorCode::NodeTaken);
     let replacing = |proof| {
         let replaces = Some(NodeProof(proof));
-        Decided { replaces, ..Decided::default() }
+        Decisions { replaces, ..Decisions::default() }
     };
     let (other, _) = apply_decided(&mut state, replacing(3), join(20, None, 2));
     assert!(matches!(other, Outcome::Refused(error) if error.code == ErrorCode::NodeTaken));

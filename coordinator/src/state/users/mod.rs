@@ -23,7 +23,7 @@ use crate::state::capacity::limits::{
     GRANTS_IN_ALL_MAX, TOKENS_EACH_MAX, TOKENS_IN_ALL_MAX, USERS_MAX,
 };
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::checks::check_range;
 use crate::state::lookup::no_bucket;
@@ -34,10 +34,10 @@ const ITERATIONS_MIN: u64 = 4_096;
 const ITERATIONS_MAX: u64 = 100_000;
 
 /// The result of a change for its caller: the user, and the token that was created.
-type Changed = (Option<UserId>, Option<TokenId>);
+type ChangeOutcome = (Option<UserId>, Option<TokenId>);
 
 impl Apply for Box<UserCommand> {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.change_users(self)
     }
 }
@@ -60,7 +60,7 @@ impl StateContext {
         self.cas + 1
     }
 
-    fn changed_users(&self, users: &mut Users, command: &UserCommand) -> Result<Changed> {
+    fn changed_users(&self, users: &mut Users, command: &UserCommand) -> Result<ChangeOutcome> {
         match command {
             UserCommand::Create { name, secret, limits, fresh, first } => {
                 check_user_name(name)?;
@@ -103,7 +103,7 @@ impl StateContext {
         name: &str,
         (secret, limits): (Option<&NewSecret>, UserLimits),
         first: bool,
-    ) -> Result<Changed> {
+    ) -> Result<ChangeOutcome> {
         users.last_user = UserId(users.last_user.0 + 1);
         let mut user = User {
             id: users.last_user,

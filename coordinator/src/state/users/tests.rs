@@ -8,7 +8,7 @@ use proto::rpc::command::{
 };
 
 use super::*;
-use crate::state::Decided;
+use crate::state::Decisions;
 use crate::state::capacity::limits::{GRANT_BYTES_MAX, TOKEN_BYTES_MAX, USER_BYTES_MAX};
 use crate::state::tests::{
     apply, create_bucket, create_index, done, done_decided, refused, spec, with_bucket,
@@ -271,7 +271,7 @@ fn the_last_user_who_may_do_everything_and_can_log_in_stays() {
         done(&mut state, create(name, secret));
         done(&mut state, grant(name, &[Privilege::Admin], GrantOn::All));
         let request = Proposal::from(last[0].clone());
-        let (outcome, _) = state.apply(state.position + 1, &Decided::at(100), &request);
+        let (outcome, _) = state.apply(state.position + 1, &Decisions::at(100), &request);
         assert!(matches!(&outcome, Outcome::Refused(_)), "{name}: {outcome:?}");
     }
     done(&mut state, create("ada", Some(token(500))));
@@ -343,7 +343,7 @@ fn skipped_epochs_skip_the_numbers_of_users_as_well() {
     done(&mut state, create("ada", Some(token(500))));
     let before = Arc::clone(state.users());
     let newest = NewestKnown { catalog_cas: 3_000, ..Default::default() };
-    done_decided(&mut state, Decided { newest, ..Decided::default() }, SkipEpochs);
+    done_decided(&mut state, Decisions { newest, ..Decisions::default() }, SkipEpochs);
     let after = Arc::clone(state.users());
     assert!(after.cas > 3_000, "routers believe it: {}", after.cas);
     assert_eq!(after.by_name, before.by_name);

@@ -26,7 +26,7 @@ use crate::state::capacity::limits::{
     DATA_SETS_MAX, LOADING_NODES_MAX, VERSIONS_EACH_MIN, VERSIONS_IN_ALL_MAX,
 };
 use crate::state::context::StateContext;
-use crate::state::decided::Decided;
+use crate::state::decided::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_range};
 use crate::state::lookup::no_bucket;
@@ -40,7 +40,7 @@ fn bad(what: String) -> Error {
 }
 
 impl Apply for CreateDataSet {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let set = DataSet::new(self.partitions, self.replication, self.idle_ms);
         state.creating(decided.unique, |state| {
             state.create_data_set(&self.name, set, self.if_not_exists)
@@ -49,13 +49,13 @@ impl Apply for CreateDataSet {
 }
 
 impl Apply for SetVersionIdle {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.set_version_idle(&self.bucket, self.idle_ms)
     }
 }
 
 impl Apply for LoadVersion {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.creating(decided.unique, |state| {
             let name = (&*self.bucket, &*self.version);
             let made = state.load_version(name, &self.files, &decided.silent)?;
@@ -68,49 +68,49 @@ impl Apply for LoadVersion {
 }
 
 impl Apply for CancelVersion {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.cancel_version(&self.bucket, &self.version)
     }
 }
 
 impl Apply for PartitionsLoaded {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.partitions_loaded(self.bucket, self.node, &self.partitions, self.read)
     }
 }
 
 impl Apply for PartitionsLost {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.partitions_lost(self.bucket, self.node, &self.partitions)
     }
 }
 
 impl Apply for VersionFailed {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.version_failed(self.bucket, self.node, &self.error)
     }
 }
 
 impl Apply for OwnPartitions {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.own_partitions(self.bucket, &self.owners)
     }
 }
 
 impl Apply for BuildVersion {
-    fn apply(&self, state: &mut StateContext, decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.build_version(self.from, self.bucket, &decided.silent)
     }
 }
 
 impl Apply for SwitchVersion {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.switch_version(self.data_set, self.version)
     }
 }
 
 impl Apply for DropVersion {
-    fn apply(&self, state: &mut StateContext, _decided: &Decided) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
         state.drop_version(self.data_set, self.version)
     }
 }

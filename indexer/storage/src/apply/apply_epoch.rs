@@ -7,7 +7,7 @@ use proto::lock::lock;
 use proto::model::cut::EpochMark;
 use proto::plant::{self, Plant};
 
-use crate::apply::delta::{EpochDelta, Remembered};
+use crate::apply::delta::{BackIndexScope, EpochDelta};
 use crate::apply::documents::{EpochDocuments, documents};
 use crate::batch::EpochBatch;
 use crate::index::load_state::{Answer, LoadRequest};
@@ -73,7 +73,8 @@ fn apply_to_index(
     }
     let version = index.version.load_full();
     let delta = EpochDelta::look_up(&index.info, &writer, &version, documents)?;
-    let remembered = if writer.is_building { Remembered::EverySlice } else { Remembered::Changes };
+    let remembered =
+        if writer.is_building { BackIndexScope::EverySlice } else { BackIndexScope::Changes };
     let staged = delta.stage(remembered, mark.epoch)?;
     // From here on nothing can fail: a retry finds all of the epoch or nothing of it.
     let run = staged.publish(&mut writer, mark.epoch);

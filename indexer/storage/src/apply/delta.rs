@@ -33,7 +33,7 @@ const PREFETCHED: usize = 64;
 
 /// Which of an epoch's documents the back index keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remembered {
+pub enum BackIndexScope {
     /// Documents that have entries, or had some.
     Changes,
     /// Each, in every slice that it could have entries in. For a build: the backfill may still bring the document.
@@ -138,7 +138,7 @@ impl<'a> EpochDelta<'a> {
     }
 
     /// Computes the run, the new states and the changed counts.
-    pub fn stage(self, remembered: Remembered, epoch: Epoch) -> Result<StagedEpoch<'a>> {
+    pub fn stage(self, remembered: BackIndexScope, epoch: Epoch) -> Result<StagedEpoch<'a>> {
         let mut staged = StagedEpoch::default();
         let mut rows = RowSorter::default();
         let (mut old, mut new) = (Vec::new(), Vec::new());
@@ -177,7 +177,7 @@ impl<'a> EpochDelta<'a> {
     fn remember(
         &self,
         n: usize,
-        remembered: Remembered,
+        remembered: BackIndexScope,
         old: &[OldEntry<'_>],
         new: &[NewEntry<'_>],
         staged: &mut StagedEpoch<'a>,
@@ -185,21 +185,21 @@ impl<'a> EpochDelta<'a> {
         let (document, _) = self.documents[n];
         let has_changed = !old.is_empty() || !new.is_empty();
         if let Some(slice) = self.only_slice[n] {
-            if has_changed || remembered != Remembered::Changes {
+            if has_changed || remembered != BackIndexScope::Changes {
                 staged.push(document, slice, new);
             }
             return;
         }
         // A slice that loses the document remembers that too.
         let remembers = |slice: &&SliceNo| {
-            remembered == Remembered::EverySlice
+            remembered == BackIndexScope::EverySlice
                 || old.iter().any(|entry| entry.0 == **slice)
                 || new.iter().any(|entry| entry.0 == **slice)
         };
         for slice in self.all_slices.iter().filter(remembers) {
             staged.push(document, *slice, new);
         }
-        if let (Remembered::EveryDocument, false, Some(slice)) =
+        if let (BackIndexScope::EveryDocument, false, Some(slice)) =
             (remembered, has_changed, self.all_slices.first())
         {
             staged.push(document, *slice, new);

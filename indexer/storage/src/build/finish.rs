@@ -25,7 +25,7 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::{EpochRange, SliceLists};
 use crate::node::context::EngineContext;
 use crate::node::name_bucket::name_bucket;
-use crate::read::slice_fragments::{Unopened, slice_fragments};
+use crate::read::slice_fragments::{UnopenedPolicy, slice_fragments};
 use crate::retention::RetainedEpochs;
 
 /// A backfill joined with the epochs since, in no manifest yet.
@@ -119,7 +119,9 @@ fn corrections_of<'a>(
     mut gathering: Corrections<'a>,
 ) -> Result<(UnnamedFragments<'a>, BTreeMap<SliceNo, u64>)> {
     let mut had = BTreeMap::new();
-    for (slice, fragments) in slice_fragments(&lists.manifest, &lists.tables, Unopened::Missing)? {
+    for (slice, fragments) in
+        slice_fragments(&lists.manifest, &lists.tables, UnopenedPolicy::Missing)?
+    {
         had.insert(slice, corrections(backfill, slice, &fragments.back, &mut gathering)?);
     }
     Ok((gathering.finish()?, had))

@@ -43,7 +43,7 @@ pub struct SliceCut {
 }
 
 /// A new slice whose entries were not counted yet, and the number that is reported until then.
-pub type Estimated = (SliceNo, u64);
+pub type EstimatedSlice = (SliceNo, u64);
 
 /// Makes all of a node's slices of a generation from those of another one, at the epoch of `mark`. The epoch must be the newest one
 /// applied to the bucket, and no epoch may be applied meanwhile. After an error the new generation is absent. Returns the slices that
@@ -54,7 +54,7 @@ pub async fn derive(
     info: Arc<IndexInfo>,
     cuts: Vec<SliceCut>,
     mark: &EpochMark,
-) -> Result<Vec<Estimated>> {
+) -> Result<Vec<EstimatedSlice>> {
     // After a crash the slices must not be readable unless the bucket's epochs have survived.
     context.log.sync().await?;
     name_bucket(context, mark).await?;

@@ -118,7 +118,7 @@ async fn served(env: &Env) -> StorageEngine {
     store
 }
 
-async fn split(store: &StorageEngine, epoch: u64) -> Result<Vec<Estimated>> {
+async fn split(store: &StorageEngine, epoch: u64) -> Result<Vec<EstimatedSlice>> {
     store.derive(FIRST, second(), cuts(), &mark(epoch, epoch)).await
 }
 

@@ -22,7 +22,7 @@ use crate::index::local_index::LocalIndex;
 use crate::maintain::flush::flush;
 use crate::manifest::index_manifest::IndexManifest;
 use crate::read::count::count;
-use crate::read::slice_fragments::{Unopened, slice_fragments};
+use crate::read::slice_fragments::{UnopenedPolicy, slice_fragments};
 use crate::rows::columns::Grouping;
 
 /// Number of flushes before an edit is refused because the slice is written all the time.
@@ -118,7 +118,8 @@ pub fn recount(manifest: &mut IndexManifest, fragment_lists: &FragmentLists) -> 
     let slices = &manifest.slices;
     manifest.entries.retain(|slice, _| slices.contains_key(slice));
     manifest.arrived.retain(|slice, _| slices.contains_key(slice));
-    for (slice, fragments) in slice_fragments(manifest, &fragment_lists.tables, Unopened::Missing)?
+    for (slice, fragments) in
+        slice_fragments(manifest, &fragment_lists.tables, UnopenedPolicy::Missing)?
     {
         if let Entry::Vacant(unknown) = manifest.entries.entry(slice) {
             unknown.insert(count(fragments.rows(false).to_vec())?);

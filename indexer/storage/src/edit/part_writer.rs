@@ -18,12 +18,12 @@ use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
 /// A file that is deleted when this value is dropped.
-struct Unnamed {
+struct TemporaryFile {
     context: Arc<EngineContext>,
     file: Option<FileId>,
 }
 
-impl Drop for Unnamed {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let Some(file) = self.file.take() else { return };
         if let Err(error) = self.context.files.delete(file) {
@@ -34,11 +34,11 @@ impl Drop for Unnamed {
 }
 
 /// A fragment that is being written.
-struct Begun {
+struct FragmentDraft {
     head: PartHead,
     out: TableBuilder<FragmentWriter>,
     // Dropped after the writer.
-    file: Unnamed,
+    file: TemporaryFile,
 }
 
 /// Writes a fragment from a part. After an error the part must be sent again from its beginning.
@@ -48,7 +48,7 @@ pub(super) struct PartWriter {
     pub source: u64,
     len: u64,
     reader: PartReader,
-    begun: Option<Begun>,
+    begun: Option<FragmentDraft>,
     /// A buffer that is reused for each key.
     key: Vec<u8>,
 }
@@ -78,7 +78,7 @@ impl PartWriter {
         while let Some(item) = self.reader.next()? {
             match (item, &mut self.begun) {
                 (PartItem::Head(head), _) => self.begun = Some(begin(&self.context, head)?),
-                (PartItem::Block(stored, block), Some(Begun { head, out, .. })) => {
+                (PartItem::Block(stored, block), Some(FragmentDraft { head, out, .. })) => {
                     out.push_stored(head.slice, &block, |writer| writer.put_stored(stored))?;
                     if Columns(head.columns).contains(Columns::BACK) {
                         for row in 0..block.rows() {
@@ -105,7 +105,7 @@ impl PartWriter {
     pub fn finish(self) -> Result<UnsyncedFile> {
         let what = || format!("a slice's part of file {}", self.source);
         let begun = self.begun.filter(|begun| begun.out.rows() == begun.head.rows);
-        let Some(Begun { out, file, .. }) = begun.filter(|_| self.reader.is_whole()) else {
+        let Some(FragmentDraft { out, file, .. }) = begun.filter(|_| self.reader.is_whole()) else {
             let text = format!("{} does not have the announced rows", what());
             return Err(Error::new(ErrorCode::Corrupt, text));
         };
@@ -116,7 +116,7 @@ impl PartWriter {
     }
 }
 
-fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<Begun> {
+fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<FragmentDraft> {
     let columns = Columns(head.columns);
     let filter_rows = columns.contains(Columns::BACK).then_some(head.rows);
     let options = FragmentOptions {
@@ -126,14 +126,18 @@ fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<Begun> {
         ..FragmentOptions::default()
     };
     let (file, out) = context.files.create(&options)?;
-    Ok(Begun { head, out, file: Unnamed { context: Arc::clone(context), file: Some(file) } })
+    Ok(FragmentDraft {
+        head,
+        out,
+        file: TemporaryFile { context: Arc::clone(context), file: Some(file) },
+    })
 }
 
 /// A complete file that is not durable yet.
 pub(super) struct UnsyncedFile {
     fragment: UnsyncedFragment,
     // Dropped after the fragment.
-    file: Unnamed,
+    file: TemporaryFile,
 }
 
 impl UnsyncedFile {
@@ -148,7 +152,7 @@ impl UnsyncedFile {
 pub(super) struct SyncedFile {
     table: Arc<Table>,
     // Dropped after the table.
-    file: Unnamed,
+    file: TemporaryFile,
 }
 
 impl SyncedFile {

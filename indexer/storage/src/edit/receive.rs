@@ -17,7 +17,7 @@ use crate::manifest::lists::SliceLists;
 use crate::node::context::EngineContext;
 use crate::read::index_snapshot::IndexSnapshot;
 use crate::read::index_version::IndexVersion;
-use crate::read::slice_fragments::Unopened;
+use crate::read::slice_fragments::UnopenedPolicy;
 use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
@@ -46,7 +46,7 @@ pub struct ReceivedFiles {
 }
 
 /// The results of storing some pieces.
-struct Stored {
+struct StoredPieces {
     open: Option<PartWriter>,
     complete: BTreeMap<u64, UnsyncedFile>,
 }
@@ -114,7 +114,7 @@ impl ReceivedFiles {
         let is_sync_due = self.unsynced_bytes >= SYNC_BYTES;
         let (context, open) = (Arc::clone(&self.context), self.open.take());
         let work = move || {
-            let mut stored = Stored { open, complete: BTreeMap::new() };
+            let mut stored = StoredPieces { open, complete: BTreeMap::new() };
             let all = pieces.iter().try_for_each(|piece| {
                 stored.store(&context, piece, lengths.get(&piece.file).copied().unwrap_or(0))
             });
@@ -188,7 +188,8 @@ impl ReceivedFiles {
             entries: BTreeMap::new(),
         };
         let tables = self.files.values().cloned().collect();
-        let version = Arc::new(IndexVersion::from_manifest(&manifest, &tables, Unopened::Missing)?);
+        let version =
+            Arc::new(IndexVersion::from_manifest(&manifest, &tables, UnopenedPolicy::Missing)?);
         let shown = IndexSnapshot::new(info, epoch, version, self.context.options.walk_bytes());
         self.context.env.blocking(move || shown.checksum(slice)).await
     }
@@ -240,7 +241,7 @@ impl Drop for ReceivedFiles {
     }
 }
 
-impl Stored {
+impl StoredPieces {
     /// Stores a piece of a part with this length.
     fn store(&mut self, context: &Arc<EngineContext>, piece: &FilePiece, len: u64) -> Result<()> {
         let (file, offset) = (piece.file, piece.offset);

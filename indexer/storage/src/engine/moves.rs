@@ -9,7 +9,7 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceId};
 use proto::model::index::IndexInfo;
 
-use crate::edit::derive::{Estimated, SliceCut, derive};
+use crate::edit::derive::{EstimatedSlice, SliceCut, derive};
 use crate::edit::export::{Export, export};
 use crate::edit::install::{InstallRefused, install};
 use crate::edit::receive::ReceivedFiles;
@@ -61,7 +61,7 @@ impl StorageEngine {
         info: Arc<IndexInfo>,
         cuts: Vec<SliceCut>,
         mark: &EpochMark,
-    ) -> Result<Vec<Estimated>> {
+    ) -> Result<Vec<EstimatedSlice>> {
         let from = self.index(from)?;
         wait_loaded(&self.context, from.info.local_id()).await?;
         from.check_readable()?;

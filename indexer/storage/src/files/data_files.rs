@@ -13,7 +13,7 @@ use proto::model::ids::{BucketId, LocalIndexId};
 use proto::{Error, Result};
 
 use crate::file_id::FileId;
-use crate::files::group_writer::{Finished, GroupWriter, Lasting};
+use crate::files::group_writer::{GroupFragment, GroupWriter, Lifetime};
 use crate::files::named::NamedFiles;
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
@@ -163,13 +163,13 @@ impl DataFiles {
         options: (Compression, Option<u64>),
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
     ) -> Result<Vec<NewFragment>> {
-        self.write_lasting(Lasting::Synced, groups, options, rows)
+        self.write_lasting(Lifetime::Synced, groups, options, rows)
     }
 
     /// Like `write`, with a choice for fragments that need to last only until the next start.
     pub fn write_lasting(
         &self,
-        lasting: Lasting,
+        lasting: Lifetime,
         groups: &[Columns],
         (compression, filter_rows): (Compression, Option<u64>),
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
@@ -186,7 +186,7 @@ impl DataFiles {
         groups: &[Columns],
         options: &FragmentOptions,
         rows: impl FnOnce(&mut GroupWriter) -> Result<()>,
-        end: impl FnOnce(GroupWriter) -> Result<Vec<Finished<T>>>,
+        end: impl FnOnce(GroupWriter) -> Result<Vec<GroupFragment<T>>>,
     ) -> Result<Vec<(FileId, Columns, T)>> {
         let mut out = GroupWriter::default();
         let begun = groups.iter().try_for_each(|columns| {

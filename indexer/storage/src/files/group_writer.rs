@@ -46,7 +46,7 @@ struct GroupPart {
 
 /// The time for which new fragments must last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasting {
+pub enum Lifetime {
     /// The fragments are synced, since a manifest may name them later.
     Synced,
     /// The fragments are not synced, since the next start deletes them in any case.
@@ -54,17 +54,17 @@ pub enum Lasting {
 }
 
 /// The fragment of a group, finished or suspended; `None` if the group has no rows.
-pub type Finished<T> = (FileId, Columns, Option<T>);
+pub type GroupFragment<T> = (FileId, Columns, Option<T>);
 
 /// A stamped fragment whose rows are durable, and have no epoch yet.
 #[derive(Debug)]
-pub struct Suspended {
+pub struct SuspendedFragment {
     writer: FragmentWriter,
     stats: TableStats,
     index: BlockIndex,
 }
 
-impl Suspended {
+impl SuspendedFragment {
     /// Finishes the fragment with the epoch of its rows.
     pub fn stamp(self, epoch: Epoch) -> Result<Table> {
         let Self { writer, stats, index } = self;
@@ -94,29 +94,29 @@ impl GroupWriter {
     }
 
     /// Writes the rest, and syncs the files if they must survive a crash.
-    pub fn finish(self, lasting: Lasting) -> Result<Vec<Finished<Table>>> {
+    pub fn finish(self, lasting: Lifetime) -> Result<Vec<GroupFragment<Table>>> {
         self.end(|writer, stats, index| {
             let unsynced = writer.finish_unsynced(stats, index)?;
             let open = match lasting {
-                Lasting::Synced => unsynced.sync()?,
-                Lasting::UntilRestart => unsynced.open(),
+                Lifetime::Synced => unsynced.sync()?,
+                Lifetime::UntilRestart => unsynced.open(),
             };
             Ok(Table::from_fragment(open))
         })
     }
 
     /// Writes all rows durably. The fragments are finished later, with the epoch of their rows.
-    pub fn suspend(self) -> Result<Vec<Finished<Suspended>>> {
+    pub fn suspend(self) -> Result<Vec<GroupFragment<SuspendedFragment>>> {
         self.end(|mut writer, stats, index| {
             writer.sync_blocks()?;
-            Ok(Suspended { writer, stats, index })
+            Ok(SuspendedFragment { writer, stats, index })
         })
     }
 
     fn end<T>(
         self,
         each: impl Fn(FragmentWriter, TableStats, BlockIndex) -> Result<T>,
-    ) -> Result<Vec<Finished<T>>> {
+    ) -> Result<Vec<GroupFragment<T>>> {
         let end = |GroupPart { columns, file, out }| {
             let parts = out.finish_parts()?;
             let ended =

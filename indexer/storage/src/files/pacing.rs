@@ -120,7 +120,7 @@ impl TokenBucket {
 }
 
 /// Row sink that writes to fragments at the pace of a compaction.
-pub struct Paced<'a, F> {
+pub struct PacedSink<'a, F> {
     out: &'a mut GroupWriter,
     pacer: &'a Pacer,
     /// Length of the longest list.
@@ -129,7 +129,7 @@ pub struct Paced<'a, F> {
     bytes: u64,
 }
 
-impl<'a, F: Fn() -> usize> Paced<'a, F> {
+impl<'a, F: Fn() -> usize> PacedSink<'a, F> {
     /// Writes to `out`.
     pub fn new(out: &'a mut GroupWriter, pacer: &'a Pacer, fragments: F) -> Self {
         let bytes = out.bytes();
@@ -137,7 +137,7 @@ impl<'a, F: Fn() -> usize> Paced<'a, F> {
     }
 }
 
-impl<F: Fn() -> usize> RowSink for Paced<'_, F> {
+impl<F: Fn() -> usize> RowSink for PacedSink<'_, F> {
     #[inline]
     fn push(&mut self, row: &RowVersion<'_>) -> Result<()> {
         self.out.push(row)?;

@@ -7,7 +7,7 @@ use proto::model::ids::Epoch;
 
 use crate::file_id::FileId;
 use crate::files::data_files::{DataFiles, NewFragment};
-use crate::files::group_writer::{GroupWriter, Suspended};
+use crate::files::group_writer::{GroupWriter, SuspendedFragment};
 use crate::fragment::compression::Compression;
 use crate::fragment::writer::FragmentOptions;
 use crate::rows::columns::Columns;
@@ -40,7 +40,7 @@ pub struct UnstampedFragment {
     columns: Columns,
     file: FileId,
     /// `None` once the file has another owner.
-    rows: Option<Suspended>,
+    rows: Option<SuspendedFragment>,
 }
 
 impl UnstampedFragment {

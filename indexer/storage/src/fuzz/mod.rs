@@ -28,7 +28,7 @@ use crate::log::commit_log::CommitLog;
 use crate::log::options::LogOptions;
 use crate::log_record::Record;
 use crate::manifest;
-use crate::manifest::describe::Described;
+use crate::manifest::describe::CheckedManifest;
 use crate::rows::block::Block;
 use crate::rows::block_builder::BlockBuilder;
 use crate::rows::row::RowVersion;
@@ -84,7 +84,7 @@ fn read_manifest(data: &[u8]) {
     let dir = Path::new(DIR);
     let Ok(env) = with_file("any.manifest", data) else { return };
     let name = match manifest::describe(&env, &dir.join("any.manifest")) {
-        Ok(Described::Index { index, generation, .. }) => {
+        Ok(CheckedManifest::Index { index, generation, .. }) => {
             manifest::index_path(dir, LocalIndexId { index, generation })
         }
         _ => dir.join("node.manifest"),

@@ -16,7 +16,7 @@
 
 use proto::{Error, Result};
 
-use crate::read::slice_fragments::Unopened;
+use crate::read::slice_fragments::UnopenedPolicy;
 
 /// State of an index in its life on this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,8 +105,8 @@ impl LoadState {
     }
 
     /// Treatment of fragments that are not open in this state.
-    pub fn unopened(self) -> Unopened {
-        if self.is_loading() { Unopened::LeftOut } else { Unopened::Missing }
+    pub fn unopened(self) -> UnopenedPolicy {
+        if self.is_loading() { UnopenedPolicy::LeftOut } else { UnopenedPolicy::Missing }
     }
 
     /// Answer to a request in this state.

@@ -197,7 +197,7 @@ impl BackMemtable {
     }
 
     /// All states by slice, id, and newest first.
-    pub fn sorted(&self) -> Sorted<'_> {
+    pub fn sorted(&self) -> SortedStates<'_> {
         let mut shared: Option<&[u8]> = None;
         for (_, BackState { id, .. }) in self.all() {
             let len = shared.map_or(id.len(), |shared| common(shared, id));
@@ -217,7 +217,7 @@ impl BackMemtable {
             })
         });
         let places = all.into_iter().map(|(_, _, place)| place).collect();
-        Sorted { table: self, places, at: 0, batch: Vec::with_capacity(BATCH) }
+        SortedStates { table: self, places, at: 0, batch: Vec::with_capacity(BATCH) }
     }
 
     /// Appends the states of another table up to an epoch. They must be newer than the states here.
@@ -232,7 +232,7 @@ impl BackMemtable {
 
 /// The states of a table in order. They are scattered in memory, so several are read at a time and
 /// the processor loads them in parallel.
-pub struct Sorted<'a> {
+pub struct SortedStates<'a> {
     table: &'a BackMemtable,
     places: Vec<u32>,
     at: usize,
@@ -240,7 +240,7 @@ pub struct Sorted<'a> {
     batch: Vec<BackState<'a>>,
 }
 
-impl<'a> Iterator for Sorted<'a> {
+impl<'a> Iterator for SortedStates<'a> {
     type Item = BackState<'a>;
 
     fn next(&mut self) -> Option<BackState<'a>> {

@@ -19,7 +19,7 @@ use crate::files::data_files::DataFiles;
 use crate::late_commit::changes::own_view::OwnSnapshot;
 use crate::late_commit::changes::usage::{Limits, Usage};
 use crate::late_commit::transactions::buckets::{BucketTransactions, Buckets};
-use crate::late_commit::transactions::open::{GivenUp, OpenTransaction, Seen};
+use crate::late_commit::transactions::open::{GivenUp, OpenTransaction, TransactionPart};
 use crate::late_commit::transactions::spiller::Spiller;
 use crate::options::StoreOptions;
 use crate::read::snapshot::Snapshot;
@@ -247,7 +247,7 @@ impl LateCommitStore {
         let buckets = self.buckets.lock();
         let Some(of) = buckets.get(&bucket) else { return Ok(false) };
         let Some(transaction) = of.find(own)? else { return Ok(false) };
-        Ok(!matches!(transaction.seen(own, None)?, Seen::NotYet))
+        Ok(!matches!(transaction.seen(own, None)?, TransactionPart::NotYet))
     }
 
     /// Waits until the node has reached the place of a view, also in a transaction that it does not know yet.
@@ -273,10 +273,10 @@ impl LateCommitStore {
             Arc::clone(found.ok_or_else(|| not_there(own))?)
         };
         match transaction.seen(own, Some(index))? {
-            Seen::NotYet => Err(not_there(own)),
-            Seen::GivenUp(why) => Err(self.was_given_up(own.transaction, why)),
-            Seen::Part(None) => Ok(base),
-            Seen::Part(Some(part)) => {
+            TransactionPart::NotYet => Err(not_there(own)),
+            TransactionPart::GivenUp(why) => Err(self.was_given_up(own.transaction, why)),
+            TransactionPart::Part(None) => Ok(base),
+            TransactionPart::Part(Some(part)) => {
                 let behind = u64::from(plant::is(Plant::OwnViewBehind));
                 let place = TransactionPlace(own.place.0 - behind);
                 Ok(Arc::new(OwnSnapshot::new(base, part, place, self.walk_bytes)))

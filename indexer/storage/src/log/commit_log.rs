@@ -13,7 +13,7 @@ use crate::log::options::LogOptions;
 use crate::log::pending::PendingRecords;
 use crate::log::recover::Recovery;
 use crate::log::segment::Segments;
-use crate::log::shared::{Durable, LogState};
+use crate::log::shared::{DurableEnd, LogState};
 use crate::log::tail::TailSegment;
 use crate::log::writer::LogWriter;
 
@@ -66,7 +66,7 @@ impl CommitLog {
             }),
             wake_writer: Notify::new(),
             wake_appenders: Notify::new(),
-            durable: watch::Sender::new(Durable { lsn: found.end, failed: None }),
+            durable: watch::Sender::new(DurableEnd { lsn: found.end, failed: None }),
             segments: Segments::new(found.bases),
             tail: Mutex::new(TailSegment::new(found.tail, options.segment_bytes, found.end)),
         });
@@ -120,7 +120,7 @@ impl CommitLog {
 
     /// Watches the position up to which the log is durable. Watching does not sync, see
     /// [`crate::log::SyncPolicy::OnDemand`].
-    pub fn durable(&self) -> watch::Receiver<Durable> {
+    pub fn durable(&self) -> watch::Receiver<DurableEnd> {
         self.shared.durable.subscribe()
     }
 

@@ -101,7 +101,7 @@ pub fn scan(
         let head = read_head(&*file)?;
         let SegmentHead { base, log_id, chain } = head;
         let mut reader = SegmentReader::new(file, base)?;
-        let mut walked = Walked { at: base, chain: Some(Chain::behind_header(&head)) };
+        let mut walked = RecordWalk { at: base, chain: Some(Chain::behind_header(&head)) };
         let end = reader.end();
         let mut sum = SegmentInfo {
             base,
@@ -145,13 +145,13 @@ pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
 }
 
 /// A walk over the records of a segment.
-struct Walked {
+struct RecordWalk {
     at: Lsn,
     /// The chain up to here; `None` after damage.
     chain: Option<Chain>,
 }
 
-impl Walked {
+impl RecordWalk {
     /// Describes the record at this place, and advances to the next one. Returns false if only preallocated space
     /// follows.
     fn next_record(

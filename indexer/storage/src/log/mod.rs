@@ -68,7 +68,7 @@ pub use lsn::Lsn;
 pub use options::{DirectLogOptions, LogOptions, SyncPolicy};
 pub use recover::{LogRecord, Replay};
 pub use segment::{segment_bases, segment_path};
-pub use shared::Durable;
+pub use shared::DurableEnd;
 pub use witness::Witness;
 
 /// Bytes of a record besides its payload.

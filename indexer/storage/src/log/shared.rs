@@ -15,7 +15,7 @@ use crate::log::tail::TailSegment;
 
 /// The end of the durable part, or the reason why the log has stopped.
 #[derive(Clone, Debug)]
-pub struct Durable {
+pub struct DurableEnd {
     /// All records that end at or before this LSN are durable.
     pub lsn: Lsn,
     /// The first write or sync that failed; nothing is written after it.
@@ -30,7 +30,7 @@ pub(super) struct LogState {
     pub(super) pending: Mutex<PendingRecords>,
     pub(super) wake_writer: Notify,
     pub(super) wake_appenders: Notify,
-    pub(super) durable: watch::Sender<Durable>,
+    pub(super) durable: watch::Sender<DurableEnd>,
     pub(super) segments: Segments,
     /// The file that is written to, locked for each write.
     pub(super) tail: Mutex<TailSegment>,

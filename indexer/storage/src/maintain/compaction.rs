@@ -21,7 +21,7 @@ use proto::plant::{self, Plant};
 use proto::rpc::scan::KeyRange;
 
 use crate::files::data_files::DataFiles;
-use crate::files::pacing::Paced;
+use crate::files::pacing::PacedSink;
 use crate::files::unnamed::UnnamedFragments;
 use crate::fragment::compression::Compression;
 use crate::fragment::filter::FILTER_BYTES;
@@ -250,7 +250,7 @@ impl CompactionChoice {
                 if warm {
                     out.set_warm();
                 }
-                let mut out = Paced::new(out, &files.pacer, longest);
+                let mut out = PacedSink::new(out, &files.pacer, longest);
                 group.iter().try_for_each(|piece| {
                     rewrite.slice(piece.slice, piece.sources.clone(), piece.at_bottom, &mut out)
                 })

@@ -21,7 +21,7 @@ pub struct Rewrite {
 }
 
 /// A version of the current entry.
-struct Kept {
+struct RetainedVersion {
     epoch: Epoch,
     tombstone: bool,
     value: std::ops::Range<usize>,
@@ -46,7 +46,7 @@ impl Rewrite {
         }
         let mut merge = Merge::new(sources, false)?;
         let (mut entry, mut values) = (Vec::new(), Vec::new());
-        let mut versions: Vec<Kept> = Vec::new();
+        let mut versions: Vec<RetainedVersion> = Vec::new();
         loop {
             values.clear();
             versions.clear();
@@ -62,7 +62,7 @@ impl Rewrite {
             if versions.len() > 1 {
                 versions.sort_unstable_by_key(|version| std::cmp::Reverse(version.epoch));
             }
-            let of = |version: &Kept| (version.epoch, version.tombstone);
+            let of = |version: &RetainedVersion| (version.epoch, version.tombstone);
             self.retained.retain(&mut versions, at_bottom, of);
             for version in &versions {
                 let (key, id) = entry.split_at(key_len);
@@ -78,7 +78,7 @@ impl Rewrite {
     }
 
     /// The version at a cursor; appends its value to `values`.
-    fn version(&self, cursor: &Cursor, values: &mut Vec<u8>) -> Kept {
+    fn version(&self, cursor: &Cursor, values: &mut Vec<u8>) -> RetainedVersion {
         let (block, row) = cursor.place();
         let from = values.len();
         block.put_value(row, values);
@@ -89,7 +89,7 @@ impl Rewrite {
             packed::put_range(values, &state, &id, &cursor.keys);
         }
         let tombstone = block.is_tombstone(row) || self.back && values.len() == from;
-        Kept { epoch: block.epoch(row), tombstone, value: from..values.len() }
+        RetainedVersion { epoch: block.epoch(row), tombstone, value: from..values.len() }
     }
 
     /// True if every row of a run is kept unchanged, away from the bottom. False for the back

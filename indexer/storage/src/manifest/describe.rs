@@ -18,7 +18,7 @@ use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 /// A manifest that passed its checks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "manifest", rename_all = "snake_case")]
-pub enum Described {
+pub enum CheckedManifest {
     /// The manifest of a node.
     Node {
         /// Number of the next file.
@@ -88,7 +88,7 @@ pub struct ItemInfo {
 }
 
 /// Reads and checks a manifest of either kind. Blocks the thread.
-pub fn describe(env: &Env, path: &Path) -> Result<Described> {
+pub fn describe(env: &Env, path: &Path) -> Result<CheckedManifest> {
     let bytes = read_bytes(&*env.fs, path)?;
     let described = || match parse(&bytes)?.0 {
         ManifestKind::Node => Ok(describe_node(&decode(ManifestKind::Node, &bytes)?)),
@@ -101,21 +101,21 @@ pub fn describe(env: &Env, path: &Path) -> Result<Described> {
     described().map_err(|error: proto::Error| error.context(format!("reading {}", path.display())))
 }
 
-fn describe_node(manifest: &NodeManifest) -> Described {
+fn describe_node(manifest: &NodeManifest) -> CheckedManifest {
     let info = |mark: &EpochMark| MarkInfo {
         bucket: mark.bucket,
         epoch: mark.epoch,
         parent: mark.parent,
         horizon: mark.horizon,
     };
-    Described::Node {
+    CheckedManifest::Node {
         next_file: manifest.next_file,
         buckets: manifest.marks.iter().map(info).collect(),
         dead: manifest.dead.clone(),
     }
 }
 
-fn describe_index(manifest: &IndexManifest) -> Described {
+fn describe_index(manifest: &IndexManifest) -> CheckedManifest {
     let groups =
         manifest.slices.iter().flat_map(|(slice, lists)| lists.groups.iter().map(|g| (*slice, g)));
     let items = groups
@@ -123,7 +123,7 @@ fn describe_index(manifest: &IndexManifest) -> Described {
             group.items.iter().map(move |item| describe_item(slice, group, item))
         })
         .collect();
-    Described::Index {
+    CheckedManifest::Index {
         index: manifest.info.id,
         generation: manifest.info.generation,
         name: manifest.info.spec.name.clone(),

@@ -167,7 +167,7 @@ fn describe_prints_both_kinds() {
     let (env, fs) = world(1);
     write_index(&fs, dir(), &index_manifest(), 8).unwrap();
     write_node(&fs, dir(), &node_manifest()).unwrap();
-    let Described::Index { items, name, .. } =
+    let CheckedManifest::Index { items, name, .. } =
         describe(&env, &dir().join("index-7.3.manifest")).unwrap()
     else {
         panic!("the file is of an index")
@@ -177,7 +177,7 @@ fn describe_prints_both_kinds() {
     assert_eq!((&low.low[..], low.high.as_deref(), low.epoch_to), ("", Some("6d"), Epoch(50)));
     assert_eq!(items[2].columns, "back");
     let node = describe(&env, &dir().join("node.manifest")).unwrap();
-    assert!(matches!(node, Described::Node { next_file: FileId(13), .. }));
+    assert!(matches!(node, CheckedManifest::Node { next_file: FileId(13), .. }));
 }
 
 #[test]

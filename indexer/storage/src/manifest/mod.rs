@@ -44,7 +44,7 @@ pub(crate) mod node_manifest;
 pub(crate) mod order;
 pub(crate) mod regroup;
 
-pub use describe::{Described, ItemInfo, describe};
+pub use describe::{CheckedManifest, ItemInfo, describe};
 pub use edit::Place;
 pub use file::{
     Manifests, index_path, read_all, read_index, read_node, remove_index, write_index, write_node,

@@ -10,7 +10,7 @@ use proto::model::topology::{PartitionKey, TopologyProvider};
 
 use crate::file_id::FileId;
 use crate::manifest::index_manifest::IndexManifest;
-use crate::read::slice_fragments::{SliceFragments, Unopened, slice_fragments};
+use crate::read::slice_fragments::{SliceFragments, UnopenedPolicy, slice_fragments};
 use crate::read::source::Source;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
@@ -35,7 +35,7 @@ impl IndexVersion {
     pub fn from_manifest(
         manifest: &IndexManifest,
         tables: &BTreeMap<FileId, Arc<Table>>,
-        unopened: Unopened,
+        unopened: UnopenedPolicy,
     ) -> Result<Self> {
         Ok(Self {
             runs: Vec::new(),

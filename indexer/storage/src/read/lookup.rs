@@ -62,8 +62,8 @@ pub fn look_up(
         return Ok(());
     }
     // Almost every document is either new or in one fragment. So the filters are tested first, each for all documents.
-    let mut asked: Vec<Asked<'_>> =
-        wanted.into_iter().map(|wanted| Asked { wanted, fragments: 0 }).collect();
+    let mut asked: Vec<LookupQuery<'_>> =
+        wanted.into_iter().map(|wanted| LookupQuery { wanted, fragments: 0 }).collect();
     asked.sort_unstable_by_key(|asked| asked.wanted.slice);
     for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
         for (n, source) in back_of(slices, of_slice).iter().enumerate() {
@@ -73,9 +73,11 @@ pub fn look_up(
         }
     }
     asked.retain(|asked| asked.fragments != 0);
-    asked.sort_unstable_by(|Asked { wanted: left, .. }, Asked { wanted: right, .. }| {
-        left.slice.cmp(&right.slice).then_with(|| left.id.cmp(right.id))
-    });
+    asked.sort_unstable_by(
+        |LookupQuery { wanted: left, .. }, LookupQuery { wanted: right, .. }| {
+            left.slice.cmp(&right.slice).then_with(|| left.id.cmp(right.id))
+        },
+    );
     for of_slice in asked.chunk_by_mut(|left, right| left.wanted.slice == right.wanted.slice) {
         for (n, source) in back_of(slices, of_slice).iter().enumerate().rev() {
             let mut reader = Reader::new(source);
@@ -97,7 +99,7 @@ pub fn knows(source: &Source, id: &[u8]) -> Result<bool> {
 }
 
 /// A query, and a bit for each fragment of its slice that may know the document.
-struct Asked<'a> {
+struct LookupQuery<'a> {
     wanted: StateQuery<'a>,
     fragments: u64,
 }
@@ -105,7 +107,7 @@ struct Asked<'a> {
 /// The back index of the slice that some queries share.
 fn back_of<'a>(
     slices: &'a BTreeMap<SliceNo, Arc<SliceFragments>>,
-    of_slice: &[Asked<'_>],
+    of_slice: &[LookupQuery<'_>],
 ) -> &'a [Source] {
     let slice = of_slice.first().and_then(|asked| slices.get(&asked.wanted.slice));
     slice.map_or(&[], |fragments| &fragments.back)

@@ -32,8 +32,8 @@ pub trait Rows: Send {
     fn put_ahead(&self, out: &mut Vec<u8>) -> bool;
 
     /// Packs visible entries until a bound is reached, or the end. There is no current entry then.
-    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<Walked> {
-        let mut walked = Walked::default();
+    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<WalkPiece> {
+        let mut walked = WalkPiece::default();
         while !bounds.are_reached(&walked, block.len()) {
             match self.look()? {
                 Some(true) => {
@@ -50,8 +50,8 @@ pub trait Rows: Send {
 
     /// Counts visible entries with this many looks, or to the end. One look may cover many entries, if all are visible. There is no
     /// current entry then.
-    fn count(&mut self, looks_max: u64) -> Result<Walked> {
-        let mut walked = Walked::default();
+    fn count(&mut self, looks_max: u64) -> Result<WalkPiece> {
+        let mut walked = WalkPiece::default();
         while walked.looks < looks_max {
             match self.look()? {
                 Some(shown) => walked.rows += u64::from(shown),
@@ -81,14 +81,14 @@ impl Bounds {
     }
 
     /// True if a piece with a block of so many bytes ends here.
-    pub fn are_reached(&self, walked: &Walked, bytes: usize) -> bool {
+    pub fn are_reached(&self, walked: &WalkPiece, bytes: usize) -> bool {
         bytes >= self.bytes || walked.rows >= self.rows || walked.looks >= self.looks
     }
 }
 
 /// A piece of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Walked {
+pub struct WalkPiece {
     /// The number of visible entries.
     pub rows: u64,
     /// The number of looks.
@@ -97,7 +97,7 @@ pub struct Walked {
     pub is_end: bool,
 }
 
-impl Walked {
+impl WalkPiece {
     /// The piece, which ends after the last entry.
     pub fn to_end(self) -> Self {
         Self { is_end: true, ..self }

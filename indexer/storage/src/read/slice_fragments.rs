@@ -16,7 +16,7 @@ use crate::tables::table::{BlocksFrom, Table};
 
 /// Treatment of listed fragments that are not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unopened {
+pub enum UnopenedPolicy {
     /// Leave the fragments out: the index is being loaded.
     LeftOut,
     /// Report an error: the fragments are missing.
@@ -63,7 +63,7 @@ impl SliceFragments {
 pub fn slice_fragments(
     manifest: &IndexManifest,
     tables: &BTreeMap<FileId, Arc<Table>>,
-    unopened: Unopened,
+    unopened: UnopenedPolicy,
 ) -> Result<BTreeMap<SliceNo, Arc<SliceFragments>>> {
     let mut slices = BTreeMap::new();
     for (slice, lists) in &manifest.slices {
@@ -72,7 +72,7 @@ pub fn slice_fragments(
         for group in &lists.groups {
             for item in &group.items {
                 let Some(table) = tables.get(&item.file) else {
-                    if unopened == Unopened::LeftOut {
+                    if unopened == UnopenedPolicy::LeftOut {
                         continue;
                     }
                     let text =

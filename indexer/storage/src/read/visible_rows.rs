@@ -8,7 +8,7 @@ use proto::rpc::rows::RowBlockBuilder;
 
 use crate::read::cursor::Cursor;
 use crate::read::merge::Merge;
-use crate::read::rows::{Bounds, Rows, Walked};
+use crate::read::rows::{Bounds, Rows, WalkPiece};
 use crate::read::source::Source;
 
 /// The entries that an epoch shows.
@@ -192,9 +192,9 @@ impl Rows for VisibleRows {
         true
     }
 
-    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<Walked> {
+    fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<WalkPiece> {
         let in_blocks = self.whole && !self.with_values && !self.merge.reverse;
-        let mut walked = Walked::default();
+        let mut walked = WalkPiece::default();
         while !bounds.are_reached(&walked, block.len()) {
             if in_blocks {
                 let most = (bounds.rows - walked.rows).min(bounds.looks - walked.looks);
@@ -221,8 +221,8 @@ impl Rows for VisibleRows {
         Ok(walked)
     }
 
-    fn count(&mut self, looks_max: u64) -> Result<Walked> {
-        let mut walked = Walked::default();
+    fn count(&mut self, looks_max: u64) -> Result<WalkPiece> {
+        let mut walked = WalkPiece::default();
         while walked.looks < looks_max {
             let shown = match self.whole {
                 true => self.skip_block()?,

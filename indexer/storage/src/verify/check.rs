@@ -17,7 +17,7 @@ use crate::log::format::SEGMENT_HEADER_BYTES;
 use crate::log::lsn::Lsn;
 use crate::log::segment::first_lsn;
 use crate::manifest::Manifests;
-use crate::manifest::describe::Described;
+use crate::manifest::describe::CheckedManifest;
 use crate::recover::open::late_log;
 use crate::verify::slices;
 use crate::{fragment, layout, log, manifest};
@@ -232,7 +232,7 @@ impl Verify<'_> {
             self.report.manifests += 1;
             self.add_bytes(&path);
             match manifest::describe(self.env, &path) {
-                Ok(Described::Index { index, generation, items, .. }) => {
+                Ok(CheckedManifest::Index { index, generation, items, .. }) => {
                     let index = LocalIndexId { index, generation };
                     let expected = manifest::index_path(dir, index);
                     if expected != path {
@@ -243,7 +243,7 @@ impl Verify<'_> {
                     }
                     named.extend(items.into_iter().map(|item| (item.file, path.clone())));
                 }
-                Ok(Described::Node { .. }) => {}
+                Ok(CheckedManifest::Node { .. }) => {}
                 Err(error) => self.report.finding(&path, error.message),
             }
         }

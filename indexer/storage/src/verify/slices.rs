@@ -18,7 +18,7 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::manifest::lists::ListItem;
 use crate::options::OPEN_FILES_MAX;
 use crate::read::count::count;
-use crate::read::slice_fragments::{Unopened, slice_fragments};
+use crate::read::slice_fragments::{UnopenedPolicy, slice_fragments};
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 use crate::{layout, manifest};
@@ -78,7 +78,7 @@ fn check_counts(
     tables: &BTreeMap<FileId, Arc<Table>>,
     findings: &mut Vec<String>,
 ) -> Result<()> {
-    for (slice, fragments) in slice_fragments(manifest, tables, Unopened::Missing)? {
+    for (slice, fragments) in slice_fragments(manifest, tables, UnopenedPolicy::Missing)? {
         let shown = count(fragments.rows(false).to_vec())?;
         if let Some(said) = manifest.entries.get(&slice).filter(|said| **said != shown) {
             findings.push(format!("slice {slice} has {shown} entries, the manifest says {said}"));

@@ -60,7 +60,7 @@ pub struct GroupPlace {
 
 /// An encoded group before it is written.
 #[derive(Default)]
-struct Planned {
+struct EncodedGroup {
     /// The place of its first item.
     payload: Lsn,
     /// The vbuckets that it changes, and their new states.
@@ -70,7 +70,7 @@ struct Planned {
     order: Vec<u32>,
 }
 
-impl Planned {
+impl EncodedGroup {
     fn at(self, Range { start, end }: Range<Lsn>, writer: &Writer) -> GroupPlace {
         let Self { staged: states, mutations, order, .. } = self;
         let prepared = writer.encoder.prepared.clone();
@@ -111,11 +111,11 @@ impl ChangeLog {
     }
 
     /// Encodes a group, and computes the places of its items.
-    fn plan(&self, writer: &mut Writer, group: &GroupBuilder) -> Result<Planned> {
+    fn plan(&self, writer: &mut Writer, group: &GroupBuilder) -> Result<EncodedGroup> {
         let payload = self.log.end() + storage::log::RECORD_OVERHEAD_BYTES;
         if group.is_empty() {
             writer.encoder.prepared.clear();
-            return Ok(Planned { payload, ..Planned::default() });
+            return Ok(EncodedGroup { payload, ..EncodedGroup::default() });
         }
         if group.looks_back() && !writer.unsynced.is_empty() {
             // The counters of earlier mutations are read from the visible part.
@@ -129,7 +129,7 @@ impl ChangeLog {
             MutationPlace { item, item_bytes, offset: MUTATIONS_AT + offset }
         };
         let mutations = group.places.iter().map(place).collect();
-        Ok(Planned { payload, staged, mutations, order: group.order() })
+        Ok(EncodedGroup { payload, staged, mutations, order: group.order() })
     }
 
     /// Writes an encoded group.
@@ -137,9 +137,9 @@ impl ChangeLog {
         &self,
         writer: &mut Writer,
         group: &GroupBuilder,
-        planned: &Planned,
+        planned: &EncodedGroup,
     ) -> Result<Range<Lsn>> {
-        let Planned { payload, staged, .. } = planned;
+        let EncodedGroup { payload, staged, .. } = planned;
         if group.is_empty() {
             return Ok(self.log.end()..self.log.end());
         }

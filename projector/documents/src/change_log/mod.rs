@@ -81,7 +81,7 @@ pub use joint_seen::JointSeen;
 pub use log::{ChangeLog, GroupPlace};
 pub use open::{ChangeLogOptions, EventPlace, EventReplay, KnownLog};
 pub use read::VbucketRange;
-pub use salvage::{Salvaged, read_prepared, salvage};
+pub use salvage::{ReadableRest, read_prepared, salvage};
 
 #[cfg(test)]
 mod tests;

@@ -24,7 +24,7 @@ use super::open::{EventPlace, EventReplay};
 
 /// The readable rest of a log.
 #[derive(Debug)]
-pub struct Salvaged {
+pub struct ReadableRest {
     /// The positions at the end of what is left.
     pub state: LogState,
     /// The last seqno of each vbucket that any readable part of the log has, also after the damage.
@@ -41,7 +41,7 @@ pub fn salvage(
     dir: &Path,
     checkpoint: &LogState,
     replay: EventReplay<'_>,
-) -> Result<Salvaged> {
+) -> Result<ReadableRest> {
     let seen = checkpoint.vbuckets.iter().map(|state| state.extent.end).collect();
     let (state, joint) = (checkpoint.clone(), SeenCommits::default());
     let mut reading = Reading { fs, state, seen, joint, before: None, replay };
@@ -61,7 +61,7 @@ pub fn salvage(
         }
     }
     let Reading { state, seen, joint, .. } = reading;
-    Ok(Salvaged { state, seen, joint: joint.into_inner(), damage })
+    Ok(ReadableRest { state, seen, joint: joint.into_inner(), damage })
 }
 
 /// Reads the changes of a prepared transaction of a log that is not open.

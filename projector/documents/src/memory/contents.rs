@@ -88,7 +88,7 @@ impl Contents {
         entries.map(|mutation| entry_bytes(mutation)).sum()
     }
 
-    pub(super) fn apply(&mut self, changes: &Doubtful) {
+    pub(super) fn apply(&mut self, changes: &DoubtfulWrites) {
         if let Some(record) = &changes.record {
             self.record = record.clone();
         }
@@ -107,13 +107,13 @@ impl Contents {
     }
 }
 
-pub(super) struct Doubtful {
+pub(super) struct DoubtfulWrites {
     pub(super) mutations: Vec<Arc<Mutation>>,
     pub(super) record: Option<BucketRecord>,
     pub(super) commits: Vec<TransactionEvent>,
 }
 
-impl Doubtful {
+impl DoubtfulWrites {
     pub(super) fn of(batch: &Batch) -> Self {
         let Batch { mutations, record, commits } = batch.clone();
         Self { mutations, record, commits }

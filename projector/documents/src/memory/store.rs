@@ -11,7 +11,7 @@ use proto::model::ids::{BucketId, Seqno, VbucketId, vbucket_of};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
-use super::contents::{Contents, Doubtful};
+use super::contents::{Contents, DoubtfulWrites};
 use super::snapshot::MemorySnapshot;
 use crate::document_store::{
     AddSorted, Batch, DamagedBucket, DamagedFiles, DocumentRef, DocumentSnapshot, DocumentStore,
@@ -51,7 +51,7 @@ struct MemoryState {
     sync_fails: bool,
     listing_fails: bool,
     /// A batch whose sync failed, until the store is opened again.
-    in_doubt: Option<Vec<(BucketId, Doubtful)>>,
+    in_doubt: Option<Vec<(BucketId, DoubtfulWrites)>>,
     /// The batches that are durable and not visible yet, in their order.
     unshown: VecDeque<(BucketId, Arc<Batch>)>,
 }
@@ -61,7 +61,7 @@ impl MemoryState {
         self.buckets.get(&bucket).ok_or_else(|| no_bucket(bucket))
     }
 
-    fn apply(&mut self, batch: &[(BucketId, Doubtful)]) {
+    fn apply(&mut self, batch: &[(BucketId, DoubtfulWrites)]) {
         for (bucket, changes) in batch {
             if let Some(contents) = self.buckets.get_mut(bucket) {
                 contents.apply(changes);
@@ -77,7 +77,7 @@ impl MemoryStore {
         let mut state = self.state();
         state.process += 1;
         for (bucket, batch) in std::mem::take(&mut state.unshown) {
-            state.apply(&[(bucket, Doubtful::of(&batch))]);
+            state.apply(&[(bucket, DoubtfulWrites::of(&batch))]);
         }
         let (process, syncs) = (state.process, Arc::clone(&self.syncs));
         Self { state: Arc::clone(&self.state), syncs, process }
@@ -296,7 +296,7 @@ impl DocumentStore for MemoryStore {
         self.wait_for_sync();
         let mut state = self.writable()?;
         state.bucket(bucket)?;
-        let changes = vec![(bucket, Doubtful::of(batch))];
+        let changes = vec![(bucket, DoubtfulWrites::of(batch))];
         if std::mem::take(&mut state.sync_fails) {
             state.in_doubt = Some(changes);
             return Err(Error::new(ErrorCode::Io, "the document store's sync failed"));

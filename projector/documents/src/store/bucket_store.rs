@@ -46,7 +46,7 @@ pub struct BucketStore {
     pub(super) table: DocumentTable,
     pub(super) changes: Mutex<Changes>,
     /// Locked after `changes` by a caller that needs both.
-    pub(super) shown: Mutex<Shown>,
+    pub(super) shown: Mutex<TableState>,
     /// True after a failed [`Self::show`]: no further batch is logged. Whether a batch is shown is decided under the
     /// lock.
     pub(super) has_failed_show: AtomicBool,
@@ -73,7 +73,7 @@ pub(super) struct Changes {
 }
 
 /// The state that the table has reached.
-pub(super) struct Shown {
+pub(super) struct TableState {
     /// Number of batches since the bucket was opened.
     pub(super) batches: u64,
     /// The state of the log and the record after the last group that the table has.
@@ -101,7 +101,7 @@ struct LastCheckpoint {
 }
 
 /// The state that a checkpoint covers.
-pub(super) struct Covered {
+pub(super) struct CheckpointState {
     pub(super) log: LogState,
     pub(super) record: BucketRecord,
     pub(super) places: PreparedPlaces,
@@ -186,7 +186,7 @@ impl BucketStore {
         table.reach(log.end());
         let (state, shown_record) = (log.state(), record.clone());
         let shown_places = places.clone();
-        let shown = Shown {
+        let shown = TableState {
             batches: 0,
             state,
             record: shown_record,
@@ -280,19 +280,23 @@ impl BucketStore {
     }
 
     /// The state of the log and the record after the last group that the table has. It is durable.
-    pub(super) fn shown_state(&self) -> Result<Covered> {
+    pub(super) fn shown_state(&self) -> Result<CheckpointState> {
         let shown = lock(&self.shown);
         check_whole(shown.is_broken)?;
         let (log, record) = (shown.state.clone(), shown.record.clone());
-        Ok(Covered { log, record, places: shown.places.clone() })
+        Ok(CheckpointState { log, record, places: shown.places.clone() })
     }
 
     /// Writes a checkpoint for a change of the table.
-    pub(super) fn write_table(&self, state: Option<Covered>, table: &TableManifest) -> Result<()> {
+    pub(super) fn write_table(
+        &self,
+        state: Option<CheckpointState>,
+        table: &TableManifest,
+    ) -> Result<()> {
         let mut checkpoint = lock(&self.checkpoint);
         let LastCheckpoint { file, last } = &mut *checkpoint;
         let mut next = Checkpoint { table: table.clone(), ..last.clone() };
-        if let Some(Covered { log, record, places }) = state {
+        if let Some(CheckpointState { log, record, places }) = state {
             (next.log, next.record, next.places) = (log, record, places);
         }
         file.write(&*self.env.fs, &next)?;
@@ -306,7 +310,7 @@ impl BucketStore {
         let table = lock(&self.checkpoint).last.table.clone();
         let covered = {
             let this = lock(&self.changes);
-            Covered { log, record: this.record.clone(), places: this.places.clone() }
+            CheckpointState { log, record: this.record.clone(), places: this.places.clone() }
         };
         self.write_table(Some(covered), &table)
     }

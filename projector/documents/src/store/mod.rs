@@ -50,7 +50,7 @@ pub use describe::{PairedContents, describe};
 pub use disk_store::DiskStore;
 pub use lost_commits::LostCommit;
 pub use options::DiskStoreOptions;
-pub use recover::{Recovered, RecoveredBucket, recover};
+pub use recover::{RecoveredBucket, RecoveryOutcome, recover};
 pub use verify::{check_format, is_data_dir, verify};
 
 #[cfg(test)]

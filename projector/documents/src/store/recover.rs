@@ -47,7 +47,7 @@ const CHUNK_BYTES: usize = 64 << 20;
 
 /// The outcome of a recovery for one bucket.
 #[derive(Debug)]
-pub enum Recovered {
+pub enum RecoveryOutcome {
     /// The files of the bucket are intact. Contains the epoch of the loss that is now accepted, if one was reported.
     Whole(Option<Epoch>),
     /// The bucket was made again from its remaining data.
@@ -73,7 +73,7 @@ pub struct RecoveredBucket {
     /// The name of the bucket; empty if it is unknown.
     pub name: String,
     /// The outcome of the recovery.
-    pub outcome: Recovered,
+    pub outcome: RecoveryOutcome,
     /// The commits over several buckets whose part in this bucket is lost, as far as the files show. The commits that an older copy of the
     /// directory lacks are unknown here.
     pub commits: Vec<LostCommit>,
@@ -104,9 +104,9 @@ pub fn recover(
                 contents.give_up_by_operator(id, entry.directory);
                 // The present catalog counts as new, so that it makes the bucket.
                 contents.catalog_cas = 0;
-                Recovered::GivenUp(old)
+                RecoveryOutcome::GivenUp(old)
             }
-            Ok(()) => Recovered::Whole(accept(&mut contents, id)),
+            Ok(()) => RecoveryOutcome::Whole(accept(&mut contents, id)),
             Err(damage) => {
                 let number = contents.next_directory;
                 contents.next_directory += 1;
@@ -117,9 +117,9 @@ pub fn recover(
                         commits = lost_commits;
                         contents.buckets.insert(id, made);
                         contents.give_up_by_operator(id, entry.directory);
-                        Recovered::MadeAgain { damage, lost, old }
+                        RecoveryOutcome::MadeAgain { damage, lost, old }
                     }
-                    Err(error) => Recovered::Unsaved(error),
+                    Err(error) => RecoveryOutcome::Unsaved(error),
                 }
             }
         };
@@ -150,7 +150,7 @@ struct Recovery<'a> {
 }
 
 /// The readable rest of a bucket.
-struct Left {
+struct BucketRest {
     record: BucketRecord,
     table: DocumentTable,
     /// The end of each vbucket.
@@ -199,7 +199,7 @@ impl Recovery<'_> {
         number: u64,
     ) -> Result<(BucketEntry, Vec<MissingEnd>, Vec<LostCommit>)> {
         let from = directory_path(self.dir, entry.directory);
-        let Left { record, table, ends, seen, commits } = self.left_of(id, entry, &from)?;
+        let BucketRest { record, table, ends, seen, commits } = self.left_of(id, entry, &from)?;
         let dir = directory_path(self.dir, number);
         let made =
             BucketStore::create(self.env, &dir, (&record, number), self.options, &self.tables)?;
@@ -219,7 +219,7 @@ impl Recovery<'_> {
     }
 
     /// The record, the documents and the end of each vbucket, up to the first damage of the log.
-    fn left_of(&self, id: BucketId, entry: &BucketEntry, dir: &Path) -> Result<Left> {
+    fn left_of(&self, id: BucketId, entry: &BucketEntry, dir: &Path) -> Result<BucketRest> {
         let fs = &self.env.fs;
         let (_, last) = PairedFile::open::<Checkpoint>(&**fs, dir, CHECKPOINT_FILE)?;
         let Some(Checkpoint { log, record, table: manifest, places }) = last else {
@@ -258,7 +258,7 @@ impl Recovery<'_> {
         let beyond =
             |(vbucket, after): (VbucketId, &Seqno)| DeadVersions { vbucket, before, after: *after };
         table.kill(&(0..).map(VbucketId).zip(&ends).map(beyond).collect::<Vec<_>>());
-        Ok(Left { record, table, ends, seen: left.seen, commits })
+        Ok(BucketRest { record, table, ends, seen: left.seen, commits })
     }
 }
 

@@ -15,12 +15,12 @@ use crate::document_store::{AddSorted, DocumentRef};
 use crate::table::SortedRows;
 
 /// Written documents that are removed unless they are added.
-struct Written {
+struct TemporaryDocuments {
     bucket: Arc<BucketStore>,
     rows: Option<SortedRows>,
 }
 
-impl Drop for Written {
+impl Drop for TemporaryDocuments {
     fn drop(&mut self) {
         if let Some(rows) = &self.rows {
             self.bucket.table.discard([rows.file()]);
@@ -37,9 +37,9 @@ impl BucketStore {
         // A merge would rewrite what the next pieces are merged with again.
         self.is_loading.store(true, Ordering::Relaxed);
         let rows = self.table.write_sorted(documents)?;
-        let mut written = Written { bucket: Arc::clone(self), rows };
+        let mut written = TemporaryDocuments { bucket: Arc::clone(self), rows };
         Ok(Box::new(move || {
-            let Written { bucket, rows } = &mut written;
+            let TemporaryDocuments { bucket, rows } = &mut written;
             if rows.is_some() { bucket.add_sorted(rows) } else { Ok(()) }
         }))
     }

@@ -11,7 +11,7 @@ use storage::fragment::{BlobStore, FileBlobs};
 
 use crate::table::dead::DeadVersions;
 use crate::table::files;
-use crate::table::lookup::{Answer, Wanted};
+use crate::table::lookup::{Answer, DocumentQuery};
 use crate::table::manifest::TableManifest;
 use crate::table::memory::{Memtable, Run};
 use crate::table::options::TableOptions;
@@ -261,7 +261,8 @@ impl DocumentTable {
         cut: Option<&[Seqno]>,
         bytes_max: usize,
     ) -> Result<Vec<Option<StoredVersion>>> {
-        let wanted: Vec<_> = ids.iter().map(|id| Wanted::new(id, self.vbuckets, cut)).collect();
+        let wanted: Vec<_> =
+            ids.iter().map(|id| DocumentQuery::new(id, self.vbuckets, cut)).collect();
         let mut answers = Vec::with_capacity(ids.len());
         let mut limit = Limit { left: bytes_max, bytes_max };
         let tables = {
@@ -297,7 +298,7 @@ impl DocumentTable {
         cut: Option<&[Seqno]>,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
     ) -> Result<Option<Answer<T>>> {
-        let wanted = Wanted::new(id, self.vbuckets, cut);
+        let wanted = DocumentQuery::new(id, self.vbuckets, cut);
         let tables = {
             let state = self.state.read();
             let answer = state.memtable.find(&wanted, &state.tables.dead, take)?;

@@ -22,7 +22,7 @@ pub(super) fn with_hint(error: Error) -> Error {
 }
 
 /// The opened files of a table: the store, the fragments of the manifest, and the id of the next file.
-type Opened = (FileBlobs, Vec<Arc<FragmentTable>>, u64);
+type OpenedFiles = (FileBlobs, Vec<Arc<FragmentTable>>, u64);
 
 /// Opens the files that a manifest names, and removes all others.
 pub(super) fn open(
@@ -30,7 +30,7 @@ pub(super) fn open(
     dir: &Path,
     options: &TableOptions,
     manifest: &TableManifest,
-) -> Result<Opened> {
+) -> Result<OpenedFiles> {
     manifest.check()?;
     let fragments = layout::fragment_dir(dir);
     let of_dir = |error: std::io::Error| {

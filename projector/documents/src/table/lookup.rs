@@ -12,7 +12,7 @@ use crate::table::version::{RowView, SLICE, vbucket_of_hash};
 
 /// A document that is looked up, and the versions of it that count.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct DocumentQuery<'a> {
     /// Id of the document.
     pub id: &'a [u8],
     /// Hash of the id.
@@ -51,7 +51,7 @@ impl<T> Answer<T> {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> DocumentQuery<'a> {
     /// A document as of now, or as of a cut: the seqno of each vbucket.
     pub fn new(id: &'a str, vbuckets: u16, cut: Option<&[Seqno]>) -> Self {
         let hash = hash_id(id);
@@ -77,7 +77,7 @@ pub(super) fn seqno_in(cut: Option<&[Seqno]>, vbucket: VbucketId) -> Seqno {
 /// Looks a document up in a sorted table; `None` if there is no version that counts.
 pub(super) fn find_in_table<T>(
     table: &Table,
-    wanted: &Wanted<'_>,
+    wanted: &DocumentQuery<'_>,
     dead: &DeadList,
     take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
 ) -> Result<Option<Answer<T>>> {

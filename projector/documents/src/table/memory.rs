@@ -16,7 +16,7 @@ use proto::{Error, Result};
 use storage::layers::{BackMemtable, RowVersion, Table, TableBuilder};
 
 use crate::table::dead::DeadList;
-use crate::table::lookup::{Answer, Wanted, find_in_table};
+use crate::table::lookup::{Answer, DocumentQuery, find_in_table};
 use crate::table::version::{SLICE, VersionRef, seqno_of};
 
 /// Smallest and largest place of some versions.
@@ -87,7 +87,7 @@ impl Memtable {
     /// Looks a document up; `None` if there is no version that counts.
     pub fn find<T>(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &DocumentQuery<'_>,
         dead: &DeadList,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
     ) -> Result<Option<Answer<T>>> {
@@ -183,7 +183,7 @@ impl Run {
     /// Looks a document up; `None` if there is no version that counts.
     pub fn find<T>(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &DocumentQuery<'_>,
         dead: &DeadList,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
     ) -> Result<Option<Answer<T>>> {

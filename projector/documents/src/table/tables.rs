@@ -15,7 +15,7 @@ use storage::fragment::OpenFragment;
 use storage::layers::Table;
 
 use crate::table::dead::{DeadEntry, DeadList};
-use crate::table::lookup::{Answer, Wanted, find_in_table};
+use crate::table::lookup::{Answer, DocumentQuery, find_in_table};
 use crate::table::manifest::{FragmentEntry, TableManifest};
 use crate::table::memory::Run;
 
@@ -64,7 +64,7 @@ impl Tables {
     /// Looks a document up in the newest table that has a version of it; `None` if no table has one.
     pub fn find<T>(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &DocumentQuery<'_>,
         take: &impl Fn(Seqno, [&[u8]; 2]) -> T,
     ) -> Result<Option<Answer<T>>> {
         for run in self.runs.iter().rev() {

@@ -102,7 +102,7 @@ enum End {
 }
 
 /// The result of sending.
-type Sent<T> = std::result::Result<T, End>;
+type SendResult<T> = std::result::Result<T, End>;
 
 impl From<Error> for End {
     fn from(error: Error) -> Self {
@@ -178,7 +178,7 @@ impl MaintenanceStream {
         }
     }
 
-    async fn send_all(&mut self) -> Sent<()> {
+    async fn send_all(&mut self) -> SendResult<()> {
         log_reader::check_kept(&self.context, &self.bucket, &self.vbuckets, &self.at).await?;
         self.indexes.follow(&mut self.catalog);
         let indexes = self.indexes.all();
@@ -221,16 +221,19 @@ impl MaintenanceStream {
         self.batch.as_slice().is_empty() && Instant::now() < self.gathers_until
     }
 
-    fn still_there(&self, changed: std::result::Result<(), watch::error::RecvError>) -> Sent<()> {
+    fn still_there(
+        &self,
+        changed: std::result::Result<(), watch::error::RecvError>,
+    ) -> SendResult<()> {
         changed.map_err(|_| Error::unavailable("the projector is stopping").into())
     }
 
-    async fn send(&self, message: StreamMessage) -> Sent<()> {
+    async fn send(&self, message: StreamMessage) -> SendResult<()> {
         let bytes = message.bytes().max(MESSAGE_BYTES_MIN);
         self.out.send(Ok(message), bytes).await.map_err(|_| End::ReaderGone)
     }
 
-    async fn send_index_changes(&mut self) -> Sent<()> {
+    async fn send_index_changes(&mut self) -> SendResult<()> {
         if !self.indexes.is_older_than(&self.catalog) || self.markers.is_passing() {
             return Ok(());
         }
@@ -247,7 +250,7 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    async fn send_epochs(&mut self) -> Sent<()> {
+    async fn send_epochs(&mut self) -> SendResult<()> {
         for mark in self.bucket.epochs_after(self.last_epoch) {
             let cut = Arc::clone(&mark.cut);
             let includes = |logs: &Arc<FailoverLogs>| logs.includes_of(&self.vbuckets, &cut);
@@ -266,7 +269,7 @@ impl MaintenanceStream {
     }
 
     /// Sends news of open transactions, with at most one message of changes; false if there is none.
-    async fn send_bodies(&mut self) -> Sent<bool> {
+    async fn send_bodies(&mut self) -> SendResult<bool> {
         let about = self.bodies.read(&self.bucket.transactions);
         // Not earlier, because a transaction that has ended by a commit is published by now.
         self.markers.follow(&self.bucket, (&self.at, &self.vbuckets));

@@ -8,14 +8,14 @@ use proto::model::cut::Position;
 use proto::rpc::mutation::{Frame, StreamMessage};
 use tokio::time::Instant;
 
-use super::{FEW_BYTES, GATHER, INLINE_COST, MaintenanceStream, Sent};
+use super::{FEW_BYTES, GATHER, INLINE_COST, MaintenanceStream, SendResult};
 use crate::feed::context::{INLINE_BYTES, MESSAGE_COST};
 use crate::feed::frames::Packing;
 use crate::feed::markers;
 
 impl MaintenanceStream {
     /// Sends the next frames; false if there are none.
-    pub(super) async fn send_frames(&mut self) -> Sent<bool> {
+    pub(super) async fn send_frames(&mut self) -> SendResult<bool> {
         let has_passed = self.pass_commits().await?;
         if self.batch.as_slice().is_empty() {
             self.batch = self.reader.next(&self.at, &self.vbuckets).await?.into_iter();
@@ -46,7 +46,7 @@ impl MaintenanceStream {
     }
 
     /// Decides on the large commits that the stream has reached, and covers the mutations of the marked ones; false if it has covered none.
-    pub(super) async fn pass_commits(&mut self) -> Sent<bool> {
+    pub(super) async fn pass_commits(&mut self) -> SendResult<bool> {
         if self.markers.is_empty() {
             return Ok(false);
         }
@@ -54,13 +54,13 @@ impl MaintenanceStream {
         self.send_history().await?;
         while let Some(commit) = self.markers.undecided(&self.at) {
             match self.bodies.sent(&commit) {
-                markers::Sent::Whole(digest) => {
+                markers::SentPart::Whole(digest) => {
                     let marker = self.markers.mark(&commit, digest);
                     self.bodies.count_left_out(commit.transaction, &self.context.left_out);
                     self.send(StreamMessage::Committed(marker)).await?;
                 }
-                markers::Sent::Partly => break,
-                markers::Sent::Lost => self.markers.send_mutations(&commit),
+                markers::SentPart::Partly => break,
+                markers::SentPart::Lost => self.markers.send_mutations(&commit),
             }
         }
         let mut has_passed = false;
@@ -81,7 +81,7 @@ impl MaintenanceStream {
         Ok(has_passed)
     }
 
-    pub(super) async fn send_all_of(&mut self, frames: Vec<Frame>) -> Sent<()> {
+    pub(super) async fn send_all_of(&mut self, frames: Vec<Frame>) -> SendResult<()> {
         for frame in &frames {
             let position = Position { vbuuid: frame.vbuuid, seqno: frame.to };
             self.at.set(frame.vbucket, position);

@@ -9,11 +9,11 @@ use proto::Error;
 use proto::model::ids::VbucketId;
 use proto::rpc::mutation::StreamMessage;
 
-use super::{MaintenanceStream, Sent};
+use super::{MaintenanceStream, SendResult};
 
 impl MaintenanceStream {
     /// Announces the branches of the history, and ends the stream if part of the history was lost.
-    pub(super) async fn send_history(&mut self) -> Sent<()> {
+    pub(super) async fn send_history(&mut self) -> SendResult<()> {
         let (logs, losses) = self.bucket.logs();
         if losses != self.losses {
             let name = &self.bucket.info.name;
@@ -29,7 +29,7 @@ impl MaintenanceStream {
 
     /// Follows the hand-overs of vbuckets. A vbucket that the projector takes over begins at its position of that
     /// moment, and the head has all its mutations since. `frames` checks that none was skipped.
-    pub(super) async fn send_vbucket_changes(&mut self) -> Sent<()> {
+    pub(super) async fn send_vbucket_changes(&mut self) -> SendResult<()> {
         let (ownership, joined_at) = self.bucket.joined_at();
         if Arc::ptr_eq(&ownership, &self.ownership) {
             return Ok(());
@@ -60,7 +60,7 @@ impl MaintenanceStream {
     }
 
     /// Ends the released vbuckets whose mutations were all sent.
-    pub(super) async fn send_ends(&mut self) -> Sent<()> {
+    pub(super) async fn send_ends(&mut self) -> SendResult<()> {
         if self.ownership.released.is_empty() {
             return Ok(());
         }

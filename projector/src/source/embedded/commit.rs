@@ -23,15 +23,15 @@ use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};
 
 use super::holds::{check_room, check_unheld};
-use super::numbering::Numbered;
+use super::numbering::RequestNumbering;
 use crate::effects::duplicate;
 use crate::source::groups::ahead::Ahead;
 use crate::source::pending::PendingChanges;
 use crate::source::view::bucket::Bucket;
-use crate::transactions::committing::Committing;
+use crate::transactions::committing::CommitInProgress;
 use crate::transactions::looked_up::LookedUp;
 use crate::transactions::snapshot::Snapshot;
-use crate::transactions::transaction::Changed;
+use crate::transactions::transaction::LastChange;
 use documents::document_store::{DocumentStore, LogRange};
 use documents::mutation::Mutation;
 
@@ -45,13 +45,13 @@ const LOG_READ_BYTES: usize = 1 << 20;
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
     store: (&mut Ahead, &dyn DocumentStore),
-    committing: &mut Committing,
+    committing: &mut CommitInProgress,
 ) -> Result<WriteReply> {
     if !committing.participants.is_empty() {
         check_room(pending)?;
     }
     let kept = effective(pending, store, committing)?;
-    let mut numbered = Numbered::of(pending, kept.len());
+    let mut numbered = RequestNumbering::of(pending, kept.len());
     match kept.len() == committing.changes.len() && committing.unnumbered.is_some() {
         true => numbered.add_made(committing.unnumbered.take().unwrap_or_default()),
         false => {
@@ -61,7 +61,7 @@ pub(in crate::source) fn commit(
         }
     }
     let reply = numbered.reply();
-    let Committing { transaction, participants, .. } = committing;
+    let CommitInProgress { transaction, participants, .. } = committing;
     let (transaction, affected) = (*transaction, reply.affected);
     let positions = reply.position.positions.clone();
     let committed = Committed { transaction, affected, positions };
@@ -78,9 +78,9 @@ pub(in crate::source) fn commit(
 pub(super) fn effective<'c>(
     pending: &mut PendingChanges,
     (ahead, store): (&mut Ahead, &dyn DocumentStore),
-    committing: &'c Committing,
+    committing: &'c CommitInProgress,
 ) -> Result<Vec<&'c Arc<Mutation>>> {
-    let Committing { changes, snapshot, looked_up, .. } = committing;
+    let CommitInProgress { changes, snapshot, looked_up, .. } = committing;
     let ids = changes.iter().map(|changed| &*changed.mutation.id);
     // A prepared transaction that holds a document is about to change it.
     check_unheld(pending, ids)
@@ -89,7 +89,7 @@ pub(super) fn effective<'c>(
         let vbuckets = changes.iter().map(|changed| changed.mutation.vbucket);
         pending.bucket.check_not_purged(store, snapshot, vbuckets)?;
     }
-    let mut newest = Newest { pending, ahead, store };
+    let mut newest = NewestStates { pending, ahead, store };
     let known = match looked_up {
         Some(looked_up) => newest.still_known(looked_up, changes)?,
         None => None,
@@ -115,13 +115,13 @@ pub(super) fn effective<'c>(
 pub fn look_up(
     store: &dyn DocumentStore,
     bucket: &Bucket,
-    committing: &Committing,
+    committing: &CommitInProgress,
 ) -> Result<LookedUp> {
-    let Committing { changes, snapshot, .. } = committing;
+    let CommitInProgress { changes, snapshot, .. } = committing;
     // Order matters: the documents have everything up to these positions, and perhaps more.
     let (ends, id) = (bucket.durable(), bucket.info.id);
     let mut exists = Vec::with_capacity(changes.len());
-    for Changed { mutation, was_inserted } in changes {
+    for LastChange { mutation, was_inserted } in changes {
         let end = snapshot.as_ref().map(|snapshot| snapshot.end(mutation.vbucket));
         let is_conflict = match end {
             Some(end) if ends.get(mutation.vbucket).seqno > end => {
@@ -140,15 +140,15 @@ pub fn look_up(
 }
 
 /// The newest state of documents, with everything that was numbered.
-struct Newest<'n> {
+struct NewestStates<'n> {
     pending: &'n mut PendingChanges,
     ahead: &'n mut Ahead,
     store: &'n dyn DocumentStore,
 }
 
-impl Newest<'_> {
+impl NewestStates<'_> {
     /// True if another writer has changed a document that a transaction changes.
-    fn has_conflict(&mut self, changed: &Changed, snapshot: Option<&Snapshot>) -> Result<bool> {
+    fn has_conflict(&mut self, changed: &LastChange, snapshot: Option<&Snapshot>) -> Result<bool> {
         let id = &changed.mutation.id;
         if let Some(snapshot) = snapshot {
             let vbucket = changed.mutation.vbucket;
@@ -168,7 +168,7 @@ impl Newest<'_> {
     fn still_known(
         &mut self,
         looked_up: &LookedUp,
-        changes: &[Changed],
+        changes: &[LastChange],
     ) -> Result<Option<Vec<Option<bool>>>> {
         let bucket = self.pending.bucket.info.id;
         let mut known: Vec<_> = looked_up.exists.iter().copied().map(Some).collect();

@@ -14,10 +14,10 @@ use proto::{Error, ErrorCode, Result};
 
 use super::commit::effective;
 use super::holds::check_room;
-use super::numbering::Numbered;
+use super::numbering::RequestNumbering;
 use crate::source::groups::ahead::Ahead;
 use crate::source::pending::PendingChanges;
-use crate::transactions::committing::Committing;
+use crate::transactions::committing::CommitInProgress;
 use documents::document_store::DocumentStore;
 
 /// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds. A
@@ -26,7 +26,7 @@ use documents::document_store::DocumentStore;
 pub(in crate::source) fn prepare(
     pending: &mut PendingChanges,
     store: (&mut Ahead, &dyn DocumentStore),
-    (transaction, committing): (TransactionId, &Committing),
+    (transaction, committing): (TransactionId, &CommitInProgress),
 ) -> Result<u64> {
     check_room(pending)?;
     check_prepared(pending)?;
@@ -97,7 +97,7 @@ fn finish(
     prepared: &Prepared,
     participants: Vec<BucketId>,
 ) -> WriteReply {
-    let mut numbered = Numbered::of(pending, prepared.changes.len());
+    let mut numbered = RequestNumbering::of(pending, prepared.changes.len());
     for PreparedChange { id, document } in &prepared.changes {
         match document {
             Some(document) => numbered.add(id, MutationKind::Upsert, document.clone()),

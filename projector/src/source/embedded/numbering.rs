@@ -26,7 +26,7 @@ pub(in crate::source) fn write(
         None => exists(id),
     };
     let effective = effects(&bucket.info.name, writes, &mut exists)?;
-    let mut written = Numbered::of(pending, writes.len());
+    let mut written = RequestNumbering::of(pending, writes.len());
     for (n, write) in writes.iter().enumerate() {
         if effective.as_ref().is_some_and(|effective| !effective[n]) {
             continue;
@@ -41,12 +41,12 @@ pub(in crate::source) fn write(
 }
 
 /// Numbers the mutations of one request.
-pub(super) struct Numbered<'p> {
+pub(super) struct RequestNumbering<'p> {
     pending: &'p mut PendingChanges,
     vbuckets: Vec<VbucketId>,
 }
 
-impl<'p> Numbered<'p> {
+impl<'p> RequestNumbering<'p> {
     /// A request of about this many mutations.
     pub fn of(pending: &'p mut PendingChanges, about: usize) -> Self {
         pending.changes.mutations.reserve(about);

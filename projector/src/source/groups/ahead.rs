@@ -15,7 +15,7 @@ use documents::mutation::Mutation;
 #[derive(Default)]
 pub(in crate::source) struct Ahead {
     positions: Option<Positions>,
-    unshown: VecDeque<Unshown>,
+    unshown: VecDeque<GroupBetweenTurns>,
 }
 
 /// The ends of the vbuckets, their branches and the newest commits, with everything that was numbered.
@@ -27,16 +27,16 @@ pub(in crate::source) struct Positions {
 }
 
 /// A group between its turns.
-pub(in crate::source) struct Unshown {
+pub(in crate::source) struct GroupBetweenTurns {
     batch: Arc<Batch>,
     is_shown: Arc<AtomicBool>,
-    newest: Newest,
+    newest: LastMutations,
 }
 
 /// A group of more mutations is large: to drop it takes longer than to wake a thread.
 const LARGE_MUTATIONS: usize = 10_000;
 
-impl Unshown {
+impl GroupBetweenTurns {
     /// True if it takes long to drop the group.
     pub(in crate::source) fn is_large(&self) -> bool {
         self.batch.mutations.len() > LARGE_MUTATIONS
@@ -46,13 +46,13 @@ impl Unshown {
 /// The last mutation of each id among some mutations. Upserts need no look-up, so the ids are sorted only at the first
 /// one.
 #[derive(Default)]
-pub(in crate::source) struct Newest {
+pub(in crate::source) struct LastMutations {
     places: BTreeMap<Arc<str>, usize>,
     /// The number of mutations that `places` covers.
     indexed: usize,
 }
 
-impl Newest {
+impl LastMutations {
     /// The last mutation of an id. The mutations are those of the last call, possibly with more after them.
     pub(in crate::source) fn of<'m>(
         &mut self,
@@ -91,12 +91,16 @@ impl Ahead {
         &mut self,
         batch: Arc<Batch>,
         is_shown: Arc<AtomicBool>,
-    ) -> Vec<Unshown> {
-        let is_unshown = |group: &Unshown| !group.is_shown.load(Ordering::Acquire);
+    ) -> Vec<GroupBetweenTurns> {
+        let is_unshown = |group: &GroupBetweenTurns| !group.is_shown.load(Ordering::Acquire);
         // Groups are shown in their order.
         let at = self.unshown.iter().position(is_unshown).unwrap_or(self.unshown.len());
         let shown = self.unshown.drain(..at).collect();
-        self.unshown.push_back(Unshown { batch, is_shown, newest: Newest::default() });
+        self.unshown.push_back(GroupBetweenTurns {
+            batch,
+            is_shown,
+            newest: LastMutations::default(),
+        });
         shown
     }
 

@@ -65,7 +65,7 @@ pub const SMALL_BYTES_MAX: usize = 64 << 10;
 const SMALL_GROUPS_MAX: usize = 4;
 
 /// Held while the gate is closed: no group is between its turns.
-pub struct Closed<'g> {
+pub struct ClosedGate<'g> {
     _shown: MutexGuard<'g, ()>,
     _ahead: MutexGuard<'g, Ahead>,
 }
@@ -97,13 +97,13 @@ impl Gate {
 
     /// Waits until every group is shown, and lets no further one begin. Only the writer's exclusive work closes the gate, when no group
     /// waits for another copy, or when the bucket has ended and waiting groups are not published.
-    pub fn close(&self) -> Closed<'_> {
+    pub fn close(&self) -> ClosedGate<'_> {
         let mut ahead = lock(&self.log);
         self.show_waiting();
         let shown = lock(&self.show);
         // The caller that closes the gate may change positions and branches.
         ahead.clear();
-        Closed { _shown: shown, _ahead: ahead }
+        ClosedGate { _shown: shown, _ahead: ahead }
     }
 
     /// Prevents groups from being shown while the guard is held.
@@ -164,11 +164,11 @@ impl Gate {
     }
 
     /// Abandons all groups that wait, and closes the gate. The bucket takes nothing more: it was ended or retired before.
-    pub fn abandon(&self) -> Closed<'_> {
+    pub fn abandon(&self) -> ClosedGate<'_> {
         let mut ahead = lock(&self.log);
         self.take_waiting(Fate::Abandoned);
         ahead.clear();
-        Closed { _shown: lock(&self.show), _ahead: ahead }
+        ClosedGate { _shown: lock(&self.show), _ahead: ahead }
     }
 
     fn take_waiting(&self, fate: Fate) {

@@ -25,7 +25,7 @@ use crate::source::groups::ahead::Positions;
 use crate::source::pending::PendingChanges;
 use crate::source::view::bucket::Bucket;
 use crate::source::view::large_commits::LargeCommit;
-use crate::transactions::pushed::{CommittingPushed, Kept};
+use crate::transactions::pushed::{CommittingPushed, MutationsByVbucket};
 use documents::mutation::Mutation;
 
 /// Numbers the requested parts of a commit, or refuses all of them.
@@ -69,7 +69,11 @@ pub(in crate::source) fn commit(
 
 /// Checks that the requested parts of a commit exist or can be numbered, judged by the published state. `kept` are the stored mutations of
 /// the transaction.
-pub fn check(bucket: &Bucket, request: &PushedCommitRequest, kept: &Kept) -> Result<()> {
+pub fn check(
+    bucket: &Bucket,
+    request: &PushedCommitRequest,
+    kept: &MutationsByVbucket,
+) -> Result<()> {
     let ownership = bucket.ownership();
     if let Some(vbucket) = request.wanted.iter().find(|vbucket| !ownership.is_writable(*vbucket)) {
         return Err(bucket.not_owned(vbucket));
@@ -87,7 +91,7 @@ fn missing_parts(
     bucket: &BucketInfo,
     request: &PushedCommitRequest,
     (next, branches): (&[Position], &[Branches]),
-    kept: &Kept,
+    kept: &MutationsByVbucket,
 ) -> Result<Vec<PushedPart>> {
     let PushedCommitRequest { commit, wanted, .. } = request;
     let mut missing = Vec::new();
@@ -137,7 +141,7 @@ fn is_there(
 fn check_kept(
     bucket: &BucketInfo,
     (commit, part): (&PushedCommit, &PushedPart),
-    kept: &Kept,
+    kept: &MutationsByVbucket,
 ) -> Result<()> {
     let has = kept.get(&part.vbucket).copied().unwrap_or_default();
     let (transaction, vbucket, named) = (commit.transaction, part.vbucket, part.mutations());

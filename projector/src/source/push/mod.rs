@@ -6,4 +6,4 @@ pub mod commit;
 pub mod order;
 mod source;
 
-pub use source::Pushed;
+pub use source::PushedSource;

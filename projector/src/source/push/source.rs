@@ -9,9 +9,9 @@ use proto::{Error, ErrorCode, Result};
 use crate::source::kind::{Source, WriteCall};
 
 /// The producer numbers the mutations.
-pub struct Pushed;
+pub struct PushedSource;
 
-impl Source for Pushed {
+impl Source for PushedSource {
     /// The producer names the branches.
     fn begin(&self, branches: Vec<Branches>, _: &Cut, _: &dyn Random) -> Vec<Branches> {
         branches

@@ -21,7 +21,7 @@ use documents::mutation::Mutation;
 /// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, which cost far
 /// more than a scan of all vbuckets.
 pub const STRIDE: u64 = 16 << 10;
-/// Groups with fewer bytes share an entry of [`Unpublished`].
+/// Groups with fewer bytes share an entry of [`BacklogBytes`].
 const ENTRY_BYTES: usize = 64 << 10;
 
 /// The number of mutations by which a position is ahead of a cut in one vbucket.
@@ -97,14 +97,14 @@ pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
 
 /// The bytes of mutations that no timestamp covers yet.
 #[derive(Default)]
-pub struct Unpublished {
+pub struct BacklogBytes {
     /// One or more groups each, with the sum of their bytes. A timestamp may cover a group in some vbuckets and not in others, for example
     /// while a producer's commit is held.
     groups: VecDeque<(GroupEnds, usize)>,
     bytes: usize,
 }
 
-impl Unpublished {
+impl BacklogBytes {
     /// Adds a committed group.
     pub fn add(&mut self, group: GroupEnds) {
         let bytes = group.values().map(|(_, bytes)| bytes).sum();
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn covered_and_lost_mutations_are_no_longer_unpublished() {
-        let mut unpublished = Unpublished::default();
+        let mut unpublished = BacklogBytes::default();
         for n in 1..=4 {
             unpublished.add([(VbucketId(0), (Seqno(n), ENTRY_BYTES))].into());
         }
@@ -238,7 +238,7 @@ mod tests {
     /// While a commit is held, its vbuckets have no epochs, and others of the same groups have.
     #[test]
     fn what_is_held_in_one_vbucket_of_a_group_stays_unpublished() {
-        let mut unpublished = Unpublished::default();
+        let mut unpublished = BacklogBytes::default();
         for n in 1..=3 {
             let end = (Seqno(n), ENTRY_BYTES / 4);
             unpublished.add([(VbucketId(0), end), (VbucketId(1), end)].into());

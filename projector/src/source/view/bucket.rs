@@ -20,12 +20,12 @@ use tokio::sync::watch;
 
 use proto::Result;
 
-use super::backlog::Unpublished;
+use super::backlog::BacklogBytes;
 use super::head::{Head, HeadPosition};
 use super::joint_state::JointState;
 use super::large_commits::{LargeCommit, LargeCommits};
 use super::pushed_state::PushedState;
-use super::serving::Serving;
+use super::serving::ServingState;
 use crate::source::groups::ahead::Positions;
 use crate::source::groups::gate::Gate;
 use crate::source::groups::links::Links;
@@ -74,8 +74,8 @@ pub(in crate::source) struct SourceState {
     losses: u64,
     pub(super) head: Head,
     pub(in crate::source) epochs: VecDeque<EpochMark>,
-    pub(super) unpublished: Unpublished,
-    pub(super) serving: Serving,
+    pub(super) unpublished: BacklogBytes,
+    pub(super) serving: ServingState,
 }
 
 impl SourceState {
@@ -123,8 +123,8 @@ impl Bucket {
             losses: 0,
             head: Head::new(head_bytes_max),
             epochs: VecDeque::new(),
-            unpublished: Unpublished::default(),
-            serving: Serving::new(info.source),
+            unpublished: BacklogBytes::default(),
+            serving: ServingState::new(info.source),
         };
         let ((changed, _), (turned, _)) = (watch::channel(0), watch::channel(0));
         let links = Arc::new(Links::default());

@@ -10,7 +10,7 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::Prepared;
 use tokio::time::Instant;
 
-use crate::transactions::room::{Held, Room};
+use crate::transactions::room::{Room, TransactionReservation};
 
 /// Closed cuts before open joint commits that are remembered. More of them would make shorter epochs, not more.
 const BEFORE_MAX: usize = 4;
@@ -39,7 +39,7 @@ pub(in crate::source) struct JointState {
 #[derive(Default)]
 pub(in crate::source) struct PreparedBytes {
     /// `None` before the bucket is served.
-    held: Option<Held>,
+    held: Option<TransactionReservation>,
     of: BTreeMap<TransactionId, usize>,
 }
 

@@ -11,7 +11,7 @@ use proto::model::ids::{TransactionId, TransactionPlace};
 use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::CommitRange;
 
-use crate::transactions::committing::Committing;
+use crate::transactions::committing::CommitInProgress;
 
 /// Commits that a bucket remembers so.
 const COMMITS_MAX: usize = 16;
@@ -31,7 +31,7 @@ pub struct LargeCommit {
 
 impl LargeCommit {
     /// The commit that was numbered after these positions.
-    pub fn new(committing: &Committing, before: &[Position], reply: &WriteReply) -> Self {
+    pub fn new(committing: &CommitInProgress, before: &[Position], reply: &WriteReply) -> Self {
         let range = |(vbucket, end): &(_, Position)| CommitRange {
             vbucket: *vbucket,
             after: before[usize::from(vbucket.0)].seqno,

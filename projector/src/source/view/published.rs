@@ -12,7 +12,7 @@ use super::bucket::{Bucket, SourceState};
 use super::large_commits::LargeCommit;
 
 /// The mutations of a group, as its bucket publishes them.
-pub struct Published {
+pub struct PublishedGroup {
     /// The last mutation of each vbucket, and the bytes of all of its mutations.
     pub(super) ends: GroupEnds,
     /// The newest mutations, in their order: no more than the head keeps.
@@ -21,7 +21,7 @@ pub struct Published {
     pub(super) older: usize,
 }
 
-impl Published {
+impl PublishedGroup {
     /// The mutations of a group, for a head of this many bytes.
     pub fn of(mutations: &[Arc<Mutation>], head_bytes_max: usize) -> Self {
         let ends = ends_of(mutations);
@@ -39,18 +39,18 @@ impl Published {
 
 impl Bucket {
     /// The mutations of a group, as [`Self::publish`] takes them.
-    pub fn to_publish(&self, mutations: &[Arc<Mutation>]) -> Published {
-        Published::of(mutations, self.head_bytes_max)
+    pub fn to_publish(&self, mutations: &[Arc<Mutation>]) -> PublishedGroup {
+        PublishedGroup::of(mutations, self.head_bytes_max)
     }
 
     /// Publishes a committed group.
     pub fn publish(
         &self,
-        published: Published,
+        published: PublishedGroup,
         branches: Option<Vec<Branches>>,
         (commits, large): (&[TransactionEvent], Vec<Arc<LargeCommit>>),
     ) {
-        let Published { ends, newest, older } = published;
+        let PublishedGroup { ends, newest, older } = published;
         let mut state = self.state();
         let SourceState { joint, durable, .. } = &mut *state;
         joint.note(commits, durable);

@@ -4,7 +4,7 @@ use proto::Error;
 use proto::model::bucket::SourceKind;
 
 /// The serving state of a bucket, for its callers.
-pub(super) struct Serving {
+pub(super) struct ServingState {
     pub stage: Stage,
     /// Why the bucket is not served any more.
     pub retired: Option<Error>,
@@ -22,7 +22,7 @@ pub(super) enum Stage {
     Ended(Error),
 }
 
-impl Serving {
+impl ServingState {
     /// The only copy of a bucket is not served before it was compared.
     pub fn new(source: SourceKind) -> Self {
         let stage = match source.is_only_copy() {

@@ -142,7 +142,7 @@ struct Cell {
 
 /// The end of a cell.
 #[derive(PartialEq)]
-enum Behind {
+enum CellEnd {
     Cell,
     Record,
 }
@@ -202,7 +202,7 @@ impl CsvText {
             if self.peek()?.is_none() {
                 return Ok(false);
             }
-            while self.next_cell()? == Behind::Cell {
+            while self.next_cell()? == CellEnd::Cell {
                 if self.cells.len() > COLUMNS_MAX {
                     return Err(bad(format!("a record has more than {COLUMNS_MAX} cells")));
                 }
@@ -214,7 +214,7 @@ impl CsvText {
         }
     }
 
-    fn next_cell(&mut self) -> Result<Behind> {
+    fn next_cell(&mut self) -> Result<CellEnd> {
         let is_quoted = self.peek()? == Some(b'"');
         if is_quoted {
             self.at += 1;
@@ -226,16 +226,16 @@ impl CsvText {
         let behind = self.peek()?;
         self.at += usize::from(behind.is_some());
         match behind {
-            None => Ok(Behind::Record),
-            Some(b',') => Ok(Behind::Cell),
+            None => Ok(CellEnd::Record),
+            Some(b',') => Ok(CellEnd::Cell),
             Some(b'\n') => {
                 self.line_breaks += 1;
-                Ok(Behind::Record)
+                Ok(CellEnd::Record)
             }
             Some(b'\r') if self.peek()?.is_none_or(|next| next == b'\n') => {
                 self.at += usize::from(self.peek()?.is_some());
                 self.line_breaks += 1;
-                Ok(Behind::Record)
+                Ok(CellEnd::Record)
             }
             Some(_) => {
                 Err(bad(format!("cell {} goes on behind its closing quote", self.cells.len())))

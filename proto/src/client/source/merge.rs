@@ -53,13 +53,13 @@ struct Part {
     vbuckets: VbucketSet,
     begin: Option<(Cut, Vec<Arc<IndexInfo>>)>,
     has_told: bool,
-    held: Option<Held>,
+    held: Option<HoldReason>,
     /// The part has no vbuckets and disagrees about the indexes: its messages are ignored.
     is_left_out: bool,
 }
 
 /// The reason for not reading a part further.
-enum Held {
+enum HoldReason {
     /// All other parts must report the same change of an index.
     Index(StreamMessage),
     /// Another part must end the vbucket first.
@@ -163,7 +163,7 @@ impl Merge {
                 Ok(if is_new { vec![StreamMessage::Epoch(mark)] } else { Vec::new() })
             }
             message @ (StreamMessage::IndexJoin { .. } | StreamMessage::IndexLeave { .. }) => {
-                self.parts[part].held = Some(Held::Index(message));
+                self.parts[part].held = Some(HoldReason::Index(message));
                 self.index()
             }
             message @ (StreamMessage::Bodies(_)
@@ -261,7 +261,7 @@ impl Merge {
     fn index(&mut self) -> Result<Vec<StreamMessage>> {
         let held = self.parts.iter().filter(|part| !part.vbuckets.is_empty());
         let held = held.map(|part| match &part.held {
-            Some(Held::Index(message)) => Some(message),
+            Some(HoldReason::Index(message)) => Some(message),
             _ => None,
         });
         let Some(held) = held.collect::<Option<Vec<_>>>() else { return Ok(Vec::new()) };
@@ -287,7 +287,8 @@ impl Merge {
             *at = self.at.clone();
         }
         for part in &mut self.parts {
-            let said = matches!(part.held.take(), Some(Held::Index(said)) if same(&said, &message));
+            let said =
+                matches!(part.held.take(), Some(HoldReason::Index(said)) if same(&said, &message));
             part.is_left_out |= part.vbuckets.is_empty() && !said;
         }
         Ok(vec![message])
@@ -296,7 +297,7 @@ impl Merge {
     fn stream_begin(&mut self, part: usize, vbucket: VbucketId, at: Position) -> Result<()> {
         match self.home.get(usize::from(vbucket.0)).copied() {
             Some(Some(home)) if home != part => {
-                self.parts[part].held = Some(Held::Vbucket(vbucket, at));
+                self.parts[part].held = Some(HoldReason::Vbucket(vbucket, at));
                 Ok(())
             }
             Some(None) => self.take(part, vbucket, at),
@@ -317,7 +318,7 @@ impl Merge {
         self.parts[part].vbuckets.remove(vbucket);
         self.home[usize::from(vbucket.0)] = None;
         let waiting = self.parts.iter().enumerate().find_map(|(n, part)| match part.held {
-            Some(Held::Vbucket(held, at)) if held == vbucket => Some((n, at)),
+            Some(HoldReason::Vbucket(held, at)) if held == vbucket => Some((n, at)),
             _ => None,
         });
         let Some((next, at)) = waiting else { return Ok(()) };

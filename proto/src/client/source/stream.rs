@@ -26,7 +26,7 @@ const COMING_WAIT: Duration = Duration::from_millis(500);
 /// Approximate bytes of documents in a message merged from several projectors.
 const DOCUMENTS_BYTES: usize = 1 << 20;
 
-struct Merged {
+struct MergedStream {
     merge: Merge,
     streams: Vec<ResultStream<StreamMessage>>,
     /// The part to poll first; it rotates.
@@ -45,7 +45,7 @@ pub(super) fn merged(
     let (projectors, streams): (Vec<_>, Vec<_>) = streams.into_iter().unzip();
     let merge = Merge::new(vbuckets, projectors);
     let (ready, held) = (VecDeque::new(), None);
-    Box::pin(Merged { merge, streams, turn: 0, ready, held, ended: false })
+    Box::pin(MergedStream { merge, streams, turn: 0, ready, held, ended: false })
 }
 
 /// Opens the stream of a projector that owns no vbucket yet; `None` if it does not begin soon. Nothing depends on it before
@@ -75,7 +75,7 @@ pub(super) async fn begun(
     }
 }
 
-impl Merged {
+impl MergedStream {
     /// The next message of any part that may be read.
     fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let parts = self.streams.len();
@@ -111,7 +111,7 @@ impl Merged {
     }
 }
 
-impl Stream for Merged {
+impl Stream for MergedStream {
     type Item = Result<StreamMessage>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -21,7 +21,7 @@ pub(super) struct Disk {
     pub crash_at: Option<u64>,
     pub panic_at: Option<u64>,
     pub capacity_bytes: u64,
-    pub struck: Struck,
+    pub struck: StruckFaults,
     /// The names that programs see.
     pub names: BTreeMap<PathBuf, Node>,
     /// The names that survive every crash.
@@ -35,7 +35,7 @@ pub(super) struct Disk {
 
 /// Numbers of armed faults that have struck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Struck {
+pub struct StruckFaults {
     /// Operations that failed.
     pub failed: u64,
     /// Operations that found the disk full.

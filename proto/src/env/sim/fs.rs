@@ -14,7 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::disk::{Disk, FlippedBit, Node, Struck, apply_name, error, is_top, not_found, parent};
+use super::disk::{
+    Disk, FlippedBit, Node, StruckFaults, apply_name, error, is_top, not_found, parent,
+};
 use super::handle::{SimFile, SimLock};
 use super::inode::{Flip, Inode};
 use crate::env::files::{File, FileSystem, OpenMode};
@@ -38,7 +40,7 @@ impl SimFs {
             crash_at: None,
             panic_at: None,
             capacity_bytes: u64::MAX,
-            struck: Struck::default(),
+            struck: StruckFaults::default(),
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
             changes: Vec::new(),
@@ -80,7 +82,7 @@ impl SimFs {
     }
 
     /// Numbers of armed faults that have struck.
-    pub fn struck(&self) -> Struck {
+    pub fn struck(&self) -> StruckFaults {
         lock(&self.0).struck
     }
 

@@ -46,7 +46,7 @@ pub struct Interleaving(pub(super) Arc<Shared>);
 
 /// The counts of an interleaving's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Interleaved {
+pub struct InterleavingCounts {
     /// Pieces of work that ran in steps.
     pub works: u64,
     /// Pauses between two steps.
@@ -71,7 +71,7 @@ struct State {
     /// True while a piece of work runs.
     is_running: bool,
     vain_tries: u32,
-    counts: Interleaved,
+    counts: InterleavingCounts,
     panic: Option<Panic>,
 }
 
@@ -102,7 +102,7 @@ impl Interleaving {
             next: 0,
             is_running: false,
             vain_tries: 0,
-            counts: Interleaved::default(),
+            counts: InterleavingCounts::default(),
             panic: None,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), threads: Threads::default() });
@@ -111,7 +111,7 @@ impl Interleaving {
     }
 
     /// The counts of events so far.
-    pub fn counts(&self) -> Interleaved {
+    pub fn counts(&self) -> InterleavingCounts {
         self.0.state().counts
     }
 

@@ -18,9 +18,9 @@ mod process_spawner;
 mod turns;
 mod world;
 
-pub use disk::{FlippedBit, Struck};
+pub use disk::{FlippedBit, StruckFaults};
 pub use fs::{DiskCopy, SimFs};
-pub use interleaving::{Interleaved, Interleaving};
+pub use interleaving::{Interleaving, InterleavingCounts};
 pub use pace::Paces;
 pub use process_spawner::Processes;
 pub use turns::Turns;

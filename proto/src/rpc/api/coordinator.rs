@@ -25,7 +25,7 @@ use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
 use crate::model::pushed::PushedCommit;
 use crate::model::topology::IndexTopology;
 use crate::model::users::Users;
-use crate::rpc::command::{Applied, Proposal};
+use crate::rpc::command::{AppliedCommand, Proposal};
 
 /// The replicated coordinator, through any of its members; a follower forwards to the leader what only
 /// the leader can answer (`ErrorCode::NotLeader` while there is none).
@@ -33,7 +33,7 @@ use crate::rpc::command::{Applied, Proposal};
 pub trait CoordinatorApi: Send + Sync + 'static {
     /// Runs a command; answers after the outcome is committed by a majority and applied. The same
     /// request id again gives the first answer.
-    async fn propose(&self, proposal: Proposal) -> Result<Applied>;
+    async fn propose(&self, proposal: Proposal) -> Result<AppliedCommand>;
 
     /// SYNC: a projector reports the durable positions of its buckets. The leader keeps them in memory and promotes them
     /// to a stability timestamp within a tick.
@@ -59,7 +59,7 @@ pub trait CoordinatorApi: Send + Sync + 'static {
 
     /// Streams the catalog (now and after each change) and, if requested, the epochs (all retained ones, then each new one,
     /// in order). Every message describes an applied state of this member.
-    async fn watch(&self, wanted: Watched) -> Result<ResultStream<WatchMessage>>;
+    async fn watch(&self, wanted: WatchKind) -> Result<ResultStream<WatchMessage>>;
 
     /// The status of this member and of its leader.
     async fn status(&self) -> Result<CoordinatorStatus>;
@@ -295,7 +295,7 @@ pub struct SliceProgress {
 
 /// The contents of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Watched {
+pub enum WatchKind {
     /// The catalog, as of the last change.
     Catalog,
     /// The catalog and the stability timestamps of all buckets. A cut has a position for each vbucket, so these are most of the

@@ -24,7 +24,7 @@ pub use coordinator::{
     BucketProgress, BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs,
     EpochHold, FixedMoment, HELD_MS_MIN, HOLDS_MAX, Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX,
     LOAD_TROUBLE_BYTES_MAX, LoadReport, MOMENT_HOLD_MS, NodeStatus, SILENT_MS_MAX, SliceProgress,
-    SplitPoint, SyncReply, SyncReport, WatchMessage, Watched,
+    SplitPoint, SyncReply, SyncReport, WatchKind, WatchMessage,
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Named, Need, Room};
+use super::kind::{Audited, CommandKind, Need, ObjectName, Room};
 use crate::model::bucket::SourceKind;
 use crate::model::catalog::Catalog;
 use crate::model::users::Privilege;
@@ -62,6 +62,6 @@ impl CommandKind for DropBucket {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, Named::new(&self.name, self.if_exists))
+        Need::Bucket(Privilege::Define, ObjectName::new(&self.name, self.if_exists))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Named, Need, Process};
+use super::kind::{Audited, CommandKind, Need, ObjectName, Process};
 use crate::model::copies::CopiesChange;
 use crate::model::history::SourceHistory;
 use crate::model::ids::{BucketId, Epoch, NodeId};
@@ -22,7 +22,7 @@ impl CommandKind for SetCopies {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
     }
 }
 
@@ -39,7 +39,7 @@ impl CommandKind for MoveBucket {
     const AUDITED: Option<Audited> = Some(Audited::Move);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Rebalance, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Rebalance, ObjectName::new(&self.bucket, false))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Named, Need, Placed, Process, Room};
+use super::kind::{Audited, CommandKind, Need, ObjectName, PlacedKind, Process, Room};
 use crate::model::catalog::Catalog;
 use crate::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
 use crate::model::index::IndexSpec;
@@ -32,8 +32,8 @@ impl CommandKind for BuildGeneration {
         true
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 
     fn room(&self, _catalog: &Catalog) -> Room {
@@ -70,7 +70,7 @@ impl CommandKind for CancelBuild {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, Named::new(&self.name, false))
+        Need::Index(Privilege::Define, ObjectName::new(&self.name, false))
     }
 }
 
@@ -105,8 +105,8 @@ impl CommandKind for GrowIndex {
         Need::Process(Process::Leader)
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 }
 
@@ -128,7 +128,7 @@ impl CommandKind for SplitSlice {
         Need::Process(Process::Leader)
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Named, Need, Placed, Room};
+use super::kind::{Audited, CommandKind, Need, ObjectName, PlacedKind, Room};
 use crate::model::catalog::Catalog;
 use crate::model::ids::LocalIndexId;
 use crate::model::index::IndexSpec;
@@ -24,15 +24,15 @@ impl CommandKind for CreateIndex {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, Named::new(&self.spec.bucket, false))
+        Need::Bucket(Privilege::Define, ObjectName::new(&self.spec.bucket, false))
     }
 
     fn creates(&self) -> bool {
         true
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 
     fn room(&self, catalog: &Catalog) -> Room {
@@ -56,11 +56,11 @@ impl CommandKind for BuildIndexes {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 }
 
@@ -77,7 +77,7 @@ impl CommandKind for DropIndex {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, Named::new(&self.name, self.if_exists))
+        Need::Index(Privilege::Define, ObjectName::new(&self.name, self.if_exists))
     }
 }
 
@@ -115,7 +115,7 @@ impl CommandKind for SetReplicas {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, Named::new(&self.index, false))
+        Need::Index(Privilege::Define, ObjectName::new(&self.index, false))
     }
 
     fn room(&self, catalog: &Catalog) -> Room {
@@ -138,7 +138,7 @@ impl CommandKind for SetSeparateIncludedColumns {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, Named::new(&self.index, false))
+        Need::Index(Privilege::Define, ObjectName::new(&self.index, false))
     }
 }
 
@@ -155,6 +155,6 @@ impl CommandKind for SetSliceBytesMax {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, Named::new(&self.index, false))
+        Need::Index(Privilege::Define, ObjectName::new(&self.index, false))
     }
 }

@@ -29,7 +29,7 @@ pub trait CommandKind {
     }
 
     /// The kind of data that the command places on nodes; `None` if it places none.
-    fn places(&self) -> Option<Placed> {
+    fn places(&self) -> Option<PlacedKind> {
         None
     }
 }
@@ -53,9 +53,9 @@ pub enum Need {
     /// A privilege on all.
     All(Privilege),
     /// A privilege on the bucket or data set with a name.
-    Bucket(Privilege, Named),
+    Bucket(Privilege, ObjectName),
     /// A privilege on the bucket of the index with a name.
-    Index(Privilege, Named),
+    Index(Privilege, ObjectName),
     /// A privilege on the bucket of a generation of an index, and on the bucket with a name, if there is one.
     Generation(Privilege, LocalIndexId, Option<String>),
     /// A privilege on the buckets of indexes.
@@ -71,14 +71,14 @@ pub enum Need {
 
 /// A name, and the meaning of its absence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct ObjectName {
     /// The name of the object.
     pub name: String,
     /// IF EXISTS: it is no error if the object does not exist.
     pub may_lack: bool,
 }
 
-impl Named {
+impl ObjectName {
     /// A name that is used in a command.
     pub fn new(name: &str, may_lack: bool) -> Self {
         Self { name: name.to_owned(), may_lack }
@@ -100,7 +100,7 @@ pub enum Process {
 
 /// A kind of thing that a command gives to nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placed {
+pub enum PlacedKind {
     /// Slices, to indexers.
     Slices,
     /// Partitions, to projectors.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{CommandKind, Need, Placed, Room};
+use super::kind::{CommandKind, Need, PlacedKind, Room};
 use super::{buckets, copies, epochs, generations, indexes, moves, nodes, users, versions};
 use crate::model::catalog::Catalog;
 
@@ -39,7 +39,7 @@ macro_rules! commands {
             }
 
             /// See [`CommandKind::places`].
-            pub fn places(&self) -> Option<Placed> {
+            pub fn places(&self) -> Option<PlacedKind> {
                 match self { $($(Self::$name(command) => command.places(),)*)* }
             }
         }

@@ -43,13 +43,15 @@ pub use self::indexes::{
     BuildIndexes, CreateIndex, DropIndex, RenameIndex, SetReplicas, SetSeparateIncludedColumns,
     SetSliceBytesMax,
 };
-pub use self::kind::{Audited, CommandKind, Named, Need, Placed, Process, Room, encoded_bytes};
+pub use self::kind::{
+    Audited, CommandKind, Need, ObjectName, PlacedKind, Process, Room, encoded_bytes,
+};
 pub use self::list::Command;
 pub use self::moves::{
     AdvanceMove, CancelHandOver, CancelMoves, EndMove, HandOver, HandedOver, StartMoves,
 };
 pub use self::nodes::{DrainNode, Join, PlaceLost, RegisterNode, RemoveNode};
-pub use self::outcome::{Applied, Outcome};
+pub use self::outcome::{AppliedCommand, Outcome};
 pub use self::proposal::{Expected, Proposal, RequestId};
 pub use self::versions::{
     BuildVersion, CancelVersion, CreateDataSet, DropVersion, LoadVersion, OwnPartitions,

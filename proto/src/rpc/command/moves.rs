@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Named, Need, Process};
+use super::kind::{Audited, CommandKind, Need, ObjectName, Process};
 use crate::model::ids::{BucketId, IndexId, MoveId, NodeId, VbucketId};
 use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::users::Privilege;
@@ -77,7 +77,7 @@ impl CommandKind for CancelMoves {
 
     fn need(&self) -> Need {
         match &self.index {
-            Some(index) => Need::Index(Privilege::Rebalance, Named::new(index, false)),
+            Some(index) => Need::Index(Privilege::Rebalance, ObjectName::new(index, false)),
             None => Need::All(Privilege::Rebalance),
         }
     }
@@ -99,7 +99,7 @@ impl CommandKind for HandOver {
     const AUDITED: Option<Audited> = Some(Audited::Move);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Rebalance, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Rebalance, ObjectName::new(&self.bucket, false))
     }
 }
 
@@ -132,6 +132,6 @@ impl CommandKind for CancelHandOver {
     const AUDITED: Option<Audited> = Some(Audited::Move);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Rebalance, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Rebalance, ObjectName::new(&self.bucket, false))
     }
 }

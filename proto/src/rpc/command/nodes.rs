@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, Placed, Process};
+use super::kind::{Audited, CommandKind, Need, PlacedKind, Process};
 use crate::model::identity::JoinRequest;
 use crate::model::ids::NodeId;
 use crate::model::node::NodeInfo;
@@ -56,8 +56,8 @@ impl CommandKind for DrainNode {
         Need::All(Privilege::Rebalance)
     }
 
-    fn places(&self) -> Option<Placed> {
-        self.drain.then_some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        self.drain.then_some(PlacedKind::Slices)
     }
 }
 
@@ -79,8 +79,8 @@ impl CommandKind for RemoveNode {
         Need::All(Privilege::Admin)
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 }
 
@@ -101,7 +101,7 @@ impl CommandKind for PlaceLost {
         Need::Process(Process::Leader)
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 }

@@ -9,14 +9,14 @@ use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, TokenId,
 
 /// A command that was applied, or refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Applied {
+pub struct AppliedCommand {
     /// The outcome of the command.
     pub outcome: Outcome,
     /// The `cas` of the catalog after it: a catalog at least as new shows what the command has changed.
     pub catalog_cas: u64,
 }
 
-impl Applied {
+impl AppliedCommand {
     /// The outcome of a command that was refused before it was logged.
     pub fn refused(error: Error) -> Self {
         Self { outcome: Outcome::Refused(error), catalog_cas: 0 }

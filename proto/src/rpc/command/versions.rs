@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Named, Need, Placed, Process, Room};
+use super::kind::{Audited, CommandKind, Need, ObjectName, PlacedKind, Process, Room};
 use crate::error::Error;
 use crate::model::catalog::Catalog;
 use crate::model::data_set::{Files, FilesRead, PartitionContent};
@@ -60,7 +60,7 @@ impl CommandKind for SetVersionIdle {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
     }
 }
 
@@ -81,15 +81,15 @@ impl CommandKind for LoadVersion {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
     }
 
     fn creates(&self) -> bool {
         true
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Partitions)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Partitions)
     }
 
     /// A version needs room for a bucket, and for a generation of each index that is not deferred.
@@ -121,7 +121,7 @@ impl CommandKind for CancelVersion {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, Named::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
     }
 }
 
@@ -218,8 +218,8 @@ impl CommandKind for BuildVersion {
         Need::Process(Process::Leader)
     }
 
-    fn places(&self) -> Option<Placed> {
-        Some(Placed::Slices)
+    fn places(&self) -> Option<PlacedKind> {
+        Some(PlacedKind::Slices)
     }
 }
 

@@ -19,13 +19,13 @@ use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, PushReply,
     PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
 };
-use proto::rpc::command::{Command, Expected, Named, Need, Outcome};
+use proto::rpc::command::{Command, Expected, Need, ObjectName, Outcome};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, Result};
 use router::Knowledge;
 
 use super::Authorized;
-use super::checks::Met;
+use super::checks::CheckOutcome;
 use super::reports;
 use super::rights::READ_OR_WRITE;
 use super::wrapped::{AuthorizedBatches, AuthorizedTransaction};
@@ -33,7 +33,7 @@ use crate::audit::Attempt;
 use crate::backend::cluster_backend::{ClusterBackend, absent};
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
+    Backend, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -51,10 +51,10 @@ impl Backend for Authorized {
         self.rights.shown()
     }
 
-    fn catalog_of(&self, seen: Seen) -> Result<Arc<Catalog>> {
+    fn catalog_of(&self, seen: FigureKind) -> Result<Arc<Catalog>> {
         match seen {
-            Seen::Buckets => Ok(Arc::clone(self.rights.view()?.monitored())),
-            Seen::Cluster => {
+            FigureKind::Buckets => Ok(Arc::clone(self.rights.view()?.monitored())),
+            FigureKind::Cluster => {
                 self.rights.on_all(Privilege::Monitor)?;
                 Ok(self.rights.shown())
             }
@@ -77,7 +77,7 @@ impl Backend for Authorized {
         if self.rights.on_all(Privilege::Admin).is_err() {
             coordinator::check_reserve(&self.cluster.catalog(), &command)?;
         }
-        let Met::For(expected) = met else { return Ok(Outcome::Done) };
+        let CheckOutcome::For(expected) = met else { return Ok(Outcome::Done) };
         let proposed = self.cluster.propose(self.with_own_end(command)?, expected).await;
         proposed.map_err(|error| self.without_names(error))
     }
@@ -93,7 +93,7 @@ impl Backend for Authorized {
         let is_own = matches!(&need, Need::OwnPassword(name) if *name == self.rights.who.name);
         let _place = self.definitions.take(self.rights.who.id).await?;
         let met = self.meets(need).await?;
-        let Met::For(expected) = met else { return Ok(Outcome::Done) };
+        let CheckOutcome::For(expected) = met else { return Ok(Outcome::Done) };
         let changed = self.cluster.run_users(self.with_own_end(command)?, expected).await?;
         if let Outcome::User { cas, .. } = changed
             && is_own
@@ -136,7 +136,7 @@ impl Backend for Authorized {
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
         let need = match &request.index {
-            Some(name) => Need::Index(Privilege::Rebalance, Named::new(name, false)),
+            Some(name) => Need::Index(Privilege::Rebalance, ObjectName::new(name, false)),
             None => Need::All(Privilege::Rebalance),
         };
         let _place = match request.dry_run {
@@ -144,8 +144,10 @@ impl Backend for Authorized {
             false => Some(self.definitions.take(self.rights.who.id).await?),
         };
         let of_bucket = match self.meets(need).await? {
-            Met::For(Expected::Bucket(bucket)) => Some(bucket),
-            Met::For(Expected::Anything | Expected::Sender) | Met::Nothing => None,
+            CheckOutcome::For(Expected::Bucket(bucket)) => Some(bucket),
+            CheckOutcome::For(Expected::Anything | Expected::Sender) | CheckOutcome::Nothing => {
+                None
+            }
         };
         self.cluster.rebalance(RebalanceRequest { of_bucket, ..request }).await
     }

@@ -6,7 +6,7 @@ use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::users::{NewSecret, Privilege, UserChange, UserCommand};
-use proto::rpc::command::{Command, Expected, Named, Need};
+use proto::rpc::command::{Command, Expected, Need, ObjectName};
 use proto::{Error, ErrorCode, Result};
 
 use super::Authorized;
@@ -17,7 +17,7 @@ use crate::sql::backend::{Backend, EpochPin};
 
 /// The outcome of a check of a command that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Met {
+pub(super) enum CheckOutcome {
     /// There is nothing to do, since IF EXISTS names nothing.
     Nothing,
     /// The command may be sent, for the objects that its names mean now: the names may mean others by the time it is
@@ -25,7 +25,7 @@ pub(super) enum Met {
     For(Expected),
 }
 
-impl Met {
+impl CheckOutcome {
     /// The command may be sent, whatever its names mean.
     const ALL: Self = Self::For(Expected::Anything);
 }
@@ -53,30 +53,30 @@ impl Authorized {
     }
 
     /// Checks what a command needs.
-    pub(super) async fn meets(&self, need: Need) -> Result<Met> {
+    pub(super) async fn meets(&self, need: Need) -> Result<CheckOutcome> {
         let rights = &self.rights;
         let of_bucket = match need {
             Need::Process(_) => {
                 let what = "this command comes from processes of the cluster only";
                 return Err(Error::new(ErrorCode::NotAllowed, what));
             }
-            Need::All(privilege) => return rights.on_all(privilege).map(|()| Met::ALL),
+            Need::All(privilege) => return rights.on_all(privilege).map(|()| CheckOutcome::ALL),
             Need::Oneself(name) if name == rights.who.name => {
-                return rights.view().map(|_| Met::For(Expected::Sender));
+                return rights.view().map(|_| CheckOutcome::For(Expected::Sender));
             }
             Need::OwnPassword(name)
                 if name == rights.who.name && matches!(rights.who.by, Proof::Password(_)) =>
             {
-                return rights.view().map(|_| Met::For(Expected::Sender));
+                return rights.view().map(|_| CheckOutcome::For(Expected::Sender));
             }
             Need::Oneself(_) | Need::OwnPassword(_) => {
-                return rights.on_all(Privilege::Admin).map(|()| Met::ALL);
+                return rights.on_all(Privilege::Admin).map(|()| CheckOutcome::ALL);
             }
             Need::Generation(privilege, from, bucket) => {
                 rights.on_index(privilege, from)?;
-                let Some(name) = bucket else { return Ok(Met::ALL) };
+                let Some(name) = bucket else { return Ok(CheckOutcome::ALL) };
                 let found = self.known_bucket(&name).await?.map(|bucket| bucket.id);
-                (privilege, Named { name, may_lack: false }, found)
+                (privilege, ObjectName { name, may_lack: false }, found)
             }
             Need::Indexes(privilege, indexes) => {
                 let catalog = self.cluster.catalog();
@@ -85,7 +85,7 @@ impl Authorized {
                         catalog.indexes.get(&index).ok_or_else(|| absent(&index.to_string()))?;
                     rights.on(privilege, info.bucket)?;
                 }
-                return Ok(Met::ALL);
+                return Ok(CheckOutcome::ALL);
             }
             Need::Bucket(privilege, named) => {
                 let found = self.known_bucket(&named.name).await?.map(|bucket| bucket.id);
@@ -99,10 +99,10 @@ impl Authorized {
         match of_bucket {
             (privilege, _, Some(bucket)) => {
                 rights.on(privilege, bucket)?;
-                Ok(Met::For(Expected::Bucket(rights.view()?.user_bucket(bucket))))
+                Ok(CheckOutcome::For(Expected::Bucket(rights.view()?.user_bucket(bucket))))
             }
-            (_, Named { may_lack: true, .. }, None) => Ok(Met::Nothing),
-            (_, Named { name, .. }, None) => Err(absent(&name)),
+            (_, ObjectName { may_lack: true, .. }, None) => Ok(CheckOutcome::Nothing),
+            (_, ObjectName { name, .. }, None) => Err(absent(&name)),
         }
     }
 

@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 use super::view::{View, ViewCell};
 use crate::auth::known::{KnownUsers, still_valid};
 use crate::backend::cluster_backend::ClusterBackend;
-use crate::principal::{Identified, Principal};
+use crate::principal::{LoggedInUser, Principal};
 use crate::sql::backend::Backend;
 use crate::sql::definitions::written;
 
@@ -20,7 +20,7 @@ pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Wr
 /// The rights of a logged-in user. A check costs a few comparisons while neither the users nor the catalog change.
 #[derive(Clone)]
 pub(super) struct Rights {
-    pub(super) who: Arc<Identified>,
+    pub(super) who: Arc<LoggedInUser>,
     pub(super) principal: Principal,
     pub(super) known: Arc<KnownUsers>,
     pub(super) cell: Arc<ViewCell>,

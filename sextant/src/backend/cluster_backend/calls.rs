@@ -34,7 +34,7 @@ use crate::backend::drained;
 use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
+    Backend, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -57,7 +57,7 @@ impl Backend for ClusterBackend {
         self.calls.router.catalog()
     }
 
-    fn catalog_of(&self, _: Seen) -> Result<Arc<Catalog>> {
+    fn catalog_of(&self, _: FigureKind) -> Result<Arc<Catalog>> {
         Ok(self.catalog())
     }
 

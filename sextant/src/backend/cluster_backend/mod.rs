@@ -14,7 +14,9 @@ use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::Epoch;
 use proto::rpc::api::{CoordinatorApi, Directory, ProjectorApi};
-use proto::rpc::command::{Applied, Command, DrainNode, Expected, Outcome, Proposal, RequestId};
+use proto::rpc::command::{
+    AppliedCommand, Command, DrainNode, Expected, Outcome, Proposal, RequestId,
+};
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 use tokio::time::{Instant, timeout};
@@ -160,7 +162,7 @@ impl ClusterBackend {
         let proposal = Proposal { request, sender, expected, command };
         self.attempt.begin().await?;
         let began = Instant::now();
-        let Applied { outcome, catalog_cas } = coordinator.propose(proposal).await?;
+        let AppliedCommand { outcome, catalog_cas } = coordinator.propose(proposal).await?;
         self.calls.counters.commands.inc();
         self.calls.counters.command.observe(began.elapsed().as_secs_f64());
         if let Outcome::Refused(error) = outcome {

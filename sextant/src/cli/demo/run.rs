@@ -14,7 +14,7 @@ use super::model::Model;
 use super::report::{Report, median_ms, progress};
 use super::sql_error::sql_error;
 use super::{final_checks, rebalance, traffic};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server};
 
 /// GeoNames, CC BY 4.0; see assets/README.md.
@@ -62,7 +62,7 @@ async fn demo(args: &Args, data: &std::path::Path) -> Result<Report> {
     let mut cluster = Cluster::start(config, env.clone()).await?;
     let server = Server::start(
         &cluster,
-        Doors::trust(&env),
+        LoginPolicy::trust(&env),
         &env,
         Ports::any().bind(&PortOptions::DEV).await?,
     )?;

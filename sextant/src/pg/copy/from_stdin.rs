@@ -34,7 +34,7 @@ const CHECKS_MAX: usize = 3;
 const INLINE_BYTES: usize = 64 << 10;
 
 /// A piece that is being checked on a thread, or was.
-enum Checking {
+enum PieceCheck {
     Runs(Pin<Box<dyn Future<Output = CheckedPiece> + Send>>),
     Done(CheckedPiece),
 }
@@ -46,7 +46,7 @@ struct CopyIn {
     id_field: Arc<str>,
     pieces: Pieces,
     /// The pieces that are being checked, in the order of their lines.
-    checking: VecDeque<Checking>,
+    checking: VecDeque<PieceCheck>,
     /// The number of lines in the pieces before these.
     lines: u64,
     /// True after psql's end of the data.
@@ -198,7 +198,7 @@ impl CopyIn {
     fn check(&mut self, piece: Piece) {
         let id_field = Arc::clone(&self.id_field);
         if piece.bytes() <= INLINE_BYTES {
-            self.checking.push_back(Checking::Done(piece.check(&id_field)));
+            self.checking.push_back(PieceCheck::Done(piece.check(&id_field)));
             return;
         }
         let env = self.env.clone();
@@ -207,8 +207,8 @@ impl CopyIn {
         // The first poll starts the work; it runs on while the next lines are read.
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         self.checking.push_back(match check.as_mut().poll(&mut context) {
-            Poll::Ready(checked) => Checking::Done(checked),
-            Poll::Pending => Checking::Runs(check),
+            Poll::Ready(checked) => PieceCheck::Done(checked),
+            Poll::Pending => PieceCheck::Runs(check),
         });
     }
 
@@ -223,13 +223,13 @@ impl CopyIn {
     /// Waits until the oldest piece is checked, and writes its documents.
     async fn checked(&mut self, state: &mut SessionState) -> Result<()> {
         // The piece stays in `self` during the wait, which an interrupt may end.
-        if let Some(oldest @ Checking::Runs(_)) = self.checking.front_mut()
-            && let Checking::Runs(check) = oldest
+        if let Some(oldest @ PieceCheck::Runs(_)) = self.checking.front_mut()
+            && let PieceCheck::Runs(check) = oldest
         {
             let checked = check.await;
-            *oldest = Checking::Done(checked);
+            *oldest = PieceCheck::Done(checked);
         }
-        let Some(Checking::Done(piece)) = self.checking.pop_front() else { return Ok(()) };
+        let Some(PieceCheck::Done(piece)) = self.checking.pop_front() else { return Ok(()) };
         for batch in piece.batches {
             self.target.send(batch, state).await?;
         }

@@ -25,7 +25,7 @@ use crate::flow::Room;
 use crate::pg::message::error::Notice;
 use crate::pg::session::floors::{WasOpen, leaves_open};
 use crate::pg::session::state::SessionState;
-use crate::pg::session::transaction::{Transaction, Writing};
+use crate::pg::session::transaction::{Transaction, TransactionChanges};
 use crate::sql::backend::Backend;
 
 /// The maximum number of documents of one commit: one more makes it a large commit, which costs each index more.
@@ -45,7 +45,7 @@ enum Way {
     /// The documents are held until the end, with their memory.
     Held(Vec<CheckedWrites>, Vec<Room>),
     /// Into the open transaction.
-    In(Writing),
+    In(TransactionChanges),
     /// Into the bucket.
     Parts,
 }

@@ -37,7 +37,7 @@ use super::transaction::MemoryTransaction;
 use super::{definitions, users};
 use crate::principal::Principal;
 use crate::sql::backend::{
-    Backend, Backends, BatchSource, BucketTransaction, EpochPin, Seen, TransactionView,
+    Backend, Backends, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
 };
 use crate::sql::plan::Relation;
 
@@ -152,7 +152,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    fn catalog_of(&self, _: Seen) -> Result<Arc<Catalog>> {
+    fn catalog_of(&self, _: FigureKind) -> Result<Arc<Catalog>> {
         Ok(self.catalog())
     }
 

@@ -2,7 +2,7 @@
 
 use proto::Result;
 use proto::expr::Expr;
-use proto::expr::aggregate::Partial;
+use proto::expr::aggregate::PartialAggregate;
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{DocumentScope, Evaluation, Scope};
 use proto::model::index::IndexSpec;
@@ -88,7 +88,7 @@ pub(super) fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<V
     }
     if let Output::Aggregates(calls) = &request.output {
         let fold = |call: &proto::rpc::scan::AggregateCall| {
-            let mut partial = Partial::new(call.function);
+            let mut partial = PartialAggregate::new(call.function);
             for entry in &entries {
                 match &call.argument {
                     Some(argument) => partial.add(&eval(argument, entry)),

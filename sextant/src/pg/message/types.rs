@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use pgwire::api::Type;
 use proto::expr::ColumnType;
-use proto::expr::cast::Unfit;
+use proto::expr::cast::CastFailure;
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
 
@@ -85,7 +85,7 @@ fn from_text(known: &Type, text: &str) -> Result<Value> {
     };
     let value = Value::from(text);
     let read = proto::expr::cast::cast(&value, cast).map_err(|unfit| match unfit {
-        Unfit::Invalid => invalid(known),
+        CastFailure::Invalid => invalid(known),
         unfit => unfit.error(&value, cast),
     })?;
     let is_small = |n: Number| n.as_i64().is_some_and(|n| i16::try_from(n).is_ok());

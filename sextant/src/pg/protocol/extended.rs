@@ -19,7 +19,7 @@ use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::finish::row_description;
-use super::portal::{Portal, PortalProgress, Prepared, Running};
+use super::portal::{OpenRows, Portal, PortalProgress, Prepared};
 use super::session::Session;
 use crate::flow::Room;
 use crate::pg::message::error::{WireError, WireResult};
@@ -27,15 +27,15 @@ use crate::pg::message::frame::MESSAGE_BYTES_MAX;
 use crate::pg::message::types::{declared_fraction, parameter, parameter_oid};
 use crate::pg::result::row_writer::{RowWriter, Shape};
 use crate::pg::result::stream::{Piece, row_limit};
-use crate::pg::session::kept::Kept;
+use crate::pg::session::kept::ResolvedNames;
 use crate::pg::statement::describe::Description;
 use crate::pg::statement::execute::StatementOutcome;
 use crate::rows::format::Format;
-use crate::rows::suspended::Suspended;
+use crate::rows::suspended::SuspendedResult;
 use crate::sql::places::with_place;
 use crate::sql::plan::declare;
 use crate::sql::texts::{LONG_TEXT_BYTES, PARSED};
-use crate::sql::{Parsed, ast::Statement};
+use crate::sql::{ParsedStatement, ast::Statement};
 
 /// Maximum of prepared statements in a session; drivers with a cache keep a few hundred.
 const PREPARED_MAX: usize = 10_000;
@@ -73,13 +73,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             return Err(Error::new(ErrorCode::Syntax, message).into());
         }
         let mut statement = statements.pop();
-        if let Some(Parsed { statement: parsed, .. }) = &mut statement
+        if let Some(ParsedStatement { statement: parsed, .. }) = &mut statement
             && let Statement::Select(select) | Statement::Explain(select) = parsed
         {
             let declared = |n: u16| declared_fraction(*parse.type_oids.get(usize::from(n))?);
             declare(select, &declared);
         }
-        let kept = Kept::default();
+        let kept = ResolvedNames::default();
         let description = match &statement {
             Some(parsed) => {
                 self.state.check_transaction(&parsed.statement)?;
@@ -99,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             .collect();
         // A client may declare parameters that do not occur in the text.
         parameter_oids.extend(parse.type_oids.iter().skip(parameter_oids.len()));
-        let from_relation = matches!(&statement, Some(Parsed { statement: Statement::Select(s), .. }) if s.from.is_some());
+        let from_relation = matches!(&statement, Some(ParsedStatement { statement: Statement::Select(s), .. }) if s.from.is_some());
         let columns = description.columns.filter(|_| from_relation);
         if self.prepared.contains_key(&name) {
             return Err(WireError::statement_exists(&name));
@@ -123,9 +123,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 
     async fn describe_statement(
         &mut self,
-        parsed: &Parsed,
+        parsed: &ParsedStatement,
         sql: &str,
-        kept: &Kept,
+        kept: &ResolvedNames,
     ) -> WireResult<Description> {
         self.interrupt.arm(self.state.settings.statement_timeout());
         let describe = self.state.describe(&parsed.statement, parsed.parameters, kept);
@@ -243,13 +243,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             }
         };
         if let PortalProgress::Running(mut running) = portal.progress {
-            let (Running { rows, writer }, limit) = (&mut *running, row_limit(execute.max_rows));
+            let (OpenRows { rows, writer }, limit) = (&mut *running, row_limit(execute.max_rows));
             let piece = rows.write(&mut self.conn, &mut self.interrupt, writer, limit).await?;
             portal.progress = match piece {
                 Piece::Suspended => {
                     self.conn.send(PortalSuspended::new())?;
                     let flow = self.state.login.doors.flow();
-                    PortalProgress::Suspended(Suspended::new(running, &self.env, flow))
+                    PortalProgress::Suspended(SuspendedResult::new(running, &self.env, flow))
                 }
                 Piece::Finished => {
                     self.complete(rows.tag())?;
@@ -267,7 +267,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     async fn begin(
         &mut self,
         prepared: &Prepared,
-        parsed: &Parsed,
+        parsed: &ParsedStatement,
         (values, format_codes): (&[Value], &[i16]),
     ) -> WireResult<PortalProgress> {
         self.state.check_transaction(&parsed.statement)?;
@@ -280,7 +280,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 let formats = Format::list(format_codes, rows.columns.len())?;
                 let writer = RowWriter::new(Shape::Data, &rows.columns, &formats)
                     .with_float_digits(self.state.settings.float_digits());
-                Ok(PortalProgress::Running(Box::new(Running { rows, writer })))
+                Ok(PortalProgress::Running(Box::new(OpenRows { rows, writer })))
             }
             other => {
                 self.finish(other, false).await?;
@@ -292,7 +292,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     fn go_on(
         &mut self,
         statement: &Statement,
-        running: Box<Running>,
+        running: Box<OpenRows>,
     ) -> WireResult<PortalProgress> {
         self.state.check_transaction(statement)?;
         self.take_place(statement)?;

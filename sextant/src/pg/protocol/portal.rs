@@ -8,21 +8,21 @@ use proto::{Error, ErrorCode, Result};
 use crate::flow::Room;
 use crate::pg::result::row_writer::RowWriter;
 use crate::pg::result::stream::Rows;
-use crate::pg::session::kept::Kept;
-use crate::rows::suspended::{Park, Suspended};
-use crate::sql::Parsed;
+use crate::pg::session::kept::ResolvedNames;
+use crate::rows::suspended::{Park, SuspendedResult};
+use crate::sql::ParsedStatement;
 use crate::sql::plan::ColumnInfo;
 
 /// A prepared statement.
 pub(super) struct Prepared {
     /// The statement; `None` if its text is empty.
-    pub(super) statement: Option<Parsed>,
+    pub(super) statement: Option<ParsedStatement>,
     /// The types of its parameters.
     pub(super) parameter_oids: Vec<u32>,
     /// The columns of a SELECT of an index or a bucket when it was prepared. They do not change while it is kept.
     pub(super) columns: Option<Arc<[ColumnInfo]>>,
     /// The meaning of its names.
-    pub(super) kept: Kept,
+    pub(super) kept: ResolvedNames,
     /// The length of its text. The parsed statement takes some ten times as much.
     pub(super) bytes: usize,
     /// The memory of the portal's values, held until the portal is dropped.
@@ -61,20 +61,20 @@ pub(super) enum PortalProgress {
     /// The portal was not executed yet.
     Bound,
     /// The portal returns rows, or is at their end.
-    Running(Box<Running>),
+    Running(Box<OpenRows>),
     /// The portal has further rows for the next Execute.
-    Suspended(Suspended<Box<Running>>),
+    Suspended(SuspendedResult<Box<OpenRows>>),
     /// The portal has run a statement without rows, which cannot run twice.
     Finished,
 }
 
 /// The rows of a portal and their writer.
-pub(super) struct Running {
+pub(super) struct OpenRows {
     pub(super) rows: Rows,
     pub(super) writer: RowWriter,
 }
 
-impl Park for Box<Running> {
+impl Park for Box<OpenRows> {
     fn park(&mut self) {
         self.rows.park();
     }

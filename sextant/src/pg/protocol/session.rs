@@ -16,19 +16,19 @@ use crate::flow::{Room, StatementPlace};
 use crate::pg::interrupt::{Interrupt, Registration, outcome};
 use crate::pg::message::conn::{Conn, FLUSH_AFTER};
 use crate::pg::message::error::{Notice, WireError, WireResult};
-use crate::pg::session::kept::Kept;
+use crate::pg::session::kept::ResolvedNames;
 use crate::pg::session::known_settings::REPORTED;
 use crate::pg::session::settings::Settings;
 use crate::pg::session::state::{Login, SessionState, changes_at_once, ends_transaction};
 use crate::pg::session::transaction::{Block, Transaction};
 use crate::pg::start::startup::Parameters;
 use crate::pg::statement::execute::StatementOutcome;
-use crate::sql::Parsed;
+use crate::sql::ParsedStatement;
 use crate::sql::ast::Statement;
 use crate::sql::backend::Backend;
 use crate::sql::definitions::building::{left_behind, left_changing, left_loading};
 use crate::sql::places::with_place;
-use crate::sql::remarks::{Remarks, Told};
+use crate::sql::remarks::{RemarkSink, Remarks};
 use crate::sql::texts::{LONG_TEXT_BYTES, parse_long, room_for};
 
 /// The state of one client's session.
@@ -38,7 +38,7 @@ pub(in crate::pg) struct Session<S> {
     pub(in crate::pg) interrupt: Interrupt,
     pub(in crate::pg) state: SessionState,
     /// The remarks of the running statement.
-    told: Told,
+    told: RemarkSink,
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) registration: Registration,
@@ -137,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// Parses a query text under the session's time-out; a long one on a blocking thread.
-    pub(super) async fn parse_text(&mut self, sql: &str) -> WireResult<Vec<Parsed>> {
+    pub(super) async fn parse_text(&mut self, sql: &str) -> WireResult<Vec<ParsedStatement>> {
         if sql.len() <= LONG_TEXT_BYTES {
             return Ok(crate::sql::parse(sql)?);
         }
@@ -174,9 +174,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Runs a statement up to its outcome, under the session's time-out.
     pub(super) async fn start(
         &mut self,
-        parsed: &Parsed,
+        parsed: &ParsedStatement,
         values: &[Value],
-        kept: &Kept,
+        kept: &ResolvedNames,
     ) -> WireResult<StatementOutcome> {
         self.start_in(("", 0), parsed, values, kept).await
     }
@@ -185,9 +185,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(super) async fn start_in(
         &mut self,
         (sql, start): (&str, usize),
-        parsed: &Parsed,
+        parsed: &ParsedStatement,
         values: &[Value],
-        kept: &Kept,
+        kept: &ResolvedNames,
     ) -> WireResult<StatementOutcome> {
         let statement = &parsed.statement;
         // An error in it undoes the settings before it too.

@@ -8,7 +8,7 @@ use super::finish::row_description;
 use super::session::Session;
 use crate::pg::message::error::WireResult;
 use crate::pg::result::row_writer::{RowWriter, Shape};
-use crate::pg::session::kept::Kept;
+use crate::pg::session::kept::ResolvedNames;
 use crate::pg::statement::execute::StatementOutcome;
 
 /// Statements after which other tasks have their turn: it costs more than a small statement.
@@ -54,7 +54,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
             let place = (sql, parsed.start);
             let is_last = n + 1 == count;
             self.begin_statement(is_last, count > 1);
-            match self.start_in(place, &parsed, &[], &Kept::default()).await? {
+            match self.start_in(place, &parsed, &[], &ResolvedNames::default()).await? {
                 StatementOutcome::Rows(mut rows) => {
                     self.conn.send(row_description(&rows.columns, &[]))?;
                     let writer = RowWriter::new(Shape::Data, &rows.columns, &[])

@@ -1,7 +1,7 @@
 //! The row of a result with aggregates, made from their partial states.
 
 use bigdecimal::BigDecimal;
-use proto::expr::aggregate::{AggregateFunction, Partial};
+use proto::expr::aggregate::{AggregateFunction, PartialAggregate};
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode, Result};
 
@@ -12,11 +12,11 @@ use crate::sql::plan::Cell;
 const AVERAGE_SCALE: i64 = 16;
 
 /// Makes the row of the cells of a plan.
-pub(super) fn aggregate_row(cells: &[Cell], partials: &[Partial]) -> Result<Vec<Datum>> {
+pub(super) fn aggregate_row(cells: &[Cell], partials: &[PartialAggregate]) -> Result<Vec<Datum>> {
     if cells.len() != partials.len() {
         return Err(unexpected());
     }
-    let datum = |(cell, partial): (&Cell, &Partial)| {
+    let datum = |(cell, partial): (&Cell, &PartialAggregate)| {
         let Cell::Aggregate(function, cast) = cell else { return Err(unexpected()) };
         let datum = aggregate(*function, partial)?;
         match cast {
@@ -27,7 +27,7 @@ pub(super) fn aggregate_row(cells: &[Cell], partials: &[Partial]) -> Result<Vec<
     cells.iter().zip(partials).map(datum).collect()
 }
 
-fn aggregate(function: AggregateFunction, partial: &Partial) -> Result<Datum> {
+fn aggregate(function: AggregateFunction, partial: &PartialAggregate) -> Result<Datum> {
     if let Some(sum) = partial.infinite_sum() {
         let not_a_number = || {
             Error::new(ErrorCode::Unsupported, "the sum of Infinity and -Infinity is not supported")
@@ -36,13 +36,15 @@ fn aggregate(function: AggregateFunction, partial: &Partial) -> Result<Datum> {
         return Ok(Datum::Value(Value::Number(number)));
     }
     Ok(match (function, partial) {
-        (_, Partial::Count(count)) => Datum::int(i64::try_from(*count).unwrap_or(i64::MAX)),
-        (_, Partial::Extreme { value, .. }) => Datum::Value(value.clone()),
-        (AggregateFunction::Avg, Partial::Sum { count, .. }) => match partial.sum() {
+        (_, PartialAggregate::Count(count)) => {
+            Datum::int(i64::try_from(*count).unwrap_or(i64::MAX))
+        }
+        (_, PartialAggregate::Extreme { value, .. }) => Datum::Value(value.clone()),
+        (AggregateFunction::Avg, PartialAggregate::Sum { count, .. }) => match partial.sum() {
             Some(sum) => Datum::Decimal(average(&sum, *count)),
             None => Datum::Value(Value::Null),
         },
-        (_, Partial::Sum { .. }) => partial.sum().map_or(Datum::NULL, Datum::Decimal),
+        (_, PartialAggregate::Sum { .. }) => partial.sum().map_or(Datum::NULL, Datum::Decimal),
     })
 }
 
@@ -66,7 +68,7 @@ mod tests {
 
     #[test]
     fn aggregates_are_exact() {
-        let mut sum = Partial::new(AggregateFunction::Avg);
+        let mut sum = PartialAggregate::new(AggregateFunction::Avg);
         for value in [1, 2, 2] {
             sum.add(&Value::int(value));
         }
@@ -78,7 +80,7 @@ mod tests {
         assert_eq!(small.to_plain_string(), "0.000000000000000000007500000000000000");
         let whole = aggregate(AggregateFunction::Sum, &sum).unwrap().cast(ColumnType::Int8);
         assert_eq!(whole, Ok(Datum::int(5)));
-        let none = Partial::new(AggregateFunction::Sum);
+        let none = PartialAggregate::new(AggregateFunction::Sum);
         assert_eq!(aggregate(AggregateFunction::Sum, &none), Ok(Datum::NULL));
         let infinite = |float| Value::Number(Number::from_double(float).unwrap());
         sum.add(&infinite(f64::INFINITY));

@@ -35,7 +35,7 @@ const MOMENT_COVERS: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(in crate::pg) struct Floors {
     read: BTreeMap<IndexId, Read>,
-    written: BTreeMap<BucketId, Written>,
+    written: BTreeMap<BucketId, BucketWrites>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ struct Read {
 
 /// The session's writes in a bucket.
 #[derive(Debug, Default)]
-struct Written {
+struct BucketWrites {
     /// The last one is merged with new ones, unless these are on another branch: then the earlier ones may be lost.
     positions: Vec<WritePosition>,
     /// True if a write may have been made at an unknown position.
@@ -172,7 +172,7 @@ impl Floors {
 
     /// Forgets the writes in a bucket, after the error that some of them are lost: the others cannot be distinguished.
     pub(super) fn lose_writes(&mut self, bucket: BucketId) {
-        let lost = Written { is_open: true, ..Written::default() };
+        let lost = BucketWrites { is_open: true, ..BucketWrites::default() };
         self.written.insert(bucket, lost);
     }
 
@@ -205,7 +205,7 @@ impl Floors {
     }
 
     fn of_writes(&self, bucket: BucketId) -> Epoch {
-        let floor = |written: &Written| written.epoch.unwrap_or_default().max(written.seen);
+        let floor = |written: &BucketWrites| written.epoch.unwrap_or_default().max(written.seen);
         self.written.get(&bucket).map_or(Epoch(0), floor)
     }
 

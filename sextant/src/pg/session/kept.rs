@@ -9,11 +9,11 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, IndexId};
 use proto::model::index::IndexInfo;
 
-use crate::sql::plan::{Relation, Resolved};
+use crate::sql::plan::{Relation, ResolvedSelect};
 
 /// The resolved names of one statement. A statement that is executed once begins with an empty set.
 #[derive(Default)]
-pub(in crate::pg) struct Kept {
+pub(in crate::pg) struct ResolvedNames {
     resolution: Mutex<Option<Resolution>>,
     /// True once a sample of its index was requested.
     is_sampled: AtomicBool,
@@ -22,10 +22,10 @@ pub(in crate::pg) struct Kept {
 /// Resolved names, and the relation that they were resolved against.
 struct Resolution {
     relation: Option<Relation>,
-    resolved: Arc<Resolved>,
+    resolved: Arc<ResolvedSelect>,
 }
 
-impl Kept {
+impl ResolvedNames {
     /// The resolved names, unless a catalog shows another relation. `index` returns the generation of an index that the session reads, and
     /// `bucket` the version of a data set.
     pub(super) fn present(
@@ -33,7 +33,7 @@ impl Kept {
         catalog: &Catalog,
         index: impl FnOnce(IndexId) -> Option<Arc<IndexInfo>>,
         bucket: impl FnOnce(BucketId) -> Option<Arc<BucketInfo>>,
-    ) -> Option<Arc<Resolved>> {
+    ) -> Option<Arc<ResolvedSelect>> {
         let kept = lock(&self.resolution);
         let Resolution { relation, resolved } = kept.as_ref()?;
         let is_present = match relation {
@@ -49,7 +49,7 @@ impl Kept {
         is_present.then(|| Arc::clone(resolved))
     }
 
-    pub(super) fn keep(&self, relation: Option<Relation>, resolved: &Arc<Resolved>) {
+    pub(super) fn keep(&self, relation: Option<Relation>, resolved: &Arc<ResolvedSelect>) {
         *lock(&self.resolution) = Some(Resolution { relation, resolved: Arc::clone(resolved) });
     }
 

@@ -29,7 +29,7 @@ pub(in crate::pg) struct Settings {
     /// The values of the start-up packet, which RESET restores.
     started: Arc<Values>,
     /// In a transaction: the values after its end.
-    after: Option<After>,
+    after: Option<EndValues>,
     /// Counts the calls that may change a value.
     changes: u64,
     /// The positions of this session's writes.
@@ -68,7 +68,7 @@ impl SavedSettings {
 
 /// The values after the end of a transaction.
 #[derive(Debug)]
-struct After {
+struct EndValues {
     commit: Arc<Values>,
     rollback: Arc<Values>,
 }
@@ -120,7 +120,7 @@ impl Settings {
     /// Begins a transaction, with its own modes from the defaults.
     pub(super) fn begin(&mut self) {
         let [commit, rollback] = [(); 2].map(|()| Arc::clone(&self.now));
-        self.after = Some(After { commit, rollback });
+        self.after = Some(EndValues { commit, rollback });
         for (mode, default) in [
             (TRANSACTION_READ_ONLY, "default_transaction_read_only"),
             ("transaction_isolation", "default_transaction_isolation"),

@@ -1,3 +1,4 @@
+use super::super::values::SETTINGS_BYTES_MAX;
 use super::*;
 
 #[test]

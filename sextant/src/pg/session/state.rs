@@ -10,10 +10,10 @@ use proto::value::Value;
 use proto::{Error, Result};
 use tokio::sync::watch;
 
-use super::kept::Kept;
+use super::kept::ResolvedNames;
 use super::settings::Settings;
 use super::transaction::{Block, Transaction};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::backend::Samples;
 use crate::flow::{RoomBudget, StatementPlace, Work};
 use crate::pg::message::error::{Notice, WireError, WireResult};
@@ -22,7 +22,7 @@ use crate::sql::ast::{Admin, Select, Statement};
 use crate::sql::audited;
 use crate::sql::backend::Backend;
 use crate::sql::error::unsupported;
-use crate::sql::plan::{Plan, Relation, Resolved, resolve};
+use crate::sql::plan::{Plan, Relation, ResolvedSelect, resolve};
 use crate::sql::remarks::Remarks;
 use crate::sql::texts::{LONG_NODES, is_long};
 
@@ -32,14 +32,14 @@ pub(in crate::pg) const SERVE_TIMEOUT_MS: u64 = 10_000;
 
 /// The log-in of a session.
 pub(in crate::pg) struct Login {
-    pub(in crate::pg) doors: Arc<Doors>,
+    pub(in crate::pg) doors: Arc<LoginPolicy>,
     pub(in crate::pg) principal: Principal,
     /// Changes of the users, if there are any users.
     changes: Option<watch::Receiver<u64>>,
 }
 
 impl Login {
-    pub(in crate::pg) fn new(doors: &Arc<Doors>, principal: Principal) -> Self {
+    pub(in crate::pg) fn new(doors: &Arc<LoginPolicy>, principal: Principal) -> Self {
         let mut changes = doors.changes();
         // A change may have arrived since the log-in.
         changes.iter_mut().for_each(watch::Receiver::mark_changed);
@@ -111,8 +111,8 @@ impl SessionState {
     pub(in crate::pg) async fn resolve(
         &self,
         select: &Select,
-        kept: &Kept,
-    ) -> Result<Arc<Resolved>> {
+        kept: &ResolvedNames,
+    ) -> Result<Arc<ResolvedSelect>> {
         let catalog = self.backend.catalog();
         let index = |id| self.goes_on_in(catalog.indexes.get(&id)?, &catalog).ok();
         let bucket = |id| self.reads_in(catalog.buckets.get(&catalog.current_of(id))?).ok();
@@ -135,7 +135,7 @@ impl SessionState {
         &self,
         select: &Select,
         values: &[Value],
-        kept: &Kept,
+        kept: &ResolvedNames,
     ) -> Result<Plan> {
         let resolved = self.resolve(select, kept).await?;
         if !is_long(select) && values.len() <= LONG_NODES {

@@ -26,9 +26,9 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::floors::{WasOpen, leaves_open};
-use super::kept::Kept;
+use super::kept::ResolvedNames;
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
-use super::transaction::{OpenTransaction, Transaction, Writing};
+use super::transaction::{OpenTransaction, Transaction, TransactionChanges};
 use crate::pg::message::error::{Notice, WireError, WireResult};
 use crate::principal::Principal;
 use crate::sql::ast::{Select, Statement, TransactionModes};
@@ -298,7 +298,10 @@ impl SessionState {
 
     /// The changes of the open transaction in a bucket, to which a statement adds; `None` for a single-statement transaction. The first
     /// write that is followed by other statements opens the implicit transaction.
-    pub(in crate::pg) fn writing(&mut self, bucket: &Arc<BucketInfo>) -> Result<Option<Writing>> {
+    pub(in crate::pg) fn writing(
+        &mut self,
+        bucket: &Arc<BucketInfo>,
+    ) -> Result<Option<TransactionChanges>> {
         if matches!(self.transaction, Transaction::None) && !self.block.is_last {
             let implicit = OpenTransaction { is_implicit: true, ..OpenTransaction::default() };
             self.transaction = Transaction::Open(implicit);
@@ -327,7 +330,7 @@ impl SessionState {
         &mut self,
         select: &Select,
         values: &[Value],
-        kept: &Kept,
+        kept: &ResolvedNames,
     ) -> Result<Plan> {
         let mut plan = self.plan(select, values, kept).await?;
         for _ in 0..PLANS_MAX {

@@ -7,7 +7,7 @@ use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::{Error, ErrorCode, Result};
 
 use super::settings::SavedSettings;
-use crate::sql::Parsed;
+use crate::sql::ParsedStatement;
 use crate::sql::ast::Statement;
 use crate::sql::backend::BucketTransaction;
 use crate::sql::transactions::buckets::TransactionBuckets;
@@ -85,7 +85,7 @@ impl Block {
     }
 
     /// Records a definition that has run.
-    pub(in crate::pg) fn define(&mut self, parsed: &Parsed) {
+    pub(in crate::pg) fn define(&mut self, parsed: &ParsedStatement) {
         let Some((_, text)) = &parsed.audited else { return };
         self.defined += 1;
         if self.named.len() < NAMED_MAX {
@@ -222,4 +222,4 @@ impl Savepoints {
 }
 
 /// The changes of a transaction, and the epoch that it reads.
-pub(in crate::pg) type Writing = (Arc<dyn BucketTransaction>, Option<Epoch>);
+pub(in crate::pg) type TransactionChanges = (Arc<dyn BucketTransaction>, Option<Epoch>);

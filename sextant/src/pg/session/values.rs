@@ -12,7 +12,7 @@ use super::known_settings::{
 };
 
 /// Maximum length of all settings with their names.
-const SETTINGS_BYTES_MAX: usize = 16 << 10;
+pub(super) const SETTINGS_BYTES_MAX: usize = 16 << 10;
 
 /// Settings of a session that only it changes.
 pub(super) const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position"];

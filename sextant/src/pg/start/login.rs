@@ -9,7 +9,7 @@ use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::audit::Door;
-use crate::auth::doors::{Doors, Greeting};
+use crate::auth::doors::{Greeting, LoginPolicy};
 use crate::auth::link::Link;
 use crate::auth::scram::{Exchange, Failure, Mechanism};
 use crate::pg::message::conn::Conn;
@@ -25,7 +25,7 @@ const PROOF: u8 = b'p';
 /// Authenticates a client that has named a user; `None` if it closes the connection.
 pub(in crate::pg) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
-    doors: &Doors,
+    doors: &LoginPolicy,
     link: &Link,
     user: &str,
 ) -> WireResult<Option<Principal>> {
@@ -38,7 +38,7 @@ pub(in crate::pg) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
 
 async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
-    doors: &Doors,
+    doors: &LoginPolicy,
     link: &Link,
     user: &str,
 ) -> WireResult<Option<Principal>> {
@@ -77,7 +77,7 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
 /// Runs an exchange of SCRAM up to the client's final message.
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
-    doors: &Doors,
+    doors: &LoginPolicy,
     link: &Link,
     user: &str,
 ) -> WireResult<Option<(Exchange, Bytes)>> {

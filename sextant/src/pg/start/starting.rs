@@ -30,10 +30,10 @@ pub(in crate::pg) struct StartingPlaces {
 struct Table {
     last: u64,
     /// The connections in order of their arrival.
-    taken: BTreeMap<u64, Taken>,
+    taken: BTreeMap<u64, StartPlace>,
 }
 
-struct Taken {
+struct StartPlace {
     since: Instant,
     address: Option<IpAddr>,
     given_up: CancellationToken,
@@ -88,7 +88,7 @@ impl StartingPlaces {
         }
         table.last += 1;
         let (no, given_up) = (table.last, CancellationToken::new());
-        let taken = Taken { since: now, address, given_up: given_up.clone() };
+        let taken = StartPlace { since: now, address, given_up: given_up.clone() };
         table.taken.insert(no, taken);
         Some(Starting { places: self.clone(), no, deadline: now + within, given_up })
     }

@@ -6,7 +6,7 @@ use proto::Result;
 use proto::expr::ColumnType;
 
 use super::show;
-use crate::pg::session::kept::Kept;
+use crate::pg::session::kept::ResolvedNames;
 use crate::pg::session::state::SessionState;
 use crate::sql::ast::Statement;
 use crate::sql::plan::{ColumnInfo, ParameterTypes};
@@ -27,7 +27,7 @@ impl SessionState {
         &self,
         statement: &Statement,
         parameters: u16,
-        kept: &Kept,
+        kept: &ResolvedNames,
     ) -> Result<Description> {
         let mut types = ParameterTypes::new(parameters);
         let columns = match statement {

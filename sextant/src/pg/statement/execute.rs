@@ -14,19 +14,19 @@ use super::show;
 use crate::audit::Door;
 use crate::pg::message::error::Notice;
 use crate::pg::result::stream::Rows;
-use crate::pg::session::kept::Kept;
+use crate::pg::session::kept::ResolvedNames;
 use crate::pg::session::state::{SERVE_TIMEOUT_MS, SessionState};
 use crate::pg::session::transact::relation_of;
 use crate::rows::merged::merged;
 use crate::rows::value::Datum;
-use crate::sql::Parsed;
+use crate::sql::ParsedStatement;
 use crate::sql::admin;
 use crate::sql::ast::{Select, Show, Statement};
 use crate::sql::backend::Backend;
 use crate::sql::definitions::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
-use crate::sql::users::{self, Ran};
+use crate::sql::users::{self, UserResult};
 
 /// The remark on a query of PostgreSQL's catalogue. The queries of psql's completion get none, because it would appear
 /// inside the line that is typed.
@@ -63,9 +63,9 @@ impl SessionState {
     /// Runs a statement with the values of its parameters.
     pub(in crate::pg) async fn run(
         &mut self,
-        parsed: &Parsed,
+        parsed: &ParsedStatement,
         values: &[Value],
-        kept: &Kept,
+        kept: &ResolvedNames,
     ) -> Result<StatementOutcome> {
         let statement = &parsed.statement;
         self.check_writes(statement)?;
@@ -132,7 +132,7 @@ impl SessionState {
     }
 
     /// Runs a statement that changes definitions, users, placement or nodes, with its lines in the audit.
-    async fn audited(&self, parsed: &Parsed) -> Result<StatementOutcome> {
+    async fn audited(&self, parsed: &ParsedStatement) -> Result<StatementOutcome> {
         let (kind, text) = parsed
             .audited
             .as_ref()
@@ -159,8 +159,8 @@ impl SessionState {
             }
             Statement::User(statement) => {
                 match users::run(&**backend, &self.env, statement).await? {
-                    Ran::Tag(tag) => Ok(done(tag)),
-                    Ran::Token(tag, token) => {
+                    UserResult::Tag(tag) => Ok(done(tag)),
+                    UserResult::Token(tag, token) => {
                         let row = vec![Datum::text(token.0)];
                         let table = Rows::table(show::token_columns(), vec![row]);
                         Ok(StatementOutcome::Rows(table.with_fixed_tag(tag)))
@@ -221,7 +221,12 @@ impl SessionState {
         }
     }
 
-    async fn select(&mut self, select: &Select, values: &[Value], kept: &Kept) -> Result<Rows> {
+    async fn select(
+        &mut self,
+        select: &Select,
+        values: &[Value],
+        kept: &ResolvedNames,
+    ) -> Result<Rows> {
         match self.plan_read(select, values, kept).await? {
             Plan::Index(plan) => {
                 self.warn_of_texts(&plan, values, kept).await;
@@ -238,7 +243,7 @@ impl SessionState {
 
     /// Sends the client a notice about a comparison with a text that is true for no row of a sample. It is checked once for a prepared
     /// statement.
-    async fn warn_of_texts(&mut self, plan: &IndexPlan, values: &[Value], kept: &Kept) {
+    async fn warn_of_texts(&mut self, plan: &IndexPlan, values: &[Value], kept: &ResolvedNames) {
         let has_texts = plan.texts.iter().any(|comparison| comparison.text(values).is_some());
         let is_asked = has_texts && self.settings.shows(Notice::REMARK);
         if !is_asked || self.backend.may_read(plan.index.bucket).is_err() || !kept.samples_now() {

@@ -9,7 +9,7 @@ use super::show_users;
 use crate::pg::session::settings::Settings;
 use crate::rows::value::Datum;
 use crate::sql::ast::{CatalogueQuery, Show};
-use crate::sql::backend::{Backend, Seen};
+use crate::sql::backend::{Backend, FigureKind};
 use crate::sql::plan::ColumnInfo;
 use crate::status::render::show;
 use crate::status::{catalog_status, cluster_status};
@@ -157,12 +157,12 @@ pub(super) async fn rows(
             return show_users::grants(&backend.users(), &backend.catalog(), of.as_deref());
         }
         Show::Buckets => catalog_status(backend, None)?,
-        Show::Copies => catalog_status(backend, Some(Seen::Buckets))?,
+        Show::Copies => catalog_status(backend, Some(FigureKind::Buckets))?,
         Show::Indexes | Show::Versions => cluster_status(backend, None).await?,
         Show::Slices | Show::Moves | Show::Rollbacks | Show::Holds => {
-            cluster_status(backend, Some(Seen::Buckets)).await?
+            cluster_status(backend, Some(FigureKind::Buckets)).await?
         }
-        Show::Nodes => cluster_status(backend, Some(Seen::Cluster)).await?,
+        Show::Nodes => cluster_status(backend, Some(FigureKind::Cluster)).await?,
     };
     if matches!(what, Show::Slices | Show::Holds) {
         status.coordinator.check()?;

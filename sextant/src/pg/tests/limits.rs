@@ -21,7 +21,7 @@ struct Limited {
 }
 
 impl Limited {
-    fn with(doors: Arc<Doors>) -> Self {
+    fn with(doors: Arc<LoginPolicy>) -> Self {
         let (mut cluster, backends) = (Cluster::new(), MemoryBackends::default());
         cluster.memory = Arc::clone(&backends.memory);
         let flow = Arc::clone(doors.flow());
@@ -32,7 +32,7 @@ impl Limited {
 
     /// Clients are trusted.
     fn new(limits: ClientLimits) -> Self {
-        Self::with(Doors::trust_within(limits, Audit::off(), &Env::real()))
+        Self::with(LoginPolicy::trust_within(limits, Audit::off(), &Env::real()))
     }
 
     /// Users "ada" and "bob", with their names as passwords.
@@ -53,7 +53,7 @@ impl Limited {
         let by_name = [user(1, "ada"), user(2, "bob")].into();
         let users = Arc::new(Users { cas: 1, by_name, ..Users::default() });
         let known = Arc::new(KnownUsers::new(users));
-        Self::with(Doors::for_users_within(known, None, (limits, Audit::off()), &Env::real()))
+        Self::with(LoginPolicy::for_users_within(known, None, (limits, Audit::off()), &Env::real()))
     }
 
     async fn log_in(&self, user: &str) -> Result<(Client, Task), tokio_postgres::Error> {

@@ -40,7 +40,7 @@ struct Closed {
 impl Closed {
     fn new() -> Self {
         let (mut cluster, known) = (Cluster::new(), Arc::new(KnownUsers::new(users(1, 1))));
-        let doors = Doors::for_users(Arc::clone(&known), None, 10, &cluster.env);
+        let doors = LoginPolicy::for_users(Arc::clone(&known), None, 10, &cluster.env);
         let backends = MemoryBackends::default();
         cluster.principals = Arc::clone(&backends.principals);
         cluster.memory = Arc::clone(&backends.memory);

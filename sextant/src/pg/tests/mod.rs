@@ -25,7 +25,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::memory::{Memory, MemoryBackends};
 use super::{PgConfig, PgServer};
-use crate::auth::doors::Doors;
+use crate::auth::doors::LoginPolicy;
 use crate::principal::Principal;
 
 struct Cluster {
@@ -40,8 +40,12 @@ impl Cluster {
         let backends = MemoryBackends::default();
         let (memory, principals) = (Arc::clone(&backends.memory), Arc::clone(&backends.principals));
         let env = Env::real();
-        let server =
-            PgServer::new(Arc::new(backends), Doors::trust(&env), env.clone(), PgConfig::default());
+        let server = PgServer::new(
+            Arc::new(backends),
+            LoginPolicy::trust(&env),
+            env.clone(),
+            PgConfig::default(),
+        );
         Self { memory, principals, server, env }
     }
 

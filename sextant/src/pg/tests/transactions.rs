@@ -273,7 +273,7 @@ async fn a_session_over_the_limit_is_refused_as_too_many_connections() {
     let config = PgConfig { sessions_max: 1, ..PgConfig::default() };
     cluster.server = PgServer::new(
         Arc::new(MemoryBackends::default()),
-        Doors::trust(&cluster.env),
+        LoginPolicy::trust(&cluster.env),
         cluster.env.clone(),
         config,
     );

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::SinkExt;
 use proto::env::{BoxFuture, Spawner, Task, TaskFailure};
 
-use super::{Cluster, Doors, MemoryBackends, PgConfig, PgServer, simple};
+use super::{Cluster, LoginPolicy, MemoryBackends, PgConfig, PgServer, simple};
 
 /// Counts the work on blocking threads.
 struct Counting {
@@ -38,7 +38,7 @@ fn counted() -> (Cluster, Arc<AtomicU64>) {
     let backends = MemoryBackends { memory, principals: Arc::clone(&cluster.principals) };
     cluster.server = PgServer::new(
         Arc::new(backends),
-        Doors::trust(&cluster.env),
+        LoginPolicy::trust(&cluster.env),
         cluster.env.clone(),
         PgConfig::default(),
     );

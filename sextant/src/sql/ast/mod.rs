@@ -17,7 +17,7 @@ pub use self::admin::Admin;
 pub use self::bucket::{CreateBucket, CreateDataSet, Insert};
 pub use self::index::{CreateIndex, IndexChange, IndexOptions, KeyItem, Partition, TextExpr};
 pub use self::select::{CatalogueQuery, OrderItem, Select, SelectExpr, SelectItem};
-pub use self::users::{AlterUser, SecretText, Sensitive, UserStatement};
+pub use self::users::{AlterUser, HiddenText, SecretText, UserStatement};
 
 /// A parsed statement.
 #[derive(Clone, Debug, PartialEq)]

@@ -70,7 +70,7 @@ pub enum SecretText {
     /// `PASSWORD '…' [VALID UNTIL '…']`.
     Password {
         /// The password, or its verifier in PostgreSQL's form.
-        password: Sensitive,
+        password: HiddenText,
         /// The end, in milliseconds since 1970; `None` for none.
         until_unix_ms: Option<u64>,
     },
@@ -83,9 +83,9 @@ pub enum SecretText {
 
 /// A text that nothing prints.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sensitive(pub String);
+pub struct HiddenText(pub String);
 
-impl fmt::Debug for Sensitive {
+impl fmt::Debug for HiddenText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("'…'")
     }

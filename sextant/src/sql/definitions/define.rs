@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::split_points::range_partition;
 use crate::sql::ast::{CreateIndex, Partition, TextExpr};
-use crate::sql::plan::{OfDocument, Unresolved, check_condition, coerce, document_type};
+use crate::sql::plan::{OfDocument, UnresolvedExpr, check_condition, coerce, document_type};
 
 /// Returns the definition that a statement declares. `InvalidText` if a literal does not have the type of the expression
 /// that it is compared with; `WrongType` if the WHERE is no condition.
@@ -23,7 +23,7 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
         Some(Partition::Range { expr, .. }) => std::slice::from_mut(expr),
         None => &mut [],
     };
-    keys.chain(include).chain(partition).try_for_each(|expr| coerce(expr, &Unresolved))?;
+    keys.chain(include).chain(partition).try_for_each(|expr| coerce(expr, &UnresolvedExpr))?;
     if let Some(predicate) = &mut create.predicate {
         coerce(predicate, &OfDocument)?;
         check_condition(predicate, "WHERE", &OfDocument)?;

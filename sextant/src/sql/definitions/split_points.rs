@@ -11,7 +11,7 @@ use proto::{Error, ErrorCode, Result};
 use super::written;
 use crate::sql::ast::{CreateIndex, Partition};
 use crate::sql::backend::Backend;
-use crate::sql::plan::{Unresolved, coerce};
+use crate::sql::plan::{UnresolvedExpr, coerce};
 use crate::sql::remarks::Remarks;
 
 /// The partition that an expression and its split points make.
@@ -36,7 +36,7 @@ pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangeParti
 fn typed(expr: &Expr, point: &Expr) -> Result<Expr> {
     let (left, right) = (Box::new(expr.clone()), Box::new(point.clone()));
     let mut comparison = Expr::Compare(CompareOp::Less, left, right);
-    coerce(&mut comparison, &Unresolved)?;
+    coerce(&mut comparison, &UnresolvedExpr)?;
     match comparison {
         Expr::Compare(_, _, point) => Ok(*point),
         other => Ok(other),

@@ -23,4 +23,4 @@ mod users;
 mod versions;
 
 pub use parts::SelectParts;
-pub use statement::{Parsed, parse};
+pub use statement::{ParsedStatement, parse};

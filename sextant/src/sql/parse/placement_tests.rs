@@ -1,8 +1,10 @@
 //! Tests of the statements about placement and versions: a text, and its statement or error.
 
+use proto::expr::Expr;
 use proto::model::data_set::Files;
 use proto::model::ids::TransactionId;
 
+use super::parse;
 use super::tests::{one, refused};
 use crate::sql::ast::{CreateDataSet, Partition, Show, Statement};
 

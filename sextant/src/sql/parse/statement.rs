@@ -3,14 +3,14 @@
 use sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
-use crate::audit::What;
+use crate::audit::EventKind;
 use crate::sql::ast::Statement;
 use crate::sql::audited;
 use crate::sql::error::{SqlResult, unsupported};
 
 /// A parsed statement.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedStatement {
     /// The parsed statement.
     pub statement: Statement,
     /// The number of its parameters: the highest number that occurs.
@@ -18,11 +18,11 @@ pub struct Parsed {
     /// The byte of the query text at which it begins.
     pub start: usize,
     /// If the audit lists it: its kind, and its text without literals.
-    pub audited: Option<(What, Box<str>)>,
+    pub audited: Option<(EventKind, Box<str>)>,
 }
 
 /// Parses a query text: any number of statements, separated by semicolons.
-pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
+pub fn parse(sql: &str) -> SqlResult<Vec<ParsedStatement>> {
     let mut cursor = Cursor::new(sql)?;
     let mut statements = Vec::new();
     loop {
@@ -43,7 +43,7 @@ pub fn parse(sql: &str) -> SqlResult<Vec<Parsed>> {
             (kind, text.into_boxed_str())
         });
         let (parameters, start) = (cursor.parameters, cursor.statement_start);
-        statements.push(Parsed { statement, parameters, start, audited });
+        statements.push(ParsedStatement { statement, parameters, start, audited });
     }
 }
 

@@ -7,7 +7,7 @@ use proto::value::Value;
 use super::parse;
 use crate::sql::SqlError;
 use crate::sql::ast::{
-    CreateDataSet, Partition, Select, SelectExpr, SelectItem, Show, Statement, TransactionModes,
+    Partition, Select, SelectExpr, SelectItem, Show, Statement, TransactionModes,
 };
 
 pub(super) fn one(sql: &str) -> Statement {

@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Token;
 
 use super::cursor::{Cursor, is_reserved_name};
 use crate::dates;
-use crate::sql::ast::{AlterUser, SecretText, Sensitive, Statement, UserStatement};
+use crate::sql::ast::{AlterUser, HiddenText, SecretText, Statement, UserStatement};
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 
 /// The largest limit of a user.
@@ -186,7 +186,7 @@ impl Cursor<'_> {
             return Err(SqlError { error, ..place });
         }
         let until_unix_ms = self.valid_until()?.filter(|until| *until < u64::MAX);
-        let password = Sensitive(password);
+        let password = HiddenText(password);
         Ok(Some(SecretText::Password { password, until_unix_ms }))
     }
 

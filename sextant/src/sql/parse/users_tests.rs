@@ -17,7 +17,7 @@ fn set(privileges: &[Privilege]) -> Privileges {
 }
 
 fn password(text: &str, until_unix_ms: Option<u64>) -> SecretText {
-    SecretText::Password { password: Sensitive(text.into()), until_unix_ms }
+    SecretText::Password { password: HiddenText(text.into()), until_unix_ms }
 }
 
 #[test]

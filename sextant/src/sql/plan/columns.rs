@@ -10,7 +10,7 @@ use proto::value::path::Step;
 use proto::{Error, ErrorCode, Result};
 
 use super::coerce::coerce;
-use super::types::{Operands, Unresolved, type_of};
+use super::types::{Operands, UnresolvedExpr, type_of};
 use crate::sql::places::NO_COLUMN;
 use crate::sql::qualifier::Qualifier;
 use crate::sql::walk::{children_mut, rewrite};
@@ -68,9 +68,9 @@ impl<'a> Columns<'a> {
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
         let mut unqualified = self.qualifier.and_then(|qualifier| qualifier.without(expr));
         // As in the definition of the index, with whose expressions it is compared.
-        coerce(expr, &Unresolved)?;
+        coerce(expr, &UnresolvedExpr)?;
         if let Some(unqualified) = &mut unqualified {
-            coerce(unqualified, &Unresolved)?;
+            coerce(unqualified, &UnresolvedExpr)?;
             return self.resolve_either(expr, unqualified);
         }
         rewrite(expr, &mut |expr| match self.find(expr) {

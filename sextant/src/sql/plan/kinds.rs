@@ -46,10 +46,10 @@ impl Kind {
 
 /// The kinds of values that the columns of an index have in a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kinds(Vec<Seen>);
+pub struct Kinds(Vec<KindsFound>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
+enum KindsFound {
     /// No value but NULL and MISSING.
     Nothing,
     Only(Kind),
@@ -59,13 +59,13 @@ enum Seen {
 impl Kinds {
     /// The kinds of an index before any entry was read.
     pub(crate) fn of_nothing(spec: &IndexSpec) -> Self {
-        Self(vec![Seen::Nothing; spec.keys.len() + spec.include.len()])
+        Self(vec![KindsFound::Nothing; spec.keys.len() + spec.include.len()])
     }
 
     /// The kind of all values of a column; `None` if it has several kinds, or no values.
     pub fn of(&self, column: u16) -> Option<Kind> {
         match self.0.get(usize::from(column)) {
-            Some(Seen::Only(kind)) => Some(*kind),
+            Some(KindsFound::Only(kind)) => Some(*kind),
             _ => None,
         }
     }
@@ -87,7 +87,7 @@ impl Kinds {
     }
 }
 
-impl Seen {
+impl KindsFound {
     /// Adds the part at the beginning of `bytes`; returns the others.
     fn add<'b>(&mut self, bytes: &'b [u8], descending: bool) -> Result<&'b [u8]> {
         if let Some(kind) = Kind::of_rank(part_type_rank(bytes, descending)) {

@@ -1,7 +1,7 @@
 //! The planner: turns a SELECT and the definition of an index or bucket into a plan.
 //!
 //! It has two steps, because a prepared statement is described before its parameters have values. [`resolve`] replaces
-//! names by columns and determines the types of columns and parameters. [`Resolved::plan`] inserts the values and chooses
+//! names by columns and determines the types of columns and parameters. [`ResolvedSelect::plan`] inserts the values and chooses
 //! the ranges to scan. Neither step does I/O.
 
 mod coerce;
@@ -37,11 +37,11 @@ pub use index::{Cell, IndexPlan};
 pub use kinds::Kinds;
 pub use ranges::RANGES_MAX;
 pub use relation::{ColumnInfo, Relation};
-pub use select::{Plan, Resolved, resolve};
+pub use select::{Plan, ResolvedSelect, resolve};
 pub use text_comparison::TextComparison;
 
 pub(crate) use coerce::{coerce, number_as_text};
 pub(crate) use constant::refuse_names;
 pub(crate) use parameters::{ParameterTypes, bind, constant, declare};
 pub(crate) use truth::check_condition;
-pub(crate) use types::{OfDocument, Unresolved, document_type};
+pub(crate) use types::{OfDocument, UnresolvedExpr, document_type};

@@ -17,7 +17,7 @@ use crate::sql::qualifier::Qualifier;
 
 /// A SELECT with resolved names; it may still have parameters.
 #[derive(Debug)]
-pub struct Resolved(ResolvedKind);
+pub struct ResolvedSelect(ResolvedKind);
 
 #[derive(Debug)]
 enum ResolvedKind {
@@ -38,8 +38,8 @@ pub enum Plan {
 }
 
 /// Resolves the names of a SELECT; `relation` is the index or bucket in FROM.
-pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<Resolved> {
-    let resolved = Resolved(match relation {
+pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<ResolvedSelect> {
+    let resolved = ResolvedSelect(match relation {
         Some(Relation::Index(index)) => ResolvedKind::Index(IndexSelect::resolve(select, index)?),
         Some(Relation::Bucket(bucket)) => {
             let stripped =
@@ -55,7 +55,7 @@ pub fn resolve(select: &Select, relation: Option<&Relation>) -> Result<Resolved>
     Ok(resolved)
 }
 
-impl Resolved {
+impl ResolvedSelect {
     /// The columns of the result.
     pub fn columns(&self) -> Arc<[ColumnInfo]> {
         match &self.0 {

@@ -19,7 +19,7 @@ pub(crate) trait Operands {
 pub(crate) struct OfDocument;
 
 /// An expression whose parts may be columns of an index.
-pub(crate) struct Unresolved;
+pub(crate) struct UnresolvedExpr;
 
 impl Operands for OfDocument {
     fn type_of(&self, expr: &Expr) -> ColumnType {
@@ -35,7 +35,7 @@ impl Operands for OfDocument {
     }
 }
 
-impl Operands for Unresolved {
+impl Operands for UnresolvedExpr {
     fn type_of(&self, expr: &Expr) -> ColumnType {
         document_type(expr)
     }

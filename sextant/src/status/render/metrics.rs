@@ -24,7 +24,7 @@ use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
 
 /// The figures of this process alone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct OwnFigures {
     /// Figures of the operating system.
     pub process: ProcessFigures,
     /// The counters of its ports for users, if it has any.
@@ -56,7 +56,7 @@ pub(crate) struct DoorFigures {
 pub(crate) fn text(
     form: Exposition,
     status: &Status,
-    own: Option<&Own>,
+    own: Option<&OwnFigures>,
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
     register_status(&mut registry, status);
@@ -67,7 +67,7 @@ pub(crate) fn text(
 }
 
 /// Returns the figures of a process without ports for users, as text.
-pub(crate) fn own_text(form: Exposition, own: &Own) -> Result<String, fmt::Error> {
+pub(crate) fn own_text(form: Exposition, own: &OwnFigures) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
     register_own(&mut registry, own);
     if let Some(status) = &own.coordinator {
@@ -98,7 +98,7 @@ fn register_memory(registry: &mut Registry, indexers: &[indexer::Status]) {
     registry.register_with_unit("indexer_memory", "Memory of the slices", Unit::Bytes, memory);
 }
 
-fn register_own(registry: &mut Registry, own: &Own) {
+fn register_own(registry: &mut Registry, own: &OwnFigures) {
     let figures = &own.process;
     let mut known = |name: &str, help: &str, value: Option<u64>| {
         if let Some(value) = value {

@@ -20,7 +20,7 @@ use proto::rpc::api::{
 use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
 };
-use sextant::auth::doors::Doors;
+use sextant::auth::doors::LoginPolicy;
 use sextant::grpc;
 use sextant::roles::{PortOptions, Ports, Server, ServerParts, services};
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};
@@ -146,7 +146,7 @@ impl Loopback {
             indexers: started.values().cloned().collect(),
             projectors: Vec::new(),
             connections: Default::default(),
-            doors: Doors::trust(&env),
+            doors: LoginPolicy::trust(&env),
         };
         let serving = Server::serve(parts, &env, Ports::any().bind(&PortOptions::DEV).await?)?;
         serving.wait_ready().await?;

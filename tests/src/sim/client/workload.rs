@@ -8,7 +8,7 @@ use std::time::Duration;
 use proto::model::bucket::SourceKind;
 use proto::model::index::IndexState;
 use proto::rpc::command::{
-    Applied, Command, CreateBucket, CreateIndex, DropIndex, Outcome, Proposal, RequestId,
+    AppliedCommand, Command, CreateBucket, CreateIndex, DropIndex, Outcome, Proposal, RequestId,
 };
 use proto::{Error, Result};
 use router::Router;
@@ -355,7 +355,7 @@ impl Workload {
         let later_ms = if sequence.is_multiple_of(3) { REPEAT_MS * (sequence % 5) } else { 0 };
         sleep(Duration::from_millis(later_ms)).await;
         match coordinator.propose(request.clone()).await {
-            Ok(Applied { outcome: second, .. }) if second != first => {
+            Ok(AppliedCommand { outcome: second, .. }) if second != first => {
                 let text = format!("{request:?} was answered {first:?}, and then {second:?}");
                 violation(&self.summary, text);
             }

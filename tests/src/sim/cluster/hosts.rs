@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use projector::testing::DocumentStore;
-use projector::{DiskStore, Recovered, RecoveredBucket};
+use projector::{DiskStore, RecoveredBucket, RecoveryOutcome};
 use proto::env::sim::{FlippedBit, InlineSpawner, Interleaving, Processes, SimClock, SimFs};
 use proto::env::{Clock, Env, real::SeededRandom};
 use proto::model::ids::{BucketId, NodeId};
@@ -347,7 +347,7 @@ impl Host {
         match projector::recover_source(&env, Path::new(DATA), &options, &[]) {
             Ok(found) => {
                 let is_whole =
-                    |bucket: &RecoveredBucket| matches!(bucket.outcome, Recovered::Whole(_));
+                    |bucket: &RecoveredBucket| matches!(bucket.outcome, RecoveryOutcome::Whole(_));
                 assert!(
                     found.iter().all(is_whole),
                     "{}: damaged without a fault: {found:?}",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, Epoch};
-use proto::rpc::api::{Directory, WatchMessage, Watched};
+use proto::rpc::api::{Directory, WatchKind, WatchMessage};
 use tokio::time::sleep;
 
 use crate::sim::client::workload::now;
@@ -22,7 +22,7 @@ pub type Marks = Arc<Mutex<BTreeMap<(BucketId, Epoch), Arc<Cut>>>>;
 /// Follows the published epochs until it is dropped.
 pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared) {
     loop {
-        if let Ok(mut messages) = directory.coordinator().watch(Watched::CatalogAndEpochs).await {
+        if let Ok(mut messages) = directory.coordinator().watch(WatchKind::CatalogAndEpochs).await {
             while let Some(Ok(message)) = messages.next().await {
                 if let WatchMessage::Epochs(epochs) = message {
                     let mut marks = marks.lock().expect("not poisoned");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::env::{Env, Task};
 use proto::model::copies::{Copies, CopiesChange};
 use proto::model::ids::NodeId;
-use proto::rpc::command::{Applied, ChangeCopies, Command, MoveBucket, Outcome, SetCopies};
+use proto::rpc::command::{AppliedCommand, ChangeCopies, Command, MoveBucket, Outcome, SetCopies};
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -75,7 +75,7 @@ impl BucketCopies {
             let command = Command::ChangeCopies(ChangeCopies { bucket, revision: 0, change });
             let asked = session.directory.coordinator();
             let answer = timeout(CONFIRM, asked.propose(command.into())).await;
-            if let Ok(Ok(Applied { outcome: Outcome::Copies(copies), .. })) = answer {
+            if let Ok(Ok(AppliedCommand { outcome: Outcome::Copies(copies), .. })) = answer {
                 self.copied.confirm(asked_at, bucket, copies);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use proto::expr::aggregate::{AggregateFunction, Partial};
+use proto::expr::aggregate::{AggregateFunction, PartialAggregate};
 use proto::expr::{CompareOp, Expr};
 use proto::model::ids::LocalIndexId;
 use proto::rpc::scan::{AggregateCall, Consistency, HedgeAfter, KeyRange, Output, ScanRequest};
@@ -182,12 +182,12 @@ impl Query {
 }
 
 /// The text of the product's aggregates.
-pub fn totals(partials: &[Partial]) -> Vec<String> {
-    let text = |partial: &Partial| match partial {
-        Partial::Count(count) => count.to_string(),
-        Partial::Extreme { value: Value::Null, .. } => "null".into(),
-        Partial::Extreme { value, .. } => value.to_json(),
-        Partial::Sum { .. } => partial.sum().map_or("null".into(), |sum| sum.to_string()),
+pub fn totals(partials: &[PartialAggregate]) -> Vec<String> {
+    let text = |partial: &PartialAggregate| match partial {
+        PartialAggregate::Count(count) => count.to_string(),
+        PartialAggregate::Extreme { value: Value::Null, .. } => "null".into(),
+        PartialAggregate::Extreme { value, .. } => value.to_json(),
+        PartialAggregate::Sum { .. } => partial.sum().map_or("null".into(), |sum| sum.to_string()),
     };
     partials.iter().map(text).collect()
 }

@@ -21,7 +21,7 @@ use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
 use sextant::auth::known::KnownUsers;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
-use sextant::limited::{ConnectionsMax, Speech, limited};
+use sextant::limited::{ConnectionsMax, PortProtocol, limited};
 use sextant::pg::{PgConfig, PgServer};
 use sextant::principal::{Principal, Proof};
 use sextant::sql::backend::{Backend, Backends};
@@ -202,13 +202,13 @@ impl Doors {
         let backends = self.backends_of(principal);
         let services = sextant::grpc::services(backends, &self.trust(), self.env.clone());
         let limit = ConnectionsMax::default().of_grpc();
-        let incoming = limited(listener, Speech::Grpc, limit, &self.env);
+        let incoming = limited(listener, PortProtocol::Grpc, limit, &self.env);
         tokio::spawn(services.serve_with_incoming(incoming));
         address
     }
 
     /// Doors that admit every client: the backends of a port have a fixed principal.
-    fn trust(&self) -> Arc<sextant::auth::doors::Doors> {
-        sextant::auth::doors::Doors::trust(&self.env)
+    fn trust(&self) -> Arc<sextant::auth::doors::LoginPolicy> {
+        sextant::auth::doors::LoginPolicy::trust(&self.env)
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use proto::model::users::Privilege::Monitor;
 use sextant::backend::Counters;
-use sextant::http::{Observed, routes, serve};
-use sextant::limited::{ConnectionsMax, Speech, limited};
+use sextant::http::{StatusSources, routes, serve};
+use sextant::limited::{ConnectionsMax, PortProtocol, limited};
 use sextant::process_figures::OwnProcess;
 use tests::harness::http_get;
 use tokio::net::TcpListener;
@@ -37,7 +37,7 @@ impl Doors {
     async fn http(&self, principal: &Principal) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let observed = Observed {
+        let observed = StatusSources {
             backends: self.backends_of(principal),
             backend: Arc::clone(&self.backend),
             indexers: Vec::new(),
@@ -46,7 +46,7 @@ impl Doors {
             process: OwnProcess { data: None },
         };
         let limit = ConnectionsMax::default().of_http();
-        let connections = limited(listener, Speech::Http, limit, &self.env);
+        let connections = limited(listener, PortProtocol::Http, limit, &self.env);
         tokio::spawn(serve(connections, routes(observed), self.trust(), self.env.clone()));
         address
     }

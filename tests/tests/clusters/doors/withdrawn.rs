@@ -2,7 +2,7 @@
 
 use futures::TryStreamExt;
 use proto::model::users::Privilege;
-use sextant::principal::Identified;
+use sextant::principal::LoggedInUser;
 use tests::harness::sql;
 
 use super::{Doors, Grants, Principal, Proof};
@@ -86,7 +86,7 @@ async fn a_password_is_changed_by_who_knows_it_and_not_by_who_has_a_token_or_a_c
     let doors = Doors::start().await;
     let by_certificate = doors.user("ada", Grants::default());
     let Principal::User(who) = &by_certificate else { panic!("a user") };
-    let by_password = Identified::new(who.id, who.name.clone(), Proof::Password(0), None);
+    let by_password = LoggedInUser::new(who.id, who.name.clone(), Proof::Password(0), None);
     let by_password = Principal::User(std::sync::Arc::new(by_password));
     let change = "ALTER USER ada PASSWORD 'new'";
     for (principal, state) in [(&by_certificate, "42501"), (&by_password, "42704")] {

@@ -132,7 +132,7 @@ struct OwnRows {
     base: Side,
     own: Side,
     /// The side whose row was found last.
-    shown: Option<Shown>,
+    shown: Option<ShownSide>,
     part: Arc<OwnPart>,
     place: Epoch,
     blocks: BlocksFrom,
@@ -142,7 +142,7 @@ struct OwnRows {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum ShownSide {
     Base,
     Own,
 }
@@ -177,16 +177,16 @@ impl Side {
 
 impl OwnRows {
     /// The side with the next row; `None` at the end of both.
-    fn next_side(&self) -> Option<Shown> {
+    fn next_side(&self) -> Option<ShownSide> {
         let is_base_first = || match self.reverse {
             true => self.base.ahead > self.own.ahead,
             false => self.base.ahead < self.own.ahead,
         };
         match (self.base.is_end, self.own.is_end) {
             (true, true) => None,
-            (false, true) => Some(Shown::Base),
-            (true, false) => Some(Shown::Own),
-            (false, false) => Some(if is_base_first() { Shown::Base } else { Shown::Own }),
+            (false, true) => Some(ShownSide::Base),
+            (true, false) => Some(ShownSide::Own),
+            (false, false) => Some(if is_base_first() { ShownSide::Base } else { ShownSide::Own }),
         }
     }
 
@@ -204,8 +204,8 @@ impl Rows for OwnRows {
         self.shown = None;
         let Some(side) = self.next_side() else { return Ok(None) };
         let is_shown = match side {
-            Shown::Base => self.base.look()? && !self.is_replaced()?,
-            Shown::Own => self.own.look()?,
+            ShownSide::Base => self.base.look()? && !self.is_replaced()?,
+            ShownSide::Own => self.own.look()?,
         };
         self.shown = is_shown.then_some(side);
         Ok(Some(is_shown))
@@ -213,24 +213,24 @@ impl Rows for OwnRows {
 
     fn entry(&self) -> &[u8] {
         match self.shown {
-            Some(Shown::Base) => self.base.rows.entry(),
-            Some(Shown::Own) => self.own.rows.entry(),
+            Some(ShownSide::Base) => self.base.rows.entry(),
+            Some(ShownSide::Own) => self.own.rows.entry(),
             None => &[],
         }
     }
 
     fn include(&self) -> &[u8] {
         match self.shown {
-            Some(Shown::Base) => self.base.rows.include(),
-            Some(Shown::Own) => self.own.rows.include(),
+            Some(ShownSide::Base) => self.base.rows.include(),
+            Some(ShownSide::Own) => self.own.rows.include(),
             None => &[],
         }
     }
 
     fn put_ahead(&self, out: &mut Vec<u8>) -> bool {
         match self.next_side() {
-            Some(Shown::Base) => out.extend_from_slice(&self.base.ahead),
-            Some(Shown::Own) => out.extend_from_slice(&self.own.ahead),
+            Some(ShownSide::Base) => out.extend_from_slice(&self.base.ahead),
+            Some(ShownSide::Own) => out.extend_from_slice(&self.own.ahead),
             None => return false,
         }
         true

@@ -15,7 +15,7 @@ use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::apply::delta::{EpochDelta, Remembered, StagedEpoch};
+use crate::apply::delta::{BackIndexScope, EpochDelta, StagedEpoch};
 use crate::apply::documents::EpochDocuments;
 use crate::files::data_files::DataFiles;
 use crate::index::memtable::BackMemtable;
@@ -102,7 +102,7 @@ impl OwnPart {
         };
         let delta = delta.look_up_in_fragments(&version, wanted)?;
         // The earlier entries of the documents are not known here, so each document is recorded, even without entries.
-        let staged = delta.stage(Remembered::EveryDocument, epoch_of(from))?;
+        let staged = delta.stage(BackIndexScope::EveryDocument, epoch_of(from))?;
         self.publish(staged, &slices, from);
         self.merge_runs()
     }

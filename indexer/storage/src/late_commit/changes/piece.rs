@@ -12,7 +12,7 @@ use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
 
 use crate::files::data_files::{DataFiles, NewFragment};
-use crate::files::group_writer::Lasting;
+use crate::files::group_writer::Lifetime;
 use crate::fragment::Compression;
 use crate::index::memtable::BackMemtable;
 use crate::late_commit::changes::usage::Usage;
@@ -78,7 +78,7 @@ impl SpilledPiece {
         let mut piece = PieceFiles { files: own, usage: counted, fragments, bytes };
         let write = |columns, filter_rows, put: &dyn Fn(&mut _) -> Result<()>| {
             let options = (compression, filter_rows);
-            files.write_lasting(Lasting::UntilRestart, &[columns], options, put)
+            files.write_lasting(Lifetime::UntilRestart, &[columns], options, put)
         };
         if !runs.is_empty() {
             piece.add(write(Columns::FORWARD, None, &|out| put_runs(runs, &every, out))?);

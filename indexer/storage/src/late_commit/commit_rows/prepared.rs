@@ -140,14 +140,14 @@ pub struct Preparation {
     has_begun: AtomicBool,
     /// True if the written rows must not be used, or are no longer needed.
     is_void: AtomicBool,
-    noted: Mutex<Noted>,
+    noted: Mutex<ForeignChanges>,
     /// Held while the rows are written.
     written: Mutex<Option<PreparedCommit>>,
 }
 
 /// The documents of the transaction that others have changed since the beginning.
 #[derive(Default)]
-struct Noted {
+struct ForeignChanges {
     ids: ChangedIds,
     bytes: usize,
 }

@@ -15,7 +15,7 @@ use crate::rows::packed;
 pub type LookedUp = BTreeMap<SliceNo, Arc<SliceFragments>>;
 
 /// A document's id, and the slices whose states are looked up.
-pub type Asked<'a> = (&'a [u8], Vec<SliceNo>);
+pub type SlicesOfDocument<'a> = (&'a [u8], Vec<SliceNo>);
 
 /// States of documents by slice.
 pub struct States {
@@ -27,7 +27,7 @@ pub struct States {
 impl States {
     /// The states that a look-up finds.
     pub fn find(
-        asked: &[Asked<'_>],
+        asked: &[SlicesOfDocument<'_>],
         look_up: impl FnOnce(Vec<StateQuery<'_>>, &mut Vec<FoundState>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<Self> {
         let (mut found, mut bytes) = (Vec::new(), Vec::new());
@@ -37,7 +37,7 @@ impl States {
     }
 
     /// The states in some fragments.
-    pub fn look_up(slices: &LookedUp, asked: &[Asked<'_>]) -> Result<Self> {
+    pub fn look_up(slices: &LookedUp, asked: &[SlicesOfDocument<'_>]) -> Result<Self> {
         Self::find(asked, |queries, found, bytes| look_up(slices, queries, found, bytes))
     }
 
@@ -49,8 +49,8 @@ impl States {
     }
 }
 
-fn queries<'a>(asked: &'a [Asked<'a>]) -> Vec<StateQuery<'a>> {
-    let of_document = |(n, (id, slices)): (usize, &'a Asked<'a>)| {
+fn queries<'a>(asked: &'a [SlicesOfDocument<'a>]) -> Vec<StateQuery<'a>> {
+    let of_document = |(n, (id, slices)): (usize, &'a SlicesOfDocument<'a>)| {
         let (document, hash) = (n as u32, xxh3_64(id));
         slices.iter().map(move |slice| StateQuery { document, hash, slice: *slice, id })
     };

@@ -26,7 +26,7 @@ use crate::files::unnamed::UnnamedFragments;
 use crate::files::unstamped::UnstampedFragment;
 use crate::late_commit::changes::part::PartSources;
 use crate::late_commit::commit_rows::changed_documents::{ChangedDocument, ChangedDocuments};
-use crate::late_commit::commit_rows::states::{Asked, States, keys, without};
+use crate::late_commit::commit_rows::states::{SlicesOfDocument, States, keys, without};
 use crate::read::index_version::{IndexVersion, slice_of_id};
 use crate::read::merge::Merge;
 use crate::read::source::Source;
@@ -152,7 +152,7 @@ impl<'a> CommitWriter<'a> {
     }
 
     /// A document, and the slices of the node in which it may have entries.
-    pub fn asked<'d>(&self, id: &'d [u8]) -> Result<Asked<'d>> {
+    pub fn asked<'d>(&self, id: &'d [u8]) -> Result<SlicesOfDocument<'d>> {
         let slices = &self.target.version.slices;
         if !self.is_by_id {
             return Ok((id, slices.keys().copied().collect()));

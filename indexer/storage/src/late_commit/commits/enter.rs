@@ -26,7 +26,7 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, SliceNo};
 
 use crate::apply::apply_epoch::leaves_gap;
-use crate::apply::delta::{EpochDelta, Remembered};
+use crate::apply::delta::{BackIndexScope, EpochDelta};
 use crate::apply::documents::{EpochDocuments, documents_where};
 use crate::batch::EpochBatch;
 use crate::files::data_files::{DataFiles, NewFragment};
@@ -50,7 +50,7 @@ use crate::rows::columns::Columns;
 pub const GATHERED_SHARE: u64 = 16;
 
 /// The fragments of an epoch, and what it changes in the counts of entries.
-type Written<'a> = (UnnamedFragments<'a>, BTreeMap<SliceNo, i64>);
+type EpochFragments<'a> = (UnnamedFragments<'a>, BTreeMap<SliceNo, i64>);
 
 /// Enters the commits of an epoch into all indexes of its bucket. Nothing is visible yet. `DropData` if the store lacks any of a
 /// transaction. Blocks the thread.
@@ -147,7 +147,7 @@ impl Entry<'_> {
         order: &CommitOrder<'_>,
         ahead: Option<Ahead<'_>>,
         documents: &EpochDocuments<'_>,
-    ) -> Result<(Written<'_>, Rows)> {
+    ) -> Result<(EpochFragments<'_>, Rows)> {
         let Self { index, mark, files, bytes_max, .. } = *self;
         let version = index.version.load_full();
         let grouping = lock(&index.fragment_lists).manifest.grouping();
@@ -184,7 +184,7 @@ impl Entry<'_> {
     }
 
     /// Adds the fragments to the lists, durably: from now on the index has the epoch.
-    fn install(&self, (written, counts): Written<'_>) -> Result<()> {
+    fn install(&self, (written, counts): EpochFragments<'_>) -> Result<()> {
         let Self { index, mark, files, gap, .. } = *self;
         let _no_flush = lock(&index.flush);
         let mut lists = lock(&index.fragment_lists);
@@ -257,7 +257,7 @@ fn write_others(
     // The index has no data in memory, so an empty writer represents it.
     let mut writer = WriterState::default();
     let delta = EpochDelta::look_up(info, &writer, version, documents)?;
-    let remembered = if is_building { Remembered::EverySlice } else { Remembered::Changes };
+    let remembered = if is_building { BackIndexScope::EverySlice } else { BackIndexScope::Changes };
     let run = delta.stage(remembered, epoch)?.publish(&mut writer, epoch).map(Arc::new);
     let (every, compression) = (RetainedEpochs::default(), info.spec.compression);
     let mut written = UnnamedFragments::new(files, Vec::new());

@@ -43,7 +43,7 @@ pub enum GivenUp {
 }
 
 /// The part of a transaction in an index, as a view sees it.
-pub enum Seen {
+pub enum TransactionPart {
     /// The node has not reached the view's place.
     NotYet,
     /// The transaction was given up.
@@ -162,7 +162,7 @@ impl OpenTransaction {
 
     /// Returns the part of the transaction that a view reads in an index. The error is `SnapshotTooOld` if the transaction was rolled back
     /// from the view's place.
-    pub fn seen(&self, own: OwnView, index: Option<LocalIndexId>) -> Result<Seen> {
+    pub fn seen(&self, own: OwnView, index: Option<LocalIndexId>) -> Result<TransactionPart> {
         let state = lock(&self.state);
         if state.gone.iter().any(|gone| gone.contains(&own.place.0)) {
             let text = format!("transaction {} was rolled back from place {}", self.id, own.place);
@@ -170,12 +170,12 @@ impl OpenTransaction {
                 .with_hint("read what the transaction has now"));
         }
         if state.place < own.place {
-            return Ok(Seen::NotYet);
+            return Ok(TransactionPart::NotYet);
         }
         let part = |parts: &Parts| index.and_then(|index| parts.get(&index).cloned());
         Ok(match &state.parts {
-            Ok(parts) => Seen::Part(part(parts)),
-            Err(why) => Seen::GivenUp(*why),
+            Ok(parts) => TransactionPart::Part(part(parts)),
+            Err(why) => TransactionPart::GivenUp(*why),
         })
     }
 

@@ -134,7 +134,7 @@ impl std::fmt::Display for SeqnoGap {
 
 /// The last known position of a vbucket.
 #[derive(Clone, Copy)]
-struct Known {
+struct LastPosition {
     end: Seqno,
     /// Number of damaged places before the vbucket's last item.
     damaged: u64,
@@ -148,7 +148,7 @@ struct Surveyor<'a> {
     expected: Option<Expected>,
     /// The segment before.
     before: Option<SegmentInfo>,
-    known: BTreeMap<VbucketId, Known>,
+    known: BTreeMap<VbucketId, LastPosition>,
     /// The number of damaged places so far.
     damaged: u64,
 }
@@ -326,7 +326,7 @@ impl<'a> Surveyor<'a> {
             Change::Begin { purged } => *purged,
             Change::Purge { .. } => return,
         };
-        self.known.insert(vbucket, Known { end, damaged });
+        self.known.insert(vbucket, LastPosition { end, damaged });
     }
 
     fn side_file(&mut self, segment: IndexedSegment, index: &SegmentIndex) {

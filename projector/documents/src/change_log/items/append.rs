@@ -32,7 +32,7 @@ pub(in crate::change_log) struct Encoder {
 
 /// The state of a vbucket after the items that are encoded so far.
 #[derive(Clone, Copy)]
-struct Staged {
+struct EncodedState {
     state: VbucketState,
     /// The readers' index is valid up to this seqno; `None` if the vbucket was restarted.
     known_to: Option<Seqno>,
@@ -41,24 +41,24 @@ struct Staged {
 /// The states of the vbuckets that a group changes.
 struct Stage<'a> {
     states: &'a [VbucketState],
-    staged: BTreeMap<VbucketId, Staged>,
+    staged: BTreeMap<VbucketId, EncodedState>,
     look_up: LookUp<'a>,
 }
 
 impl Stage<'_> {
-    fn of(&self, vbucket: VbucketId) -> Result<Staged> {
+    fn of(&self, vbucket: VbucketId) -> Result<EncodedState> {
         if let Some(staged) = self.staged.get(&vbucket) {
             return Ok(*staged);
         }
         let state = self.states.get(usize::from(vbucket.0)).copied();
         let state = state
             .ok_or_else(|| Error::internal(format!("the change log has no vbucket {vbucket}")))?;
-        Ok(Staged { state, known_to: Some(state.extent.end) })
+        Ok(EncodedState { state, known_to: Some(state.extent.end) })
     }
 
     /// Bytes of a vbucket's log up to a retained seqno.
     fn bytes_to(&self, vbucket: VbucketId, to: Seqno) -> Result<u64> {
-        let Staged { state, known_to } = self.of(vbucket)?;
+        let EncodedState { state, known_to } = self.of(vbucket)?;
         match to {
             _ if to == state.extent.end => Ok(state.extent.bytes_end),
             _ if to == state.extent.purged => Ok(state.extent.bytes_purged),

@@ -15,7 +15,7 @@ use crate::document_store::{Batch, DamagedFiles, DocumentStore, KnownLoss, LogRa
 use crate::mutation::Mutation;
 use crate::record::BucketRecord;
 use crate::store::source_manifest::directory_path;
-use crate::store::{DiskStore, Recovered, recover, verify};
+use crate::store::{DiskStore, RecoveryOutcome, recover, verify};
 use proto::model::ids::Epoch;
 
 const DIR: &str = "/data";
@@ -225,7 +225,7 @@ fn an_operator_gives_up_a_bucket_that_was_made_anew_with_all_its_damaged_files()
     drop(store);
     let given_up = ["b".to_owned()];
     let found = recover(&world.env, Path::new(DIR), &small(), &given_up).expect("given up");
-    assert!(found.iter().any(|bucket| matches!(bucket.outcome, Recovered::GivenUp(_))));
+    assert!(found.iter().any(|bucket| matches!(bucket.outcome, RecoveryOutcome::GivenUp(_))));
     let store = open(&world).expect("opened again");
     assert_eq!(ids(&store), [OTHER.0]);
     assert_eq!(store.replaced().expect("replaced"), [].into());

@@ -16,7 +16,7 @@ use crate::document_store::{Batch, DocumentStore};
 use crate::store::bucket_store::BucketStore;
 use crate::store::checkpoint::{CHECKPOINT_FILE, Checkpoint};
 use crate::store::paired_file::{PairedFile, inspect};
-use crate::store::{LostCommit, Recovered, recover, verify};
+use crate::store::{LostCommit, RecoveryOutcome, recover, verify};
 use storage::log::{SEGMENT_OVERHEAD_BYTES, segment_path};
 
 const DIR: &str = "/data";
@@ -231,7 +231,7 @@ fn damage_of_prepared_changes_is_named_and_a_recovery_tells_the_lost_commit() {
     assert_eq!(error.code, ErrorCode::Corrupt);
     assert!(error.message.contains(&path.display().to_string()), "{error}");
     let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
-    assert!(matches!(found.outcome, Recovered::MadeAgain { .. }), "{:?}", found.outcome);
+    assert!(matches!(found.outcome, RecoveryOutcome::MadeAgain { .. }), "{:?}", found.outcome);
     assert_eq!(found.commits, [lost(false)]);
     world.open();
     assert_eq!([7, 8].map(|n| world.is_prepared(n)), [false, true]);
@@ -273,6 +273,6 @@ fn a_lost_commit_whose_prepared_changes_are_damaged_too_is_told_once() {
         damage(&world, &segments, at);
     }
     let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
-    assert!(matches!(found.outcome, Recovered::MadeAgain { .. }), "{:?}", found.outcome);
+    assert!(matches!(found.outcome, RecoveryOutcome::MadeAgain { .. }), "{:?}", found.outcome);
     assert_eq!(found.commits, [lost(true)]);
 }

@@ -17,7 +17,7 @@ use super::crashes::{BUCKET, World, documents};
 use super::small;
 use crate::document_store::{Batch, DocumentStore, KnownLoss};
 use crate::mutation::Mutation;
-use crate::store::{LostCommit, Recovered, recover, source_manifest, verify};
+use crate::store::{LostCommit, RecoveryOutcome, recover, source_manifest, verify};
 use storage::log::scan;
 
 const DIR: &str = "/data";
@@ -61,19 +61,19 @@ fn damage(world: &World, path: &Path) {
     }
 }
 
-fn recovered(world: &World) -> Recovered {
+fn recovered(world: &World) -> RecoveryOutcome {
     let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
     assert_eq!((found.bucket, &*found.name), (BUCKET, "b"));
     found.outcome
 }
 
 /// Opens the store again, and compares it with the first mutations of each vbucket. Returns the number that is lost.
-fn check(world: &mut World, found: &Recovered) -> u64 {
+fn check(world: &mut World, found: &RecoveryOutcome) -> u64 {
     world.open();
     let ends = world.store().all()[0].1.ends();
     let (mut left, mut lost) = (world.model.clone(), 0);
     let told = match found {
-        Recovered::MadeAgain { lost, .. } => lost.clone(),
+        RecoveryOutcome::MadeAgain { lost, .. } => lost.clone(),
         _ => Vec::new(),
     };
     for (vbucket, (log, end)) in (0..).map(VbucketId).zip(left.logs.iter_mut().zip(&ends)) {
@@ -101,7 +101,7 @@ fn damage_of_the_log_leaves_a_moment_of_each_vbucket() {
         eprintln!("seed {seed} {path:?}");
         damage(&world, path);
         let found = recovered(&world);
-        let is_damaged = matches!(found, Recovered::MadeAgain { .. });
+        let is_damaged = matches!(found, RecoveryOutcome::MadeAgain { .. });
         made_again += u64::from(is_damaged);
         match check(&mut world, &found) {
             0 => lost_none += u64::from(is_damaged),
@@ -134,14 +134,14 @@ fn damage_of_the_log_leaves_a_moment_of_each_vbucket() {
 #[test]
 fn a_whole_directory_stays_as_it_is_and_only_a_loss_that_was_told_is_accepted() {
     let mut world = closed(3);
-    assert!(matches!(recovered(&world), Recovered::Whole(None)));
+    assert!(matches!(recovered(&world), RecoveryOutcome::Whole(None)));
     world.open();
     assert_eq!(world.store().losses().expect("a manifest"), [].into());
     let told = KnownLoss { epoch: Epoch(7), is_accepted: false };
     world.store().put_loss(BUCKET, Some(told)).expect("noted");
     world.store = None;
     let found = recovered(&world);
-    assert!(matches!(found, Recovered::Whole(Some(Epoch(7)))), "{found:?}");
+    assert!(matches!(found, RecoveryOutcome::Whole(Some(Epoch(7)))), "{found:?}");
     assert_eq!(check(&mut world, &found), 0);
     let accepted = KnownLoss { is_accepted: true, ..told };
     assert_eq!(world.store().losses().expect("a manifest"), [(BUCKET, accepted)].into());
@@ -180,12 +180,14 @@ fn a_bucket_with_a_damaged_fragment_is_named_and_stays_until_it_is_given_up() {
             // In a block, which no opening reads.
             false => file.write_all_at(&[0xff; 4], 30).expect("overwritten"),
         }
-        let Recovered::Unsaved(error) = recovered(&world) else { panic!("no other copy has it") };
+        let RecoveryOutcome::Unsaved(error) = recovered(&world) else {
+            panic!("no other copy has it")
+        };
         assert_eq!(error.code, ErrorCode::Corrupt);
         assert!(error.message.contains(&*fragment.to_string_lossy()), "{error}");
         let given_up = ["b".to_owned()];
         let found = recover(&world.env, Path::new(DIR), &small(), &given_up).expect("given up");
-        assert!(matches!(found[0].outcome, Recovered::GivenUp(_)), "{found:?}");
+        assert!(matches!(found[0].outcome, RecoveryOutcome::GivenUp(_)), "{found:?}");
         assert!(world.env.fs.exists(&fragment), "the files stay");
         world.open();
         assert_eq!(world.store().buckets().expect("buckets"), []);
@@ -212,7 +214,7 @@ fn the_files_of_another_bucket_are_named_and_stay() {
     file.write(fs, &contents).expect("exchanged");
     let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("it ends");
     for bucket in found {
-        let Recovered::Unsaved(error) = bucket.outcome else { panic!("{bucket:?}") };
+        let RecoveryOutcome::Unsaved(error) = bucket.outcome else { panic!("{bucket:?}") };
         assert!(error.hint.is_some_and(|hint| hint.contains("back as they were")));
     }
 }
@@ -338,7 +340,7 @@ fn damaged_after_two() -> World {
 fn commits_over_several_buckets_that_a_damaged_log_loses_are_told() {
     let world = damaged_after_two();
     let found = recover(&world.env, Path::new(DIR), &small(), &[]).expect("recovered").remove(0);
-    assert!(matches!(found.outcome, Recovered::MadeAgain { .. }), "{found:?}");
+    assert!(matches!(found.outcome, RecoveryOutcome::MadeAgain { .. }), "{found:?}");
     assert_eq!(found.commits, [lost(4, true), lost(5, false)]);
     let mut world = world;
     world.open();
@@ -353,7 +355,7 @@ fn a_bucket_that_is_given_up_tells_all_commits_that_its_log_has() {
     let world = damaged_after_two();
     let give_up = ["b".to_owned()];
     let found = recover(&world.env, Path::new(DIR), &small(), &give_up).expect("recovered");
-    assert!(matches!(found[0].outcome, Recovered::GivenUp(_)));
+    assert!(matches!(found[0].outcome, RecoveryOutcome::GivenUp(_)));
     let all = [lost(1, true), lost(2, true), lost(4, true), lost(5, false)];
     assert_eq!(found[0].commits, all);
 }

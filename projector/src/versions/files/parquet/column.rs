@@ -8,13 +8,13 @@ use parquet::data_type::{
 use proto::Result;
 
 use super::errors::{damaged, few_rows};
-use super::json::{Stored, put_id, write_value};
+use super::json::{StoredValue, put_id, write_value};
 use super::kind::Kind;
 
 /// A value as the library decodes it.
 pub trait Cell {
     /// The value in its stored form.
-    fn stored(&self) -> Stored<'_>;
+    fn stored(&self) -> StoredValue<'_>;
 }
 
 /// Says what a type of the library stores.
@@ -22,7 +22,7 @@ macro_rules! cells {
     ($($cell:ty, $value:ident => $stored:expr;)*) => {
         $(impl Cell for $cell {
             #[inline]
-            fn stored(&self) -> Stored<'_> {
+            fn stored(&self) -> StoredValue<'_> {
                 let $value = self;
                 $stored
             }
@@ -31,14 +31,14 @@ macro_rules! cells {
 }
 
 cells! {
-    bool, value => Stored::Bool(*value);
-    i32, value => Stored::Int((*value).into());
-    i64, value => Stored::Int(*value);
-    Int96, value => Stored::Int96(value);
-    f32, value => Stored::Float(*value);
-    f64, value => Stored::Double(*value);
-    ByteArray, value => Stored::Bytes(value.data());
-    FixedLenByteArray, value => Stored::Bytes(value.data());
+    bool, value => StoredValue::Bool(*value);
+    i32, value => StoredValue::Int((*value).into());
+    i64, value => StoredValue::Int(*value);
+    Int96, value => StoredValue::Int96(value);
+    f32, value => StoredValue::Float(*value);
+    f64, value => StoredValue::Double(*value);
+    ByteArray, value => StoredValue::Bytes(value.data());
+    FixedLenByteArray, value => StoredValue::Bytes(value.data());
 }
 
 /// The decoded values of a part of a column.

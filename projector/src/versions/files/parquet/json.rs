@@ -31,7 +31,7 @@ const DAY_OF_1970: i64 = 2_440_588;
 
 /// A value as it is stored.
 #[derive(Clone, Copy, Debug)]
-pub enum Stored<'v> {
+pub enum StoredValue<'v> {
     Bool(bool),
     Int(i64),
     Int96(&'v Int96),
@@ -42,10 +42,10 @@ pub enum Stored<'v> {
 
 /// Appends a value as an id; false if it is neither text nor an integer.
 #[inline]
-pub fn put_id(value: Stored<'_>, kind: Kind, out: &mut String) -> Result<bool> {
+pub fn put_id(value: StoredValue<'_>, kind: Kind, out: &mut String) -> Result<bool> {
     let mut json = Vec::new();
     match (kind, value) {
-        (Kind::Text, Stored::Bytes(bytes)) => {
+        (Kind::Text, StoredValue::Bytes(bytes)) => {
             let text = std::str::from_utf8(bytes);
             return Ok(text.map(|text| out.push_str(text)).is_ok());
         }
@@ -61,46 +61,52 @@ pub fn put_id(value: Stored<'_>, kind: Kind, out: &mut String) -> Result<bool> {
 
 /// Appends a value as JSON.
 #[inline]
-pub fn write_value(value: Stored<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<()> {
+pub fn write_value(value: StoredValue<'_>, kind: Kind, out: &mut Vec<u8>) -> Result<()> {
     match (kind, value) {
-        (Kind::Bool, Stored::Bool(is)) => put(out, format_args!("{is}")),
-        (Kind::Signed(64) | Kind::Signed(32), Stored::Int(number)) => write_integer(number, out),
-        (Kind::Signed(bits), Stored::Int(number)) => {
+        (Kind::Bool, StoredValue::Bool(is)) => put(out, format_args!("{is}")),
+        (Kind::Signed(64) | Kind::Signed(32), StoredValue::Int(number)) => {
+            write_integer(number, out)
+        }
+        (Kind::Signed(bits), StoredValue::Int(number)) => {
             let is_within = (-1 << (bits - 1)..1 << (bits - 1)).contains(&number);
             write_integer(within(number, is_within, bits)?, out);
         }
-        (Kind::Unsigned(64), Stored::Int(number)) => write_integer(number as u64, out),
-        (Kind::Unsigned(32), Stored::Int(number)) => write_integer(number as u32, out),
-        (Kind::Unsigned(bits), Stored::Int(number)) => {
+        (Kind::Unsigned(64), StoredValue::Int(number)) => write_integer(number as u64, out),
+        (Kind::Unsigned(32), StoredValue::Int(number)) => write_integer(number as u32, out),
+        (Kind::Unsigned(bits), StoredValue::Int(number)) => {
             write_integer(within(number, (0..1 << bits).contains(&number), bits)?, out);
         }
-        (Kind::Float, Stored::Double(number)) => write_float(number, out),
-        (Kind::Float, Stored::Float(number)) => match number.is_finite() {
+        (Kind::Float, StoredValue::Double(number)) => write_float(number, out),
+        (Kind::Float, StoredValue::Float(number)) => match number.is_finite() {
             // The digits of the number's own type, not those of the double.
             true => put(out, format_args!("{number:?}")),
             false => out.extend_from_slice(b"null"),
         },
-        (Kind::Half, Stored::Float(number)) => write_float(f64::from(number), out),
-        (Kind::Half, Stored::Bytes(&[low, high])) => {
+        (Kind::Half, StoredValue::Float(number)) => write_float(f64::from(number), out),
+        (Kind::Half, StoredValue::Bytes(&[low, high])) => {
             write_float(half(u16::from_le_bytes([low, high])), out);
         }
-        (Kind::Decimal(scale), Stored::Int(number)) => write_decimal(number.into(), scale, out)?,
-        (Kind::Decimal(scale), Stored::Bytes(bytes)) => write_decimal(wide(bytes)?, scale, out)?,
-        (Kind::Text, Stored::Bytes(bytes)) => match std::str::from_utf8(bytes) {
+        (Kind::Decimal(scale), StoredValue::Int(number)) => {
+            write_decimal(number.into(), scale, out)?
+        }
+        (Kind::Decimal(scale), StoredValue::Bytes(bytes)) => {
+            write_decimal(wide(bytes)?, scale, out)?
+        }
+        (Kind::Text, StoredValue::Bytes(bytes)) => match std::str::from_utf8(bytes) {
             Ok(text) => write_json_text(text, out),
             Err(_) => return Err(bad("the bytes are no text")),
         },
-        (Kind::Uuid, Stored::Bytes(bytes)) => write_uuid(bytes, out)?,
-        (Kind::Date, Stored::Int(days)) => put(out, format_args!("\"{}\"", date(days))),
-        (Kind::Time(unit), Stored::Int(since)) => match (0..unit.of_day()).contains(&since) {
+        (Kind::Uuid, StoredValue::Bytes(bytes)) => write_uuid(bytes, out)?,
+        (Kind::Date, StoredValue::Int(days)) => put(out, format_args!("\"{}\"", date(days))),
+        (Kind::Time(unit), StoredValue::Int(since)) => match (0..unit.of_day()).contains(&since) {
             true => put(out, format_args!("\"{}\"", time(since, unit))),
             false => return Err(bad("the time is not within a day")),
         },
-        (Kind::Timestamp(unit, is_utc), Stored::Int(since)) => {
+        (Kind::Timestamp(unit, is_utc), StoredValue::Int(since)) => {
             let at = day_and_time(since, unit);
             write_timestamp(at, unit, is_utc, out);
         }
-        (Kind::Int96, Stored::Int96(value)) => {
+        (Kind::Int96, StoredValue::Int96(value)) => {
             let [low, high, day] = <[u32; 3]>::try_from(value.data()).unwrap_or_default();
             let nanos = (i64::from(high) << 32) | i64::from(low);
             if !(0..Unit::Nanos.of_day()).contains(&nanos) {
@@ -200,28 +206,28 @@ fn is_wrapper(repeated: &Type) -> bool {
 
 /// The stored form of a value of the row interface. A file with INT96 is not read here, because the interface truncates
 /// it.
-fn stored(value: &Field) -> Result<Stored<'_>> {
+fn stored(value: &Field) -> Result<StoredValue<'_>> {
     Ok(match value {
-        Field::Bool(is) => Stored::Bool(*is),
-        Field::Byte(number) => Stored::Int((*number).into()),
-        Field::Short(number) => Stored::Int((*number).into()),
+        Field::Bool(is) => StoredValue::Bool(*is),
+        Field::Byte(number) => StoredValue::Int((*number).into()),
+        Field::Short(number) => StoredValue::Int((*number).into()),
         Field::Int(number) | Field::Date(number) | Field::TimeMillis(number) => {
-            Stored::Int((*number).into())
+            StoredValue::Int((*number).into())
         }
         Field::Long(number)
         | Field::TimeMicros(number)
         | Field::TimestampMillis(number)
-        | Field::TimestampMicros(number) => Stored::Int(*number),
-        Field::UByte(number) => Stored::Int((*number).into()),
-        Field::UShort(number) => Stored::Int((*number).into()),
-        Field::UInt(number) => Stored::Int((*number).into()),
-        Field::ULong(number) => Stored::Int(*number as i64),
-        Field::Float(number) => Stored::Float(*number),
-        Field::Double(number) => Stored::Double(*number),
-        Field::Float16(number) => Stored::Float(number.to_f32()),
-        Field::Decimal(decimal) => Stored::Bytes(decimal.data()),
-        Field::Str(text) => Stored::Bytes(text.as_bytes()),
-        Field::Bytes(bytes) => Stored::Bytes(bytes.data()),
+        | Field::TimestampMicros(number) => StoredValue::Int(*number),
+        Field::UByte(number) => StoredValue::Int((*number).into()),
+        Field::UShort(number) => StoredValue::Int((*number).into()),
+        Field::UInt(number) => StoredValue::Int((*number).into()),
+        Field::ULong(number) => StoredValue::Int(*number as i64),
+        Field::Float(number) => StoredValue::Float(*number),
+        Field::Double(number) => StoredValue::Double(*number),
+        Field::Float16(number) => StoredValue::Float(number.to_f32()),
+        Field::Decimal(decimal) => StoredValue::Bytes(decimal.data()),
+        Field::Str(text) => StoredValue::Bytes(text.as_bytes()),
+        Field::Bytes(bytes) => StoredValue::Bytes(bytes.data()),
         _ => return Err(bad("the type of the value is not supported")),
     })
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn json(value: Stored<'_>, kind: Kind) -> Result<String> {
+fn json(value: StoredValue<'_>, kind: Kind) -> Result<String> {
     let mut out = Vec::new();
     write_value(value, kind, &mut out)?;
     Ok(String::from_utf8(out).expect("text"))
@@ -8,7 +8,7 @@ fn json(value: Stored<'_>, kind: Kind) -> Result<String> {
 
 #[test]
 fn values_keep_what_they_say() {
-    use Stored::{Bool, Bytes, Double, Float, Int};
+    use StoredValue::{Bool, Bytes, Double, Float, Int};
     let uuid: Vec<u8> = (0..16).collect();
     for (value, kind, expected) in [
         (Bool(true), Kind::Bool, "true"),
@@ -44,7 +44,7 @@ fn values_keep_what_they_say() {
     let int96 = |nanos: u64, day| Int96::from(vec![nanos as u32, (nanos >> 32) as u32, day]);
     let value = int96(1, 2_440_587);
     let expected = r#""1969-12-31T00:00:00.000000001""#;
-    assert_eq!(json(Stored::Int96(&value), Kind::Int96).as_deref(), Ok(expected));
+    assert_eq!(json(StoredValue::Int96(&value), Kind::Int96).as_deref(), Ok(expected));
     let mut large = vec![0; 20];
     large[3] = 1;
     let beyond = int96(86_400_000_000_000, 1);
@@ -54,7 +54,7 @@ fn values_keep_what_they_say() {
         (Int(128), Kind::Signed(8)),
         (Int(-1), Kind::Unsigned(8)),
         (Int(86_400_000), Kind::Time(Unit::Millis)),
-        (Stored::Int96(&beyond), Kind::Int96),
+        (StoredValue::Int96(&beyond), Kind::Int96),
         (Bytes(&[0; 15]), Kind::Uuid),
         (Int(1), Kind::Nothing),
     ] {
