@@ -17,7 +17,7 @@ pub mod follow;
 mod moves;
 pub mod queue;
 #[cfg(test)]
-mod recorded;
+mod recorded_tasks;
 mod scan;
 mod service;
 

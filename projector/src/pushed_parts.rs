@@ -13,7 +13,7 @@ use futures::stream;
 use proto::lock::lock;
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::NodeId;
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::rpc::api::PushedLook;
 use tokio::time::timeout;
 

@@ -13,7 +13,7 @@ use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 
 use crate::context::RouterContext;
-use crate::kept::{RouterData, TakeOver};
+use crate::offline::{RouterData, TakeOver};
 
 /// Takes over each catalog, and keeps a task for each indexer in it.
 pub(crate) struct CatalogWatch {

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::busy::Busy;
 use crate::config::Config;
-use crate::epochs::applied::AppliedEpochs;
+use crate::epochs::applied_epochs::AppliedEpochs;
 use crate::epochs::leases::Leases;
 use crate::epochs::read_view::{ReadView, ReadViews};
 use crate::epochs::topologies::Topologies;

@@ -8,7 +8,7 @@ use proto::rpc::scan::ScanRequest;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Token;
-use crate::kept::file;
+use crate::offline::file;
 use crate::scan::resume;
 
 /// Continues a scan with a token: the bytes as text, then as the body of a token whose version and checksum are right. The

@@ -22,8 +22,8 @@ use crate::context::RouterContext;
 use crate::epochs::choose::{EpochChooser, catalog_to_keep};
 use crate::epochs::pinned::PinnedEpoch;
 use crate::hedging::HedgingStatus;
-use crate::kept::{RouterData, keep};
 use crate::knowledge::Knowledge;
+use crate::offline::{RouterData, keep};
 use crate::scan::open::open_scan;
 use crate::scan::stream::ScanStream;
 

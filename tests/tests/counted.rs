@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use proto::env::{BoxFuture, Env, LentThread, Spawner, Task, TaskFailure};
-use sextant::auth::doors::LoginPolicy;
+use sextant::auth::login_policy::LoginPolicy;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
 use sextant::pg::{PgConfig, PgServer};
 use sextant::roles::{Cluster, ClusterConfig};

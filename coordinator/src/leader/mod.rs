@@ -16,11 +16,11 @@
 //! | `copies` | copies of buckets; commits over several buckets or owners, which stay whole |
 //! | `epochs` | the next epochs and their horizons, leases, moments, rollbacks |
 
+mod check_timer;
 mod copies;
 pub(crate) mod driver;
 pub mod epochs;
 mod generations;
-mod looks;
 mod memory;
 mod moves;
 pub mod nodes;

@@ -21,7 +21,7 @@ use super::memory_log::MemoryLog;
 use super::role::{RaftRole, not_leader};
 use super::snapshots_sent::SnapshotsSent;
 use super::state_machine::StateMachine;
-use super::unsettled::UnsettledRemoval;
+use super::unsettled_removal::UnsettledRemoval;
 use super::wire::{MessageKind, RaftMessage};
 
 /// The size limit of a command. A larger command would delay heartbeats on a slow link.

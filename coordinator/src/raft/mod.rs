@@ -36,7 +36,7 @@ mod snapshots;
 mod snapshots_sent;
 pub mod state_machine;
 pub mod transport;
-mod unsettled;
+mod unsettled_removal;
 pub mod wire;
 
 pub use self::config::RaftConfig;

@@ -18,7 +18,7 @@ use raft::eraftpb::{Entry, EntryType, Message, MessageType};
 use super::core::{AppliedChange, Output, RaftCore};
 use super::members::MemberChange;
 use super::state_machine::StateMachine;
-use super::unsettled::UnsettledRemoval;
+use super::unsettled_removal::UnsettledRemoval;
 use super::wire::ChangeContext;
 
 impl<M: StateMachine> RaftCore<M> {

@@ -10,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::capacity::limits::beginning;
 use super::context::StateContext;
-use super::decided::Decisions;
+use super::decisions::Decisions;
 use super::effect::{Apply, Change, Effect};
 
 /// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.

@@ -6,7 +6,7 @@ use proto::model::ids::BucketId;
 use proto::rpc::command::Outcome;
 
 use super::context::StateContext;
-use super::decided::Decisions;
+use super::decisions::Decisions;
 
 /// A consequence of a command outside of the state.
 #[derive(Clone, Debug, PartialEq)]

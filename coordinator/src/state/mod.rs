@@ -39,7 +39,7 @@ pub mod buckets;
 pub(crate) mod capacity;
 pub mod context;
 mod copies;
-pub mod decided;
+pub mod decisions;
 pub mod effect;
 pub mod epochs;
 mod generations;
@@ -56,7 +56,7 @@ pub(crate) mod versions;
 pub use buckets::record::BucketState;
 pub use capacity::reserve::check_reserve;
 pub use context::StateContext;
-pub use decided::Decisions;
+pub use decisions::Decisions;
 pub use effect::Effect;
 pub use epochs::history::EpochHistory;
 

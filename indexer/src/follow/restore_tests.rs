@@ -31,7 +31,7 @@ use super::played::{
     self, BRANCH, INDEX, NEW_BRANCH, SLICES, Script, cut, documents, expected, frame, fresh, index,
     mark, placed, shown, shown_of,
 };
-use crate::{Indexer, recorded};
+use crate::{Indexer, recorded_tasks};
 use proto::model::assignment::VbucketSet;
 use proto::rpc::mutation::BackfillRequest;
 use storage::{EpochBatch, Piece, StoreOptions};
@@ -440,7 +440,7 @@ async fn a_panic_while_a_slice_is_copied_is_a_failed_attempt() {
     let old = start(&script, OLD, &dirs[0]);
     let panicking = Panicking(old.clone(), AtomicBool::new(true));
     script.0.state.indexers.lock().unwrap().insert(OLD, Arc::new(panicking));
-    let (env, failures) = recorded::env();
+    let (env, failures) = recorded_tasks::env();
     let young = start_in(env, &script, YOUNG, &dirs[1]);
     let expected = shown(&old, Epoch(4)).await;
     assert_eq!(expected.1, 20);

@@ -32,7 +32,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use super::super::cluster::{BUCKET, Cluster, ClusterState, Streams, node};
 use super::super::comparison::merge;
 use super::*;
-use crate::{Config, Indexer, recorded};
+use crate::{Config, Indexer, recorded_tasks};
 
 const INDEXER: NodeId = NodeId(7);
 const VBUCKETS: u16 = 2;
@@ -440,7 +440,7 @@ async fn a_panic_in_a_comparison_rebuilds_the_copies() {
     let source = left_behind(dir.path()).await;
     let built = source.state().snapshots;
     source.state().panics = 1;
-    let (env, failures) = recorded::env();
+    let (env, failures) = recorded_tasks::env();
     let indexer = start_in(env, &source, dir.path(), |_| {});
     shows(&indexer, &source, Epoch(5)).await;
     refuses(&indexer, 1..5).await;

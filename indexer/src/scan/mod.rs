@@ -3,11 +3,11 @@
 mod columns;
 mod filter;
 mod open_scans;
-mod own;
+mod own_changes;
 mod scanner;
 mod scope;
 mod walks;
 
 pub use columns::check;
 pub use open_scans::{Patience, Scans};
-pub use own::wait_for_own;
+pub use own_changes::wait_for_own;

@@ -36,7 +36,7 @@ use tokio::time::Instant;
 
 use storage::{SliceStore, Snapshot};
 
-use super::own::wait_for_own;
+use super::own_changes::wait_for_own;
 use super::scanner::{INLINE_STEP_COST, STEP_COST, ShardScanner};
 
 /// The times after which a scan counts as unread or long.

@@ -21,11 +21,11 @@ use proto::value::key;
 use proto::value::path::Step;
 
 use super::*;
-use crate::recorded;
+use crate::recorded_tasks;
 use storage::{EpochBatch, Grouping, Piece, Rows, StorageEngine, StoreOptions};
 
-#[path = "own_tests.rs"]
-mod own_tests;
+#[path = "own_changes_tests.rs"]
+mod own_changes_tests;
 
 const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const BUCKET: BucketId = BucketId(1);
@@ -319,7 +319,7 @@ impl Snapshot for PanicsWhenParked {
 
 #[tokio::test]
 async fn a_panic_while_a_scan_is_parked_ends_that_scan_alone() {
-    let ((env, failures), dir) = (recorded::env(), tempfile::tempdir().unwrap());
+    let ((env, failures), dir) = (recorded_tasks::env(), tempfile::tempdir().unwrap());
     let store = filled(&env, dir.path(), 64 << 20).await;
     let scans = scans(&env, &store, 20);
     let snapshot = scans.table.snapshot(&scan(1000), Instant::now()).await.unwrap();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use proto::model::assignment::HandOver;
 use proto::model::history::Branches;
 use proto::model::ids::Seqno;
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::{Error, Result};
 
 use crate::source::view::bucket::Bucket;

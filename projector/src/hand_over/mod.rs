@@ -12,8 +12,8 @@ mod copying;
 mod owner;
 mod ownership;
 pub mod pieces;
+mod removal;
 mod remove;
-mod removing;
 mod target;
 
 pub use owner::serve;

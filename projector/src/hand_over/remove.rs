@@ -6,7 +6,7 @@ use std::time::Duration;
 use proto::Result;
 use proto::model::ids::VbucketId;
 
-use super::removing::{Removal, is_joining};
+use super::removal::{Removal, is_joining};
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 

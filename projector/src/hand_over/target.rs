@@ -18,8 +18,8 @@ use proto::rpc::command::{Command, HandedOver, Outcome, Proposal, RequestId};
 use proto::{Error, ErrorCode, Result};
 
 use super::copying::LogPiece;
+use super::removal::Removal;
 use super::remove::remove;
-use super::removing::Removal;
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;

@@ -3,7 +3,7 @@
 mod calls;
 mod checks;
 mod joint;
-mod pushed;
+mod pushed_transactions;
 mod room;
 mod sample;
 mod start;

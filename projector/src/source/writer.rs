@@ -43,7 +43,7 @@ use super::push::{commit as push_commit, order};
 use super::view::bucket::Bucket;
 use super::view::large_commits::LargeCommit;
 use crate::transactions::committing::CommitInProgress;
-use crate::transactions::pushed::CommittingPushed;
+use crate::transactions::producer_transactions::CommittingPushed;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
 /// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the

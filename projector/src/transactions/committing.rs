@@ -17,7 +17,7 @@ use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
-use super::looked_up::LookedUp;
+use super::document_lookups::LookedUp;
 use super::open::Transactions;
 use super::snapshot::Snapshot;
 use super::state::check_snapshot;

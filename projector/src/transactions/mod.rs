@@ -18,11 +18,11 @@
 
 pub mod committing;
 pub mod counts;
+pub mod document_lookups;
 pub mod limits;
-pub mod looked_up;
 pub mod open;
 pub mod producer;
-pub mod pushed;
+pub mod producer_transactions;
 pub mod reader;
 pub mod room;
 pub mod snapshot;

@@ -19,7 +19,6 @@
 //! **What is wrong with the files** ends the version, with an error that names file and place. **What is wrong with the own disk** is no
 //! fault of the version: the load is repeated. A version that is current already does not end because a late holder cannot load it.
 
-mod anew;
 mod attempt;
 mod contents;
 pub mod files;
@@ -28,6 +27,7 @@ mod plan;
 mod propose;
 mod reader;
 mod recount;
+mod recreation;
 mod sheet;
 mod store_rows;
 mod tasks;

@@ -14,12 +14,12 @@ use proto::rpc::command::{Command, Outcome, PartitionsLoaded, PartitionsLost, Ve
 use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
-use super::anew::make_anew;
 use super::attempt::{Failure, LoadReport, look};
 use super::load::load;
 use super::plan::{StoredPart, Todo, Work, plan};
 use super::propose::Proposer;
 use super::recount::recount;
+use super::recreation::make_anew;
 use crate::projector::Projector;
 
 /// Versions of different data sets that are worked on at once. Each has some megabytes of rows in memory.

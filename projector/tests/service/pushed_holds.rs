@@ -6,7 +6,7 @@ use projector::Config;
 use proto::ErrorCode;
 use proto::model::cut::Position;
 use proto::model::ids::*;
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::rpc::api::*;
 use tokio::time::timeout;
 
@@ -187,7 +187,7 @@ async fn a_commit_that_another_owner_waits_for_finds_room_among_open_commits() {
     let pair = Pair::new().await;
     let commit = begun(&pair).await;
     let other = producer(&pair.other);
-    let most = proto::model::pushed::OPEN_MAX as u64;
+    let most = proto::model::pushed_commit::OPEN_MAX as u64;
     let next = async |n: u64| {
         other.push_in(n, inside(3, 1..=1, "a")).await.expect("kept");
         let of = commit_of(n, &[(2, 1_000 + n, 1), (3, n - 10, 1)]);

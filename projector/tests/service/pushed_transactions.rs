@@ -9,7 +9,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::*;
 use proto::model::index::{IndexInfo, PartitionBy};
-use proto::model::pushed::{OPEN_MAX, PushedCommit, PushedPart};
+use proto::model::pushed_commit::{OPEN_MAX, PushedCommit, PushedPart};
 use proto::rpc::api::*;
 use proto::rpc::mutation::{MutationKind, SubscribeRequest};
 use proto::{ErrorCode, Result};

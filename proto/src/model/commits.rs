@@ -6,7 +6,7 @@
 //! - Commits are counted. A transaction learns the count when it begins, and asks with it. If all later commits are still known, a
 //!   transaction that is not among them was never committed. - A bucket that is rolled back forgets the commits that it loses.
 //!
-//! Commits over several buckets ([`super::joint`]), and those of producers ([`super::pushed`]), are remembered too, until an epoch has
+//! Commits over several buckets ([`super::joint`]), and those of producers ([`super::pushed_commit`]), are remembered too, until an epoch has
 //! them.
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use super::committed::Committed;
 use super::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
 use super::joint::{JointCommit, JointCommits, Prepared};
-use super::pushed::{OpenCommits, PushedCommit};
+use super::pushed_commit::{OpenCommits, PushedCommit};
 
 /// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
 const COMMITS_MAX: usize = 1 << 10;
@@ -169,7 +169,7 @@ mod tests {
     use crate::model::cut::Position;
     use crate::model::ids::{BucketId, Vbuuid};
     use crate::model::joint::PreparedChange;
-    use crate::model::pushed::PushedPart;
+    use crate::model::pushed_commit::PushedPart;
 
     fn commit(n: u64, vbuckets: u16) -> Committed {
         let position = Position { vbuuid: Vbuuid(1), seqno: Seqno(n) };

@@ -20,7 +20,7 @@ pub mod left_out;
 pub mod moment;
 pub mod moves;
 pub mod node;
-pub mod pushed;
+pub mod pushed_commit;
 pub mod range_split;
 pub mod rollback;
 pub mod topology;

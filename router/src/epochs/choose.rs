@@ -20,7 +20,7 @@ use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
-use super::applied::{AppliedEpochs, readable_from};
+use super::applied_epochs::{AppliedEpochs, readable_from};
 use super::bucket_source::BucketSource;
 use super::leases::EpochLease;
 use super::reachable::{UnreachableSlices, unreachable};

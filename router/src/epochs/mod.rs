@@ -2,7 +2,7 @@
 //! readable (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`, with
 //! `bucket_source`) and for a transaction (`pinned`), and slices that no node can answer (`reachable`).
 
-pub mod applied;
+pub mod applied_epochs;
 pub(crate) mod bucket_source;
 pub(crate) mod choose;
 pub(crate) mod leases;

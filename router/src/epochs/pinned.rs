@@ -20,7 +20,7 @@ use proto::rpc::api::FixedMoment;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::applied::readable_from;
+use super::applied_epochs::readable_from;
 use super::leases::{EpochLease, MomentLease};
 use crate::context::RouterContext;
 

@@ -14,7 +14,7 @@ use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
 
-use super::applied::{AppliedEpochs, readable_from};
+use super::applied_epochs::{AppliedEpochs, readable_from};
 use crate::busy::Busy;
 
 /// A set of slices to read from one node.

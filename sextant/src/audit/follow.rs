@@ -23,7 +23,7 @@ use proto::{Error, Result};
 use tokio::time::{Instant, sleep};
 
 use super::facts::{FactChange, Facts, changes, ends};
-use super::opened::AuditFiles;
+use super::open_audit::AuditFiles;
 
 /// The pause after the first failure, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));

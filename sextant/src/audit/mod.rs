@@ -20,7 +20,7 @@ mod file;
 mod follow;
 pub mod fuzz;
 mod line;
-mod opened;
+mod open_audit;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -43,7 +43,7 @@ use self::file::AuditFile;
 pub use self::follow::FindCoordinator;
 use self::follow::Follower;
 use self::line::{Line, Outcome, Requester};
-use self::opened::{AuditFiles, WAITING_MAX};
+use self::open_audit::{AuditFiles, WAITING_MAX};
 use self::writer::{Kind, Writer};
 use crate::principal::Principal;
 

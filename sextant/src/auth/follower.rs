@@ -2,7 +2,7 @@
 //!
 //! The follower watches any member of the coordinators. Each watch begins with all users, and a member that lags sends older ones than
 //! before: these are left out ([`KnownUsers::learn`]). Users of another cluster are refused, since their names and numbers mean other
-//! users. With a data directory each change is written down as well ([`super::kept`]).
+//! users. With a data directory each change is written down as well ([`super::users_file`]).
 //!
 //! The catalog has no users: every process has it, and routers store it in a file. Users have a separate watch, which only processes with
 //! ports for users follow. No call asks a coordinator about a user.
@@ -19,8 +19,8 @@ use proto::model::users::Users;
 use proto::rpc::api::{Directory, WatchKind, WatchMessage};
 use proto::{Error, ErrorCode, Result};
 
-use super::kept::{StoredUsers, UsersFile};
-use super::known::KnownUsers;
+use super::newest_users::KnownUsers;
+use super::users_file::{StoredUsers, UsersFile};
 
 /// The pause after the first failure, and the longest one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));

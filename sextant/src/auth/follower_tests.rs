@@ -6,7 +6,7 @@ use proto::model::ids::NodeId;
 use proto::model::node::NodeInfo;
 use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
 
-use super::super::kept::tests::{CLUSTER, users};
+use super::super::users_file::tests::{CLUSTER, users};
 use super::*;
 
 /// A directory that is never called: the tests pass the messages.

@@ -1,13 +1,13 @@
 //! Identity: the users that this process knows, and the proofs by which a client shows that it is one of them.
 
-pub mod doors;
 pub mod follower;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
-pub mod kept;
-pub mod known;
 pub mod link;
+pub mod login_policy;
+pub mod newest_users;
 pub mod scram;
 pub mod throttle;
 pub mod tokens;
+pub mod users_file;
 pub mod verifier;

@@ -1,11 +1,11 @@
 //! The cluster as the ports of a process see it, and their counters.
 
 mod authorized;
-mod built;
+mod build_wait;
 mod cluster_backend;
 mod counters;
-mod drained;
-mod kept;
+mod drain_wait;
+mod keep_alive;
 mod pushes;
 mod samples;
 mod source_calls;

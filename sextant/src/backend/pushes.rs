@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::{ProducerTransactionId, VbucketId};
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::rpc::api::{
     PushReply, PushRequest, PushedCommitRequest, PushedStep, TransactionPush, TransactionPushed,
 };

@@ -23,7 +23,7 @@ use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::kept::KeptTransactions;
+use super::keep_alive::KeptTransactions;
 use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
 use crate::sql::backend::BucketTransaction;
 

@@ -7,7 +7,7 @@ use proto::env::Env;
 
 use super::dev_doors::{DoorArgs, RequiredDoors};
 use super::limits::{LimitArgs, MIB_MAX};
-use super::renamed::{OldName, refuse_old_names};
+use super::renamed_settings::{OldName, refuse_old_names};
 use crate::roles::{
     Cluster, ClusterConfig, PortOptions, Ports, RecoveryFlags, Server, Shutdown, lock_data_dir,
 };

@@ -12,7 +12,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::secrets;
 use crate::audit::{AUDIT_MB, Audit};
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::flow::ClientLimits;
 use crate::roles::{Auth, Cluster, FirstAdmin, make_first_admin};
 use crate::tls::{

@@ -12,7 +12,7 @@ mod init;
 mod inspect;
 mod limits;
 mod rebalance;
-mod renamed;
+mod renamed_settings;
 mod role;
 mod role_flags;
 mod secrets;

@@ -10,7 +10,7 @@ use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 
 use super::limits::{LimitArgs, MIB_MAX};
-use super::renamed::{OldName, refuse_old_names};
+use super::renamed_settings::{OldName, refuse_old_names};
 use super::role_flags::refuse_foreign;
 use super::security::{GivenSettings, security};
 use super::settings_file;

@@ -7,7 +7,7 @@ use proto::{Error, ErrorCode};
 use tonic::{Request, Status};
 
 use super::status::status;
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, Backends};
 

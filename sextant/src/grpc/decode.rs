@@ -4,7 +4,7 @@ use proto::grpc::VbucketPosition;
 use proto::grpc::document_write::Kind;
 use proto::model::cut::Position;
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
-use proto::model::pushed::PushedPart;
+use proto::model::pushed_commit::PushedPart;
 use proto::rpc::api;
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode, Result};

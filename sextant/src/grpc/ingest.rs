@@ -13,11 +13,11 @@ use proto::model::bucket::BucketInfo;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::answering::{AsyncAnswer, Replies, answer};
+use super::admission::held;
 use super::caller::Callers;
 use super::decode::{decode_write, position};
-use super::door::held;
 use super::push;
+use super::request_streams::{AsyncAnswer, Replies, answer};
 use super::status::counted;
 use super::transact::{Mutations, Transact};
 use super::transactions::Transactions;

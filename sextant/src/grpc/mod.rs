@@ -2,11 +2,9 @@
 //! health and reflection.
 
 mod admin;
-mod answering;
-mod arriving;
+mod admission;
 mod caller;
 mod decode;
-mod door;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod health;
@@ -15,6 +13,8 @@ mod open_transaction;
 mod push;
 mod query;
 mod reply_form;
+mod request_body;
+mod request_streams;
 mod server;
 mod status;
 mod transact;

@@ -11,12 +11,12 @@ use proto::grpc::{
 };
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::ProducerTransactionId;
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::rpc::api;
 use proto::{Error, ErrorCode, Result};
 
+use super::admission::CallPlaces;
 use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, position};
-use super::door::CallPlaces;
 use crate::sql::backend::Backend;
 
 /// Answers one request of a Push stream; `from` is the address of its client, for messages.

@@ -15,15 +15,15 @@ use proto::{Error, ErrorCode, Result};
 use router::{ScanBatch, Token};
 use tonic::{Request, Response, Status};
 
+use super::admission::{CallPlaces, held};
 use super::caller::Callers;
-use super::door::{CallPlaces, held};
 use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
 use super::status::{counted, status};
 use super::transactions::Transactions;
 use crate::flow::Flow;
 use crate::rows::entry::EntryPrinter;
-use crate::rows::suspended::{Park, SuspendedResult};
+use crate::rows::suspended_result::{Park, SuspendedResult};
 use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::parse::SelectParts;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
@@ -369,7 +369,7 @@ mod tests {
     use super::*;
     use crate::flow::ClientLimits;
     use crate::listen::connections;
-    use crate::rows::suspended::SUSPENDED_RUNS;
+    use crate::rows::suspended_result::SUSPENDED_RUNS;
 
     /// More replies than the windows to a client hold.
     const REPLIES: u64 = 200;

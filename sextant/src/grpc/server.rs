@@ -13,13 +13,13 @@ use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-use super::arriving::MESSAGE_BYTES_MAX;
+use super::admission::AtTheDoor;
 use super::caller::Callers;
-use super::door::AtTheDoor;
 use super::health::HealthService;
+use super::request_body::MESSAGE_BYTES_MAX;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::flow::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES_MAX, STREAM_WINDOW_BYTES};
 use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};

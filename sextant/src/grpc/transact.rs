@@ -14,10 +14,10 @@ use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
-use super::answering::AsyncAnswer;
+use super::admission::CallPlaces;
 use super::decode::decode_write;
-use super::door::CallPlaces;
 use super::open_transaction::OpenTransaction;
+use super::request_streams::AsyncAnswer;
 use super::transactions::{Transactions, idle_timeout};
 use crate::sql::backend::Backend;
 

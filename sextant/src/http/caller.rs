@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use proto::{Error, ErrorCode};
 
 use crate::audit::Door;
-use crate::auth::doors::{Greeting, LoginPolicy};
 use crate::auth::link::Link;
+use crate::auth::login_policy::{Greeting, LoginPolicy};
 use crate::flow::{StatementPlace, Work};
 use crate::limited::PeerInfo;
 use crate::principal::Principal;
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::audit::Audit;
-    use crate::auth::known::KnownUsers;
+    use crate::auth::newest_users::KnownUsers;
     use crate::flow::ClientLimits;
 
     #[tokio::test]

@@ -14,9 +14,9 @@ use proto::{Error, ErrorCode};
 use std::sync::Arc;
 
 use super::caller::{Asker, Visitor};
-use super::observed::StatusSources;
 use super::readiness::Readiness;
-use crate::auth::doors::LoginPolicy;
+use super::status_sources::StatusSources;
+use crate::auth::login_policy::LoginPolicy;
 use crate::status::render::{exposition::Exposition, metrics};
 
 /// The HTTP routes of a process with ports for users.

@@ -16,7 +16,7 @@ use proto::env::Env;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
 
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::limited::{LimitedConnection, LimitedConnections};
 
 /// Time limit for the headers of a request, also of the next one on a connection.

@@ -27,7 +27,7 @@ use super::session::settings::Settings;
 use super::start::login::initial_response;
 use super::start::startup::{self, Encryption, Start};
 use super::{PgConfig, PgServer};
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::auth::scram::{Account, Exchange, Mechanism};
 use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;

@@ -15,7 +15,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::cluster_dirs::prepare_directories;
 use super::services::{self, RecoveryFlags};
-use crate::auth::known::KnownUsers;
+use crate::auth::newest_users::KnownUsers;
 use crate::descriptors::Shares;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 

@@ -10,8 +10,8 @@ use proto::{Error, ErrorCode, Result};
 
 use super::security::Security;
 use crate::audit::{AUDIT_MB, Audit, FindCoordinator};
-use crate::auth::doors::LoginPolicy;
-use crate::auth::known::KnownUsers;
+use crate::auth::login_policy::LoginPolicy;
+use crate::auth::newest_users::KnownUsers;
 use crate::flow::ClientLimits;
 
 /// Largest size of the audit in MiB: more than any disk has.

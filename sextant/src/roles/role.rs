@@ -21,7 +21,7 @@ use super::server::{PortOptions, Ports, Server, ServerParts};
 use super::services::RecoveryFlags;
 use super::shutdown::Shutdown;
 use super::{cluster, joining, services};
-use crate::auth::kept::UsersFile;
+use crate::auth::users_file::UsersFile;
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{RoleObserved, RoleService, role_routes};

@@ -13,8 +13,8 @@ use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
-use crate::auth::doors::LoginPolicy;
-use crate::auth::known::KnownUsers;
+use crate::auth::login_policy::LoginPolicy;
+use crate::auth::newest_users::KnownUsers;
 use crate::backend::{AuthorizedBackends, ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;

@@ -13,7 +13,7 @@ use proto::{Error, Result};
 use router::RouterData;
 
 use crate::auth::follower::UsersFollower;
-use crate::auth::known::KnownUsers;
+use crate::auth::newest_users::KnownUsers;
 use crate::descriptors::Shares;
 
 /// An operator's orders for a coordinator whose data, or whose nodes, are lost.

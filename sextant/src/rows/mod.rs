@@ -4,6 +4,6 @@ pub(crate) mod columns;
 pub(crate) mod entry;
 pub(crate) mod format;
 pub(crate) mod line;
-pub(crate) mod merged;
-pub(crate) mod suspended;
+pub(crate) mod scan_merge;
+pub(crate) mod suspended_result;
 pub(crate) mod value;

@@ -12,7 +12,7 @@ use proto::model::ids::{
     TransactionId, TransactionPlace,
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, Decision, PushReply,

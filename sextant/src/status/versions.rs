@@ -8,7 +8,7 @@ use proto::rpc::api::CoordinatorStatus;
 
 use super::cluster_status::VersionStatus;
 use crate::sql::definitions::building::lost_partitions;
-use crate::sql::definitions::written;
+use crate::sql::definitions::definition_text;
 
 /// The versions by data set and number; followed by the one that failed last.
 pub(super) fn versions(
@@ -83,14 +83,14 @@ fn lost_note(catalog: &Catalog, version: &Version) -> Option<String> {
     if version.stage == VersionStage::Loading {
         let data_set = catalog.user_bucket(version.bucket);
         let bucket = catalog.buckets.get(&data_set).map_or("", |bucket| &bucket.name);
-        let (bucket, name) = (written::name(bucket), version.name.replace('\'', "''"));
+        let (bucket, name) = (definition_text::name(bucket), version.name.replace('\'', "''"));
         let todo = format!("ALTER BUCKET {bucket} CANCEL VERSION '{name}' ends it");
         return Some(format!("{what} any more; {todo}, then load it again"));
     }
     let built = catalog
         .local_indexes()
         .filter(|info| info.state == IndexState::Backfill && info.bucket == version.bucket);
-    let built: Vec<String> = built.map(|info| written::name(&info.spec.name)).collect();
+    let built: Vec<String> = built.map(|info| definition_text::name(&info.spec.name)).collect();
     let Some(first) = built.first() else { return Some(what) };
     let waits = format!("the builds of {} wait for them", built.join(", "));
     Some(format!("{what}; {waits} until another version is loaded; CANCEL BUILD {first} ends one"))

@@ -10,7 +10,7 @@ use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::Heartbeat;
-use router::epochs::applied::{AppliedEpochs, readable_from};
+use router::epochs::applied_epochs::{AppliedEpochs, readable_from};
 use router::virtual_scan::{Part, UnorderedProgress};
 
 use super::world::{BUCKET, Event, ROUTER, World};

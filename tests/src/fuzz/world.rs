@@ -22,7 +22,7 @@ use proto::rpc::command::{
     RequestId, SetReplicas, SetSliceBytesMax,
 };
 use proto::rpc::scan::{Output, ScanRequest};
-use sextant::auth::kept::StoredUsers;
+use sextant::auth::users_file::StoredUsers;
 use sextant::auth::verifier::{ITERATIONS, derive};
 use sextant::sql::ast::Statement;
 use sextant::sql::definitions::define::definition;

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proto::env::Env;
-use sextant::auth::doors::LoginPolicy;
+use sextant::auth::login_policy::LoginPolicy;
 use sextant::roles::{Cluster, ClusterConfig};
 use sextant::roles::{PortOptions, Ports, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::SinkExt;
 use proto::env::Env;
-use sextant::auth::doors::LoginPolicy;
+use sextant::auth::login_policy::LoginPolicy;
 use sextant::backend::ClusterBackend;
 use sextant::pg::{PgConfig, PgServer};
 use sextant::principal::Principal;

@@ -13,7 +13,7 @@ use proto::env::Env;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use router::Router;
-use sextant::auth::doors::LoginPolicy;
+use sextant::auth::login_policy::LoginPolicy;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
 use sextant::pg::{PgConfig, PgServer};
 use tests::harness::{TestCluster, sql};

@@ -15,8 +15,8 @@
 pub mod check;
 pub mod holds;
 pub mod joint;
-pub mod pushed;
-pub mod vouched;
+pub mod producer_commits;
+pub mod pushed_commits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ use proto::model::ids::{BucketId, NodeId};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::command::{ChangeCopies, Command};
 
-use crate::leader::looks::CheckTimer;
+use crate::leader::check_timer::CheckTimer;
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::leader::nodes::old_copy::all_have_reported;
 use crate::leader::plan::Plan;

@@ -16,7 +16,7 @@ use proto::model::index::IndexState;
 use proto::rpc::command::{Command, PromoteEpochs, Promotion};
 
 use crate::leader::copies::joint::{ChosenCuts, joined, keep_whole};
-use crate::leader::copies::pushed::keep_pushed_whole;
+use crate::leader::copies::pushed_commits::keep_pushed_whole;
 use crate::leader::epochs::horizon::{LEASE_MS, PublicationTimes};
 use crate::leader::epochs::leases::{in_force, leased_indexes};
 use crate::leader::epochs::stability::{Choice, Stability};

@@ -24,13 +24,13 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::JointMark;
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::plant::{self, Plant};
 use proto::rpc::api::BucketProgress;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
-use crate::leader::copies::vouched::ProducerCommits;
+use crate::leader::copies::producer_commits::ProducerCommits;
 use crate::state::epochs::history::advance;
 
 /// The number of closed cuts that a bucket keeps. Beyond it every second cut is dropped.

@@ -20,8 +20,8 @@ use proto::model::ids::{Generation, IndexId, LocalIndexId, NodeId, SliceId, Slic
 use proto::model::index::{IndexInfo, IndexSpec, PartitionBy, SLICES_MAX};
 use proto::rpc::command::{Command, GrowIndex, SetSliceBytesMax, SplitSlice};
 
+use crate::leader::check_timer::CheckTimer;
 use crate::leader::generations::splits::split;
-use crate::leader::looks::CheckTimer;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::nodes::lost::silent_indexers;
 use crate::leader::plan::Plan;

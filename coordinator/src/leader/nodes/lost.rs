@@ -10,7 +10,7 @@ use proto::model::node::Role;
 use proto::rpc::command::{Command, PlaceLost, PlacedKind};
 use proto::{Error, ErrorCode, Result};
 
-use crate::leader::looks::CheckTimer;
+use crate::leader::check_timer::CheckTimer;
 use crate::leader::moves::settings::MoveSettings;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;

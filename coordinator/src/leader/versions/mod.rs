@@ -28,10 +28,10 @@ use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::rpc::command::{BuildVersion, Command, DropVersion, OwnPartitions, SwitchVersion};
 
+use crate::leader::check_timer::CheckTimer;
 use crate::leader::epochs::Promotions;
 use crate::leader::epochs::horizon::{KEEP_WHOLE_MS, LEASE_AGE_MS_MAX, LEASE_MS};
 use crate::leader::generations::Builds;
-use crate::leader::looks::CheckTimer;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
 use crate::leader::versions::waits::{LateProjector, Loads, late, shortened, told};

@@ -14,7 +14,7 @@ use crate::state::buckets::record::BucketState;
 use crate::state::capacity::limits::DROPPED_BUCKETS_MAX;
 use crate::state::context::StateContext;
 use crate::state::copies::{check_copied, first_copies};
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::epochs::history::EpochHistory;
 use crate::state::indexes::checks::{check_name, check_range};

@@ -23,7 +23,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::state::buckets::record::BucketState;
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::check_range;
 use crate::state::lookup::no_bucket;

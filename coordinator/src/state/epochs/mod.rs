@@ -25,7 +25,7 @@ use proto::rpc::command::{Outcome, PromoteEpochs, Promotion, Rollback, SkipEpoch
 
 use crate::state::capacity::limits::POSITIONS_MAX;
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::epochs::history::EPOCHS_MIN;
 

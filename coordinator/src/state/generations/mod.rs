@@ -38,7 +38,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::planner;
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_spec};
 use crate::state::indexes::record::IndexRecord;

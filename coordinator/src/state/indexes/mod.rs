@@ -16,7 +16,7 @@ use proto::rpc::command::{
 
 use crate::planner;
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::checks::{check_name, check_range, check_spec};
 use crate::state::indexes::record::IndexRecord;

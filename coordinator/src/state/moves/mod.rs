@@ -24,7 +24,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::state::capacity::limits::{ENDED_MOVES_MAX, REASON_BYTES_MAX, beginning};
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::placement::change_copies;
 use crate::state::indexes::record::IndexRecord;

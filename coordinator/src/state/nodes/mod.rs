@@ -24,7 +24,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::planner::{self, replace_copy};
 use crate::state::capacity::limits::REMOVED_NODES_MAX;
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::placement::{Placement, change_placement};
 use crate::state::nodes::lost::{Heirs, no_heir};

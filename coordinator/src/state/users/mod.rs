@@ -23,7 +23,7 @@ use crate::state::capacity::limits::{
     GRANTS_IN_ALL_MAX, TOKENS_EACH_MAX, TOKENS_IN_ALL_MAX, USERS_MAX,
 };
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::checks::check_range;
 use crate::state::lookup::no_bucket;

@@ -26,7 +26,7 @@ use crate::state::capacity::limits::{
     DATA_SETS_MAX, LOADING_NODES_MAX, VERSIONS_EACH_MIN, VERSIONS_IN_ALL_MAX,
 };
 use crate::state::context::StateContext;
-use crate::state::decided::Decisions;
+use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_range};
 use crate::state::lookup::no_bucket;

@@ -18,7 +18,7 @@ use proto::model::ids::{Epoch, SliceNo};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::files::data_files::{DataFiles, NewFragment};
-use crate::files::unnamed::UnnamedFragments;
+use crate::files::new_files::UnnamedFragments;
 use crate::fragment::compression::Compression;
 use crate::index::backfill::Backfill;
 use crate::read::lookup::{StateQuery, look_up};

@@ -15,7 +15,7 @@ use crate::build::backfill::{end_backfill, gathered_bytes_max};
 use crate::build::corrections::{Corrections, corrections};
 use crate::edit::arrival::note_readable;
 use crate::files::data_files::{DataFiles, NewFragment};
-use crate::files::unnamed::UnnamedFragments;
+use crate::files::new_files::UnnamedFragments;
 use crate::index::backfill::Backfill;
 use crate::index::fragment_lists::FragmentLists;
 use crate::index::local_index::LocalIndex;

@@ -14,7 +14,7 @@ use proto::{Error, Result};
 
 use crate::file_id::FileId;
 use crate::files::group_writer::{GroupFragment, GroupWriter, Lifetime};
-use crate::files::named::NamedFiles;
+use crate::files::named_files::NamedFiles;
 use crate::files::pacing::Pacer;
 use crate::files::pending::{PendingFiles, deletable};
 use crate::fragment::blob_store::BlobStore;

@@ -2,8 +2,8 @@
 
 pub(crate) mod data_files;
 pub(crate) mod group_writer;
-pub(crate) mod named;
+pub(crate) mod named_files;
+pub(crate) mod new_files;
 pub(crate) mod pacing;
 pub(crate) mod pending;
-pub(crate) mod unnamed;
 pub(crate) mod unstamped;

@@ -21,8 +21,8 @@ use proto::plant::{self, Plant};
 use proto::rpc::scan::KeyRange;
 
 use crate::files::data_files::DataFiles;
+use crate::files::new_files::UnnamedFragments;
 use crate::files::pacing::PacedSink;
-use crate::files::unnamed::UnnamedFragments;
 use crate::fragment::compression::Compression;
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::fragment_lists::FragmentLists;

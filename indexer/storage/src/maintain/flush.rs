@@ -13,7 +13,7 @@ use proto::plant::{self, Plant};
 
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::group_writer::GroupWriter;
-use crate::files::unnamed::UnnamedFragments;
+use crate::files::new_files::UnnamedFragments;
 use crate::fragment::filter::FILTER_BYTES;
 use crate::index::local_index::LocalIndex;
 use crate::index::memtable::{BackMemtable, SORT_BYTES};

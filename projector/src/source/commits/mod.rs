@@ -2,5 +2,5 @@
 //! of producers over several owners.
 
 pub mod joint;
-mod pushed;
+mod producer_commits;
 mod pushed_awaited;

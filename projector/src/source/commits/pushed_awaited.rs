@@ -1,11 +1,11 @@
-//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of open commits here ([`super::pushed`]),
+//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of open commits here ([`super::producer_commits`]),
 //! and the parts that other owners have queried lately. All of these find room (`service/room.rs`).
 
 use std::collections::BTreeMap;
 
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
-use proto::model::pushed::{PushedCommit, PushedPart};
+use proto::model::pushed_commit::{PushedCommit, PushedPart};
 use proto::rpc::api::PartState;
 use tokio::time::Instant;
 

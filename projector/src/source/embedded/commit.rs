@@ -29,7 +29,7 @@ use crate::source::groups::ahead::Ahead;
 use crate::source::pending::PendingChanges;
 use crate::source::view::bucket::Bucket;
 use crate::transactions::committing::CommitInProgress;
-use crate::transactions::looked_up::LookedUp;
+use crate::transactions::document_lookups::LookedUp;
 use crate::transactions::snapshot::Snapshot;
 use crate::transactions::transaction::LastChange;
 use documents::document_store::{DocumentStore, LogRange};

@@ -1,4 +1,4 @@
-//! Numbers the commit of a producer's transaction ([`proto::model::pushed`]).
+//! Numbers the commit of a producer's transaction ([`proto::model::pushed_commit`]).
 //!
 //! The mutations of a vbucket get the seqnos after its end, if these are the ones that the commit names. A vbucket that has its part
 //! already is skipped, so a commit whose answer was lost can be sent again. If the repeated commit names other positions in other vbuckets,
@@ -15,7 +15,7 @@ use proto::model::commits::TransactionEvent;
 use proto::model::cut::Position;
 use proto::model::history::{Branches, branch_of};
 use proto::model::ids::{Seqno, VbucketId};
-use proto::model::pushed::{OPEN_MAX, OpenCommits, PushedCommit, PushedPart};
+use proto::model::pushed_commit::{OPEN_MAX, OpenCommits, PushedCommit, PushedPart};
 use proto::rpc::api::{PushReply, PushedCommitRequest};
 use proto::rpc::mutation::CommitRange;
 use proto::{Error, ErrorCode, Result};
@@ -25,7 +25,7 @@ use crate::source::groups::ahead::Positions;
 use crate::source::pending::PendingChanges;
 use crate::source::view::bucket::Bucket;
 use crate::source::view::large_commits::LargeCommit;
-use crate::transactions::pushed::{CommittingPushed, MutationsByVbucket};
+use crate::transactions::producer_transactions::{CommittingPushed, MutationsByVbucket};
 use documents::mutation::Mutation;
 
 /// Numbers the requested parts of a commit, or refuses all of them.

@@ -1,11 +1,11 @@
-//! The memory of a bucket about the open commits of its producer, besides its record ([`crate::source::commits::pushed`]).
+//! The memory of a bucket about the open commits of its producer, besides its record ([`crate::source::commits::producer_commits`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
-use proto::model::pushed::{OPEN_MAX, OpenCommits};
+use proto::model::pushed_commit::{OPEN_MAX, OpenCommits};
 use proto::rpc::api::PartState;
 use tokio::time::Instant;
 

@@ -11,11 +11,11 @@
 //! covers. A combined answer covers each vbucket exactly once, from its owner; otherwise the call fails with
 //! `Unavailable`, and the caller retries.
 
-mod held;
-mod joined;
 mod merge;
+mod projectors;
 mod stream;
+mod version_source;
 
-pub use held::documents_of_version;
-pub use joined::{Source, source_of};
 pub use merge::Merge;
+pub use projectors::{Source, source_of};
+pub use version_source::documents_of_version;

@@ -22,7 +22,7 @@ use crate::model::joint::{HalvedCommit, JointMark};
 use crate::model::left_out::LeftOut;
 use crate::model::moment::Moment;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
-use crate::model::pushed::PushedCommit;
+use crate::model::pushed_commit::PushedCommit;
 use crate::model::topology::IndexTopology;
 use crate::model::users::Users;
 use crate::rpc::command::{AppliedCommand, Proposal};

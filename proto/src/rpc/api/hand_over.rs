@@ -8,7 +8,7 @@ use crate::model::assignment::HandOver;
 use crate::model::cut::Position;
 use crate::model::history::Branches;
 use crate::model::ids::{BucketId, Seqno};
-use crate::model::pushed::PushedCommit;
+use crate::model::pushed_commit::PushedCommit;
 
 /// A request of a hand-over's target to the owner of the vbucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
-//! Transactions of pushed buckets: requests and replies ([`crate::model::pushed`]).
+//! Transactions of pushed buckets: requests and replies ([`crate::model::pushed_commit`]).
 
 use serde::{Deserialize, Serialize};
 
 use super::writes::PushMutation;
 use crate::model::assignment::VbucketSet;
 use crate::model::ids::{BucketId, ProducerTransactionId, VbucketId};
-use crate::model::pushed::PushedCommit;
+use crate::model::pushed_commit::PushedCommit;
 
 /// The time after which a producer's transaction is rolled back without further mutations, in milliseconds: as for gRPC clients of embedded
 /// buckets.

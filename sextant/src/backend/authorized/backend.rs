@@ -13,7 +13,7 @@ use proto::model::ids::{
     TransactionId,
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::model::users::{Privilege, UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, PushReply,

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use self::rights::Rights;
 use self::view::Views;
 use super::cluster_backend::ClusterBackend;
-use crate::auth::known::KnownUsers;
+use crate::auth::newest_users::KnownUsers;
 use crate::flow::{ClientLimits, Definitions, Flow};
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, Backends};

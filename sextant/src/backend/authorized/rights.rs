@@ -8,11 +8,11 @@ use proto::model::users::Privilege;
 use proto::{Error, ErrorCode, Result};
 
 use super::view::{View, ViewCell};
-use crate::auth::known::{KnownUsers, still_valid};
+use crate::auth::newest_users::{KnownUsers, still_valid};
 use crate::backend::cluster_backend::ClusterBackend;
 use crate::principal::{LoggedInUser, Principal};
 use crate::sql::backend::Backend;
-use crate::sql::definitions::written;
+use crate::sql::definitions::definition_text;
 
 /// The privileges that let a transaction read or write a bucket.
 pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
@@ -73,7 +73,7 @@ impl Rights {
         }
         let named = view.shown().buckets.get(&view.user_bucket(bucket));
         let name = named.map_or_else(|| bucket.to_string(), |bucket| bucket.name.clone());
-        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &written::name(&name)))
+        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &definition_text::name(&name)))
     }
 
     /// An error unless the user has a privilege on the bucket of an index. Returns the bucket.
@@ -93,7 +93,7 @@ impl Rights {
     fn lacks(&self, privilege: Privilege, on: &str, object: &str) -> Error {
         let name = &self.who.name;
         let what = format!("user {name:?} lacks the privilege {privilege} on {on}");
-        let name = written::name(name);
+        let name = definition_text::name(name);
         Error::new(ErrorCode::NotAllowed, what).with_hint(format!(
             "an administrator can give it: GRANT {privilege} ON {object} TO {name}"
         ))

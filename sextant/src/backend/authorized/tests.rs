@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::Principal;
 use super::view::{View, ViewCell, Views};
-use crate::auth::known::still_valid;
+use crate::auth::newest_users::still_valid;
 use crate::principal::Proof;
 
 fn user(grants: Grants) -> Arc<User> {

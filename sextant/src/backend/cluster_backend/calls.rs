@@ -13,7 +13,7 @@ use proto::model::ids::{
     TransactionId,
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, DocumentsRequest,
@@ -29,8 +29,8 @@ use tokio::time::{Instant, timeout};
 use super::reads::{Batches, Pin};
 use super::{ClusterBackend, absent};
 use crate::audit::Attempt;
-use crate::backend::built;
-use crate::backend::drained;
+use crate::backend::build_wait;
+use crate::backend::drain_wait;
 use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
 use crate::principal::Principal;
 use crate::sql::backend::{
@@ -86,15 +86,15 @@ impl Backend for ClusterBackend {
     }
 
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
-        built::wait_ready(&self.calls.router, index, generation).await
+        build_wait::wait_ready(&self.calls.router, index, generation).await
     }
 
     async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
-        built::wait_version(&self.calls.router, data_set, version).await
+        build_wait::wait_version(&self.calls.router, data_set, version).await
     }
 
     async fn wait_drained(&self, node: NodeId) -> Result<()> {
-        drained::wait_drained(&self.calls.router, node).await
+        drain_wait::wait_drained(&self.calls.router, node).await
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {

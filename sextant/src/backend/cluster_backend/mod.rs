@@ -22,11 +22,11 @@ use router::Router;
 use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
-use super::drained;
-use super::kept::KeptTransactions;
+use super::drain_wait;
+use super::keep_alive::KeptTransactions;
 use super::source_calls::SourceCalls;
 use crate::audit::Attempt;
-use crate::auth::known::KnownUsers;
+use crate::auth::newest_users::KnownUsers;
 use crate::principal::Principal;
 use crate::sql::backend::Backend;
 use crate::sql::plan::Relation;
@@ -171,7 +171,7 @@ impl ClusterBackend {
         self.attempt.made();
         self.wait_cas(catalog_cas).await;
         if let Some(node) = drains {
-            drained::wait_planned(&self.calls.router, node).await;
+            drain_wait::wait_planned(&self.calls.router, node).await;
         }
         Ok(outcome)
     }

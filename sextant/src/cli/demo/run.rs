@@ -14,7 +14,7 @@ use super::model::Model;
 use super::report::{Report, median_ms, progress};
 use super::sql_error::sql_error;
 use super::{final_checks, rebalance, traffic};
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server};
 
 /// GeoNames, CC BY 4.0; see assets/README.md.

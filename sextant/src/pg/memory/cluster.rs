@@ -19,7 +19,7 @@ use proto::model::ids::{
 };
 use proto::model::index::IndexInfo;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply, PushRequest,

@@ -8,8 +8,8 @@ use proto::{Error, ErrorCode, Result};
 use crate::flow::Room;
 use crate::pg::result::row_writer::RowWriter;
 use crate::pg::result::stream::Rows;
-use crate::pg::session::kept::ResolvedNames;
-use crate::rows::suspended::{Park, SuspendedResult};
+use crate::pg::session::resolved_names::ResolvedNames;
+use crate::rows::suspended_result::{Park, SuspendedResult};
 use crate::sql::ParsedStatement;
 use crate::sql::plan::ColumnInfo;
 

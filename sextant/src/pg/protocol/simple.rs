@@ -8,7 +8,7 @@ use super::finish::row_description;
 use super::session::Session;
 use crate::pg::message::error::WireResult;
 use crate::pg::result::row_writer::{RowWriter, Shape};
-use crate::pg::session::kept::ResolvedNames;
+use crate::pg::session::resolved_names::ResolvedNames;
 use crate::pg::statement::execute::StatementOutcome;
 
 /// Statements after which other tasks have their turn: it costs more than a small statement.

@@ -25,7 +25,7 @@ use crate::pg::interrupt::Interrupt;
 use crate::pg::message::conn::{Conn, FLUSH_AFTER};
 use crate::pg::message::error::WireResult;
 use crate::rows::entry::EntryPrinter;
-use crate::rows::suspended::SUSPENDED_RUNS;
+use crate::rows::suspended_result::SUSPENDED_RUNS;
 use crate::rows::value::Datum;
 use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::plan::{Cell, ColumnInfo, DocumentPlan, IndexPlan};

@@ -3,8 +3,8 @@
 
 mod consistency;
 pub mod floors;
-pub mod kept;
 pub mod known_settings;
+pub mod resolved_names;
 mod set;
 pub mod settings;
 pub mod state;

@@ -10,10 +10,10 @@ use proto::value::Value;
 use proto::{Error, Result};
 use tokio::sync::watch;
 
-use super::kept::ResolvedNames;
+use super::resolved_names::ResolvedNames;
 use super::settings::Settings;
 use super::transaction::{Block, Transaction};
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::backend::Samples;
 use crate::flow::{RoomBudget, StatementPlace, Work};
 use crate::pg::message::error::{Notice, WireError, WireResult};

@@ -26,7 +26,7 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
 use super::floors::{WasOpen, leaves_open};
-use super::kept::ResolvedNames;
+use super::resolved_names::ResolvedNames;
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Transaction, TransactionChanges};
 use crate::pg::message::error::{Notice, WireError, WireResult};

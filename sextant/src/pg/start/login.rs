@@ -9,8 +9,8 @@ use proto::{Error, ErrorCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::audit::Door;
-use crate::auth::doors::{Greeting, LoginPolicy};
 use crate::auth::link::Link;
+use crate::auth::login_policy::{Greeting, LoginPolicy};
 use crate::auth::scram::{Exchange, Failure, Mechanism};
 use crate::pg::message::conn::Conn;
 use crate::pg::message::error::{WireError, WireResult};

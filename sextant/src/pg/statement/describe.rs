@@ -6,7 +6,7 @@ use proto::Result;
 use proto::expr::ColumnType;
 
 use super::show;
-use crate::pg::session::kept::ResolvedNames;
+use crate::pg::session::resolved_names::ResolvedNames;
 use crate::pg::session::state::SessionState;
 use crate::sql::ast::Statement;
 use crate::sql::plan::{ColumnInfo, ParameterTypes};

@@ -86,8 +86,8 @@ fn grants_of(user: &User, catalog: &Catalog) -> Vec<Vec<Datum>> {
         .filter_map(|(id, own)| Some((&*catalog.buckets.get(id)?.name, *own)))
         .collect();
     on_buckets.sort_unstable_by_key(|(name, _)| *name);
-    let on_buckets = on_buckets
-        .into_iter()
-        .map(|(name, own)| row(Datum::text(crate::sql::definitions::written::name(name)), own));
+    let on_buckets = on_buckets.into_iter().map(|(name, own)| {
+        row(Datum::text(crate::sql::definitions::definition_text::name(name)), own)
+    });
     on_all.into_iter().chain(on_buckets).collect()
 }

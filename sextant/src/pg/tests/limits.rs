@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::audit::Audit;
-use crate::auth::known::KnownUsers;
+use crate::auth::newest_users::KnownUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
 use crate::flow::{ClientLimits, Flow};
 use crate::pg::message::conn::{Conn, Input};

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::raw::{Raw, bind, execute, flush, parse, sync};
 use super::*;
-use crate::auth::known::KnownUsers;
+use crate::auth::newest_users::KnownUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
 
 /// Users "ada" and "bob" with the passwords "pencil" and "caf\u{e9}", as of a change.

@@ -25,7 +25,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use super::memory::{Memory, MemoryBackends};
 use super::{PgConfig, PgServer};
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::principal::Principal;
 
 struct Cluster {
@@ -361,7 +361,8 @@ async fn the_scan_of_a_suspended_portal_is_parked_and_continues_later() {
     assert_eq!(ids(2).await, "53");
     assert_eq!(ids(1).await, "4");
     assert_eq!(parked(), 0, "a client that reads on is not held up");
-    tokio::time::sleep(crate::rows::suspended::SUSPENDED_RUNS + Duration::from_millis(500)).await;
+    tokio::time::sleep(crate::rows::suspended_result::SUSPENDED_RUNS + Duration::from_millis(500))
+        .await;
     assert_eq!(parked(), 1, "once, for the piece that nobody read on from");
     assert_eq!(ids(0).await, "21");
 }
@@ -411,8 +412,10 @@ async fn a_scan_is_parked_while_its_client_does_not_read() {
     for n in 0..100_000 {
         if n == 1000 {
             assert_eq!(parked(), 0, "the scan is read");
-            tokio::time::sleep(crate::rows::suspended::SUSPENDED_RUNS + Duration::from_millis(500))
-                .await;
+            tokio::time::sleep(
+                crate::rows::suspended_result::SUSPENDED_RUNS + Duration::from_millis(500),
+            )
+            .await;
             assert_eq!(parked(), 1, "once");
         }
         let row = rows.next().await.unwrap().unwrap();

@@ -15,8 +15,8 @@ use tokio::time::sleep;
 
 use super::building::{look_at_documents, wait_built};
 use super::define::definition;
+use super::definition_text;
 use super::split_points::take_split_points;
-use super::written;
 use crate::sql::ast::{CreateIndex, IndexChange, IndexOptions, Partition, Statement, TextExpr};
 use crate::sql::backend::Backend;
 use crate::sql::parse::parse;
@@ -174,14 +174,14 @@ pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
         _ => false,
     };
     match is_changed {
-        true => written::create_index(&CreateIndex { slice_bytes_max, ..create }),
+        true => definition_text::create_index(&CreateIndex { slice_bytes_max, ..create }),
         false => spec.sql.clone(),
     }
 }
 
 /// The definition that a declaration means, with its text. A text that cannot be read again would be the last change of its index.
 fn defined(create: CreateIndex) -> Result<IndexSpec> {
-    let sql = written::create_index(&create);
+    let sql = definition_text::create_index(&create);
     let spec = definition(&CreateIndex { sql, ..create })?;
     declared(&spec)?;
     Ok(spec)

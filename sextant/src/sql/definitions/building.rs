@@ -15,7 +15,7 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::timeout;
 
-use super::written;
+use super::definition_text;
 use crate::sql::backend::Backend;
 use crate::sql::remarks::Remarks;
 
@@ -218,7 +218,7 @@ pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, 
         return (left, "SHOW VERSIONS shows the versions".to_owned());
     }
     let left = format!("the loading of version '{version}' goes on in the background");
-    let name = written::name(bucket);
+    let name = definition_text::name(bucket);
     let version = version.replace('\'', "''");
     let hint = format!(
         "SHOW VERSIONS shows its progress; ALTER BUCKET {name} CANCEL VERSION '{version}' ends it"
@@ -234,7 +234,7 @@ fn is_built(catalog: &Catalog, name: &str) -> bool {
 }
 
 fn how_to_end(name: &str) -> String {
-    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", written::name(name))
+    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", definition_text::name(name))
 }
 
 #[cfg(test)]

@@ -4,5 +4,5 @@ pub mod alter;
 pub mod building;
 pub mod ddl;
 pub mod define;
+pub mod definition_text;
 mod split_points;
-pub mod written;

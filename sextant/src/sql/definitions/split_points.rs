@@ -8,7 +8,7 @@ use proto::value::Value;
 use proto::value::key::encode_part;
 use proto::{Error, ErrorCode, Result};
 
-use super::written;
+use super::definition_text;
 use crate::sql::ast::{CreateIndex, Partition};
 use crate::sql::backend::Backend;
 use crate::sql::plan::{UnresolvedExpr, coerce};
@@ -104,7 +104,7 @@ pub async fn take_split_points(
     }
     *points = found.into_iter().map(Expr::Literal).collect();
     create.slices = None;
-    create.sql = written::create_index(create);
+    create.sql = definition_text::create_index(create);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use proto::value::Value;
 use proto::value::path::Step;
 
 use super::columns::Columns;
-use super::divided::{Merge, Way};
+use super::divided_scan::{Merge, Way};
 use super::limit_offset::LimitOffset;
 use super::names::{aggregate_name, default_name};
 use super::order::Order;

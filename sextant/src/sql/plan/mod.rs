@@ -8,7 +8,7 @@ mod coerce;
 mod columns;
 mod condition;
 mod constant;
-mod divided;
+mod divided_scan;
 mod documents;
 mod explain;
 mod index;
@@ -31,7 +31,7 @@ mod types;
 mod value_set;
 
 pub use constant::{ConstantPlan, ConstantValue};
-pub use divided::Merge;
+pub use divided_scan::Merge;
 pub use documents::{DocumentColumn, DocumentPlan};
 pub use index::{Cell, IndexPlan};
 pub use kinds::Kinds;

@@ -20,7 +20,7 @@ use proto::rpc::api::{
 use proto::rpc::mutation::{
     BackfillMessage, BackfillRequest, KeyVersionsReader, StreamMessage, SubscribeRequest,
 };
-use sextant::auth::doors::LoginPolicy;
+use sextant::auth::login_policy::LoginPolicy;
 use sextant::grpc;
 use sextant::roles::{PortOptions, Ports, Server, ServerParts, services};
 use sextant::wire::{PeerDirectory, Peers, tcp_connect};

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
-use proto::model::pushed::{PushedCommit, PushedPart};
+use proto::model::pushed_commit::{PushedCommit, PushedPart};
 use tokio::time::Instant;
 
 /// The transactions of a producer.

@@ -32,7 +32,7 @@ use proto::model::bucket::BucketInfo;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{SourceHistory, begin_branch, branch_of};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid, vbucket_of};
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 use proto::rpc::api::{PushMutation, PushedCommitRequest, PushedStep, TransactionPush};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode};

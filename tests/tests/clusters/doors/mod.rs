@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use proto::env::Env;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
-use sextant::auth::known::KnownUsers;
+use sextant::auth::newest_users::KnownUsers;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
 use sextant::limited::{ConnectionsMax, PortProtocol, limited};
 use sextant::pg::{PgConfig, PgServer};
@@ -208,7 +208,7 @@ impl Doors {
     }
 
     /// Doors that admit every client: the backends of a port have a fixed principal.
-    fn trust(&self) -> Arc<sextant::auth::doors::LoginPolicy> {
-        sextant::auth::doors::LoginPolicy::trust(&self.env)
+    fn trust(&self) -> Arc<sextant::auth::login_policy::LoginPolicy> {
+        sextant::auth::login_policy::LoginPolicy::trust(&self.env)
     }
 }

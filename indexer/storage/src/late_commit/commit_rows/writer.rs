@@ -22,7 +22,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::files::data_files::DataFiles;
 use crate::files::group_writer::GroupWriter;
-use crate::files::unnamed::UnnamedFragments;
+use crate::files::new_files::UnnamedFragments;
 use crate::files::unstamped::UnstampedFragment;
 use crate::late_commit::changes::part::PartSources;
 use crate::late_commit::commit_rows::changed_documents::{ChangedDocument, ChangedDocuments};

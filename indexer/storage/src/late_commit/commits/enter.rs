@@ -30,7 +30,7 @@ use crate::apply::delta::{BackIndexScope, EpochDelta};
 use crate::apply::documents::{EpochDocuments, documents_where};
 use crate::batch::EpochBatch;
 use crate::files::data_files::{DataFiles, NewFragment};
-use crate::files::unnamed::UnnamedFragments;
+use crate::files::new_files::UnnamedFragments;
 use crate::index::load_state::{Answer, LoadRequest};
 use crate::index::local_index::LocalIndex;
 use crate::index::writer_state::WriterState;

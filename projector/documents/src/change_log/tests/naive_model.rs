@@ -18,7 +18,7 @@ use crate::ownership::Ownership;
 use crate::record::BucketRecord;
 use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
 use proto::model::joint::{JointCommit, Prepared, PreparedChange};
-use proto::model::pushed::{PushedCommit, PushedPart};
+use proto::model::pushed_commit::{PushedCommit, PushedPart};
 
 pub(super) const VBUCKETS: u16 = 4;
 

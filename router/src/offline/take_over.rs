@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::keeper::RouterData;
 use crate::context::RouterContext;
-use crate::epochs::applied::EpochFloors;
+use crate::epochs::applied_epochs::EpochFloors;
 
 /// The time for which the coordinators must send an older catalog before it counts. By then a new leader, or a member that lags, has
 /// reached the kept catalog.

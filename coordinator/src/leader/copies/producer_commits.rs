@@ -1,6 +1,6 @@
 //! The open commits of a bucket's producer, as the owners of its vbuckets report them.
 //!
-//! An owner names all open commits that have a part in its vbuckets ([`proto::model::pushed`]). Each commit is remembered with the vbuckets
+//! An owner names all open commits that have a part in its vbuckets ([`proto::model::pushed_commit`]). Each commit is remembered with the vbuckets
 //! whose newest report has named it. A report replaces only earlier reports of the same vbuckets. So:
 //!
 //! - A projector that has handed a vbucket over no longer reports it, and its last report counts until the next owner reports that vbucket.
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::ProducerTransactionId;
-use proto::model::pushed::PushedCommit;
+use proto::model::pushed_commit::PushedCommit;
 
 /// The open commits of a bucket's producer.
 #[derive(Debug, Default)]

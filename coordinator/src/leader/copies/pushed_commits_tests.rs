@@ -8,7 +8,7 @@ use proto::model::cut::{Cut, Position};
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, NodeId, ProducerTransactionId, Seqno, VbucketId, Vbuuid};
 use proto::model::node::Role;
-use proto::model::pushed::{PushedCommit, PushedPart};
+use proto::model::pushed_commit::{PushedCommit, PushedPart};
 use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::{Command, RegisterNode};
 

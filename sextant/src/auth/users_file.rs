@@ -143,5 +143,5 @@ pub(super) fn decode(bytes: &[u8]) -> Result<StoredUsers> {
 }
 
 #[cfg(test)]
-#[path = "kept_tests.rs"]
+#[path = "users_file_tests.rs"]
 pub(super) mod tests;

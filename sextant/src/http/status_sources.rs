@@ -8,7 +8,7 @@ use proto::Result;
 use proto::model::node::Role;
 use tokio::time::timeout;
 
-use crate::auth::doors::LoginPolicy;
+use crate::auth::login_policy::LoginPolicy;
 use crate::backend::{ClusterBackend, Counters};
 use crate::principal::Principal;
 use crate::process_figures::OwnProcess;

@@ -18,7 +18,7 @@ use super::*;
 const DIR: &str = "/router";
 
 /// A catalog with something in each of its parts.
-pub(in crate::kept) fn catalog(cas: u64) -> Catalog {
+pub(in crate::offline) fn catalog(cas: u64) -> Catalog {
     let node = |id, role| {
         let address = format!("host-{id}:7500");
         (NodeId(id), Arc::new(NodeInfo { id: NodeId(id), role, address, zone: "z".to_owned() }))
@@ -72,7 +72,7 @@ fn data_set() -> DataSet {
     DataSet { newest: 1, versions: [(1, version)].into(), ..DataSet::new(1, 2, 1_000) }
 }
 
-pub(in crate::kept) fn kept(cas: u64) -> StoredKnowledge {
+pub(in crate::offline) fn kept(cas: u64) -> StoredKnowledge {
     let catalog = Arc::new(catalog(cas));
     let index = catalog.indexes[&IndexId(3)].local_id();
     StoredKnowledge {

@@ -11,8 +11,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
+use super::admission::held;
 use super::caller::Callers;
-use super::door::held;
 use super::status::{counted, status};
 use crate::sql::backend::Backend;
 

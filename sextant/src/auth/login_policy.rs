@@ -15,8 +15,8 @@ use proto::{Error, ErrorCode, Result};
 
 use tokio::sync::watch;
 
-use super::known::{KnownUsers, still_valid};
 use super::link::Link;
+use super::newest_users::{KnownUsers, still_valid};
 use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
@@ -340,5 +340,5 @@ fn token_of(header: &[u8]) -> Option<&str> {
 }
 
 #[cfg(test)]
-#[path = "doors_tests.rs"]
+#[path = "login_policy_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! The open transactions of producers, in a pushed bucket ([`proto::model::pushed`]).
+//! The open transactions of producers, in a pushed bucket ([`proto::model::pushed_commit`]).
 //!
 //! A producer has its own number for a transaction. Here the transaction also gets a random number, under which it is streamed to the
 //! indexers like any other: each owner of vbuckets has its own part, and no reader sees the open transaction as a whole.

@@ -30,7 +30,7 @@ pub type EpochFloors = BTreeMap<LocalIndexId, Epoch>;
 #[derive(Clone)]
 pub struct AppliedEpochs {
     nodes: Arc<DashMap<NodeId, NodeApplied>>,
-    /// Of an earlier process, while only its catalog is known ([`crate::kept`]).
+    /// Of an earlier process, while only its catalog is known ([`crate::offline`]).
     floors: Arc<ArcSwap<EpochFloors>>,
     changed: watch::Sender<u64>,
 }

@@ -1,4 +1,4 @@
-//! The open commits of a producer in a bucket ([`proto::model::pushed`]), as its readers and SYNC see them.
+//! The open commits of a producer in a bucket ([`proto::model::pushed_commit`]), as its readers and SYNC see them.
 //!
 //! Each part of a commit has a state ([`PartState`]). The owner of its vbucket knows it: it has the failover log, and the branches that
 //! were given up. Of other vbuckets a projector has only the positions of epochs. A position on the branch of the part proves that an epoch
@@ -22,7 +22,7 @@ use proto::model::assignment::VbucketSet;
 use proto::model::commits::TransactionEvent;
 use proto::model::history::Branches;
 use proto::model::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
-use proto::model::pushed::{PushedCommit, PushedPart};
+use proto::model::pushed_commit::{PushedCommit, PushedPart};
 use proto::plant::{self, Plant};
 use proto::rpc::api::{PartState, TransactionStatus};
 use proto::{Error, ErrorCode, Result};
@@ -343,5 +343,5 @@ impl Bucket {
 }
 
 #[cfg(test)]
-#[path = "pushed_tests.rs"]
+#[path = "producer_commits_tests.rs"]
 mod tests;

@@ -17,7 +17,7 @@ use proto::model::catalog::Catalog;
 use proto::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::epochs::applied::EpochFloors;
+use crate::epochs::applied_epochs::EpochFloors;
 
 const NAME: &str = "CATALOG";
 pub(crate) const ENVELOPE: Envelope =

@@ -1,4 +1,4 @@
-//! The calls of producers' transactions in pushed buckets ([`proto::model::pushed`]).
+//! The calls of producers' transactions in pushed buckets ([`proto::model::pushed_commit`]).
 //!
 //! `CANCEL TRANSACTION` gives up the parts that a hold waits for. It is refused while a vbucket with a part is released
 //! for its next owner, which has the commit too.
@@ -20,7 +20,7 @@ use crate::source::push::check::{CheckedPush, pushes};
 use crate::source::push::commit::check;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
-use crate::transactions::pushed::PushIn;
+use crate::transactions::producer_transactions::PushIn;
 
 /// Bits of a transaction's number here, as those of sessions: people may show it as a floating-point number.
 const NUMBER_BITS: u32 = 53;

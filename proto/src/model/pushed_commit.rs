@@ -272,5 +272,5 @@ impl OpenCommits {
 }
 
 #[cfg(test)]
-#[path = "pushed_tests.rs"]
+#[path = "pushed_commit_tests.rs"]
 mod tests;

@@ -108,5 +108,5 @@ fn none_answers(failed: Vec<(NodeId, Error)>) -> Error {
 }
 
 #[cfg(test)]
-#[path = "held_tests.rs"]
+#[path = "version_source_tests.rs"]
 mod tests;

@@ -1,9 +1,9 @@
-//! Keeps the commits of producers whole: an epoch has all parts of such a commit or none ([`proto::model::pushed`]).
+//! Keeps the commits of producers whole: an epoch has all parts of such a commit or none ([`proto::model::pushed_commit`]).
 //!
 //! SYNC names the commits that no epoch has, with all of their parts, so a report with one part names all the others. A chosen cut that
 //! lacks a part of a commit moves back to before that commit. A bucket whose cut would move back to the previous epoch gets no epoch.
 
-use proto::model::pushed::keep_whole;
+use proto::model::pushed_commit::keep_whole;
 use proto::plant::{self, Plant};
 
 use crate::leader::copies::joint::ChosenCuts;
@@ -31,5 +31,5 @@ pub(in crate::leader) fn keep_pushed_whole(
 }
 
 #[cfg(test)]
-#[path = "pushed_tests.rs"]
+#[path = "pushed_commits_tests.rs"]
 mod tests;

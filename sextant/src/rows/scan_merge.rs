@@ -265,5 +265,5 @@ impl BatchSource for MergedScans {
 }
 
 #[cfg(test)]
-#[path = "merged_tests.rs"]
+#[path = "scan_merge_tests.rs"]
 mod tests;

@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::file::{self, StoredKnowledge};
 use crate::context::RouterContext;
-use crate::epochs::applied::EpochFloors;
+use crate::epochs::applied_epochs::EpochFloors;
 
 const VERSION: &str = "sextant router, format 1\n";
 

@@ -14,11 +14,11 @@ use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Bytes, Service, http};
 use tonic::server::NamedService;
 
-use super::arriving::{MessageRoom, RequestBody};
+use super::request_body::{MessageRoom, RequestBody};
 use super::status::status;
 use crate::audit::Door;
-use crate::auth::doors::LoginPolicy;
 use crate::auth::link::Link;
+use crate::auth::login_policy::LoginPolicy;
 use crate::flow::{OpenCall, StatementPlace, Work};
 use crate::limited::PeerInfo;
 
