@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proto::client::{CatalogFollower, Membership, MembershipConfig, Retry, WhenForgotten};
+use proto::client::{CatalogFollower, ForgottenPolicy, Membership, MembershipConfig, Retry};
 use proto::env::{Env, Task};
 use proto::flow::AdmissionStatus;
 use proto::model::catalog::Catalog;
@@ -223,7 +223,7 @@ async fn report_leases(context: RouterContext) -> Infallible {
         client: None,
         has_news_at_once: true,
         identity: None,
-        when_forgotten: WhenForgotten::RegisterAtOnce,
+        when_forgotten: ForgottenPolicy::RegisterAtOnce,
     };
     let membership = Membership::new(Arc::clone(&context.directory), config)
         .with_silent(context.silent.clone())

@@ -10,7 +10,7 @@ use proto::model::joint::HalvedCommit;
 use proto::model::left_out::LeftOut;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::NodeInfo;
-use proto::model::rollback::NewestKnown;
+use proto::model::rollback::NewestNumbers;
 use proto::rpc::api::{BucketReport, EpochHold, Heartbeat, NodeStatus};
 use proto::rpc::command::Command;
 use proto::{Error, ErrorCode, Result};
@@ -297,7 +297,7 @@ impl Leader {
     }
 
     /// The newest numbers that processes have reported in this term.
-    pub fn newest_known(&self) -> NewestKnown {
+    pub fn newest_known(&self) -> NewestNumbers {
         old_copy::newest_known(&self.heartbeats)
     }
 

@@ -3,7 +3,7 @@
 
 use proto::model::identity::{NodeProof, UniqueId};
 use proto::model::ids::NodeId;
-use proto::model::rollback::NewestKnown;
+use proto::model::rollback::NewestNumbers;
 use serde::{Deserialize, Serialize};
 
 /// Values that the leader adds to a proposal.
@@ -18,7 +18,7 @@ pub struct Decisions {
     /// partitions only if there are too few others.
     pub silent: Vec<NodeId>,
     /// The newest numbers that processes have reported, for [`SkipEpochs`](proto::rpc::command::SkipEpochs).
-    pub newest: NewestKnown,
+    pub newest: NewestNumbers,
     /// For [`Join`](proto::rpc::command::Join): the proof of a silent holder of the number, whose place the process takes.
     pub replaces: Option<NodeProof>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use proto::client::{Membership, MembershipConfig, Retry, WhenForgotten};
+use proto::client::{ForgottenPolicy, Membership, MembershipConfig, Retry};
 use proto::flow::Admission;
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
@@ -98,7 +98,7 @@ pub(super) async fn report(
         retry: Retry::constant(context.config.retry),
         client: None,
         has_news_at_once: true,
-        when_forgotten: WhenForgotten::StayOut,
+        when_forgotten: ForgottenPolicy::StayOut,
         identity: Some(Arc::clone(&context.identity)),
     };
     let membership = Membership::new(Arc::clone(&context.directory), config);

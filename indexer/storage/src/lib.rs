@@ -84,7 +84,7 @@ pub use build::compare::Comparison;
 pub use counters::Counters;
 pub use edit::derive::{EstimatedSlice, SliceCut};
 pub use edit::export::{Export, PieceRange};
-pub use edit::install::InstallRefused;
+pub use edit::install::InstallRefusal;
 pub use edit::receive::ReceivedFiles;
 pub use engine::storage_engine::StorageEngine;
 pub use index::load_state::LoadState;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::client::{Membership, MembershipConfig, WhenForgotten};
+use proto::client::{ForgottenPolicy, Membership, MembershipConfig};
 use proto::rpc::api::Heartbeat;
 
 use super::retry::new_retry;
@@ -25,7 +25,7 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         // A lone coordinator waits for it, see `Heartbeat::catalog_cas`.
         has_news_at_once: true,
         identity: projector.config.identity.clone(),
-        when_forgotten: WhenForgotten::RegisterAfterPause,
+        when_forgotten: ForgottenPolicy::RegisterAfterPause,
     };
     let reporter = Arc::clone(&projector);
     let heartbeat = move || Heartbeat {

@@ -6,7 +6,7 @@ use proto::model::cut::Position;
 use proto::model::history::{Branches, SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId, vbucket_of};
 use proto::rpc::api::{
-    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, PushMutation,
+    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverRequestKind, PushMutation,
 };
 use proto::{Error, Result};
 
@@ -35,8 +35,8 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
     // Order matters: the end is read after the release, so it is the final one.
     let ownership = bucket.ownership();
     let (history, documents) = match wanted {
-        HandOverWanted::Mutations => (bucket.history(), None),
-        HandOverWanted::Documents(behind) => {
+        HandOverRequestKind::Mutations => (bucket.history(), None),
+        HandOverRequestKind::Documents(behind) => {
             let (history, documents) = documents(projector, &bucket, vbucket, behind).await?;
             (history, Some(documents))
         }

@@ -11,7 +11,7 @@ use proto::model::ids::{BucketId, Seqno};
 use proto::model::node::NodeInfo;
 use proto::plant::{self, Plant};
 use proto::rpc::api::{
-    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
+    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverRequestKind, HandedDocument,
     ProjectorApi, PushMutation,
 };
 use proto::rpc::command::{Command, HandedOver, Outcome, Proposal, RequestId};
@@ -224,7 +224,8 @@ impl Target<'_> {
         documents: Option<Option<String>>,
         release: bool,
     ) -> Result<HandOverPiece> {
-        let wanted = documents.map_or(HandOverWanted::Mutations, HandOverWanted::Documents);
+        let wanted =
+            documents.map_or(HandOverRequestKind::Mutations, HandOverRequestKind::Documents);
         let (bucket, transfer) = (self.bucket.info.id, self.transfer);
         let request = HandOverRequest { bucket, transfer, after, seen, wanted, release };
         self.source.hand_over(request).await

@@ -43,7 +43,7 @@ use super::push::{commit as push_commit, order};
 use super::view::bucket::Bucket;
 use super::view::large_commits::LargeCommit;
 use crate::transactions::committing::CommitInProgress;
-use crate::transactions::producer_transactions::CommittingPushed;
+use crate::transactions::producer_transactions::ProducerCommitGuard;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
 /// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
@@ -98,7 +98,7 @@ pub enum Work {
     /// request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
     /// The mutations of a producer's transaction, of which the request names the parts to number.
-    CommitPushed(PushedCommitRequest, Box<CommittingPushed>, oneshot::Sender<Result<PushReply>>),
+    CommitPushed(PushedCommitRequest, Box<ProducerCommitGuard>, oneshot::Sender<Result<PushReply>>),
     /// Lets epochs have the open commit of a producer's transaction without its missing parts.
     GiveUpRest(ProducerTransactionId, oneshot::Sender<Result<()>>),
     /// Work that runs exclusively between two groups.
@@ -336,7 +336,7 @@ fn ended(committing: Box<CommitInProgress>, answer: Answer) -> Answer {
 
 /// Ends a producer's transaction when its caller learns the outcome. It is open again if its commit was refused.
 fn ended_pushed(
-    committing: Box<CommittingPushed>,
+    committing: Box<ProducerCommitGuard>,
     reply: oneshot::Sender<Result<PushReply>>,
     outcome: Result<PushReply>,
 ) -> Answer {

@@ -42,7 +42,7 @@ pub struct PushIn<'p> {
 pub type MutationsByVbucket = BTreeMap<VbucketId, u64>;
 
 /// The commit of a producer's transaction in progress. When this is dropped the transaction is open again, unless `end` was set.
-pub struct CommittingPushed {
+pub struct ProducerCommitGuard {
     /// The transaction, and its place here; `None` if nothing of it is kept.
     pub open: Option<(TransactionId, TransactionPlace)>,
     /// The mutations of the transaction, in order.
@@ -64,7 +64,7 @@ enum End {
     InDoubt,
 }
 
-impl CommittingPushed {
+impl ProducerCommitGuard {
     /// The number of mutations of each vbucket.
     pub fn kept(&self) -> MutationsByVbucket {
         let mut kept = MutationsByVbucket::new();
@@ -90,7 +90,7 @@ impl CommittingPushed {
     }
 }
 
-impl Drop for CommittingPushed {
+impl Drop for ProducerCommitGuard {
     fn drop(&mut self) {
         let Some((id, _)) = self.open else { return };
         match self.end {
@@ -173,7 +173,7 @@ impl Transactions {
         self: &Arc<Self>,
         transaction: ProducerTransactionId,
         (now, large_changes): (Instant, u64),
-    ) -> Result<CommittingPushed> {
+    ) -> Result<ProducerCommitGuard> {
         let mut state = self.state();
         let state = &mut *state;
         let (mut committing, transactions) = (None, Arc::clone(self));
@@ -189,14 +189,14 @@ impl Transactions {
         }
         let Some((id, place, number, all, is_large)) = committing else {
             let (open, mutations, number, end) = (None, Vec::new(), 0, End::Gone);
-            return Ok(CommittingPushed { open, mutations, number, end, transactions });
+            return Ok(ProducerCommitGuard { open, mutations, number, end, transactions });
         };
         if is_large {
             state.changed(id);
             self.wake_for_change(false);
         }
         let (open, mutations) = (Some((id, place)), all.in_order());
-        Ok(CommittingPushed { open, mutations, number, end: End::Open, transactions })
+        Ok(ProducerCommitGuard { open, mutations, number, end: End::Open, transactions })
     }
 
     /// Rolls a producer's transaction back. One that is not open is no error; false then.

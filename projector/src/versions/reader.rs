@@ -136,14 +136,14 @@ impl VersionReader {
 
 /// Counts all rows that were read so far, including those of other partitions.
 #[derive(Debug)]
-pub struct RowsRead {
+pub struct RowCounter {
     /// The number of rows of each partition.
     pub rows: Vec<u64>,
     /// All rows.
     pub read: FilesRead,
 }
 
-impl RowsRead {
+impl RowCounter {
     /// A count of zero rows, for this many files and partitions.
     pub fn new(files: usize, partitions: u16) -> Self {
         let read = FilesRead { files: files as u32, ..FilesRead::default() };

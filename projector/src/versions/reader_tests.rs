@@ -14,11 +14,11 @@ async fn read(
     (env, dir): (&Env, &Path),
     pattern: &str,
     (wanted, partitions): (&[u16], u16),
-) -> Result<(Vec<(String, u16, u64)>, RowsRead)> {
+) -> Result<(Vec<(String, u16, u64)>, RowCounter)> {
     let files = Files { pattern: pattern.into(), id: "id".into() };
     let wanted = (wanted.iter().copied().map(VbucketId).collect(), partitions);
     let reader = VersionReader::new(Arc::clone(&env.fs), Some(dir), &files, wanted, 100)?;
-    let mut rows = RowsRead::new(reader.files(), partitions);
+    let mut rows = RowCounter::new(reader.files(), partitions);
     let mut batches = std::pin::pin!(reader.batches(env));
     let mut all = Vec::new();
     while let Some(batch) = batches.next().await {

@@ -13,7 +13,7 @@ use proto::{Error, ErrorCode};
 
 use super::attempt::{Failure, LoadReport, look, open, same};
 use super::contents::stored_contents;
-use super::reader::RowsRead;
+use super::reader::RowCounter;
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
@@ -47,7 +47,7 @@ async fn read_again(
 ) -> std::result::Result<FilesRead, Failure> {
     let id = bucket.info.id;
     let reader = open(projector, bucket, VbucketSet::default()).await?;
-    let mut found = RowsRead::new(reader.files(), bucket.info.vbuckets);
+    let mut found = RowCounter::new(reader.files(), bucket.info.vbuckets);
     let mut batches = pin!(reader.batches(&projector.env));
     while let Some(batch) = batches.next().await {
         look(projector, id)?;

@@ -15,7 +15,7 @@ use proto::model::assignment::VbucketSet;
 
 use super::attempt::{Failure, look, open};
 use super::contents::{Contents, Distinct};
-use super::reader::RowsRead;
+use super::reader::RowCounter;
 use super::sheet::{RowBlock, SheetContents};
 use crate::projector::Projector;
 use crate::source::AddSorted;
@@ -29,7 +29,7 @@ const WRITTEN_AT_ONCE: usize = 2;
 /// The rows of a version that were stored.
 pub struct StoredRows {
     /// The counts of all rows that were read.
-    pub rows: RowsRead,
+    pub rows: RowCounter,
     /// The contents of the partitions; `None` if they must be computed from the stored documents.
     pub contents: Option<Contents>,
 }
@@ -54,7 +54,7 @@ async fn read_and_store(
 ) -> Result<StoredRows, Failure> {
     let id = bucket.info.id;
     let reader = open(projector, bucket, partitions.clone()).await?;
-    let mut rows = RowsRead::new(reader.files(), bucket.info.vbuckets);
+    let mut rows = RowCounter::new(reader.files(), bucket.info.vbuckets);
     let mut batches = pin!(reader.batches(&projector.env).fuse());
     let (mut sheet, mut distinct) = (RowBlock::default(), Distinct::default());
     let mut writing = FuturesOrdered::new();

@@ -239,7 +239,7 @@ async fn a_push_that_is_accepted_before_the_release_is_handed_over() {
         transfer,
         after: at(10),
         seen: at(10),
-        wanted: HandOverWanted::Mutations,
+        wanted: HandOverRequestKind::Mutations,
         release,
     };
     let owner = pair.first.projector();

@@ -25,7 +25,7 @@ use crate::rpc::command::{Command, Join, Outcome, Proposal, RegisterNode, Reques
 
 /// The reaction of a node to a heartbeat that the coordinator answers with `Unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenForgotten {
+pub enum ForgottenPolicy {
     /// Goes on with heartbeats. A leader that has just been elected will know the node soon, and a node that was
     /// removed stays out until an operator starts it again.
     StayOut,
@@ -50,7 +50,7 @@ pub struct MembershipConfig {
     /// True: the first heartbeat follows the registration at once. False: it waits like all others.
     pub has_news_at_once: bool,
     /// The node's reaction when the coordinator does not know it.
-    pub when_forgotten: WhenForgotten,
+    pub when_forgotten: ForgottenPolicy,
     /// The identity of the node's data directory; `None` for a process without one.
     pub identity: Option<Arc<NodeIdentity>>,
 }
@@ -155,10 +155,10 @@ impl Membership {
         }
         let is_forgotten = error.code == ErrorCode::Unknown;
         match self.config.when_forgotten {
-            WhenForgotten::RegisterAtOnce if is_forgotten => {
+            ForgottenPolicy::RegisterAtOnce if is_forgotten => {
                 self.register_once().await;
             }
-            WhenForgotten::RegisterAfterPause if is_forgotten => {
+            ForgottenPolicy::RegisterAfterPause if is_forgotten => {
                 self.pause_after(&error, "heartbeat").await;
                 self.register_until_known().await;
                 if !self.config.has_news_at_once {

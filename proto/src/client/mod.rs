@@ -13,5 +13,5 @@ pub mod source;
 pub use catalog_follower::{CatalogFollower, CatalogSink};
 pub use data_dir::DataDir;
 pub use identity::{NodeIdentity, of_another_cluster};
-pub use membership::{Membership, MembershipConfig, WhenForgotten};
+pub use membership::{ForgottenPolicy, Membership, MembershipConfig};
 pub use retry::Retry;

@@ -69,7 +69,7 @@ pub const SKIP: u64 = 1 << 32;
 
 /// The newest numbers of a cluster that other processes than the coordinator know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NewestKnown {
+pub struct NewestNumbers {
     /// The newest epoch of any bucket that an indexer has applied or a router reads.
     pub epoch: Epoch,
     /// The newest [`Catalog::cas`](crate::model::catalog::Catalog::cas) of any process.

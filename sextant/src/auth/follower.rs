@@ -1,7 +1,7 @@
 //! Follows the users on behalf of a process that serves clients.
 //!
 //! The follower watches any member of the coordinators. Each watch begins with all users, and a member that lags sends older ones than
-//! before: these are left out ([`KnownUsers::learn`]). Users of another cluster are refused, since their names and numbers mean other
+//! before: these are left out ([`NewestUsers::learn`]). Users of another cluster are refused, since their names and numbers mean other
 //! users. With a data directory each change is written down as well ([`super::users_file`]).
 //!
 //! The catalog has no users: every process has it, and routers store it in a file. Users have a separate watch, which only processes with
@@ -19,7 +19,7 @@ use proto::model::users::Users;
 use proto::rpc::api::{Directory, WatchKind, WatchMessage};
 use proto::{Error, ErrorCode, Result};
 
-use super::newest_users::KnownUsers;
+use super::newest_users::NewestUsers;
 use super::users_file::{StoredUsers, UsersFile};
 
 /// The pause after the first failure, and the longest one.
@@ -29,7 +29,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 #[derive(Clone)]
 pub struct UsersFollower {
     directory: Arc<dyn Directory>,
-    known: Arc<KnownUsers>,
+    known: Arc<NewestUsers>,
     /// The cluster that this process belongs to; `None` if unknown.
     cluster: Arc<dyn Fn() -> Option<ClusterId> + Send + Sync>,
     /// The cluster that the coordinators have named.
@@ -43,7 +43,7 @@ impl UsersFollower {
     /// A follower that updates the given users.
     pub fn new(
         directory: Arc<dyn Directory>,
-        known: Arc<KnownUsers>,
+        known: Arc<NewestUsers>,
         cluster: impl Fn() -> Option<ClusterId> + Send + Sync + 'static,
     ) -> Self {
         let (heard, file, written) = (None, None, None);

@@ -33,8 +33,8 @@ impl Directory for Nobody {
 /// A follower of a process that may know its cluster.
 fn follower(
     own: Option<ClusterId>,
-) -> (UsersFollower, Arc<KnownUsers>, Arc<Mutex<Option<ClusterId>>>) {
-    let (known, own) = (Arc::<KnownUsers>::default(), Arc::new(Mutex::new(own)));
+) -> (UsersFollower, Arc<NewestUsers>, Arc<Mutex<Option<ClusterId>>>) {
+    let (known, own) = (Arc::<NewestUsers>::default(), Arc::new(Mutex::new(own)));
     let cluster = Arc::clone(&own);
     let cluster = move || *proto::lock::lock(&cluster);
     (UsersFollower::new(Arc::new(Nobody), Arc::clone(&known), cluster), known, own)

@@ -16,7 +16,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::watch;
 
 use super::link::Link;
-use super::newest_users::{KnownUsers, still_valid};
+use super::newest_users::{NewestUsers, still_valid};
 use super::scram::Account;
 use super::throttle::Throttle;
 use super::tokens::{self, TokenRefusal};
@@ -45,7 +45,7 @@ enum Kind {
     /// Any client of this machine.
     Trust,
     /// Each client needs a proof to be one of these users.
-    Users(Arc<KnownUsers>),
+    Users(Arc<NewestUsers>),
 }
 
 /// The next step of a client whose connection is taken.
@@ -73,7 +73,7 @@ impl LoginPolicy {
 
     /// Doors for users. `login_failures_max` limits the failed log-ins of an address per minute.
     pub fn for_users(
-        users: Arc<KnownUsers>,
+        users: Arc<NewestUsers>,
         tls: Option<Arc<TlsSettings>>,
         login_failures_max: u32,
         env: &Env,
@@ -84,7 +84,7 @@ impl LoginPolicy {
 
     /// Doors for users, with other limits of clients, and with an audit.
     pub fn for_users_within(
-        users: Arc<KnownUsers>,
+        users: Arc<NewestUsers>,
         tls: Option<Arc<TlsSettings>>,
         (limits, audit): (ClientLimits, Audit),
         env: &Env,

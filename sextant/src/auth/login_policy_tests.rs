@@ -54,7 +54,7 @@ async fn a_token_is_a_proof_until_it_is_withdrawn() {
     let hashed = HashedToken { id: TokenId(3), sha256: token.sha256(), until_unix_ms: u64::MAX };
     let ended = FreshToken::draw(&*env.random);
     let past = HashedToken { id: TokenId(4), sha256: ended.sha256(), until_unix_ms: 1 };
-    let users = Arc::new(KnownUsers::new(known(1, vec![user("ada", 1, 0, vec![hashed, past])])));
+    let users = Arc::new(NewestUsers::new(known(1, vec![user("ada", 1, 0, vec![hashed, past])])));
     let doors = LoginPolicy::for_users(Arc::clone(&users), None, 2, &env);
     let link = Link::between(HOME.0, HOME.1);
     let bearer =
@@ -82,7 +82,7 @@ async fn a_token_is_a_proof_until_it_is_withdrawn() {
 
 #[tokio::test]
 async fn a_session_ends_with_its_password_and_with_its_user() {
-    let users = Arc::new(KnownUsers::new(known(1, vec![user("ada", 1, 5, Vec::new())])));
+    let users = Arc::new(NewestUsers::new(known(1, vec![user("ada", 1, 5, Vec::new())])));
     let doors = LoginPolicy::for_users(Arc::clone(&users), None, 10, &Env::real());
     let link = Link::between(HOME.0, HOME.1);
     let principal = doors.admit(&user("ada", 1, 5, Vec::new()), &link);

@@ -10,13 +10,13 @@ use crate::principal::{LoggedInUser, Principal, Proof};
 
 /// The newest users that this process has received. Reading is cheap and takes no lock, and a change takes effect with the next read.
 #[derive(Default)]
-pub struct KnownUsers {
+pub struct NewestUsers {
     newest: ArcSwap<Users>,
     /// The newest `cas`, for callers that wait for one.
     newest_cas: watch::Sender<u64>,
 }
 
-impl KnownUsers {
+impl NewestUsers {
     /// Users known from the start.
     pub fn new(users: Arc<Users>) -> Self {
         Self { newest_cas: watch::Sender::new(users.cas), newest: ArcSwap::new(users) }

@@ -25,7 +25,7 @@ const KEEP_EVERY: Duration = Duration::from_millis(TRANSACTION_KEPT_MS / 3);
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 
 /// The transactions of this process that are open at a projector.
-pub(super) struct KeptTransactions {
+pub(super) struct TransactionKeeper {
     calls: SourceCalls,
     env: Env,
     open: Arc<Mutex<Open>>,
@@ -41,7 +41,7 @@ struct Open {
     keeper: Option<Task>,
 }
 
-impl KeptTransactions {
+impl TransactionKeeper {
     /// A keeper without transactions.
     pub fn new(calls: SourceCalls, env: Env) -> Self {
         Self { calls, env, open: Arc::default() }

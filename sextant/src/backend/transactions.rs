@@ -23,7 +23,7 @@ use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::keep_alive::KeptTransactions;
+use super::keep_alive::TransactionKeeper;
 use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
 use crate::sql::backend::BucketTransaction;
 
@@ -129,7 +129,7 @@ pub(super) async fn find_commit(
 /// A transaction at the projector of its bucket.
 pub(super) struct ClusterTransaction {
     calls: SourceCalls,
-    kept: Arc<KeptTransactions>,
+    kept: Arc<TransactionKeeper>,
     env: Env,
     bucket: Arc<BucketInfo>,
     owner: String,
@@ -148,7 +148,7 @@ impl ClusterTransaction {
     /// A transaction that the projector does not know yet.
     pub fn new(
         calls: SourceCalls,
-        kept: Arc<KeptTransactions>,
+        kept: Arc<TransactionKeeper>,
         env: &Env,
         bucket: Arc<BucketInfo>,
         (owner, id): (&str, Option<TransactionId>),

@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::audit::Audit;
-    use crate::auth::newest_users::KnownUsers;
+    use crate::auth::newest_users::NewestUsers;
     use crate::flow::ClientLimits;
 
     #[tokio::test]
@@ -149,7 +149,7 @@ mod tests {
         let (env, _clock, files) = world(7);
         let audit =
             Audit::open(&env, Path::new("/data"), 1 << 20, NodeId(1)).await.expect("an audit");
-        let known = Arc::new(KnownUsers::new(Arc::default()));
+        let known = Arc::new(NewestUsers::new(Arc::default()));
         let limits = (ClientLimits::default(), audit);
         let doors = LoginPolicy::for_users_within(known, None, limits, &env);
         let mut parts = Request::new(()).into_parts().0;

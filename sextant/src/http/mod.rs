@@ -7,7 +7,7 @@ mod routes;
 mod server;
 mod status_sources;
 
-pub use role_routes::{RoleObserved, RoleService, role_routes};
+pub use role_routes::{RoleService, RoleStatusSources, role_routes};
 pub use routes::routes;
 pub use server::serve;
 pub use status_sources::StatusSources;

@@ -29,7 +29,7 @@ pub enum RoleService {
 
 /// The sources of the port's answers.
 #[derive(Clone)]
-pub struct RoleObserved {
+pub struct RoleStatusSources {
     /// The node of the process.
     pub node: NodeInfo,
     /// The process, for its own figures.
@@ -39,7 +39,7 @@ pub struct RoleObserved {
 }
 
 /// The HTTP routes of a process with one role.
-pub fn role_routes(observed: RoleObserved) -> Router {
+pub fn role_routes(observed: RoleStatusSources) -> Router {
     Router::new()
         .route("/status", get(status))
         .route("/metrics", get(own_metrics))
@@ -48,8 +48,8 @@ pub fn role_routes(observed: RoleObserved) -> Router {
         .with_state(observed)
 }
 
-async fn status(State(observed): State<RoleObserved>) -> Json<Value> {
-    let RoleObserved { node, process, service } = observed;
+async fn status(State(observed): State<RoleStatusSources>) -> Json<Value> {
+    let RoleStatusSources { node, process, service } = observed;
     let service = match service {
         RoleService::Coordinator(member) => match member.status().await {
             Ok(status) => json!(status),
@@ -65,7 +65,7 @@ async fn status(State(observed): State<RoleObserved>) -> Json<Value> {
     }))
 }
 
-async fn own_metrics(form: Exposition, State(observed): State<RoleObserved>) -> Response {
+async fn own_metrics(form: Exposition, State(observed): State<RoleStatusSources>) -> Response {
     let mut own = OwnFigures { process: observed.process.figures(), ..OwnFigures::default() };
     match &observed.service {
         RoleService::Coordinator(member) => own.coordinator = member.status().await.ok(),

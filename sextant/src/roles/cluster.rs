@@ -15,7 +15,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::cluster_dirs::prepare_directories;
 use super::services::{self, RecoveryFlags};
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::descriptors::Shares;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
@@ -57,7 +57,7 @@ pub struct Cluster {
     indexers: BTreeMap<NodeId, Arc<indexer::Indexer>>,
     projector: projector::Service,
     router: Arc<router::Router>,
-    users: Arc<KnownUsers>,
+    users: Arc<NewestUsers>,
     _following_users: Task,
 }
 
@@ -132,7 +132,7 @@ impl Cluster {
     }
 
     /// The users that the router has received.
-    pub fn users(&self) -> Arc<KnownUsers> {
+    pub fn users(&self) -> Arc<NewestUsers> {
         Arc::clone(&self.users)
     }
 

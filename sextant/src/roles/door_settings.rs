@@ -11,7 +11,7 @@ use proto::{Error, ErrorCode, Result};
 use super::security::Security;
 use crate::audit::{AUDIT_MB, Audit, FindCoordinator};
 use crate::auth::login_policy::LoginPolicy;
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::flow::ClientLimits;
 
 /// Largest size of the audit in MiB: more than any disk has.
@@ -73,7 +73,7 @@ impl DoorSettings {
     pub(super) fn doors(
         &self,
         security: &Security,
-        users: Arc<KnownUsers>,
+        users: Arc<NewestUsers>,
         audit: Audit,
         env: &Env,
     ) -> Result<Arc<LoginPolicy>> {

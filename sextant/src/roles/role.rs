@@ -24,7 +24,7 @@ use super::{cluster, joining, services};
 use crate::auth::users_file::UsersFile;
 use crate::descriptors::Shares;
 use crate::grpc;
-use crate::http::{RoleObserved, RoleService, role_routes};
+use crate::http::{RoleService, RoleStatusSources, role_routes};
 use crate::limited::{ConnectionsMax, LimitedListener, PortProtocol, limited, limited_tls};
 use crate::listen::{bind, end_reason};
 use crate::process_figures::OwnProcess;
@@ -113,7 +113,7 @@ pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result
     let process = OwnProcess { data: Some(data.clone()) };
     let http_address = http.as_ref().and_then(|http| http.local_addr().ok());
     let node = settings.node.clone();
-    let observed = |service| RoleObserved { node, process, service };
+    let observed = |service| RoleStatusSources { node, process, service };
     match role {
         Role::Router => Ok(()),
         Role::Coordinator => {
@@ -203,7 +203,7 @@ fn indexer_config(settings: &RoleSettings) -> indexer::Config {
 fn serve_http(
     env: &Env,
     (listener, connections, security): (Option<TcpListener>, ConnectionsMax, &Security),
-    observed: RoleObserved,
+    observed: RoleStatusSources,
 ) -> Result<Option<Task>> {
     let Some(listener) = listener else { return Ok(None) };
     let limit = connections.of_http();

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
 use crate::auth::login_policy::LoginPolicy;
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::backend::{AuthorizedBackends, ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
@@ -128,7 +128,7 @@ pub struct ServerParts {
     /// The other services.
     pub directory: Arc<dyn Directory>,
     /// The users, which a task follows.
-    pub users: Arc<KnownUsers>,
+    pub users: Arc<NewestUsers>,
     /// The services that other processes may call.
     pub peers: Arc<Peers>,
     /// The indexers of this process.

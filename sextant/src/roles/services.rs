@@ -13,7 +13,7 @@ use proto::{Error, Result};
 use router::RouterData;
 
 use crate::auth::follower::UsersFollower;
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::descriptors::Shares;
 
 /// An operator's orders for a coordinator whose data, or whose nodes, are lost.
@@ -104,8 +104,8 @@ pub async fn open_router_data(env: &Env, dir: &Path, node: &NodeInfo) -> Result<
 pub fn follow_users(
     directory: Arc<dyn Directory>,
     router: &Arc<router::Router>,
-) -> (Arc<KnownUsers>, UsersFollower) {
-    let (known, router) = (Arc::<KnownUsers>::default(), Arc::downgrade(router));
+) -> (Arc<NewestUsers>, UsersFollower) {
+    let (known, router) = (Arc::<NewestUsers>::default(), Arc::downgrade(router));
     let cluster = move || router.upgrade()?.catalog().cluster;
     (Arc::clone(&known), UsersFollower::new(directory, known, cluster))
 }

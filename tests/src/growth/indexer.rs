@@ -9,7 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream;
 use proto::client::{
-    CatalogFollower, CatalogSink, Membership, MembershipConfig, NodeIdentity, Retry, WhenForgotten,
+    CatalogFollower, CatalogSink, ForgottenPolicy, Membership, MembershipConfig, NodeIdentity,
+    Retry,
 };
 use proto::env::{Env, Task};
 use proto::flow::AdmissionStatus;
@@ -124,7 +125,7 @@ impl LightIndexer {
             retry: Retry::constant(RETRY),
             client: None,
             has_news_at_once: true,
-            when_forgotten: WhenForgotten::StayOut,
+            when_forgotten: ForgottenPolicy::StayOut,
             identity: Some(identity),
         };
         let slices = self.slices.subscribe();

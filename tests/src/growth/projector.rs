@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use projector::testing::{Reporter, report_changes};
 use proto::client::{
-    CatalogFollower, CatalogSink, Membership, MembershipConfig, NodeIdentity, Retry, WhenForgotten,
+    CatalogFollower, CatalogSink, ForgottenPolicy, Membership, MembershipConfig, NodeIdentity,
+    Retry,
 };
 use proto::env::{Env, Random, Task};
 use proto::lock::lock;
@@ -112,7 +113,7 @@ impl LightProjector {
             retry: Retry::doubling(RETRY_MIN, RETRY_MAX),
             client: Some(self.env.random.next_u64()),
             has_news_at_once: true,
-            when_forgotten: WhenForgotten::RegisterAfterPause,
+            when_forgotten: ForgottenPolicy::RegisterAfterPause,
             identity: Some(identity),
         };
         let directory = Arc::clone(&self.directory);

@@ -19,7 +19,7 @@
 
 use proto::model::ids::Epoch;
 use proto::model::node::Role;
-use proto::model::rollback::NewestKnown;
+use proto::model::rollback::NewestNumbers;
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
@@ -115,11 +115,11 @@ fn newer_catalog(state: &StateContext, heartbeats: &Heartbeats) -> Option<String
 }
 
 /// The newest numbers that processes have reported.
-pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestKnown {
+pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestNumbers {
     let beats = || heartbeats.nodes.values().map(|last| &last.heartbeat);
     let applied = beats().flat_map(|beat| &beat.buckets).map(|progress| progress.applied);
     let leased = beats().flat_map(|beat| &beat.leases).map(|(_, epoch)| *epoch);
-    NewestKnown {
+    NewestNumbers {
         epoch: applied.chain(leased).max().unwrap_or(Epoch(0)),
         catalog_cas: beats()
             .map(|beat| beat.catalog_cas)

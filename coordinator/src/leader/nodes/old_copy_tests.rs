@@ -127,7 +127,7 @@ fn the_newest_numbers_come_from_indexers_routers_and_all_catalogs() {
     let leases = vec![(BucketId(9), Epoch(12))];
     leader.record_heartbeat(Heartbeat { leases, catalog_cas: 3, ..heartbeat(30) }, 10);
     leader.record_heartbeat(Heartbeat { catalog_cas: 40, ..heartbeat(10) }, 10);
-    assert_eq!(leader.newest_known(), NewestKnown { epoch: Epoch(12), catalog_cas: 40 });
+    assert_eq!(leader.newest_known(), NewestNumbers { epoch: Epoch(12), catalog_cas: 40 });
 }
 
 /// The vbucket was handed over after the copy was made, so the owner of the copy has removed its documents.

@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use proto::model::ids::{BucketId, Epoch, TokenId, TopologyNo, UserId};
-use proto::model::rollback::{NewestKnown, SKIP};
+use proto::model::rollback::{NewestNumbers, SKIP};
 use proto::rpc::command::Outcome;
 use proto::{Error, Result};
 
@@ -26,7 +26,7 @@ use crate::state::context::StateContext;
 use crate::state::effect::{Change, Effect};
 
 impl StateContext {
-    pub(in crate::state) fn skip_epochs(&mut self, known: &NewestKnown) -> Change {
+    pub(in crate::state) fn skip_epochs(&mut self, known: &NewestNumbers) -> Change {
         let to = self.bound_of(known)?;
         (self.last_bucket, self.last_index, self.last_move) = (to, to, to);
         (self.cas, self.skips.above) = (to, to);
@@ -49,7 +49,7 @@ impl StateContext {
     }
 
     /// The number above which everything continues.
-    fn bound_of(&self, known: &NewestKnown) -> Result<u64> {
+    fn bound_of(&self, known: &NewestNumbers) -> Result<u64> {
         let epochs = self.buckets.values().map(|bucket| bucket.epochs.last().epoch.0);
         let own = [self.cas, self.revision(), self.last_bucket, self.last_index];
         let users = [self.users.last_user.0, self.users.last_token.0];

@@ -18,7 +18,7 @@ const BUCKET: BucketId = BucketId(1);
 
 /// Skips epochs when these are the newest numbers that processes have reported.
 fn skip(state: &mut StateContext, epoch: u64, catalog_cas: u64) {
-    let newest = NewestKnown { epoch: Epoch(epoch), catalog_cas };
+    let newest = NewestNumbers { epoch: Epoch(epoch), catalog_cas };
     done_decided(state, Decisions { newest, ..Decisions::default() }, SkipEpochs);
 }
 

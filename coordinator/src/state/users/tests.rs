@@ -1,6 +1,6 @@
 use proto::model::bucket::SourceKind;
 use proto::model::data_set::DataSet;
-use proto::model::rollback::NewestKnown;
+use proto::model::rollback::NewestNumbers;
 use proto::model::users::Secret32;
 use proto::rpc::command::{
     Command, CreateDataSet, CreateIndex, DropBucket, DropIndex, Expected, LoadVersion, Proposal,
@@ -342,7 +342,7 @@ fn skipped_epochs_skip_the_numbers_of_users_as_well() {
     let mut state = with_root();
     done(&mut state, create("ada", Some(token(500))));
     let before = Arc::clone(state.users());
-    let newest = NewestKnown { catalog_cas: 3_000, ..Default::default() };
+    let newest = NewestNumbers { catalog_cas: 3_000, ..Default::default() };
     done_decided(&mut state, Decisions { newest, ..Decisions::default() }, SkipEpochs);
     let after = Arc::clone(state.users());
     assert!(after.cas > 3_000, "routers believe it: {}", after.cas);

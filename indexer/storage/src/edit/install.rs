@@ -38,7 +38,7 @@ use crate::node::name_bucket::name_bucket;
 use crate::retention::RetainedEpochs;
 
 /// A refused installation; the received files are kept.
-pub struct InstallRefused {
+pub struct InstallRefusal {
     /// Cause.
     pub error: Error,
     /// The received files.
@@ -54,16 +54,16 @@ pub async fn install(
     slice: SliceId,
     info: Arc<IndexInfo>,
     mark: &EpochMark,
-) -> std::result::Result<(), Box<InstallRefused>> {
+) -> std::result::Result<(), Box<InstallRefusal>> {
     if let Err(error) = received.check(mark) {
-        return Err(Box::new(InstallRefused { error, received }));
+        return Err(Box::new(InstallRefusal { error, received }));
     }
     // After a crash, the stream must not deliver epochs again that the received files have.
     if let Err(error) = context.log.sync().await {
-        return Err(Box::new(InstallRefused { error, received }));
+        return Err(Box::new(InstallRefusal { error, received }));
     }
     if let Err(error) = name_bucket(context, mark).await {
-        return Err(Box::new(InstallRefused { error, received }));
+        return Err(Box::new(InstallRefusal { error, received }));
     }
     let task = Arc::clone(context);
     let at = boundary_after(context, mark.bucket, mark.epoch).await;
@@ -77,13 +77,13 @@ pub async fn install(
                 Ok(())
             }
             Err(InstallError::Unchanged(error)) => {
-                Err(Box::new(InstallRefused { error, received }))
+                Err(Box::new(InstallRefusal { error, received }))
             }
             Err(InstallError::Uncertain(error)) => {
                 // The manifest on disk may name the files. So they stay, and the next start finds
                 // out.
                 received.files.clear();
-                Err(Box::new(InstallRefused { error, received }))
+                Err(Box::new(InstallRefusal { error, received }))
             }
         }
     };

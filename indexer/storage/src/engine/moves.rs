@@ -11,7 +11,7 @@ use proto::model::index::IndexInfo;
 
 use crate::edit::derive::{EstimatedSlice, SliceCut, derive};
 use crate::edit::export::{Export, export};
-use crate::edit::install::{InstallRefused, install};
+use crate::edit::install::{InstallRefusal, install};
 use crate::edit::receive::ReceivedFiles;
 use crate::engine::storage_engine::StorageEngine;
 use crate::read::count::count_at;
@@ -49,7 +49,7 @@ impl StorageEngine {
         slice: SliceId,
         info: Arc<IndexInfo>,
         mark: &EpochMark,
-    ) -> std::result::Result<(), Box<InstallRefused>> {
+    ) -> std::result::Result<(), Box<InstallRefusal>> {
         install(&self.context, received, slice, info, mark).await
     }
 

@@ -25,14 +25,14 @@ use crate::source::groups::ahead::Positions;
 use crate::source::pending::PendingChanges;
 use crate::source::view::bucket::Bucket;
 use crate::source::view::large_commits::LargeCommit;
-use crate::transactions::producer_transactions::{CommittingPushed, MutationsByVbucket};
+use crate::transactions::producer_transactions::{MutationsByVbucket, ProducerCommitGuard};
 use documents::mutation::Mutation;
 
 /// Numbers the requested parts of a commit, or refuses all of them.
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
     (request, large_changes): (&PushedCommitRequest, u64),
-    committing: &CommittingPushed,
+    committing: &ProducerCommitGuard,
 ) -> Result<PushReply> {
     let commit = &request.commit;
     let elsewhere = |vbucket: &_| !pending.ownership.is_writable(*vbucket);

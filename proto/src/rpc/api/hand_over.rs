@@ -23,7 +23,7 @@ pub struct HandOverRequest {
     /// The vbucket's end when its documents were last read; its beginning if none were. `OutOfOrder` as above.
     pub seen: Position,
     /// The kind of piece that the target needs.
-    pub wanted: HandOverWanted,
+    pub wanted: HandOverRequestKind,
     /// True to release the vbucket: the owner accepts no more mutations of it unless the hand-over is cancelled. A repeated
     /// request changes nothing.
     pub release: bool,
@@ -31,7 +31,7 @@ pub struct HandOverRequest {
 
 /// The next piece that the target of a hand-over needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HandOverWanted {
+pub enum HandOverRequestKind {
     /// The mutations after `after`. `HistoryPurged` if the log begins later; the target then requests documents first.
     Mutations,
     /// Documents after an id, or the first documents.

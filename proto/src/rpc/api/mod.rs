@@ -32,7 +32,7 @@ pub use copies::{
 };
 pub use directory::Directory;
 pub use hand_over::{
-    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverWanted, HandedDocument,
+    HandOverDocuments, HandOverPiece, HandOverRequest, HandOverRequestKind, HandedDocument,
 };
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use members::{CoordinatorChange, CoordinatorChanged, CoordinatorMembers};

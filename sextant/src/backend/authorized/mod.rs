@@ -29,7 +29,7 @@ use std::sync::Arc;
 use self::rights::Rights;
 use self::view::Views;
 use super::cluster_backend::ClusterBackend;
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::flow::{ClientLimits, Definitions, Flow};
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, Backends};
@@ -37,7 +37,7 @@ use crate::sql::backend::{Backend, Backends};
 /// Makes the backends of sessions and requests.
 pub struct AuthorizedBackends {
     cluster: ClusterBackend,
-    known: Arc<KnownUsers>,
+    known: Arc<NewestUsers>,
     views: Views,
     definitions: Definitions,
 }

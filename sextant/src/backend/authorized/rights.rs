@@ -8,7 +8,7 @@ use proto::model::users::Privilege;
 use proto::{Error, ErrorCode, Result};
 
 use super::view::{View, ViewCell};
-use crate::auth::newest_users::{KnownUsers, still_valid};
+use crate::auth::newest_users::{NewestUsers, still_valid};
 use crate::backend::cluster_backend::ClusterBackend;
 use crate::principal::{LoggedInUser, Principal};
 use crate::sql::backend::Backend;
@@ -22,7 +22,7 @@ pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Wr
 pub(super) struct Rights {
     pub(super) who: Arc<LoggedInUser>,
     pub(super) principal: Principal,
-    pub(super) known: Arc<KnownUsers>,
+    pub(super) known: Arc<NewestUsers>,
     pub(super) cell: Arc<ViewCell>,
     pub(super) cluster: ClusterBackend,
 }

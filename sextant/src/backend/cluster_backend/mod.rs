@@ -23,10 +23,10 @@ use tokio::time::{Instant, timeout};
 
 use super::counters::Counters;
 use super::drain_wait;
-use super::keep_alive::KeptTransactions;
+use super::keep_alive::TransactionKeeper;
 use super::source_calls::SourceCalls;
 use crate::audit::Attempt;
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::principal::Principal;
 use crate::sql::backend::Backend;
 use crate::sql::plan::Relation;
@@ -39,13 +39,13 @@ const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct ClusterBackend {
     calls: SourceCalls,
-    kept: Arc<KeptTransactions>,
+    kept: Arc<TransactionKeeper>,
     env: Env,
     /// Identifies this process in request ids.
     client: u64,
     requests: Arc<AtomicU64>,
     /// The newest users that this process has received.
-    users: Arc<KnownUsers>,
+    users: Arc<NewestUsers>,
     /// The sender of the requests.
     principal: Principal,
     /// The statement in the audit that the changes belong to.
@@ -63,18 +63,18 @@ impl ClusterBackend {
         let client = env.random.next_u64();
         let (requests, principal) = (Arc::default(), Principal::Trusted);
         let calls = SourceCalls { router, directory, counters };
-        let kept = Arc::new(KeptTransactions::new(calls.clone(), env.clone()));
+        let kept = Arc::new(TransactionKeeper::new(calls.clone(), env.clone()));
         let (users, attempt) = (Arc::default(), Attempt::default());
         Self { calls, kept, env, client, requests, users, principal, attempt }
     }
 
     /// Sets the users, which a task follows; without this call there are none.
-    pub fn with_users(self, users: Arc<KnownUsers>) -> Self {
+    pub fn with_users(self, users: Arc<NewestUsers>) -> Self {
         Self { users, ..self }
     }
 
     /// The newest users that this process has received.
-    pub(super) fn known_users(&self) -> &Arc<KnownUsers> {
+    pub(super) fn known_users(&self) -> &Arc<NewestUsers> {
         &self.users
     }
 

@@ -23,7 +23,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::flow::Room;
 use crate::pg::message::error::Notice;
-use crate::pg::session::floors::{WasOpen, leaves_open};
+use crate::pg::session::floors::{OpenOutcome, leaves_open};
 use crate::pg::session::state::SessionState;
 use crate::pg::session::transaction::{Transaction, TransactionChanges};
 use crate::sql::backend::Backend;
@@ -63,7 +63,7 @@ pub(super) struct CopyTarget {
     documents: u64,
     bytes: usize,
     /// The batch in flight.
-    writing: Option<(InFlight, u64, Option<WasOpen>)>,
+    writing: Option<(InFlight, u64, Option<OpenOutcome>)>,
     /// A copy of the batch in flight, if it will be stored as a part when its transaction has no room for it.
     spare: Option<CheckedWrites>,
     stored: u64,
@@ -279,7 +279,7 @@ impl CopyTarget {
     fn settle(
         &mut self,
         reply: Result<Option<WritePosition>>,
-        (documents, before): (u64, Option<WasOpen>),
+        (documents, before): (u64, Option<OpenOutcome>),
         state: &mut SessionState,
     ) -> Result<()> {
         if !reply.as_ref().is_err_and(leaves_open) {

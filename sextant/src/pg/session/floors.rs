@@ -60,7 +60,7 @@ struct BucketWrites {
 
 /// Whether an outcome was open before a write began.
 #[must_use]
-pub(in crate::pg) struct WasOpen(bool);
+pub(in crate::pg) struct OpenOutcome(bool);
 
 /// True if an error leaves open whether something was written.
 pub(in crate::pg) fn leaves_open(error: &Error) -> bool {
@@ -110,13 +110,13 @@ impl Floors {
     }
 
     /// A write begins: until [`Self::end_write`] its outcome is open.
-    pub(in crate::pg) fn begin_write(&mut self, bucket: BucketId) -> WasOpen {
+    pub(in crate::pg) fn begin_write(&mut self, bucket: BucketId) -> OpenOutcome {
         let written = self.written.entry(bucket).or_default();
-        WasOpen(std::mem::replace(&mut written.is_open, true))
+        OpenOutcome(std::mem::replace(&mut written.is_open, true))
     }
 
     /// The outcome of a write is known.
-    pub(in crate::pg) fn end_write(&mut self, bucket: BucketId, before: WasOpen) {
+    pub(in crate::pg) fn end_write(&mut self, bucket: BucketId, before: OpenOutcome) {
         if let Some(written) = self.written.get_mut(&bucket) {
             written.is_open = before.0;
         }

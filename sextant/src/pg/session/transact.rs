@@ -25,7 +25,7 @@ use proto::model::ids::{BucketId, LocalIndexId, TransactionPlace};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
-use super::floors::{WasOpen, leaves_open};
+use super::floors::{OpenOutcome, leaves_open};
 use super::resolved_names::ResolvedNames;
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Transaction, TransactionChanges};
@@ -213,7 +213,7 @@ impl SessionState {
     async fn commit_parts(&mut self, parts: Vec<Part>) -> Result<()> {
         let floors = &mut self.settings.floors;
         let written = parts.iter().filter(|part| part.changes.own().is_some()).map(Part::bucket);
-        let mut begun: BTreeMap<BucketId, WasOpen> =
+        let mut begun: BTreeMap<BucketId, OpenOutcome> =
             written.map(|bucket| (bucket, floors.begin_write(bucket))).collect();
         let committed = commit_all(parts).await;
         let known: Vec<BucketId> = match &committed {

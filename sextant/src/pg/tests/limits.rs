@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::audit::Audit;
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
 use crate::flow::{ClientLimits, Flow};
 use crate::pg::message::conn::{Conn, Input};
@@ -52,7 +52,7 @@ impl Limited {
         };
         let by_name = [user(1, "ada"), user(2, "bob")].into();
         let users = Arc::new(Users { cas: 1, by_name, ..Users::default() });
-        let known = Arc::new(KnownUsers::new(users));
+        let known = Arc::new(NewestUsers::new(users));
         Self::with(LoginPolicy::for_users_within(known, None, (limits, Audit::off()), &Env::real()))
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::raw::{Raw, bind, execute, flush, parse, sync};
 use super::*;
-use crate::auth::newest_users::KnownUsers;
+use crate::auth::newest_users::NewestUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
 
 /// Users "ada" and "bob" with the passwords "pencil" and "caf\u{e9}", as of a change.
@@ -34,12 +34,12 @@ type Ended = Result<(), tokio_postgres::Error>;
 
 struct Closed {
     cluster: Cluster,
-    known: Arc<KnownUsers>,
+    known: Arc<NewestUsers>,
 }
 
 impl Closed {
     fn new() -> Self {
-        let (mut cluster, known) = (Cluster::new(), Arc::new(KnownUsers::new(users(1, 1))));
+        let (mut cluster, known) = (Cluster::new(), Arc::new(NewestUsers::new(users(1, 1))));
         let doors = LoginPolicy::for_users(Arc::clone(&known), None, 10, &cluster.env);
         let backends = MemoryBackends::default();
         cluster.principals = Arc::clone(&backends.principals);

@@ -8,10 +8,10 @@ use crate::sql::ast::Statement;
 use crate::sql::audited;
 use crate::sql::error::{SqlResult, unsupported};
 
-/// A parsed statement.
+/// A statement with the facts of its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedStatement {
-    /// The parsed statement.
+    /// Its tree.
     pub statement: Statement,
     /// The number of its parameters: the highest number that occurs.
     pub parameters: u16,

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use proto::env::Env;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
-use sextant::auth::newest_users::KnownUsers;
+use sextant::auth::newest_users::NewestUsers;
 use sextant::backend::{AuthorizedBackends, ClusterBackend};
 use sextant::limited::{ConnectionsMax, PortProtocol, limited};
 use sextant::pg::{PgConfig, PgServer};
@@ -75,7 +75,7 @@ impl Role {
 /// A cluster whose ports treat every client as a given principal.
 struct Doors {
     cluster: TestCluster,
-    known: Arc<KnownUsers>,
+    known: Arc<NewestUsers>,
     backend: Arc<ClusterBackend>,
     backends: Arc<AuthorizedBackends>,
     env: Env,
@@ -98,7 +98,7 @@ impl Doors {
         let env = Env::real();
         let (router, directory) = (cluster.cluster().router(), cluster.cluster().directory());
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
-        let known = Arc::new(KnownUsers::default());
+        let known = Arc::new(NewestUsers::default());
         let backend = Arc::new(backend.with_users(Arc::clone(&known)));
         let backends = Arc::new(AuthorizedBackends::new(&backend));
         let doors = Self { cluster, known, backend, backends, env, names: Mutex::default() };
