@@ -10,7 +10,7 @@
 //! | [`model`] | the cluster's data: cuts, histories, buckets, indexes, topology, moves, rollbacks | `expr`, `value` |
 //! | [`expr`] | expressions: tree, text, evaluation, aggregates | `value` |
 //! | [`value`] | JSON values, numbers, the key encoding | |
-//! | [`flow`], [`env`](mod@env), [`envelope`], [`error`], [`lock`], [`nesting`], [`plant`] | budgets and admission; the seams; envelopes of files; errors; locks; decoding limits; known bugs for tests | |
+//! | [`flow`], [`env`](mod@env), [`envelope`], [`error`], [`lock`], [`nesting`], [`plant`], [`side_file`] | budgets and admission; the seams; envelopes of files; errors; locks; decoding limits; known bugs for tests; files with one value | |
 
 pub mod client;
 pub mod env;
@@ -23,6 +23,7 @@ pub mod model;
 pub mod nesting;
 pub mod plant;
 pub mod rpc;
+pub mod side_file;
 #[cfg(any(test, feature = "testing"))]
 pub mod turn;
 pub mod value;

@@ -8,7 +8,7 @@ use proto::rpc::scan::ScanRequest;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Token;
-use crate::offline::file;
+use crate::offline::file::{FILE, StoredKnowledge};
 use crate::scan::resume;
 
 /// Continues a scan with a token: the bytes as text, then as the body of a token whose version and checksum are right. The
@@ -31,20 +31,16 @@ pub fn token(index: &IndexInfo, request: &ScanRequest, data: &[u8]) {
 
 /// Reads the file CATALOG, first unchanged, then with its head, its length and its checksum corrected.
 pub fn kept_catalog(data: &[u8]) {
-    let _ = file::decode(data);
-    let Some(body) = data.get(file::ENVELOPE.bytes_before()..) else { return };
-    if let Ok(read) = file::decode(&file::ENVELOPE.seal(body)) {
-        file::encode(&read).expect("a catalog that was read can be encoded");
-    }
+    FILE.fuzz(data);
 }
 
 /// A file with a catalog.
 pub fn sample_of_a_kept_catalog(catalog: Catalog) -> Vec<u8> {
-    let kept = file::StoredKnowledge {
+    let kept = StoredKnowledge {
         heard_unix_ms: 1,
         moment: 2,
         floors: Default::default(),
         catalog: catalog.into(),
     };
-    file::encode(&kept).unwrap_or_default()
+    FILE.encode(&kept).unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! The file of the kept knowledge: what was written is read, and nothing else is.
 
-use proto::ErrorCode;
+use std::path::Path;
+
 use proto::env::Env;
 use proto::env::sim::{SimFs, world};
 use proto::model::bucket::{BucketInfo, SourceKind};
@@ -12,6 +13,7 @@ use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{EndedMove, MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
 use proto::model::rollback::DeadEpochs;
+use proto::{ErrorCode, Result};
 
 use super::*;
 
@@ -90,7 +92,7 @@ fn disk() -> (Env, SimFs) {
 }
 
 fn read_back(fs: &SimFs) -> Result<Option<StoredKnowledge>> {
-    read(fs, Path::new(DIR))
+    FILE.read(fs, Path::new(DIR))
 }
 
 #[test]
@@ -98,20 +100,20 @@ fn what_was_written_is_read_and_a_later_write_replaces_it() {
     let (_, fs) = disk();
     assert_eq!(read_back(&fs).expect("no file"), None);
     for cas in [3, 900, 4] {
-        write(&fs, Path::new(DIR), &kept(cas)).expect("written");
+        FILE.write(&fs, Path::new(DIR), &kept(cas)).expect("written");
         assert_eq!(read_back(&fs).expect("a file"), Some(kept(cas)));
     }
-    remove(&fs, Path::new(DIR)).expect("removed");
-    remove(&fs, Path::new(DIR)).expect("removed before");
+    FILE.remove(&fs, Path::new(DIR)).expect("removed");
+    FILE.remove(&fs, Path::new(DIR)).expect("removed before");
     assert_eq!(read_back(&fs).expect("no file"), None);
 }
 
 #[test]
 fn each_damaged_bit_and_each_shorter_file_is_an_error_that_names_the_file() {
     let (_, fs) = disk();
-    write(&fs, Path::new(DIR), &kept(3)).expect("written");
-    let path = path(Path::new(DIR));
-    let bytes = encode(&kept(3)).expect("encoded");
+    FILE.write(&fs, Path::new(DIR), &kept(3)).expect("written");
+    let path = FILE.path(Path::new(DIR));
+    let bytes = FILE.encode(&kept(3)).expect("encoded");
     for bit in 0..bytes.len() as u64 * 8 {
         fs.flip_bit(&path, bit).expect("flipped");
         let error = read_back(&fs).expect_err("a damaged file");
@@ -121,23 +123,23 @@ fn each_damaged_bit_and_each_shorter_file_is_an_error_that_names_the_file() {
     }
     assert_eq!(read_back(&fs).expect("whole again"), Some(kept(3)));
     for length in 0..bytes.len() {
-        assert!(decode(&bytes[..length]).is_err(), "the first {length} bytes");
+        assert!(FILE.decode(&bytes[..length]).is_err(), "the first {length} bytes");
     }
-    assert!(decode(&[&bytes[..], b"x"].concat()).is_err(), "a byte too many");
+    assert!(FILE.decode(&[&bytes[..], b"x"].concat()).is_err(), "a byte too many");
 }
 
 #[test]
 fn a_file_of_another_version_is_named_as_that() {
-    let mut bytes = encode(&kept(3)).expect("encoded");
+    let mut bytes = FILE.encode(&kept(3)).expect("encoded");
     let end_of_head = bytes.iter().position(|byte| *byte == b'\n').expect("a first line");
     bytes[end_of_head - 1] += 1;
-    assert_eq!(decode(&bytes).expect_err("another version").code, ErrorCode::Version);
+    assert_eq!(FILE.decode(&bytes).expect_err("another version").code, ErrorCode::Version);
 }
 
 /// The encoding of version 1. If this fails, a part of the catalog has changed its encoding: give [`ENVELOPE`] the next version.
 #[test]
 fn the_version_names_the_encoding() {
-    let bytes = encode(&kept(3)).expect("encoded");
+    let bytes = FILE.encode(&kept(3)).expect("encoded");
     assert_eq!(
         (bytes.len(), crc32c::crc32c(&bytes[ENVELOPE.bytes_before()..])),
         (255, 3_557_922_371)
@@ -149,9 +151,9 @@ fn a_crash_at_any_operation_leaves_the_last_or_the_next_knowledge() {
     for seed in 0..200 {
         let (env, _, fs) = world(seed);
         proto::env::create_dir_durably(&fs, Path::new(DIR)).expect("a directory");
-        write(&fs, Path::new(DIR), &kept(3)).expect("written");
+        FILE.write(&fs, Path::new(DIR), &kept(3)).expect("written");
         fs.crash_at(fs.operations() + env.random.next_u64() % 8);
-        let is_written = write(&fs, Path::new(DIR), &kept(4)).is_ok();
+        let is_written = FILE.write(&fs, Path::new(DIR), &kept(4)).is_ok();
         fs.crash();
         fs.restart();
         let found = read_back(&fs).expect("readable after a crash").expect("a file");

@@ -15,7 +15,7 @@ use proto::model::node::NodeInfo;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{sleep, timeout};
 
-use super::file::{self, StoredKnowledge};
+use super::file::{FILE, StoredKnowledge};
 use crate::context::RouterContext;
 use crate::epochs::applied_epochs::EpochFloors;
 
@@ -50,10 +50,11 @@ impl RouterData {
         // The file is a cache: without VERSION or IDENTITY it is worth nothing, and no loss.
         let opened = DataDir::open(env, dir, VERSION, node, || false)?;
         let DataDir { lock, identity, .. } = opened;
-        let found = file::read(&*env.fs, dir)
+        let found = FILE
+            .read(&*env.fs, dir)
             .and_then(|found| found.map(|kept| of_cluster(kept, identity.cluster())).transpose());
         let found = found.unwrap_or_else(|error| {
-            let file = file::path(dir);
+            let file = FILE.path(dir);
             tracing::warn!(%error, file = %file.display(), "ignoring the kept catalog; waiting for a coordinator");
             None
         });
@@ -78,7 +79,7 @@ impl RouterData {
     pub(crate) fn forget(&self) -> Result<()> {
         let mut is_forgotten = lock(&self.is_forgotten);
         *is_forgotten = true;
-        file::remove(&*self.env.fs, &self.dir)
+        FILE.remove(&*self.env.fs, &self.dir)
     }
 
     /// Notes the epochs that scans can read, and returns the newest ones of the existing indexes.
@@ -105,7 +106,7 @@ impl RouterData {
             self.identity.leave_cluster()?;
             self.identity.accept(kept.catalog.cluster)?;
         }
-        file::write(&*self.env.fs, &self.dir, kept)
+        FILE.write(&*self.env.fs, &self.dir, kept)
     }
 }
 

@@ -6,6 +6,7 @@ use proto::model::ids::NodeId;
 use proto::model::node::Role;
 use proto::rpc::api::{CoordinatorApi, Directory, IndexerApi, ProjectorApi};
 
+use super::super::file::FILE;
 use super::super::file::tests::{catalog, kept};
 use super::*;
 use crate::context::tests::context_of;
@@ -54,7 +55,7 @@ fn a_directory_belongs_to_one_process_and_one_router() {
 #[test]
 fn a_damaged_file_and_one_of_another_cluster_are_ignored_and_replaced() {
     let (env, fs) = filled();
-    fs.flip_bit(&file::path(Path::new(DIR)), 500).expect("flipped");
+    fs.flip_bit(&FILE.path(Path::new(DIR)), 500).expect("flipped");
     let data = open(&env);
     assert_eq!(data.take_found(), None, "damaged");
     data.write(&kept(31)).expect("written");
@@ -63,7 +64,7 @@ fn a_damaged_file_and_one_of_another_cluster_are_ignored_and_replaced() {
 
     let mut foreign = kept(32);
     Arc::make_mut(&mut foreign.catalog).cluster = Some(ClusterId(77));
-    file::write(&*env.fs, Path::new(DIR), &foreign).expect("a file from elsewhere");
+    FILE.write(&*env.fs, Path::new(DIR), &foreign).expect("a file from elsewhere");
     let data = open(&env);
     assert_eq!(data.take_found(), None, "of another cluster");
     data.write(&foreign).expect("the router has followed that cluster");
@@ -124,12 +125,12 @@ impl Kept301 {
     /// The number of the catalog in the file some time later.
     async fn kept_after(&self, pause: Duration) -> Option<u64> {
         sleep(pause).await;
-        let kept = file::read(&self.fs, Path::new(DIR)).expect("a file, if any");
+        let kept = FILE.read(&self.fs, Path::new(DIR)).expect("a file, if any");
         kept.map(|kept| kept.catalog.cas)
     }
 
     fn heard_unix_ms(&self) -> u64 {
-        let kept = file::read(&self.fs, Path::new(DIR)).expect("a file");
+        let kept = FILE.read(&self.fs, Path::new(DIR)).expect("a file");
         kept.expect("a file").heard_unix_ms
     }
 }

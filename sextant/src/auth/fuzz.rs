@@ -3,16 +3,12 @@
 use proto::model::users::Users;
 
 use super::tokens::user_of;
-use super::users_file;
+use super::users_file::FILE;
 use super::verifier;
 
 /// Reads the file USERS, first unchanged, then with its head, its length and its checksum corrected.
 pub fn kept_users(data: &[u8]) {
-    let _ = users_file::decode(data);
-    let Some(body) = data.get(users_file::ENVELOPE.bytes_before()..) else { return };
-    if let Ok(read) = users_file::decode(&users_file::ENVELOPE.seal(body)) {
-        users_file::encode(&read).expect("users that were read can be encoded");
-    }
+    FILE.fuzz(data);
 }
 
 /// Reads a token of a client, and the text of a verifier.

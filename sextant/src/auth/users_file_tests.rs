@@ -53,7 +53,7 @@ async fn the_users_of_the_cluster_are_read_again_and_others_are_not() {
 /// The encoding of users belongs to the file's version: a change of the encoding needs a new version.
 #[test]
 fn the_encoding_is_that_of_version_1() {
-    let bytes = encode(&StoredUsers { cluster: CLUSTER, users: users(4) }).unwrap();
+    let bytes = FILE.encode(&StoredUsers { cluster: CLUSTER, users: users(4) }).unwrap();
     let check = crc32c::crc32c(&bytes);
     assert_eq!((bytes.len(), check), GOLDEN);
 }
