@@ -161,7 +161,7 @@ fn a_race_of_a_flush_is_found_only_by_work_in_steps() {
 
 #[test]
 fn every_plant_has_a_seed() {
-    for (_, name, _) in PLANTS {
+    for (_, name, _) in PLANTS.iter().copied() {
         assert!(FOUND.iter().any(|(plant, ..)| *plant == name), "{name} has no seed");
     }
 }
