@@ -1,10 +1,9 @@
 //! Moments as statements write them, in UTC: `2027-01-31`, `2027-01-31 12:00:00`.
 
-const DAY_MS: u64 = 86_400_000;
-/// No year after this one is read; a later moment is written as `infinity`.
-const YEAR_MAX: u64 = 9_999;
+use time::{Date, Month, OffsetDateTime, Time};
 
-/// Milliseconds since 1970 of a text: a day (its beginning), or a day and a time, in UTC; `infinity` is the end of all time.
+/// Milliseconds since 1970 of a text: a day (its beginning), or a day and a time, in UTC; `infinity` is the end of all time. No year
+/// after 9999 is read.
 pub fn unix_ms(text: &str) -> Option<u64> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("infinity") {
@@ -19,18 +18,13 @@ pub fn unix_ms(text: &str) -> Option<u64> {
     let [year, month, day] = numbers(date, '-')?[..] else { return None };
     let time = numbers(time.trim_start(), ':')?;
     let ([hour, minute] | [hour, minute, _]) = time[..] else { return None };
+    let small = |number: u16| u8::try_from(number).ok();
+    let month = Month::try_from(small(month)?).ok()?;
+    let date = Date::from_calendar_date(year.into(), month, small(day)?).ok()?;
     let second = time.get(2).copied().unwrap_or(0);
-    let is_day = (1970..=YEAR_MAX).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=days_of(year, month)).contains(&day);
-    if !is_day || hour > 23 || minute > 59 || second > 59 {
-        return None;
-    }
-    let days = days_before_year(year) - days_before_year(1970)
-        + (1..month).map(|month| days_of(year, month)).sum::<u64>()
-        + day
-        - 1;
-    Some(days * DAY_MS + ((hour * 60 + minute) * 60 + second) * 1_000)
+    let time = Time::from_hms(small(hour)?, small(minute)?, small(second)?).ok()?;
+    let s = u64::try_from(date.with_time(time).assume_utc().unix_timestamp()).ok()?;
+    Some(s * 1_000)
 }
 
 /// A moment as text, in UTC: `2027-01-31 12:00:00+00`, as PostgreSQL prints it; without parts of a second.
@@ -51,29 +45,15 @@ pub fn text_ms(unix_ms: u64) -> String {
 
 /// The day and the time of a moment; `None` after the last year that is read.
 fn parts(unix_ms: u64) -> Option<(String, String)> {
-    let (mut days, ms) = (unix_ms / DAY_MS, unix_ms % DAY_MS);
-    if days >= days_before_year(YEAR_MAX + 1) - days_before_year(1970) {
-        return None;
-    }
-    days += days_before_year(1970);
-    // A year has 365.2425 days, so this is the year, the previous one or the next one.
-    let guess = days * 10_000 / 3_652_425 + 1;
-    let starts = |year: &u64| days_before_year(*year) <= days;
-    let year = (guess.saturating_sub(1).max(1)..=guess + 1).rev().find(starts).unwrap_or(1);
-    days -= days_before_year(year);
-    let mut month = 1;
-    while days >= days_of(year, month) {
-        days -= days_of(year, month);
-        month += 1;
-    }
-    let s = ms / 1_000;
-    let (hour, minute, second) = (s / 3_600, s / 60 % 60, s % 60);
-    let day = format!("{year:04}-{month:02}-{:02}", days + 1);
+    let s = i64::try_from(unix_ms / 1_000).ok()?;
+    let at = OffsetDateTime::from_unix_timestamp(s).ok()?;
+    let (hour, minute, second) = at.to_hms();
+    let day = format!("{:04}-{:02}-{:02}", at.year(), u8::from(at.month()), at.day());
     Some((day, format!("{hour:02}:{minute:02}:{second:02}")))
 }
 
 /// The numbers of a text without signs, each of at most four digits.
-fn numbers(text: &str, between: char) -> Option<Vec<u64>> {
+fn numbers(text: &str, between: char) -> Option<Vec<u16>> {
     let number = |part: &str| {
         let is_number = (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
         part.parse().ok().filter(|_| is_number)
@@ -81,25 +61,11 @@ fn numbers(text: &str, between: char) -> Option<Vec<u64>> {
     text.split(between).map(number).collect()
 }
 
-/// The days from the beginning of the year 1 to that of a year.
-fn days_before_year(year: u64) -> u64 {
-    let before = year - 1;
-    before * 365 + before / 4 - before / 100 + before / 400
-}
-
-fn days_of(year: u64, month: u64) -> u64 {
-    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DAY_MS: u64 = 86_400_000;
 
     #[test]
     fn a_moment_is_a_day_or_a_day_and_a_time_in_utc() {

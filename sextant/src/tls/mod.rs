@@ -10,7 +10,6 @@
 
 mod client;
 mod clock;
-mod der;
 mod files;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;

@@ -12,9 +12,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use sha2::{Digest, Sha256, Sha384, Sha512};
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::clock::{EnvClock, now};
-use super::der::{not_after, signature_algorithm};
 use super::files::{Pem, TlsFiles};
 use super::identity::Identity;
 use super::issue::Authority;
@@ -57,7 +57,9 @@ impl Generation {
         judge.verify_chain(own, &chain[1..], time).map_err(|error| {
             unusable(format!("the certificate of {identity} is refused: {error}"))
         })?;
-        let not_after = not_after(own).ok_or_else(|| unusable("the certificate has no end"))?;
+        let (_, parsed) = X509Certificate::from_der(own)
+            .map_err(|error| unusable(format!("the certificate of {identity}: {error}")))?;
+        let not_after = parsed.validity().not_after.timestamp();
         let key = || private_key(&pem.key);
         let servers = [Clients::Anyone, Clients::Nodes].map(|clients| {
             let config = server(env, &roots, cluster, clients, (&chain, key()?))?;
@@ -150,7 +152,8 @@ pub(super) fn node_client(
 pub(super) fn end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
-    let algorithm = signature_algorithm(certificate)?;
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let algorithm = parsed.signature_algorithm.algorithm.as_bytes();
     let by_rsa = algorithm.strip_prefix(RSA);
     match (by_rsa, algorithm.strip_prefix(ECDSA)) {
         (Some([4 | 5 | 11]), _) | (_, Some([1] | [3, 2])) => {
