@@ -22,21 +22,5 @@ fn main() -> ExitCode {
     let cli = sextant::cli::Cli::parse();
     tracing_subscriber::fmt().with_env_filter(log_filter()).with_writer(std::io::stderr).init();
     sextant::descriptors::raise_limit();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("sextant: starting the runtime: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match runtime.block_on(sextant::cli::run(cli)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("sextant: {}", error.message);
-            if let Some(hint) = error.hint {
-                eprintln!("hint: {hint}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    sextant::cli::run(cli)
 }

@@ -1,5 +1,7 @@
 //! The commands of the binary.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 use proto::Error;
 use proto::env::remember_panic_places;
@@ -58,8 +60,31 @@ enum Command {
     Source(source::Args),
 }
 
-/// Runs a command; the process exits with status 0 if it succeeds.
-pub async fn run(cli: Cli) -> Result<(), Error> {
+/// Runs a command and prints its error; the process exits with status 0 if it succeeds.
+///
+/// The runtime is made here, so that its futures are compiled as a part of the library, on several processors at a time. The
+/// binary, which is compiled last, only links.
+pub fn run(cli: Cli) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("sextant: starting the runtime: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(run_command(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sextant: {}", error.message);
+            if let Some(hint) = error.hint {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_command(cli: Cli) -> Result<(), Error> {
     remember_panic_places();
     match cli.command {
         Command::Demo(args) => demo::run(args).await,

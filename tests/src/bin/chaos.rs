@@ -115,19 +115,7 @@ fn print(json: bool, what: &(impl Serialize + Display), is_well: bool) -> ExitCo
 fn product(arguments: impl Iterator<Item = String>) -> ExitCode {
     let filter = EnvFilter::try_from_env("SEXTANT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    let cli = sextant::cli::Cli::parse_from(arguments);
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    match runtime.block_on(sextant::cli::run(cli)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!(
-                "{}{}",
-                error.message,
-                error.hint.map(|h| format!("; {h}")).unwrap_or_default()
-            );
-            ExitCode::FAILURE
-        }
-    }
+    sextant::cli::run(sextant::cli::Cli::parse_from(arguments))
 }
 
 /// Ends the member when its standard input closes, which happens whenever the program that started it ends.
