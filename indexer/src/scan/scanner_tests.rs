@@ -238,8 +238,10 @@ async fn a_step_is_bounded_by_the_cost_of_the_filter_and_not_by_entries() {
     assert_eq!(steps(&store, Expr::Compare(CompareOp::Eq, column(), letters)), Ok(2));
     let lower = Expr::Call(Function::Lower, vec![Expr::Column(0)]);
     assert!(steps(&store, Expr::IsNull { expr: Box::new(lower), negated: false }).unwrap() >= 2);
-    let heavy = steps(&store, like(format!("%_{}b%", "a".repeat(1000)))).unwrap();
-    assert!(heavy >= 500, "two million letters of each entry are compared: {heavy} steps");
+    let fewer = tempfile::tempdir().unwrap();
+    let few = many(&fewer, 100).await;
+    let heavy = steps(&few, like(format!("%_{}b%", "a".repeat(1000)))).unwrap();
+    assert!(heavy >= 25, "two million letters of each entry are compared: {heavy} steps");
     let list = (0..50_000).map(|n| Expr::Literal(Value::int(n))).collect();
     let long_list =
         steps(&store, Expr::In { expr: Box::new(Expr::Column(1)), list, negated: true });
