@@ -20,7 +20,7 @@ use crate::state::capacity::limits::STATE_BYTES_MAX;
 use crate::state::{Decisions, Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.
-const RECORD_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 2;
 
 /// A message of a snapshot has some numbers besides it.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
@@ -172,20 +172,19 @@ impl StateMachine for Machine {
 
 #[cfg(test)]
 mod tests {
-    use proto::rpc::command::{Command, DropBucket, Outcome};
+    use proto::rpc::command::{CancelMoves, Outcome};
 
     use super::*;
 
     fn record() -> Bytes {
-        let command =
-            Command::DropBucket(DropBucket { name: "b".into(), if_exists: true, restrict: false });
+        let command = CancelMoves { index: None };
         encode_record(Decisions::at(5), command.into()).unwrap()
     }
 
     #[test]
     fn a_record_that_this_build_cannot_read_stops_the_member() {
         let mut machine = Machine(Replica::new());
-        assert_eq!(machine.apply(1, &record()).unwrap().outcome, Outcome::Done);
+        assert_eq!(machine.apply(1, &record()).unwrap().outcome, Outcome::Moves(Vec::new()));
         let mut newer = record().to_vec();
         newer[0] = RECORD_VERSION + 1;
         assert_eq!(machine.apply(2, &newer).unwrap_err().code, ErrorCode::Version);

@@ -12,7 +12,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, LocalIndexId};
 use proto::rpc::api::{Directory, ProjectorApi};
 use proto::{Error, Result};
-use storage::{SliceStore, StorageEngine};
+use storage::StorageEngine;
 use tokio::sync::watch;
 
 use crate::build_pace::BuildPace;
@@ -29,10 +29,8 @@ pub struct NodeContext {
     pub env: Env,
     /// The other services.
     pub directory: Arc<dyn Directory>,
-    /// The storage engine, for epochs, builds and scans.
-    pub store: Arc<dyn SliceStore>,
-    /// The storage engine as its own type, for moves, rebuilds and comparisons.
-    pub fragments: Arc<StorageEngine>,
+    /// The storage engine.
+    pub store: Arc<StorageEngine>,
     /// Counts the catalogs received.
     pub catalog_taken: watch::Sender<u64>,
     /// The newest catalog.

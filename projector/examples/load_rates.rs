@@ -14,6 +14,7 @@ use proto::env::{Bulk, Env};
 use proto::model::bucket::*;
 use proto::model::data_set::*;
 use proto::model::ids::*;
+use proto::rpc::api::WriteRequest;
 use proto::rpc::api::*;
 use proto::rpc::command::{Command, PartitionsLoaded, VersionFailed};
 use tokio::time::Instant;
@@ -170,7 +171,7 @@ async fn copy(service: &Service, env: &Env, path: &Path) {
             };
             let writes = env_of.bulk(Bulk::Queued, check).await?;
             let count = writes.writes().len() as u64;
-            projector.write_checked(BUCKET, writes).await.map(|_| count)
+            projector.write(WriteRequest { bucket: BUCKET, writes }).await.map(|_| count)
         }));
         if written.len() == COPY_AT_ONCE
             && let Some(first) = written.pop_front()

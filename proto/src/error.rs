@@ -128,6 +128,8 @@ pub enum ErrorCode {
     TooLate,
     /// Caller: an expression of another type than its place needs (42804).
     WrongType,
+    /// Caller: an object was changed or dropped after the statement had looked it up (55000); repeat the statement if it still fits.
+    Changed,
 }
 
 /// The remedy for an error.
@@ -196,7 +198,7 @@ impl ErrorCode {
             NoTransaction => "25P01",
             InDoubt => "08007",
             Held => "55P03",
-            WrongState => "55000",
+            WrongState | Changed => "55000",
             NotAllowed => "42501",
             UnknownUser => "42704",
             UserExists => "42710",

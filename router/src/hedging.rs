@@ -2,7 +2,7 @@
 //!
 //! A shard scan requests its first batch from one node. If no answer arrives within a *stage*, the next copy is queried in parallel, and
 //! the first good answer wins. The same happens, once for each node, to a batch after the first: the other copy begins after the last row
-//! (`scan/rest.rs`). A stage is three times the recent 95th percentile of such batches, and at least 10 ms, so without load hardly any scan
+//! (`scan/shard.rs`). A stage is three times the recent 95th percentile of such batches, and at least 10 ms, so without load hardly any scan
 //! exceeds it.
 //!
 //! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and the savings are limited. So at most 5 %

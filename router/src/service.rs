@@ -11,7 +11,7 @@ use proto::flow::AdmissionStatus;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
-use proto::rpc::api::{Directory, Heartbeat};
+use proto::rpc::api::{Directory, Heartbeat, RouterReport};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
@@ -238,21 +238,13 @@ async fn report_leases(context: RouterContext) -> Infallible {
             false => context.catalog.load().cas,
         };
         context.leases.note_published(context.applied.newest_published(), now);
-        Heartbeat {
-            node: context.config.node.id,
-            buckets: Vec::new(),
-            slices: Vec::new(),
-            moves: Vec::new(),
+        let report = RouterReport {
             leases: context.leases.for_heartbeat(now),
             moments: context.leases.moments_for_heartbeat(now),
-            loads: Vec::new(),
-            split_points: Vec::new(),
             reads_since: context.leases.oldest_catalog(now).unwrap_or(catalog_cas).min(catalog_cas),
-            scans: Some(context.admission.status()),
-            proof: None,
-            catalog_cas,
-            owned: Vec::new(),
-        }
+            scans: context.admission.status(),
+        };
+        Heartbeat::new(context.config.node.id, catalog_cas, report)
     };
     membership.run(report, None).await
 }

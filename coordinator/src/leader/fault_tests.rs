@@ -15,7 +15,7 @@ use proto::model::ids::{
 use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::topology::TopologyProvider;
-use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::api::{BucketProgress, Heartbeat, IndexerReport, SliceProgress};
 use proto::rpc::command::{
     CancelMoves, Command, DrainNode, PromoteEpochs, Promotion, Proposal, SetReplicas, StartMoves,
 };
@@ -92,10 +92,10 @@ impl World {
             11..=13 => self.command(Command::DrainNode(DrainNode { node, drain: false })),
             14 => {
                 let replicas = self.random.u8(..2);
-                self.command(Command::SetReplicas(SetReplicas { index: "i".into(), replicas }));
+                self.command(Command::SetReplicas(SetReplicas { index: IndexId(1), replicas }));
             }
             15..=17 => {
-                let request = RebalanceRequest { index: None, of_bucket: None, dry_run: false };
+                let request = RebalanceRequest { index: None, dry_run: false };
                 if let Ok(plan) = self.leader.rebalance(&self.state, &request, self.now_ms) {
                     self.command(Command::StartMoves(StartMoves { moves: plan.moves }));
                 }
@@ -165,21 +165,13 @@ impl World {
             trouble: None,
         };
         let info = self.info();
-        Heartbeat {
-            node,
+        let report = IndexerReport {
             buckets: vec![bucket],
             slices: self.read.iter().filter(|(n, _)| *n == node).map(|(_, s)| slice(*s)).collect(),
             moves: info.moves.iter().filter(|m| m.to == Some(node)).map(progress).collect(),
-            leases: vec![],
-            moments: Vec::new(),
-            reads_since: 0,
-            loads: Vec::new(),
-            split_points: Vec::new(),
-            scans: None,
-            proof: None,
-            catalog_cas: 0,
-            owned: Vec::new(),
-        }
+            ..IndexerReport::default()
+        };
+        Heartbeat::new(node, 0, report)
     }
 
     fn answer_checks(&mut self) {

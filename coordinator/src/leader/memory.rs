@@ -108,7 +108,8 @@ impl Leader {
 
     /// Records a node's heartbeat. Returns true if the heartbeat may change the plan.
     pub fn record_heartbeat(&mut self, heartbeat: Heartbeat, now_ms: u64) -> bool {
-        self.slices_reported |= !heartbeat.slices.is_empty();
+        self.slices_reported |=
+            heartbeat.report.indexer().is_some_and(|report| !report.slices.is_empty());
         let news = self.heartbeats.changes_plans(&heartbeat, now_ms);
         self.heartbeats.add(heartbeat, now_ms);
         news

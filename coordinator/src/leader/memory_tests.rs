@@ -4,7 +4,9 @@ use proto::model::identity::ClusterId;
 use proto::model::ids::{Epoch, Generation, IndexId, Seqno, SliceId, SliceNo, Vbuuid};
 use proto::model::moment::Moment;
 use proto::model::node::{NodeInfo, Role};
-use proto::rpc::api::{BucketProgress, SliceProgress};
+use proto::rpc::api::{
+    BucketProgress, IndexerReport, ProjectorReport, RoleReport, RouterReport, SliceProgress,
+};
 use proto::rpc::command::{
     Command, IndexReady, Join, Outcome, PromoteEpochs, Promotion, RegisterNode,
 };
@@ -32,22 +34,48 @@ fn of_term(term: u64) -> Leader {
     Leader::new(term, 0, TICK_MS, MoveSettings::default())
 }
 
-/// The heartbeat of a node without content.
+/// The heartbeat of a node without content. The tests have projectors at 10, indexers at 20 and routers at 30.
 pub(in crate::leader) fn heartbeat(node: u64) -> Heartbeat {
-    Heartbeat {
-        node: NodeId(node),
-        buckets: vec![],
-        slices: vec![],
-        moves: vec![],
-        leases: vec![],
-        moments: Vec::new(),
-        reads_since: 0,
-        loads: Vec::new(),
-        split_points: Vec::new(),
-        scans: None,
-        proof: None,
-        catalog_cas: 0,
-        owned: Vec::new(),
+    match node / 10 {
+        1 => Heartbeat::new(NodeId(node), 0, ProjectorReport::default()),
+        2 => Heartbeat::new(NodeId(node), 0, IndexerReport::default()),
+        _ => Heartbeat::new(NodeId(node), 0, RouterReport::default()),
+    }
+}
+
+/// The heartbeat of an indexer with these slices.
+pub(in crate::leader) fn with_slices(node: u64, slices: Vec<SliceProgress>) -> Heartbeat {
+    Heartbeat::new(NodeId(node), 0, IndexerReport { slices, ..IndexerReport::default() })
+}
+
+/// The heartbeat of an indexer with progress in one bucket.
+pub(in crate::leader) fn with_bucket_at(node: u64, progress: BucketProgress) -> Heartbeat {
+    Heartbeat::new(
+        NodeId(node),
+        0,
+        IndexerReport { buckets: vec![progress], ..IndexerReport::default() },
+    )
+}
+
+/// The heartbeat of a router with these leases.
+pub(in crate::leader) fn with_leases(
+    node: u64,
+    leases: Vec<(BucketId, Epoch)>,
+    reads_since: u64,
+) -> Heartbeat {
+    Heartbeat::new(NodeId(node), 0, RouterReport { leases, reads_since, ..RouterReport::default() })
+}
+
+/// The heartbeat of a router with the leases of moments.
+pub(in crate::leader) fn with_moments(node: u64, moments: Vec<Moment>) -> Heartbeat {
+    Heartbeat::new(NodeId(node), 0, RouterReport { moments, ..RouterReport::default() })
+}
+
+/// The report in the heartbeat of an indexer.
+pub(in crate::leader) fn indexer_of(heartbeat: &mut Heartbeat) -> &mut IndexerReport {
+    match &mut heartbeat.report {
+        RoleReport::Indexer(report) => report,
+        report => panic!("{report:?} is of no indexer"),
     }
 }
 
@@ -73,7 +101,7 @@ fn slices(node: u64, slices: &[(u16, bool)]) -> Heartbeat {
             SliceId { index: IndexId(1), generation: Generation(1), slice: SliceNo(*slice) };
         slice_progress(slice, readable.then_some(Epoch(1)))
     };
-    Heartbeat { slices: slices.iter().map(progress).collect(), ..heartbeat(node) }
+    with_slices(node, slices.iter().map(progress).collect())
 }
 
 fn applied(node: u64, epoch: u64) -> Heartbeat {
@@ -85,7 +113,7 @@ fn applied(node: u64, epoch: u64) -> Heartbeat {
         queue_bytes: 0,
         queue_bytes_max: 100,
     };
-    Heartbeat { buckets: vec![progress], ..heartbeat(node) }
+    with_bucket_at(node, progress)
 }
 
 fn promotions(plan: &Plan) -> Vec<Promotion> {
@@ -207,7 +235,7 @@ fn the_horizon_waits_for_leases_and_for_slices_that_are_behind() {
     assert!(horizons[..9].iter().all(|horizon| *horizon == 1), "a new leader knows no leases");
     // The leader sees each epoch at its next plan, a second later.
     assert_eq!(horizons[9], 5, "five seconds are kept; node 20 serves all slices");
-    let lease = Heartbeat { leases: vec![(BUCKET, Epoch(7))], ..heartbeat(30) };
+    let lease = with_leases(30, vec![(BUCKET, Epoch(7))], 0);
     assert_eq!(promote(13_000, &[applied(20, 11), lease]), 7);
     assert_eq!(promote(22_000, &[applied(20, 9)]), 7, "the lease holds for ten seconds");
     assert_eq!(promote(24_000, &[]), 9, "then node 20, which is at 9, holds it");
@@ -223,7 +251,7 @@ fn the_lease_of_a_moment_holds_the_horizons_of_all_buckets() {
     // The second bucket is promoted with every second promotion of the first.
     let mut promote = |second: u64, moments: &[Moment]| {
         let now_ms = second * 1_000;
-        leader.record_heartbeat(Heartbeat { moments: moments.to_vec(), ..heartbeat(30) }, now_ms);
+        leader.record_heartbeat(with_moments(30, moments.to_vec()), now_ms);
         for bucket in &buckets[..1 + usize::from(second.is_multiple_of(2))] {
             leader.sync(&state, NodeId(10), all(*bucket, cut(second)), now_ms).unwrap();
         }

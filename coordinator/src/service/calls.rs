@@ -142,10 +142,6 @@ async fn rebalance_here(member: &Member, request: RebalanceRequest) -> Result<Re
 #[async_trait]
 impl CoordinatorApi for Coordinator {
     async fn propose(&self, proposal: Proposal) -> Result<AppliedCommand> {
-        if !proposal.has_expected_name() {
-            let what = "a command is sent as one of a bucket or a user, and names none";
-            return Err(Error::new(ErrorCode::InvalidParameter, what));
-        }
         if is_leaders_own(&proposal.command) {
             let what = "only the leading coordinator may propose this command";
             return Err(Error::new(ErrorCode::InvalidParameter, what));

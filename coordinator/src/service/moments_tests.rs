@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use proto::model::ids::{BucketId, Epoch, Generation, NodeId};
+use proto::model::ids::{BucketId, Epoch, NodeId};
 use proto::model::moment::Moment;
 use proto::model::node::Role;
-use proto::rpc::api::{CoordinatorApi, FixedMoment, Heartbeat, MOMENT_HOLD_MS};
+use proto::rpc::api::{CoordinatorApi, FixedMoment, Heartbeat, MOMENT_HOLD_MS, ProjectorReport};
 use proto::rpc::command::{Command, Outcome, RegisterNode};
 
 use proto::ErrorCode;
@@ -54,8 +54,8 @@ async fn a_moment_covers_all_buckets_and_a_silent_projector_delays_one_round() {
     }
 
     // It has reported, so its answer is waited for.
-    let alive = indexer_says((11, Generation(1)), [], Vec::new());
-    leader.heartbeat(Heartbeat { buckets: Vec::new(), ..alive }).await.unwrap();
+    let alive = Heartbeat::new(NodeId(11), 0, ProjectorReport::default());
+    leader.heartbeat(alive).await.unwrap();
     *world.cluster.silent.lock().unwrap() = Some(NodeId(11));
     tell(6, 9);
     let began = Instant::now();

@@ -1,6 +1,6 @@
 //! Forwards SYNC and heartbeats to the leader, or records them if this member leads.
 
-use proto::rpc::api::{Heartbeat, HeartbeatReply, SyncReply, SyncReport};
+use proto::rpc::api::{Heartbeat, HeartbeatReply, RoleReport, SyncReply, SyncReport};
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::driver::member::Member;
@@ -40,16 +40,20 @@ pub(super) async fn heartbeat(member: &Member, mut heartbeat: Heartbeat) -> Resu
         let view = member.replica.view();
         if view.state.cluster().is_none() {
             // The cluster begins with the next process that joins. This heartbeat's knowledge is of another cluster.
-            (heartbeat.catalog_cas, heartbeat.leases) = (0, Vec::new());
+            heartbeat.catalog_cas = 0;
+            if let RoleReport::Router(report) = &mut heartbeat.report {
+                report.leases = Vec::new();
+            }
         }
-        if view.state.node(heartbeat.node).is_none() {
+        let Some(known) = view.state.node(heartbeat.node) else {
             leader.record_stranger(&heartbeat);
             let what = format!("node {} is not registered", heartbeat.node);
             return Err(Error::new(ErrorCode::Unknown, what).with_hint("register the node first"));
-        }
+        };
         let holder = view.state.proof(heartbeat.node);
-        if holder.is_some() && holder != heartbeat.proof {
-            return Err(taken(heartbeat.node, view.state.node(heartbeat.node)));
+        let is_other = holder.is_some() && holder != heartbeat.proof;
+        if is_other || known.role != heartbeat.report.role() {
+            return Err(taken(heartbeat.node, Some(known)));
         }
         leader.judge_mark(&view.state, &heartbeat, now_ms)?;
         let news = leader.record_heartbeat(heartbeat, now_ms);

@@ -12,7 +12,8 @@ use proto::model::index::IndexState;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, RebalanceRequest, SliceMove};
 use proto::model::node::Role;
 use proto::rpc::api::{
-    BucketReport, CoordinatorApi, Heartbeat, SyncReport, WatchKind, WatchMessage,
+    BucketReport, CoordinatorApi, Heartbeat, IndexerReport, RouterReport, SyncReport, WatchKind,
+    WatchMessage,
 };
 use proto::rpc::command::{
     AdvanceMove, Command, EndMove, Outcome, PromoteEpochs, Proposal, RegisterNode,
@@ -188,22 +189,10 @@ async fn an_index_serves_scans_once_its_slices_do() {
     let (_, leader) = world.leader().await;
     let nodes = leader.status().await.unwrap().nodes;
     assert!(nodes.iter().any(|node| node.node == NodeId(20) && node.slices.len() == 4));
-    let stranger = Heartbeat {
-        node: NodeId(99),
-        buckets: vec![],
-        slices: vec![],
-        moves: vec![],
-        leases: vec![],
-        moments: Vec::new(),
-        reads_since: 0,
-        loads: Vec::new(),
-        split_points: Vec::new(),
-        scans: None,
-        proof: None,
-        catalog_cas: 0,
-        owned: Vec::new(),
-    };
+    let stranger = Heartbeat::new(NodeId(99), 0, IndexerReport::default());
     assert_eq!(follower.heartbeat(stranger).await.unwrap_err().code, ErrorCode::Unknown);
+    let router = Heartbeat::new(NodeId(20), 0, RouterReport::default());
+    assert_eq!(follower.heartbeat(router).await.unwrap_err().code, ErrorCode::NodeTaken);
     let catalog = follower.member.replica.view().catalog.clone();
     assert_eq!(catalog.nodes[&NodeId(2)].role, Role::Coordinator, "members are nodes too");
 }
@@ -258,7 +247,7 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
     world.propose(Command::RegisterNode(RegisterNode { node: node(22, Role::Indexer) })).await;
     beat_until(&follower, |catalog| catalog.nodes.contains_key(&NodeId(22))).await;
 
-    let request = |dry_run| RebalanceRequest { index: Some("i".into()), of_bucket: None, dry_run };
+    let request = |dry_run| RebalanceRequest { index: Some(IndexId(1)), dry_run };
     let planned = follower.rebalance(request(true)).await.unwrap();
     assert_eq!(planned.moves.len(), 2);
     assert!(follower.member.replica.view().catalog.index("i").unwrap().moves.is_empty());
@@ -282,8 +271,8 @@ async fn slices_move_to_a_new_node_when_the_copies_agree() {
     assert_eq!(follower.topology(id, now.number).await.unwrap(), now);
     let first = follower.topology(id, TopologyNo(1)).await.unwrap();
     assert!(first.slices_on(NodeId(22)).is_empty(), "scans that began before go by it");
-    let unknown = RebalanceRequest { index: Some("none".into()), of_bucket: None, dry_run: true };
-    assert_eq!(follower.rebalance(unknown).await.unwrap_err().code, ErrorCode::Unknown);
+    let unknown = RebalanceRequest { index: Some(IndexId(9)), dry_run: true };
+    assert_eq!(follower.rebalance(unknown).await.unwrap_err().code, ErrorCode::Changed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,8 +15,8 @@ use proto::model::moves::MoveProgress;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
     BucketProgress, BucketReport, CoordinatorApi, CopyAnswer, CopyRequest, HandOverPiece,
-    HandOverRequest, Heartbeat, IndexerApi, ProjectorApi, PushReply, PushRequest, ResultStream,
-    SliceProgress, SyncReport, WriteReply, WriteRequest,
+    HandOverRequest, Heartbeat, IndexerApi, IndexerReport, ProjectorApi, PushReply, PushRequest,
+    ResultStream, SliceProgress, SyncReport, WriteReply, WriteRequest,
 };
 use proto::rpc::command::{Command, Outcome, Proposal, RegisterNode, RequestId};
 use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -267,21 +267,8 @@ pub(super) fn indexer_says(
         queue_bytes_max: 1,
     };
     let (node, slices) = (NodeId(id), slices.into_iter().map(progress).collect());
-    Heartbeat {
-        node,
-        buckets: vec![bucket],
-        slices,
-        moves,
-        leases: vec![],
-        moments: Vec::new(),
-        reads_since: 0,
-        loads: Vec::new(),
-        split_points: Vec::new(),
-        scans: None,
-        proof: None,
-        catalog_cas: 0,
-        owned: Vec::new(),
-    }
+    let report = IndexerReport { buckets: vec![bucket], slices, moves, ..IndexerReport::default() };
+    Heartbeat::new(node, 0, report)
 }
 
 /// The generation of index "i", which is random.

@@ -261,8 +261,7 @@ mod tests {
         );
         let second = Duration::from_secs(1);
         assert!(timeout(second / 10, watch.next()).await.is_err(), "an epoch is no news");
-        let name = "wide".to_owned();
-        propose(901, Command::DropBucket(DropBucket { name, if_exists: false, restrict: false }));
+        propose(901, Command::DropBucket(DropBucket { bucket: BucketId(1), restrict: false }));
         let changed = timeout(second, watch.next()).await.unwrap().unwrap().unwrap();
         assert!(matches!(&changed, WatchMessage::Catalog(catalog) if catalog.buckets.len() == 1));
     }
@@ -288,8 +287,7 @@ mod tests {
             machine.apply(at, &encode_record(Decisions::at(at), request).unwrap()).unwrap()
         };
         let second = Duration::from_secs(1);
-        let name = "wide".to_owned();
-        propose(900, Command::DropBucket(DropBucket { name, if_exists: false, restrict: false }));
+        propose(900, Command::DropBucket(DropBucket { bucket: BucketId(1), restrict: false }));
         assert!(timeout(second / 10, watch.next()).await.is_err(), "a catalog is no news");
         catalogs.next().await.unwrap().unwrap();
         let (name, limits) = ("ada".to_owned(), UserLimits::default());

@@ -61,20 +61,19 @@ impl StateContext {
         (outcome, effects)
     }
 
-    /// Runs the command of a proposal, if its names mean what its sender has meant.
+    /// Runs the command of a proposal, if it was made from what there is.
     fn run(&mut self, decided: &Decisions, proposal: &Proposal) -> Change {
-        match self.check_expected(proposal) {
-            Ok(()) => self.change(&proposal.command, decided),
-            Err(_) if may_lack(&proposal.command) => Ok((Outcome::Done, Vec::new())),
-            Err(other) => Err(other),
-        }
+        self.check_expected(proposal)?;
+        self.change(&proposal.command, decided)
     }
 
-    /// Checks that the names in a command mean what they have meant for its sender.
+    /// Checks that what a command was made from has not changed since.
     fn check_expected(&self, Proposal { sender, expected, command, .. }: &Proposal) -> Result<()> {
         match expected {
             Expected::Anything => Ok(()),
-            Expected::Bucket(bucket) => self.check_names(*bucket, command),
+            Expected::Indexes(seen) => {
+                seen.iter().try_for_each(|(id, defined)| self.check_defined(*id, *defined))
+            }
             Expected::Sender => {
                 let named = match command.need() {
                     Need::Oneself(name) | Need::OwnPassword(name) => Some(name),
@@ -151,14 +150,6 @@ impl StateContext {
             self.bucket_ids.insert(BucketId(self.last_bucket), unique);
         }
         Ok(made)
-    }
-}
-
-/// True if the command has no effect when the name does not exist.
-fn may_lack(command: &Command) -> bool {
-    match command.need() {
-        Need::Bucket(_, named) | Need::Index(_, named) => named.may_lack,
-        _ => false,
     }
 }
 

@@ -1,11 +1,13 @@
 //! Queries that commands make before they change the state.
 
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
 use proto::model::catalog::bucket_text;
 use proto::model::data_set::DataSet;
 use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::index::IndexInfo;
 use proto::model::node::Role;
-use proto::rpc::command::{Command, Need, ObjectName};
 use proto::{Error, ErrorCode, Result};
 
 use super::context::StateContext;
@@ -23,6 +25,19 @@ impl StateContext {
         self.any_bucket_named(name).filter(|id| self.version_of(*id).is_none())
     }
 
+    /// The bucket that a command is about. Users do not change the buckets of versions.
+    pub(super) fn bucket_of_command(&self, id: BucketId) -> Result<Arc<BucketInfo>> {
+        let found = self.buckets.get(&id).filter(|_| self.version_of(id).is_none());
+        let found = found.map(|found| Arc::clone(&found.info));
+        found.ok_or_else(|| changed(format!("bucket {id} was dropped meanwhile")))
+    }
+
+    /// The index that a command is about, as its name means it.
+    pub(crate) fn index_of_command(&self, id: IndexId) -> Result<Arc<IndexInfo>> {
+        let found = self.indexes.get(&id).map(|record| Arc::clone(&record.info));
+        found.ok_or_else(|| changed(format!("index {id} was dropped meanwhile")))
+    }
+
     /// Finds a bucket by name, also that of a version.
     pub(super) fn any_bucket_named(&self, name: &str) -> Option<BucketId> {
         self.buckets.iter().find(|(_, bucket)| bucket.info.name == name).map(|(id, _)| *id)
@@ -32,22 +47,12 @@ impl StateContext {
         self.indexes.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
     }
 
-    /// Checks that a command still names the bucket that its sender has looked up. The bucket may have been dropped since, and another one
-    /// of its name created.
-    pub(super) fn check_names(&self, meant: BucketId, command: &Command) -> Result<()> {
-        let of_index = |name: &str| {
-            let index = self.indexes.get(&self.index_named(name)?)?;
-            self.bucket_named(&index.info.spec.bucket)
-        };
-        let (found, gone) = match command.need() {
-            Need::Bucket(_, ObjectName { name, .. }) | Need::Generation(_, _, Some(name)) => {
-                (self.bucket_named(&name), no_bucket(&name))
-            }
-            Need::Index(_, ObjectName { name, .. }) => (of_index(&name), no_index(&name)),
-            _ => return Err(Error::internal("the command names no bucket")),
-        };
-        // A name that means nothing is left to the command itself: with IF EXISTS it does nothing.
-        if found.is_none_or(|found| found == meant) { Ok(()) } else { Err(gone) }
+    /// Checks that an index has the name and the definition from which a command was made.
+    pub(super) fn check_defined(&self, id: IndexId, defined: u64) -> Result<()> {
+        let info = self.index_of_command(id)?;
+        let what =
+            || format!("index \"{}\" was changed by another statement meanwhile", info.spec.name);
+        if info.defined == defined { Ok(()) } else { Err(changed(what())) }
     }
 
     /// The indexers that may receive slices, and their load once all moves are done.
@@ -106,10 +111,9 @@ impl StateContext {
     }
 }
 
-pub(super) fn no_bucket(name: &str) -> Error {
-    Error::new(ErrorCode::Unknown, format!("bucket \"{name}\" does not exist"))
-}
-
-pub(super) fn no_index(name: &str) -> Error {
-    Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist"))
+/// The refusal of a command that was made from an earlier state of an object.
+fn changed(what: String) -> Error {
+    Error::new(ErrorCode::Changed, what).with_hint(
+        "SHOW INDEXES and SHOW BUCKETS show what there is; repeat the statement if it still fits",
+    )
 }

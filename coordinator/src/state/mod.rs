@@ -26,7 +26,7 @@
 //! | file | contents |
 //! |---|---|
 //! | [`context`], `lookup` | the state and the queries on it |
-//! | [`decided`], [`effect`] | what the leader adds to a proposal, and the result of a command |
+//! | [`decisions`], [`effect`] | what the leader adds to a proposal, and the result of a command |
 //! | `requests` | the answers that are kept for retries |
 //! | `invariants` | what holds after each command, checked by debug builds |
 //! | `snapshot`, [`capacity`] | the encoded state, its size limits, the refusals beyond them, and what is kept for administrators |

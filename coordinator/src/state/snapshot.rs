@@ -5,7 +5,7 @@ use proto::{Error, ErrorCode, Result};
 use super::context::StateContext;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 1;
+const SNAPSHOT_VERSION: u8 = 2;
 
 impl StateContext {
     /// Encodes the state.

@@ -121,7 +121,11 @@ pub(crate) fn spec(name: &str) -> IndexSpec {
 }
 
 pub(crate) fn create_index(spec: IndexSpec) -> Command {
-    Command::CreateIndex(CreateIndex { spec, defer_build: false, if_not_exists: false })
+    create_index_on(BucketId(1), spec)
+}
+
+pub(crate) fn create_index_on(bucket: BucketId, spec: IndexSpec) -> Command {
+    Command::CreateIndex(CreateIndex { bucket, spec, defer_build: false, if_not_exists: false })
 }
 
 /// Projector 10, indexers 20 and 21, and bucket 1, called "b", of two vbuckets; all at time 0.
@@ -254,8 +258,12 @@ fn buckets_and_indexes_share_one_namespace() {
     assert_eq!(refused(&mut state, create_index(spec("b"))), ErrorCode::Exists);
     let mut again = spec("i");
     again.bucket = "b".into();
-    let gently =
-        Command::CreateIndex(CreateIndex { spec: again, defer_build: false, if_not_exists: true });
+    let gently = Command::CreateIndex(CreateIndex {
+        bucket: BucketId(1),
+        spec: again,
+        defer_build: false,
+        if_not_exists: true,
+    });
     assert_eq!(done(&mut state, gently), Outcome::Index(IndexId(1)));
 }
 
@@ -263,21 +271,20 @@ fn buckets_and_indexes_share_one_namespace() {
 fn dropping_a_bucket_drops_its_indexes_and_numbers_are_never_used_again() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));
-    let drop = |if_exists| {
-        Command::DropBucket(DropBucket { name: "b".into(), if_exists, restrict: false })
-    };
-    let restrict =
-        Command::DropBucket(DropBucket { name: "b".into(), if_exists: false, restrict: true });
-    assert_eq!(refused(&mut state, restrict.clone()), ErrorCode::HasDependents);
+    let drop = |restrict| Command::DropBucket(DropBucket { bucket: BucketId(1), restrict });
+    assert_eq!(refused(&mut state, drop(true)), ErrorCode::HasDependents);
     let (_, effects) = apply(&mut state, drop(false));
     assert!(effects.contains(&Effect::BucketDropped(BucketId(1))));
     assert!(state.catalog().indexes.is_empty());
-    assert_eq!(refused(&mut state, drop(false)), ErrorCode::Unknown);
-    assert_eq!(done(&mut state, drop(true)), Outcome::Done);
+    assert_eq!(refused(&mut state, drop(false)), ErrorCode::Changed);
     assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(2)));
-    assert_eq!(done(&mut state, create_index(spec("i"))), Outcome::Index(IndexId(2)));
+    assert_eq!(refused(&mut state, create_index(spec("i"))), ErrorCode::Changed, "of the old one");
+    let on_new = create_index_on(BucketId(2), spec("i"));
+    assert_eq!(done(&mut state, on_new), Outcome::Index(IndexId(2)));
     assert_eq!(state.catalog().newest_index, IndexId(2));
-    done(&mut state, DropIndex { name: "i".into(), if_exists: false });
+    assert_eq!(refused(&mut state, DropIndex { index: IndexId(1) }), ErrorCode::Changed);
+    done(&mut state, DropIndex { index: IndexId(2) });
+    let restrict = DropBucket { bucket: BucketId(2), restrict: true };
     assert_eq!(done(&mut state, restrict), Outcome::Done, "it has no index");
 }
 
@@ -286,6 +293,7 @@ fn an_index_goes_from_pending_to_backfill_to_maintenance() {
     let mut state = with_bucket();
     let deferred = |name| {
         Command::CreateIndex(CreateIndex {
+            bucket: BucketId(1),
             spec: spec(name),
             defer_build: true,
             if_not_exists: false,
@@ -295,17 +303,15 @@ fn an_index_goes_from_pending_to_backfill_to_maintenance() {
     done(&mut state, deferred("j"));
     let is = |state: &StateContext, name| state.catalog().index(name).unwrap().state;
     assert_eq!(is(&state, "i"), IndexState::Pending);
-    let build = |names: &[&str]| {
-        Command::BuildIndexes(BuildIndexes {
-            bucket: "b".into(),
-            names: names.iter().map(|name| name.to_string()).collect(),
-        })
+    let build = |ids: &[u64]| {
+        let indexes = ids.iter().copied().map(IndexId).collect();
+        Command::BuildIndexes(BuildIndexes { indexes })
     };
-    assert_eq!(refused(&mut state, build(&["i", "none"])), ErrorCode::Unknown, "all or none");
-    let building = done(&mut state, build(&["i", "j", "i"]));
+    assert_eq!(refused(&mut state, build(&[1, 9])), ErrorCode::Changed, "all or none");
+    let building = done(&mut state, build(&[1, 2, 1]));
     assert_eq!(building, Outcome::Building(vec![IndexId(1), IndexId(2)]));
     assert_eq!(is(&state, "i"), IndexState::Backfill);
-    assert_eq!(done(&mut state, build(&["i"])), Outcome::Building(vec![]), "nothing to do");
+    assert_eq!(done(&mut state, build(&[1])), Outcome::Building(vec![]), "nothing to do");
 
     let ready = |generation| Command::IndexReady(IndexReady { index: IndexId(1), generation });
     done(&mut state, ready(Generation(9)));
@@ -320,22 +326,23 @@ fn an_index_goes_from_pending_to_backfill_to_maintenance() {
 #[test]
 fn a_build_is_cancelled_only_as_long_as_it_runs() {
     let mut state = with_bucket();
-    let cancel = |name: &str| Command::CancelBuild(CancelBuild { name: name.into() });
-    assert_eq!(refused(&mut state, cancel("i")), ErrorCode::Unknown);
+    let cancel = |index| Command::CancelBuild(CancelBuild { index: IndexId(index) });
+    assert_eq!(refused(&mut state, cancel(1)), ErrorCode::Changed);
     done(&mut state, create_index(spec("i")));
     done(&mut state, create_index(spec("j")));
     done(&mut state, IndexReady { index: IndexId(2), generation: Generation(1) });
     let defer = Command::CreateIndex(CreateIndex {
+        bucket: BucketId(1),
         spec: spec("k"),
         defer_build: true,
         if_not_exists: false,
     });
     done(&mut state, defer);
     let cas = state.cas();
-    assert_eq!(refused(&mut state, cancel("j")), ErrorCode::WrongState, "it serves");
-    assert_eq!(refused(&mut state, cancel("k")), ErrorCode::WrongState, "nobody builds it");
+    assert_eq!(refused(&mut state, cancel(2)), ErrorCode::WrongState, "it serves");
+    assert_eq!(refused(&mut state, cancel(3)), ErrorCode::WrongState, "nobody builds it");
     assert_eq!(state.cas(), cas, "refusals change nothing");
-    let (_, effects) = apply(&mut state, cancel("i"));
+    let (_, effects) = apply(&mut state, cancel(1));
     assert_eq!(effects, [Effect::CatalogChanged]);
     assert!(state.catalog().index("i").is_none() && state.catalog().index("j").is_some());
     // The leader may have found it to be ready.
@@ -366,7 +373,7 @@ fn definitions_outside_the_limits_are_refused() {
         refused(&mut state, create_index(spec))
     };
     let array = || Expr::Unnest(Box::new(Expr::DocumentId));
-    assert_eq!(refuse(&|spec| spec.bucket = "none".into()), ErrorCode::Unknown);
+    assert_eq!(refuse(&|spec| spec.bucket = "none".into()), ErrorCode::Internal);
     assert_eq!(refuse(&|spec| spec.name = String::new()), ErrorCode::InvalidParameter);
     assert_eq!(refuse(&|spec| spec.slices = 0), ErrorCode::InvalidParameter);
     assert_eq!(refuse(&|spec| spec.slices = 5000), ErrorCode::InvalidParameter);
@@ -481,9 +488,7 @@ fn a_repeated_request_is_executed_once() {
     let id = RequestId { client: 5, sequence: 1 };
     let request = Proposal::from(create_bucket("c")).with_request(id);
     let (first, _) = state.apply(100, &Decisions::at(0), &request);
-    let drop =
-        Command::DropBucket(DropBucket { name: "c".into(), if_exists: false, restrict: false });
-    done(&mut state, drop);
+    done(&mut state, DropBucket { bucket: BucketId(2), restrict: false });
     let (again, effects) = state.apply(102, &Decisions::at(0), &request);
     assert_eq!((again, effects), (first, Vec::new()));
     assert!(state.catalog().bucket("c").is_none(), "a late retry does not bring it back");

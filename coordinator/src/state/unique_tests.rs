@@ -10,8 +10,9 @@ fn drawn(unique: u128) -> Decisions {
     Decisions { unique: UniqueId(unique), ..Decisions::default() }
 }
 
-fn drop_bucket(name: &str) -> Command {
-    Command::DropBucket(DropBucket { name: name.into(), if_exists: false, restrict: false })
+fn drop_bucket(state: &StateContext, name: &str) -> Command {
+    let bucket = state.bucket_named(name).expect("a bucket");
+    Command::DropBucket(DropBucket { bucket, restrict: false })
 }
 
 #[test]
@@ -41,12 +42,14 @@ fn a_new_object_has_the_id_of_its_record_and_an_existing_one_keeps_its_own() {
 fn dropped_buckets_are_remembered_by_their_ids_and_bounded() {
     let mut state = with_bucket();
     let earlier = (BucketId(1), state.catalog().bucket_ids[&BucketId(1)]);
-    done(&mut state, drop_bucket("b"));
+    let drop = drop_bucket(&state, "b");
+    done(&mut state, drop);
     assert_eq!(state.catalog().dropped_buckets, [earlier]);
     for n in 0..DROPPED_BUCKETS_MAX {
         done_decided(&mut state, drawn(n as u128), create_bucket("c"));
         assert_eq!(state.catalog().bucket_ids.len(), 1);
-        done(&mut state, drop_bucket("c"));
+        let drop = drop_bucket(&state, "c");
+        done(&mut state, drop);
     }
     let catalog = state.catalog();
     assert_eq!(catalog.dropped_buckets.len(), DROPPED_BUCKETS_MAX);

@@ -73,8 +73,9 @@ async fn until(what: &str, done: impl Fn() -> bool) {
 /// The end of what the node has received of vbucket 0, by its last heartbeat.
 fn received(script: &Script) -> Seqno {
     let heartbeats = script.0.state.heartbeats.lock().unwrap();
-    let buckets = heartbeats.get(&INDEXER).map(|heartbeat| &heartbeat.buckets[..]).unwrap_or(&[]);
-    let of_bucket = buckets.iter().find(|progress| progress.bucket == BUCKET);
+    let report = heartbeats.get(&INDEXER).and_then(|heartbeat| heartbeat.report.indexer());
+    let mut buckets = report.into_iter().flat_map(|report| &report.buckets);
+    let of_bucket = buckets.find(|progress| progress.bucket == BUCKET);
     of_bucket.map_or(Seqno(0), |progress| progress.high_watermark.get(VbucketId(0)).seqno)
 }
 

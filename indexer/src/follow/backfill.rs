@@ -12,6 +12,7 @@ use proto::model::index::IndexInfo;
 use proto::rpc::api::ResultStream;
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest};
 use proto::{Error, Result};
+use storage::SliceStore;
 use tokio::time::Instant;
 
 use crate::build_pace::BuildPace;

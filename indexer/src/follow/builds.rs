@@ -10,6 +10,7 @@ use proto::model::cut::Cut;
 use proto::model::ids::{LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::plant::{self, Plant};
+use storage::SliceStore;
 
 use super::backfill::{Build, BuildCompletion, build};
 use super::follower::{Follower, grouping};
@@ -48,7 +49,7 @@ impl Follower {
             let (info, at) = (Arc::clone(&fed.info), Cut::clone(&mark.cut));
             tracing::warn!(index = %info.spec.name, ?slices, "no copy gives them: built from the source");
             let wanted = grouping(&info);
-            self.context.fragments.begin_rebuild(Arc::clone(&info), &slices, wanted).await?;
+            self.context.store.begin_rebuild(Arc::clone(&info), &slices, wanted).await?;
             self.incoming.end_restores_of(id, &slices);
             self.spawn_build(&info, at);
             self.context.slices_changed();
@@ -58,9 +59,9 @@ impl Follower {
 
     /// Drops rebuilds without a build task that would finish them.
     pub(super) async fn drop_stale_rebuilds(&self) -> Result<()> {
-        for (index, bucket) in self.context.fragments.rebuilds() {
+        for (index, bucket) in self.context.store.rebuilds() {
             if bucket == self.bucket && !self.builds.contains_key(&index) {
-                self.context.fragments.drop_rebuild(index).await?;
+                self.context.store.drop_rebuild(index).await?;
             }
         }
         Ok(())

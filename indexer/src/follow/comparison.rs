@@ -11,7 +11,7 @@ use proto::model::ids::Seqno;
 use proto::model::index::IndexInfo;
 use proto::rpc::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter};
 use proto::{Error, ErrorCode, Result};
-use storage::{EpochBatch, Piece};
+use storage::{EpochBatch, Piece, SliceStore};
 
 use super::backfill::snapshot;
 use super::policy;
@@ -145,7 +145,7 @@ async fn compare(context: &NodeContext, info: &IndexInfo, bytes_max: u64) -> Res
     let Some(BackfillMessage::Begin { cut }) = stream.next().await.transpose()? else {
         return Err(early());
     };
-    let (store, env) = (&context.fragments, &context.env);
+    let (store, env) = (&context.store, &context.env);
     let mut comparison = store.compare(info.local_id(), cut.clone()).await?;
     while let Some(message) = stream.next().await {
         match message? {

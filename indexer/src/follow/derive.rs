@@ -30,7 +30,7 @@ use proto::model::ids::LocalIndexId;
 use proto::model::index::IndexInfo;
 use proto::model::range_split::{DerivedSlice, SlicePart};
 use proto::rpc::scan::KeyRange;
-use storage::{SliceCut, StoredIndex};
+use storage::{SliceCut, SliceStore, StoredIndex};
 
 use super::follower::{Follower, grouping};
 
@@ -104,7 +104,7 @@ impl Follower {
             tracing::info!(index = %name, generation = %id, "a slice to be split has left the node");
             return false;
         };
-        let made = self.context.fragments.derive(from, Arc::clone(index), cuts, mark).await;
+        let made = self.context.store.derive(from, Arc::clone(index), cuts, mark).await;
         let estimated = match made {
             Ok(estimated) => estimated,
             Err(error) => {
@@ -119,7 +119,7 @@ impl Follower {
         let counting = self.context.env.spawn_request("count-slices", async move {
             for (slice, told) in estimated {
                 let slice = id.slice(slice);
-                if let Err(error) = context.fragments.count_installed(slice, epoch, told).await {
+                if let Err(error) = context.store.count_installed(slice, epoch, told).await {
                     tracing::debug!(%slice, %error, "counting a slice that was split");
                 }
             }

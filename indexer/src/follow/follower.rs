@@ -8,7 +8,7 @@ use proto::model::history::FailoverLogs;
 use proto::model::ids::{BucketId, Epoch, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::{Error, Result};
-use storage::{Grouping, StoredIndex};
+use storage::{Grouping, SliceStore, StoredIndex};
 use tokio::sync::watch;
 
 use super::backfill::{Build, BuildCompletion};

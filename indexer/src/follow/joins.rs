@@ -13,7 +13,7 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::plant::{self, Plant};
 use proto::{Error, Result};
 
-use storage::StoredIndex;
+use storage::{SliceStore, StoredIndex};
 
 use super::follower::{Follower, StreamedIndex, grouping};
 use super::policy;
@@ -58,11 +58,11 @@ impl Follower {
                 self.context.slices_changed();
             }
         }
-        let rebuilt = self.context.fragments.rebuilt_slices(id);
+        let rebuilt = self.context.store.rebuilt_slices(id);
         if rebuilt.iter().any(|slice| !index.feeds(node, *slice)) {
             // The rebuild starts again for the slices that stay.
             self.builds.remove(&id);
-            self.context.fragments.drop_rebuild(id).await?;
+            self.context.store.drop_rebuild(id).await?;
         }
         let before = self.fed.remove(&id).map(|fed| fed.since).unwrap_or_default();
         let since = policy::fed_since(index, node, before, at);
@@ -99,13 +99,13 @@ impl Follower {
         // This call decides again how the node gets the slices.
         self.derived.remove(&index.local_id());
         self.feed(&index, at).await?;
-        let NodeContext { store, fragments, config, .. } = &self.context;
+        let NodeContext { store, config, .. } = &self.context;
         let incoming = &self.incoming;
         // Slices in a move are copied by the move.
         let mut missing = index.topology.slices_on(config.node.id);
         let stored = self.stored_as(&index);
         let id = index.local_id();
-        let rebuilt = fragments.rebuilt_slices(id);
+        let rebuilt = store.rebuilt_slices(id);
         let whole = self.builds.get(&id).filter(|_| rebuilt.is_empty());
         let is_built = |slice: &SliceNo| {
             whole.is_some_and(|build| build.info.topology.hosts(config.node.id, *slice))
@@ -127,8 +127,7 @@ impl Follower {
             if self.derive_later(&index) {
                 return Ok(());
             }
-            let store = &self.context.store;
-            store.begin_build(Arc::clone(&index), grouping(&index)).await?;
+            self.context.store.begin_build(Arc::clone(&index), grouping(&index)).await?;
             self.spawn_build(&index, at.clone());
             self.context.slices_changed();
             return Ok(());

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use proto::model::cut::Cut;
 use proto::{Error, ErrorCode, Result};
-use storage::EpochBatch;
+use storage::{EpochBatch, SliceStore};
 
 use super::comparison::{ComparisonResult, Resync, bytes_max, compare_all};
 use super::follower::Follower;

@@ -14,7 +14,7 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{Epoch, SliceNo};
 use proto::model::rollback::DeadEpochs;
 
-use storage::StoredIndex;
+use storage::{SliceStore, StoredIndex};
 
 use super::follower::Follower;
 use super::policy;

@@ -12,6 +12,7 @@ use proto::model::index::IndexInfo;
 use proto::rpc::api::ResultStream;
 use proto::rpc::mutation::{CommitMarker, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
+use storage::SliceStore;
 use tokio::sync::watch;
 
 use super::backfill::BuildCompletion;
@@ -186,7 +187,7 @@ impl Follower {
                 self.derived.remove(&index);
                 self.fed.remove(&index);
                 self.transactions.leave(index);
-                self.context.fragments.drop_rebuild(index).await?;
+                self.context.store.drop_rebuild(index).await?;
                 if let Some(stored) = self.stored().into_iter().find(|s| s.id() == index) {
                     self.leave(&stored).await?;
                 }

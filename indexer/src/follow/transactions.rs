@@ -19,7 +19,7 @@ const AT_ONCE_BYTES_MAX: usize = 4 << 10;
 
 /// The open transactions of one bucket. Dropping it drops them: the node does not follow the bucket any more.
 pub(super) struct OpenTransactions {
-    fragments: Arc<StorageEngine>,
+    engine: Arc<StorageEngine>,
     store: Arc<LateCommitStore>,
     env: Env,
     bucket: BucketId,
@@ -27,9 +27,9 @@ pub(super) struct OpenTransactions {
 
 impl OpenTransactions {
     pub(super) fn new(context: &NodeContext, bucket: BucketId) -> Self {
-        let fragments = Arc::clone(&context.fragments);
-        let store = Arc::clone(fragments.late_commit());
-        Self { fragments, store, env: context.env.clone(), bucket }
+        let engine = Arc::clone(&context.store);
+        let store = Arc::clone(engine.late_commit());
+        Self { engine, store, env: context.env.clone(), bucket }
     }
 
     /// Forgets the transactions, because a new stream will send them again or the bucket is rolled back.
@@ -67,7 +67,7 @@ impl OpenTransactions {
 
     /// Writes the rows of a transaction whose commit has begun, in the background: little is left to do at its epoch then.
     pub(super) fn prepare(&self, id: TransactionId, last: TransactionPlace) {
-        self.fragments.prepare_commit(self.bucket, id, last);
+        self.engine.prepare_commit(self.bucket, id, last);
     }
 
     /// Keeps a transaction that was committed until its epoch is applied. `DropData` unless the node has all of it.

@@ -50,7 +50,7 @@ fn scan(transaction: u64, place: u64, timeout_ms: u64) -> ShardScan {
         slices: SLICES.map(|slice| slice.slice).to_vec(),
         epoch: Epoch(1),
         own: Some(own),
-        ranges: vec![KeyRange::all()],
+        ranges: [KeyRange::all()].into(),
         filter: None,
         reverse: false,
         distinct_parts: None,

@@ -126,7 +126,7 @@ impl IncomingMove {
         for _ in 0..ROUNDS_MAX {
             let mut received = self.received.lock().await;
             if received.as_ref().is_none_or(|received| received.source() != source.id) {
-                *received = Some(context.fragments.receive(source.id));
+                *received = Some(context.store.receive(source.id));
             }
             let Some(received) = received.as_mut() else { return Ok(()) };
             let bytes = self.round(context, source, received, Epoch(0), SILENCE).await?;

@@ -11,7 +11,7 @@ use proto::model::moves::MovePhase;
 use proto::model::node::NodeInfo;
 use proto::model::topology::TopologyProvider;
 use proto::{Error, ErrorCode, Result};
-use storage::ReceivedFiles;
+use storage::{ReceivedFiles, SliceStore};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 

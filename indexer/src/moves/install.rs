@@ -54,7 +54,7 @@ impl IncomingMove {
             return false;
         }
         let told = mine.head().map_or(0, |head| head.entries);
-        match context.fragments.install(mine, self.slice, Arc::clone(info), mark).await {
+        match context.store.install(mine, self.slice, Arc::clone(info), mark).await {
             Ok(()) => {
                 tracing::info!(slice = %self.slice, epoch = %mark.epoch, "a slice has arrived");
                 self.count(context, mark.epoch, told);
@@ -93,7 +93,7 @@ impl IncomingMove {
     fn count(&self, context: &NodeContext, epoch: Epoch, told: u64) {
         let (context_too, slice) = (context.clone(), self.slice);
         let counting = context.env.spawn_request("count-slice", async move {
-            if let Err(error) = context_too.fragments.count_installed(slice, epoch, told).await {
+            if let Err(error) = context_too.store.count_installed(slice, epoch, told).await {
                 tracing::debug!(%slice, %error, "counting a slice that has arrived");
             }
         });

@@ -37,7 +37,7 @@ fn expressions(scan: &ShardScan) -> impl Iterator<Item = &Expr> {
         Output::Aggregates(calls) => &calls[..],
         Output::Rows { .. } => &[],
     };
-    calls.iter().filter_map(|call| call.argument.as_ref()).chain(&scan.filter)
+    calls.iter().filter_map(|call| call.argument.as_ref()).chain(scan.filter.as_deref())
 }
 
 /// Refuses a scan that does not fit the index, before anything is read.

@@ -34,7 +34,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use storage::{SliceStore, Snapshot};
+use storage::{SliceStore, Snapshot, StorageEngine};
 
 use super::own_changes::wait_for_own;
 use super::scanner::{INLINE_STEP_COST, STEP_COST, ShardScanner};
@@ -71,7 +71,7 @@ pub struct Scans {
 struct ScanTable {
     env: Env,
     /// Weak, so that a scan which a client holds open does not keep the engine of a stopped node open.
-    store: Weak<dyn SliceStore>,
+    store: Weak<StorageEngine>,
     admission: Admission,
     patience: Patience,
     /// Bytes of rows in a full batch.
@@ -107,7 +107,7 @@ impl Scans {
     /// Creates the table without open scans.
     pub fn new(
         env: Env,
-        store: &Arc<dyn SliceStore>,
+        store: &Arc<StorageEngine>,
         admission: Admission,
         patience: Patience,
         batch_bytes: usize,
@@ -195,7 +195,7 @@ impl ScanTable {
     async fn snapshot(&self, scan: &ShardScan, by: Instant) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
-        wait_for_own(&*store, scan, by).await?;
+        wait_for_own(&store, scan, by).await?;
         store.snapshot_with_own(scan.index, scan.epoch, scan.own)
     }
 

@@ -104,8 +104,7 @@ fn scans(env: &Env, store: &Arc<StorageEngine>, patience_ms: u64) -> Scans {
         unread: Duration::from_secs(3600),
         snapshot: Duration::from_secs(3600),
     };
-    let store: Arc<dyn SliceStore> = store.clone();
-    Scans::new(env.clone(), &store, Admission::new(limits), patience, 64 << 10)
+    Scans::new(env.clone(), store, Admission::new(limits), patience, 64 << 10)
 }
 
 fn scan(timeout_ms: u64) -> ShardScan {
@@ -115,7 +114,7 @@ fn scan(timeout_ms: u64) -> ShardScan {
         slices: vec![SliceNo(0)],
         epoch: Epoch(2),
         own: None,
-        ranges: vec![KeyRange::all()],
+        ranges: [KeyRange::all()].into(),
         filter: None,
         reverse: false,
         distinct_parts: None,
@@ -168,10 +167,13 @@ async fn a_scan_that_is_parked_after_each_batch_shows_the_same_rows() {
         (scan(1000), DOCUMENTS),
         (ShardScan { reverse: true, ..scan(1000) }, DOCUMENTS),
         (ShardScan { limit: Some(7_777), ..scan(1000) }, 7_777),
-        (ShardScan { ranges: vec![middle(500, 3000), middle(9000, 15_000)], ..scan(1000) }, 8_500),
+        (
+            ShardScan { ranges: [middle(500, 3000), middle(9000, 15_000)].into(), ..scan(1000) },
+            8_500,
+        ),
         (ShardScan { distinct_parts: Some(1), ..scan(1000) }, DOCUMENTS / 100),
         (ShardScan { epoch: Epoch(3), ..scan(1000) }, DOCUMENTS / 2),
-        (ShardScan { output: Output::Aggregates(vec![count]), ..scan(1000) }, 1),
+        (ShardScan { output: Output::Aggregates([count].into()), ..scan(1000) }, 1),
     ];
     for (scan, rows) in cases {
         let expected = all(&scans, scan.clone(), false).await;

@@ -2,11 +2,11 @@
 
 use proto::rpc::scan::ShardScan;
 use proto::{Error, Result};
-use storage::SliceStore;
+use storage::{SliceStore, StorageEngine};
 use tokio::time::{Instant, timeout_at};
 
 /// Waits until the node has the changes of the scan's own transaction. Returns `Unavailable` if they are missing at the time `by`.
-pub async fn wait_for_own(store: &dyn SliceStore, scan: &ShardScan, by: Instant) -> Result<()> {
+pub async fn wait_for_own(store: &StorageEngine, scan: &ShardScan, by: Instant) -> Result<()> {
     let Some(own) = scan.own else { return Ok(()) };
     let waited = timeout_at(by, store.wait_for_own(scan.bucket, own)).await;
     waited.unwrap_or_else(|_| {

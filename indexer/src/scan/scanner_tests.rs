@@ -96,7 +96,7 @@ fn scan(ranges: Vec<KeyRange>) -> ShardScan {
         slices: vec![SliceNo(0)],
         epoch: Epoch(1),
         own: None,
-        ranges,
+        ranges: ranges.into(),
         filter: None,
         reverse: false,
         distinct_parts: None,
@@ -169,7 +169,7 @@ async fn the_rows_before_an_entry_for_which_the_filter_fails_come_first() {
     );
     let filter =
         Expr::Compare(CompareOp::Eq, Box::new(divides), Box::new(Expr::Literal(Value::int(1))));
-    let asked = ShardScan { filter: Some(filter), ..scan(vec![KeyRange::all()]) };
+    let asked = ShardScan { filter: Some(filter.into()), ..scan(vec![KeyRange::all()]) };
     let begin = |asked: &ShardScan| {
         let snapshot = store.snapshot(INDEX, asked.epoch).unwrap();
         ShardScanner::new(snapshot, Arc::new(asked.clone()), 64 << 10).unwrap()
@@ -210,8 +210,8 @@ async fn many(dir: &tempfile::TempDir, documents: u64) -> StorageEngine {
 /// The states after each step of a scan that counts the entries for which a filter is true: the number of steps.
 fn steps(store: &StorageEngine, filter: Expr) -> Result<u32> {
     let count = AggregateCall { function: AggregateFunction::Count, argument: None };
-    let output = Output::Aggregates(vec![count]);
-    let scan = ShardScan { filter: Some(filter), output, ..scan(vec![KeyRange::all()]) };
+    let output = Output::Aggregates([count].into());
+    let scan = ShardScan { filter: Some(filter.into()), output, ..scan(vec![KeyRange::all()]) };
     let mut scanner =
         ShardScanner::new(store.snapshot(INDEX, scan.epoch).unwrap(), Arc::new(scan), 64 << 10)?;
     for steps in 1.. {
@@ -367,7 +367,7 @@ async fn aggregates_that_read_ends_and_count_blocks_agree_with_the_rows() {
                 expected[2].add(value);
             }
             for cost in [1, 10 * ENTRY_COST, STEP_COST] {
-                let aggregates = Output::Aggregates(calls.clone());
+                let aggregates = Output::Aggregates(calls.clone().into());
                 let asked = ShardScan { output: aggregates, ..plain.clone() };
                 let found = all_batches(&store, asked, cost);
                 assert_eq!(found, [ShardBatch::Partials(expected.clone())], "{plain:?}");
@@ -391,7 +391,7 @@ async fn the_least_value_of_an_index_is_found_without_a_walk() {
     let store = with_ends(&dir, false).await;
     let least = AggregateCall { function: AggregateFunction::Min, argument: Some(Expr::Column(0)) };
     let asked =
-        ShardScan { output: Output::Aggregates(vec![least]), ..scan(vec![KeyRange::all()]) };
+        ShardScan { output: Output::Aggregates([least].into()), ..scan(vec![KeyRange::all()]) };
     let snapshot = store.snapshot(INDEX, Epoch(1)).unwrap();
     let scanner = ShardScanner::new(snapshot, Arc::new(asked), 2 << 10).unwrap();
     let first = scanner.first_batch(5 * ENTRY_COST).unwrap();
@@ -420,7 +420,7 @@ async fn a_scan_that_is_parked_between_two_slices_shows_an_entry_once() {
     let both = vec![SliceNo(0), SliceNo(1)];
     let filter = Expr::IsNull { expr: Box::new(Expr::Column(0)), negated: true };
     for (reverse, filter, rows) in
-        [(false, None, 1923), (true, None, 1923), (false, Some(filter), 1766)]
+        [(false, None, 1923), (true, None, 1923), (false, Some(filter.into()), 1766)]
     {
         let asked = ShardScan {
             epoch: Epoch(3),

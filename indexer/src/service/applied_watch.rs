@@ -12,8 +12,7 @@ use tokio::sync::watch;
 
 /// The reports of one router: first all applied epochs, then the changes.
 pub(super) struct AppliedWatch {
-    pub(super) store: Arc<dyn SliceStore>,
-    pub(super) engine: Arc<StorageEngine>,
+    pub(super) store: Arc<StorageEngine>,
     pub(super) catalog: Arc<ArcSwap<Catalog>>,
     pub(super) node: NodeId,
     pub(super) changed: watch::Receiver<u64>,
@@ -42,23 +41,23 @@ impl AppliedWatch {
                 applied.push((mark.bucket, mark.epoch));
             }
         }
-        let readable = slices_changed.then(|| readable_slices(&*self.store));
-        let rebuilt = if slices_changed { rebuilt_slices(&self.engine) } else { Vec::new() };
+        let readable = slices_changed.then(|| readable_slices(&self.store));
+        let rebuilt = if slices_changed { rebuilt_slices(&self.store) } else { Vec::new() };
         Some(AppliedReport { node: self.node, applied, readable, rebuilt })
     }
 }
 
 /// The slices that a node rebuilds from the source.
-fn rebuilt_slices(engine: &StorageEngine) -> Vec<SliceId> {
+fn rebuilt_slices(store: &StorageEngine) -> Vec<SliceId> {
     let slices = |(index, _): &(LocalIndexId, BucketId)| {
-        let slices = engine.rebuilt_slices(*index).into_iter();
+        let slices = store.rebuilt_slices(*index).into_iter();
         slices.map(|slice| index.slice(slice)).collect::<Vec<_>>()
     };
-    engine.rebuilds().iter().flat_map(slices).collect()
+    store.rebuilds().iter().flat_map(slices).collect()
 }
 
 /// The readable slices of a node, each with its floor.
-fn readable_slices(store: &dyn SliceStore) -> Vec<(SliceId, Epoch)> {
+fn readable_slices(store: &StorageEngine) -> Vec<(SliceId, Epoch)> {
     let mut readable = Vec::new();
     for StoredIndex { info, slices, .. } in store.indexes().iter().filter(|s| s.floor.is_some()) {
         for (slice, floor) in slices {

@@ -11,7 +11,7 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::plant::{self, Plant};
 use proto::{ErrorCode, Result};
-use storage::StoredIndex;
+use storage::{SliceStore, StoredIndex};
 
 use super::followers::{Followers, RunningFollower};
 use crate::context::NodeContext;
@@ -58,9 +58,9 @@ async fn take_catalog(
         }
     }
     let node = context.config.node.id;
-    for (id, _) in context.fragments.rebuilds() {
+    for (id, _) in context.store.rebuilds() {
         if policy::is_past(catalog, id, node)
-            && let Err(error) = context.fragments.drop_rebuild(id).await
+            && let Err(error) = context.store.drop_rebuild(id).await
         {
             tracing::warn!(index = %id, %error, "giving up a rebuild");
         }
@@ -70,7 +70,7 @@ async fn take_catalog(
         index.moves.iter().any(|m| is_copied(m) && index.topology.hosts(node, m.slice))
     };
     let given = catalog.local_indexes().filter(is_given).map(|index| index.local_id()).collect();
-    context.fragments.keep_files_of(&given);
+    context.store.keep_files_of(&given);
     incoming.take_catalog(context, catalog);
     let mut followers = lock(followers);
     let concerns = |bucket: &BucketId| {

@@ -12,7 +12,8 @@ use proto::model::cut::EpochMark;
 use proto::model::ids::{LocalIndexId, SliceId};
 use proto::model::index::IndexInfo;
 use proto::model::range_split::bound_at;
-use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress, SplitPoint};
+use proto::rpc::api::{BucketProgress, Heartbeat, IndexerReport, SliceProgress, SplitPoint};
+use storage::SliceStore;
 use tokio::time::Instant;
 
 use super::followers::Followers;
@@ -68,7 +69,7 @@ fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoi
             large.entry(id).or_default().push(told);
         }
     }
-    let point = |slice| bound_at(&context.fragments.middle(slice)?);
+    let point = |slice| bound_at(&context.store.middle(slice)?);
     large.into_values().filter_map(|large| split_point(large, point)).collect()
 }
 
@@ -104,22 +105,14 @@ pub(super) async fn report(
     let membership = Membership::new(Arc::clone(&context.directory), config);
     let heartbeat = move || {
         let slices = slice_progress(&context, &incoming);
-        let split_points = split_points(&context, &slices);
-        Heartbeat {
-            node: context.config.node.id,
+        let report = IndexerReport {
             buckets: bucket_progress(&context, &followers),
-            slices,
             moves: incoming.progress(),
-            leases: Vec::new(),
-            moments: Vec::new(),
-            reads_since: 0,
-            loads: Vec::new(),
-            split_points,
-            scans: Some(scans.status()),
-            proof: None,
-            catalog_cas: context.catalog.load().cas,
-            owned: Vec::new(),
-        }
+            split_points: split_points(&context, &slices),
+            slices,
+            scans: scans.status(),
+        };
+        Heartbeat::new(context.config.node.id, context.catalog.load().cas, report)
     };
     membership.run(heartbeat, Some(slices)).await
 }

@@ -18,7 +18,7 @@ use proto::rpc::api::{Directory, IndexerApi, ResultStream, SliceProgress};
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 use proto::{Error, ErrorCode, Result};
-use storage::{LateCommitFigures, Snapshot, StorageEngine};
+use storage::{LateCommitFigures, SliceStore, Snapshot, StorageEngine};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -66,16 +66,14 @@ impl Indexer {
         let opened =
             DataDir::open(&env, dir, storage::layout::DATA_VERSION, &config.node, has_data)?;
         let DataDir { lock, identity, .. } = opened;
-        let store =
-            StorageEngine::open(&env, config.node.id, &config.data_dir, config.store.clone())?;
-        let store = Arc::new(store);
+        let options = config.store.clone();
+        let store = Arc::new(StorageEngine::open(&env, config.node.id, dir, options)?);
         let context = NodeContext {
             config,
             identity,
             env: env.clone(),
             directory,
-            store: store.clone(),
-            fragments: store,
+            store,
             catalog_taken: watch::Sender::new(0),
             catalog: Arc::default(),
             applied: watch::Sender::new(0),
@@ -110,7 +108,7 @@ impl Indexer {
             node: self.context.config.node.id,
             memory_bytes: self.context.store.memory_bytes(),
             scans: self.scans.status(),
-            late_commit: self.context.fragments.late_commit().figures(),
+            late_commit: self.context.store.late_commit().figures(),
             slices_split: self.context.slices_split.load(Ordering::Relaxed),
             backfills: self.context.backfills.load(Ordering::Relaxed),
             slices: self.context.store.progress(),
@@ -129,7 +127,7 @@ impl Indexer {
 
     /// Waits until the commit log has failed, because of a broken disk. The node then applies no epoch until it is restarted.
     pub async fn stopped(&self) {
-        self.context.fragments.log_failed().await;
+        self.context.store.log_failed().await;
     }
 
     async fn wait_applied(&self, bucket: BucketId, epoch: Epoch) -> Result<()> {
@@ -229,7 +227,6 @@ impl IndexerApi for Indexer {
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>> {
         let watch = AppliedWatch {
             store: Arc::clone(&self.context.store),
-            engine: Arc::clone(&self.context.fragments),
             catalog: Arc::clone(&self.context.catalog),
             node: self.context.config.node.id,
             changed: self.context.applied.subscribe(),
@@ -270,7 +267,7 @@ impl IndexerApi for Indexer {
             // This is the last round. An early heartbeat lets the coordinator compare both ends soon.
             self.context.slices_changed();
         }
-        let export = self.context.fragments.export(request.slice).await?;
+        let export = self.context.store.export(request.slice).await?;
         let rate = self.context.config.move_bytes_per_s_max;
         Ok(Box::pin(export::send(export, &request, rate)))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto::client::{ForgottenPolicy, Membership, MembershipConfig};
-use proto::rpc::api::Heartbeat;
+use proto::rpc::api::{Heartbeat, ProjectorReport};
 
 use super::retry::new_retry;
 use crate::projector::Projector;
@@ -28,20 +28,10 @@ pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
         when_forgotten: ForgottenPolicy::RegisterAfterPause,
     };
     let reporter = Arc::clone(&projector);
-    let heartbeat = move || Heartbeat {
-        node,
-        buckets: Vec::new(),
-        slices: Vec::new(),
-        moves: Vec::new(),
-        leases: Vec::new(),
-        moments: Vec::new(),
-        reads_since: 0,
-        loads: reporter.loads.all(),
-        split_points: Vec::new(),
-        scans: None,
-        proof: None,
-        catalog_cas: reporter.newest_catalog(),
-        owned: reporter.owned_vbuckets(),
+    let heartbeat = move || {
+        let report =
+            ProjectorReport { owned: reporter.owned_vbuckets(), loads: reporter.loads.all() };
+        Heartbeat::new(node, reporter.newest_catalog(), report)
     };
     Membership::new(Arc::clone(&projector.directory), config).run(heartbeat, None).await
 }

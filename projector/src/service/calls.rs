@@ -33,7 +33,7 @@ use crate::feed::{Backfill, BackfillContent, MaintenanceStream, TaskStream};
 use crate::hand_over;
 use crate::projector::Projector;
 use crate::source::DocumentStore;
-use crate::source::embedded::check::queue_bytes;
+use crate::source::check::queue_bytes;
 use crate::source::kind::WriteCall;
 use crate::source::push::branches::begin_branches;
 use crate::source::view::bucket::Bucket;
@@ -60,14 +60,7 @@ fn ids_of(writes: &CheckedWrites) -> impl Iterator<Item = &str> + Clone {
 #[async_trait]
 impl ProjectorApi for Projector {
     async fn write(&self, request: WriteRequest) -> Result<WriteReply> {
-        let bucket = self.writable(request.bucket, WriteCall::Documents).await?;
-        let checked = self.checked(request.writes).await?;
-        bucket.unheld(ids_of(&checked)).await?;
-        let bytes = queue_bytes(&checked);
-        self.submit(bucket, bytes, |reply| Work::Write(checked, reply)).await
-    }
-
-    async fn write_checked(&self, bucket: BucketId, writes: CheckedWrites) -> Result<WriteReply> {
+        let WriteRequest { bucket, writes } = request;
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
         writes.check_lengths(self.config.document_bytes_max)?;
         bucket.unheld(ids_of(&writes)).await?;

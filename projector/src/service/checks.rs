@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use proto::Result;
 use proto::model::ids::{BucketId, vbucket_of};
-use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 
 use crate::projector::Projector;
-use crate::source::embedded::check::writes;
 use crate::source::kind::WriteCall;
 use crate::source::registry::source_of_kind;
 use crate::source::view::bucket::Bucket;
 
-/// Bytes of documents that are checked on the caller's thread, which may serve connections as well: less than a
+/// Bytes of documents that are handled on the caller's thread, which may serve connections as well: less than a
 /// millisecond.
 pub(super) const INLINE_BYTES_MAX: usize = 64 << 10;
 /// The size limit of the documents of one call: half a message between processes, so that ids and framing have room.
@@ -25,24 +23,6 @@ impl Projector {
         let bucket = self.bucket(bucket).await?;
         source_of_kind(bucket.info.source).check_call(&bucket.info, call)?;
         Ok(bucket)
-    }
-
-    /// Checks writes of another process.
-    pub(super) async fn checked(&self, unchecked: Vec<Write>) -> Result<CheckedWrites> {
-        let limit = self.config.document_bytes_max;
-        let bytes: usize = unchecked.iter().map(document_bytes).sum();
-        match bytes > INLINE_BYTES_MAX {
-            true => self.env.blocking(move || writes(unchecked, limit)).await,
-            false => writes(unchecked, limit),
-        }
-    }
-}
-
-/// The length of a write's document.
-fn document_bytes(write: &Write) -> usize {
-    match &write.kind {
-        WriteKind::Insert(document) | WriteKind::Upsert(document) => document.len(),
-        WriteKind::Delete => 0,
     }
 }
 

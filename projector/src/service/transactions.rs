@@ -54,7 +54,7 @@ impl Projector {
             return Err(Error::new(ErrorCode::OverLimit, what));
         }
         let bucket = self.writable(bucket, WriteCall::Documents).await?;
-        let writes = self.checked(writes).await?;
+        writes.check_lengths(self.config.document_bytes_max)?;
         let at = (transaction, after);
         let unknown = bucket.transactions.unknown(at, &writes, Instant::now())?;
         let snapshot = self.snapshot(&bucket, Some(transaction), snapshot).await?;

@@ -21,7 +21,7 @@
 //! The calls block; callers use `Env::blocking`. The [`writer`] of each bucket is responsible for numbering, duplicate ids and the
 //! order of writes, and [`bucket`] for the readers' view.
 
-mod check;
+pub mod check;
 mod commits;
 pub mod embedded;
 pub mod files;

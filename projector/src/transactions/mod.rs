@@ -11,7 +11,7 @@
 //!   transactions of the projector, their number ([`limits`]).
 //! - A [`TransactionReader`](reader::TransactionReader) has the position of a stream in each transaction, and finds the unsent changes.
 //! - A commit takes the last change of each document out as a [`CommitInProgress`](committing::Committing).
-//! - In a pushed bucket the producer has its own number for a transaction, and makes the decision ([`pushed`]).
+//! - In a pushed bucket the producer has its own number for a transaction, and makes the decision ([`producer_transactions`]).
 //!
 //! A transaction without calls for [`proto::rpc::api::TRANSACTION_KEPT_MS`], or for
 //! [`proto::rpc::api::PRODUCER_KEPT_MS`] in a pushed bucket, is rolled back.

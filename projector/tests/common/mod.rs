@@ -10,7 +10,9 @@ use proto::model::catalog::*;
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::model::node::*;
+use proto::rpc::api::CheckedWrites;
 use proto::rpc::api::*;
+use proto::value::DOCUMENT_BYTES_MAX;
 use proto::value::path::Step;
 
 mod follower;
@@ -76,6 +78,10 @@ pub fn catalog(cas: u64, indexes: &[Arc<IndexInfo>]) -> Catalog {
 
 pub fn projector_info(id: NodeId) -> NodeInfo {
     NodeInfo { id, role: Role::Projector, address: format!("projector {id}"), zone: String::new() }
+}
+
+pub fn checked(writes: Vec<Write>) -> CheckedWrites {
+    CheckedWrites::new(writes, DOCUMENT_BYTES_MAX).expect("valid writes")
 }
 
 pub fn upsert(id: &str, json: &str) -> Write {

@@ -11,9 +11,11 @@ use proto::model::cut::Cut;
 use proto::model::ids::*;
 use proto::model::index::*;
 use proto::model::topology::*;
+use proto::rpc::api::CheckedWrites;
 use proto::rpc::api::*;
 use proto::rpc::mutation::*;
 use proto::rpc::routing::*;
+use proto::value::DOCUMENT_BYTES_MAX;
 use tokio::time::{sleep, timeout};
 
 use super::{BUCKET, Follower, PROJECTOR, Script, VBUCKETS, catalog, projector_info};
@@ -81,6 +83,7 @@ impl World {
     }
 
     pub async fn write(&self, writes: Vec<Write>) -> Result<WriteReply> {
+        let writes = CheckedWrites::new(writes, DOCUMENT_BYTES_MAX)?;
         self.projector().write(WriteRequest { bucket: BUCKET, writes }).await
     }
 

@@ -52,6 +52,7 @@ impl Part {
     pub async fn written(world: &World, n: u64, bucket: BucketId, writes: Vec<Write>) -> Self {
         let (transaction, after) = (TransactionId(n), TransactionPlace(0));
         let owner = "somebody".to_owned();
+        let writes = checked(writes);
         let request =
             TransactionWrite { bucket, transaction, after, owner, snapshot: None, writes };
         let written = world.projector().write_in(request).await.expect("written");
@@ -106,7 +107,7 @@ pub async fn write(
     id: &str,
     document: &str,
 ) -> Result<WriteReply> {
-    let writes = vec![upsert(id, document)];
+    let writes = checked(vec![upsert(id, document)]);
     world.projector().write(WriteRequest { bucket, writes }).await
 }
 
@@ -214,7 +215,7 @@ async fn a_bucket_that_has_said_that_it_will_not_commit_never_does() {
     let world = two_buckets().await;
     assert_eq!(fate(&world, BUCKET, 1).await, TransactionFate::Unknown);
     let (transaction, after) = (TransactionId(1), TransactionPlace(0));
-    let (owner, writes) = (String::new(), vec![upsert("a", "1")]);
+    let (owner, writes) = (String::new(), checked(vec![upsert("a", "1")]));
     let late =
         TransactionWrite { bucket: BUCKET, transaction, after, owner, snapshot: None, writes };
     let refused = world.projector().write_in(late).await;

@@ -102,7 +102,7 @@ async fn a_bucket_has_one_kind_of_writer() {
         PushRequest { bucket: BUCKET, branches: vec![], mutations: vec![pushed("a", 5, 1)] };
     let error = world.projector().push(request).await.expect_err("an embedded bucket");
     assert_eq!(error.code, ErrorCode::Unsupported);
-    let writes = vec![upsert("a", "1")];
+    let writes = checked(vec![upsert("a", "1")]);
     let request = WriteRequest { bucket: PUSHED, writes };
     let error = world.projector().write(request).await.expect_err("a pushed bucket");
     assert_eq!(error.code, ErrorCode::Unsupported);

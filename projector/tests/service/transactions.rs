@@ -8,8 +8,10 @@ use projector::testing::DocumentStore;
 use proto::model::copies::CopiesChange;
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::*;
+use proto::rpc::api::CheckedWrites;
 use proto::rpc::api::*;
 use proto::rpc::scan::OwnView;
+use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{ErrorCode, Result};
 
 use crate::common::*;
@@ -42,7 +44,7 @@ impl<'w> Session<'w> {
             after: self.place,
             owner: "somebody".into(),
             snapshot: self.snapshot,
-            writes,
+            writes: CheckedWrites::new(writes, DOCUMENT_BYTES_MAX)?,
         };
         let written = self.world.projector().write_in(request).await?;
         (self.place, self.behind) = (written.place, written.behind);

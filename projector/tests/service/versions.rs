@@ -365,7 +365,7 @@ async fn a_version_takes_no_writes_and_reports_nothing() {
     versions.loaded().await;
     let projector = versions.first.projector();
     for bucket in [SET, VERSION] {
-        let writes = vec![upsert("p1", "{}")];
+        let writes = checked(vec![upsert("p1", "{}")]);
         let error = projector.write(WriteRequest { bucket, writes }).await.expect_err("no writes");
         assert_eq!(error.code, ErrorCode::Unsupported);
         assert!(error.message.contains("loaded from files"), "{error}");

@@ -53,7 +53,8 @@ async fn a_reader_of_many_ids_never_sees_half_of_a_statement() {
             if stopped.load(Ordering::Relaxed) {
                 return;
             }
-            let writes = all.iter().map(|id| upsert(id, &round.to_string())).collect();
+            let writes = all.iter().map(|id| upsert(id, &round.to_string()));
+            let writes = checked(writes.collect());
             let request = WriteRequest { bucket: BUCKET, writes };
             projector.write(request).await.expect("written");
         }
@@ -92,7 +93,7 @@ async fn many_writers_share_syncs_and_leave_no_gap() {
         writers.push(async move {
             for n in 0..20 {
                 let id = format!("{writer}-{n}");
-                let writes = vec![insert(&id, &format!("{{\"n\":{n}}}"))];
+                let writes = checked(vec![insert(&id, &format!("{{\"n\":{n}}}"))]);
                 let request = WriteRequest { bucket: BUCKET, writes };
                 projector.write(request).await.expect("written");
             }

@@ -238,6 +238,8 @@ pub struct IndexInfo {
     /// The version of this record, which grows with each change: a service that knows a larger revision ignores a
     /// smaller one.
     pub revision: u64,
+    /// The revision of the last change of the definition: of its name, a column, or a setting.
+    pub defined: u64,
 }
 
 impl IndexInfo {
@@ -299,6 +301,7 @@ impl IndexInfo {
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
             revision: 0,
+            defined: 0,
         }
     }
 }

@@ -14,9 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::ids::{
-    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo,
-};
+use crate::model::ids::{Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo};
 
 /// The stage of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -107,10 +105,8 @@ pub struct PlannedMove {
 /// A request for a rebalance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RebalanceRequest {
-    /// The name of the only index to move; `None` moves slices of all indexes.
-    pub index: Option<String>,
-    /// The bucket that the index of this name must have: another index may have the name by then.
-    pub of_bucket: Option<BucketId>,
+    /// The only index to move; `None` moves slices of all indexes.
+    pub index: Option<IndexId>,
     /// True to return the plan without carrying it out.
     pub dry_run: bool,
 }

@@ -325,13 +325,13 @@ pub enum UserChange {
     Limits(UserLimits),
 }
 
-/// The object of a grant.
+/// The object of a grant. A statement has the name of a bucket, a command its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum GrantOn {
+pub enum GrantOn<B = BucketId> {
     /// Every bucket, and the cluster.
     All,
     /// A bucket or data set.
-    Bucket(String),
+    Bucket(B),
 }
 
 /// A change of users or of their privileges.

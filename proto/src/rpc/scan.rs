@@ -4,6 +4,8 @@
 //! its bytes are its order and its identity, so a range, a resume point and a merge are byte
 //! comparisons. A row is an entry and the encoded included values.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +75,7 @@ pub enum Output {
         include: bool,
     },
     /// One row of aggregates over all matching entries.
-    Aggregates(Vec<AggregateCall>),
+    Aggregates(Arc<[AggregateCall]>),
 }
 
 /// One aggregate of a scan.
@@ -91,12 +93,12 @@ pub struct ScanRequest {
     /// The index, in the generation that the request was planned for.
     pub index: LocalIndexId,
     /// The ranges to read, ascending and disjoint; an empty list gives an empty result.
-    pub ranges: Vec<KeyRange>,
+    pub ranges: Arc<[KeyRange]>,
     /// All partition keys that matching entries can have: the values of the partition expressions as ascending key parts, or the ids of
     /// the documents if the index is partitioned by id. `None` if they are not known; then all slices are read.
     pub partitions: Option<Vec<Bytes>>,
     /// A further condition on each entry, over `Expr::Column` and `Expr::DocumentId`.
-    pub filter: Option<Expr>,
+    pub filter: Option<Arc<Expr>>,
     /// True to read from the last entry to the first.
     pub reverse: bool,
     /// True if rows must be in the index's order (or its reverse). Otherwise slices follow each other.
@@ -149,7 +151,7 @@ impl ScanRequest {
     }
 }
 
-/// A scan of one shard, as a router requests it from an indexer.
+/// A scan of one shard, as a router requests it from an indexer. All shards of a scan share its ranges, filter and output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShardScan {
     /// The bucket, in which the epoch is counted.
@@ -163,9 +165,9 @@ pub struct ShardScan {
     /// The changes of the reader's own transaction, which the scan sees in addition. The indexer waits for them until `timeout_ms`.
     pub own: Option<OwnView>,
     /// The ranges to read, ascending and disjoint.
-    pub ranges: Vec<KeyRange>,
+    pub ranges: Arc<[KeyRange]>,
     /// A further condition on each entry.
-    pub filter: Option<Expr>,
+    pub filter: Option<Arc<Expr>>,
     /// True to read from the last entry to the first.
     pub reverse: bool,
     /// Returns only the first row of each run of equal leading key parts; the number of these parts.

@@ -1,4 +1,4 @@
-//! Epochs as the router sees them: which of them each indexer can answer ([`applied`]), which of them scans keep
+//! Epochs as the router sees them: which of them each indexer can answer ([`applied_epochs`]), which of them scans keep
 //! readable (`leases`), the topologies that tokens name (`topologies`), the choice for a new scan (`choose`, with
 //! `bucket_source`) and for a transaction (`pinned`), and slices that no node can answer (`reachable`).
 

@@ -11,7 +11,7 @@ use crate::epochs::applied_epochs::EpochFloors;
 
 /// The file CATALOG. A longer one is not one of these: a catalog fits in a message of a few MiB.
 pub(crate) const FILE: SideFile<StoredKnowledge> = SideFile::new("CATALOG", ENVELOPE, 256 << 20);
-const ENVELOPE: Envelope = Envelope::new("sextant routing catalog 1\n", "sextant routing catalog ");
+const ENVELOPE: Envelope = Envelope::new("sextant routing catalog 2\n", "sextant routing catalog ");
 
 /// The stored knowledge of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ use super::file::{FILE, StoredKnowledge};
 use crate::context::RouterContext;
 use crate::epochs::applied_epochs::EpochFloors;
 
-const VERSION: &str = "sextant router, format 1\n";
+const VERSION: &str = "sextant router, format 2\n";
 
 /// Pause between two writes of the file.
 const WRITE_EVERY: Duration = Duration::from_millis(500);

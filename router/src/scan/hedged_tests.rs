@@ -227,7 +227,7 @@ async fn many_scans_at_once_use_both_copies_of_a_slice() {
     for _ in 0..32 {
         let placed = plan.shards().remove(0);
         nodes.push(placed.node.expect("a node"));
-        let mut stream = plan.start(placed);
+        let mut stream = plan.start(placed, false);
         // The first poll sends the request.
         let asked = tokio::time::timeout(Duration::ZERO, stream.begin()).await;
         assert!(asked.is_err(), "nobody has answered yet");

@@ -5,9 +5,9 @@
 //! merges its shards in the router ([`gather`]). An unordered scan reads them one after another, and reads slices
 //! that have moved away at the end ([`unordered`], [`virtual_scan`]).
 //!
-//! Each shard scan begins with a call for its first batch in the reader's own task ([`shard_stream`]). The rest comes from a task with a
-//! small bounded channel ([`shard`]). So shards work in parallel, and a slow reader applies back-pressure to them. When a node fails, the task continues on a replica after
-//! the last entry received. That is exact, because the epoch is the same on each replica.
+//! Each shard scan begins with a call for its first batch in the reader's own task. The rest is sent by a task through a small bounded
+//! channel ([`shard`]). So shards work in parallel, and a slow reader applies back-pressure to them. When a node fails, the task continues
+//! on a replica after the last entry received ([`attempt`]). That is exact, because the epoch is the same on each replica.
 //!
 //! All slices of an ordered scan share one position: the last entry delivered. So a slice that has moved can be merged
 //! in from its new node, and a token needs no virtual-scan map.
@@ -22,12 +22,11 @@ pub(crate) mod stream;
 pub(crate) mod token;
 pub mod virtual_scan;
 
+mod attempt;
 mod gather;
 mod merge_ahead;
 mod place;
 mod plan;
-mod rest;
-mod retry_round;
 mod shard;
 mod shard_stream;
 mod source;

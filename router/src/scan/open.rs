@@ -53,9 +53,6 @@ pub(crate) async fn open_scan(
         epoch: lease.epoch(),
         resume_after: resume_after.clone(),
         rows_max: limit.map(|limit| limit.saturating_add(offset)),
-        reports_moved: false,
-        is_beside: false,
-        deadline: None,
     };
     let source = plan_source(&plan, progress);
     Ok(ScanStream::new(plan, lease, source, permit, RowsLeft { offset, limit }))

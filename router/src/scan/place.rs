@@ -28,10 +28,8 @@ impl Place {
 pub(super) struct ShardPosition {
     pub(super) reached: Place,
     pub(super) rows_left: Option<u64>,
-    /// True if this task has received a row.
-    pub(super) has_rows: bool,
-    /// When the scan gives up.
-    pub(super) deadline: Instant,
+    /// When the scan gives up if no node has served it; `None`: its time-out after the next attempt begins.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl ShardPosition {
@@ -39,10 +37,19 @@ impl ShardPosition {
     pub(super) fn advance(&mut self, block: &RowBlock) {
         if block.rows > 0 {
             self.reached = Place::BehindBlock(block.clone());
-            self.has_rows = true;
         }
         if let Some(left) = &mut self.rows_left {
             *left = left.saturating_sub(u64::from(block.rows));
         }
+    }
+
+    /// True if this task has received a row.
+    pub(super) fn has_rows(&self) -> bool {
+        matches!(self.reached, Place::BehindBlock(_))
+    }
+
+    /// A copy of the position for another task, without the block.
+    pub(super) fn handed_over(&self) -> Self {
+        Self { reached: Place::Behind(self.reached.resume_after()), ..*self }
     }
 }

@@ -8,10 +8,13 @@ use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::topology::TopologyProvider;
 use proto::plant::{self, Plant};
+use proto::rpc::api::IndexerApi;
 use proto::rpc::scan::{HedgeAfter, ScanRequest, ShardScan};
+use proto::{Error, Result};
 use tokio::time::Instant;
 
-use super::retry_round::FIRST_BATCH_TIMEOUT;
+use super::attempt::{Copies, FIRST_BATCH_TIMEOUT};
+use super::place::ShardPosition;
 use crate::context::RouterContext;
 use crate::epochs::read_view::{AvoidedNodes, NodeSlices, place};
 use crate::hedging::Batches;
@@ -25,12 +28,6 @@ pub(crate) struct ScanPlan {
     pub epoch: Epoch,
     pub resume_after: Option<Bytes>,
     pub rows_max: Option<u64>,
-    /// True: a shard scan reports slices that have moved. False: it follows them to their new nodes.
-    pub reports_moved: bool,
-    /// True if other copies are asked beside a node: each of them once.
-    pub is_beside: bool,
-    /// When a shard scan gives up if no node has served it; `None`: the scan's time-out after the shard scan began.
-    pub deadline: Option<Instant>,
 }
 
 /// Nodes that scans are slow on.
@@ -93,13 +90,13 @@ impl ScanPlan {
         let view = self.context.view(&self.index);
         let known = view.shards.iter().find(|shard| shard.slices == slices);
         let known = known.filter(|_| view.epoch == Some(self.epoch));
-        let usual = known.map_or_else(|| self.common_candidate(slices, &[]), |known| known.node);
+        let usual = known.map_or_else(|| self.copies(slices).of_all(&[]), |known| known.node);
         let is_slow = usual.is_some_and(|node| slow.contains(&node));
         let ready = || self.ready_candidate(slices, &slow);
         let node = if is_slow { ready().or(usual) } else { usual };
         let has_others = match known.filter(|known| known.node == node) {
             Some(known) => known.has_others,
-            None => node.is_some_and(|node| self.can_split(slices, &[node])),
+            None => node.is_some_and(|node| self.copies(slices).of_each(&[node])),
         };
         let is_probe = node.is_some_and(|node| probed.contains(&node));
         NodeSlices { slices: slices.to_vec(), node, has_others, is_probe }
@@ -110,15 +107,18 @@ impl ScanPlan {
         Duration::from_millis(self.request.timeout_ms).max(FIRST_BATCH_TIMEOUT)
     }
 
-    /// Returns a node that has all the slices and is not among the failed ones.
-    pub fn common_candidate(&self, slices: &[SliceNo], failed: &[NodeId]) -> Option<NodeId> {
-        let first = self.context.applied.candidates(&self.index, *slices.first()?, self.epoch);
-        let has = |node: NodeId, slice: SliceNo| {
-            self.index.topology.hosts(node, slice)
-                || self.context.applied.is_readable(node, &self.index, slice, self.epoch)
+    /// The nodes that have each slice.
+    pub fn copies(&self, slices: &[SliceNo]) -> Copies {
+        let Self { context, index, epoch, .. } = self;
+        let of = |slice: &SliceNo| {
+            let mut nodes = context.applied.candidates(index, *slice, *epoch);
+            nodes.retain(|node| {
+                index.topology.hosts(*node, *slice)
+                    || context.applied.is_readable(*node, index, *slice, *epoch)
+            });
+            nodes
         };
-        let has_all = |node: &NodeId| slices.iter().all(|slice| has(*node, *slice));
-        first.into_iter().find(|node| !failed.contains(node) && has_all(node))
+        Copies(slices.iter().map(of).collect())
     }
 
     /// A node that has applied the epoch in all of these slices, and is not slow.
@@ -147,9 +147,9 @@ impl ScanPlan {
         slices.iter().all(|slice| is_ready(*slice))
     }
 
-    /// True if each slice has a node that has not failed; not necessarily the same node.
-    pub fn can_split(&self, slices: &[SliceNo], failed: &[NodeId]) -> bool {
-        slices.iter().all(|slice| self.common_candidate(&[*slice], failed).is_some())
+    /// True if a node is to answer soon: it has applied the epoch, and waits for no transaction.
+    pub fn is_prompt(&self, node: NodeId, slices: &[SliceNo]) -> bool {
+        self.hedges() && self.request.own.is_none() && self.is_ready(node, slices)
     }
 
     /// True if another copy may be asked beside a slow node.
@@ -172,6 +172,13 @@ impl ScanPlan {
         }
     }
 
+    /// The interface of a node.
+    pub fn indexer(&self, node: NodeId) -> Result<Arc<dyn IndexerApi>> {
+        let catalog = self.context.catalog.load();
+        let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
+        Ok(self.context.directory.indexer(catalog.nodes.get(&node).ok_or_else(unknown)?))
+    }
+
     /// The generation that the scan reads from its beginning to its end.
     fn read_generation(&self) -> LocalIndexId {
         if plant::is(Plant::GenerationsMixed)
@@ -186,8 +193,8 @@ impl ScanPlan {
     pub fn shard_scan(
         &self,
         slices: &[SliceNo],
-        (resume_after, limit): (Option<Bytes>, Option<u64>),
-        timeout_ms: u64,
+        position: &ShardPosition,
+        timeout: Duration,
     ) -> ShardScan {
         let request = &self.request;
         ShardScan {
@@ -196,14 +203,14 @@ impl ScanPlan {
             slices: slices.to_vec(),
             epoch: self.epoch,
             own: request.own,
-            ranges: request.ranges.clone(),
+            ranges: Arc::clone(&request.ranges),
             filter: request.filter.clone(),
             reverse: request.reverse,
             distinct_parts: request.distinct_parts,
-            resume_after,
-            limit,
+            resume_after: position.reached.resume_after(),
+            limit: position.rows_left,
             output: request.output.clone(),
-            timeout_ms,
+            timeout_ms: timeout.as_millis() as u64,
         }
     }
 }

@@ -1,109 +1,184 @@
-//! A shard scan: a task that reads slices from a replica. When that replica fails, the task continues with another one
-//! after the last entry received.
+//! The driver of a shard scan: it makes one attempt after another ([`super::attempt`]), until the slices are read.
+//!
+//! The first attempt is a call for the first batch, in the reader's own task: most scans end there. If the node is in this process and all
+//! blocks are in memory, the page cache of the kernel included, it needs no task, no channel and no other thread. If some are not, it
+//! needs one hop to a blocking thread. Another process is called on a stream that is open already.
+//!
+//! A task streams the rest through a bounded channel. It begins after the last row, or from the beginning if the call has brought nothing.
+//! When a node fails, the task continues with another one after the last row. While a node is waited for, other copies may be queried in
+//! parallel, by a task of the same kind. Both are exact, because the epoch is the same.
 
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use proto::env::Task;
+use futures::future::Either;
+use futures::stream::{StreamExt, TryStreamExt, once, unfold};
 use proto::expr::aggregate::PartialAggregate;
-use proto::flow::{ByteReceiver, byte_channel};
+use proto::flow::byte_channel;
 use proto::model::ids::{NodeId, SliceNo};
+use proto::plant::{self, Plant};
 use proto::rpc::api::ResultStream;
-use proto::rpc::scan::{Output, ShardBatch};
-use proto::{Error, ErrorCode, ErrorKind, Result};
-use tokio::time::Instant;
+use proto::rpc::scan::{FirstBatch, Output, ShardBatch};
+use proto::{Error, Result};
+use tokio::time::{Instant, timeout_at};
 
+use super::attempt::{Attempts, Known, Next, Outcome, Places, Wait, named};
 use super::gather::Gather;
 use super::place::{Place, ShardPosition};
 use super::plan::ScanPlan;
-use super::rest::Rest;
-use super::retry_round::RetryRound;
-use super::shard_stream::{Batches, ShardStream, send};
+use super::shard_stream::{Sender, ShardStream, send};
 use crate::epochs::reachable::check_reachable;
 use crate::epochs::read_view::NodeSlices;
+use crate::hedging::Batches;
+
+/// A shard scan.
+struct Shard {
+    plan: ScanPlan,
+    slices: Vec<SliceNo>,
+    position: ShardPosition,
+    attempts: Attempts,
+    reports_moved: bool,
+    /// True if it reads other copies in parallel with a node: each of them once.
+    is_beside: bool,
+}
+
+/// The answer of the node that was queried, or a batch of other copies and their further ones.
+type Answer<T> = Either<Result<T>, (ShardBatch, ShardStream)>;
 
 impl ScanPlan {
-    /// A shard scan that follows its slices to wherever they move. Its rows come in order.
-    pub fn start(&self, placed: NodeSlices) -> ShardStream {
-        ShardStream::new(Self { reports_moved: false, ..self.clone() }, placed)
+    /// A shard scan that begins when it is read. It reports slices that are no longer on the node of the base topology and reads the
+    /// others, or it follows them to wherever they move; then its rows come in order.
+    pub fn start(&self, mut placed: NodeSlices, reports_moved: bool) -> ShardStream {
+        let (plan, slices) = (self.clone(), std::mem::take(&mut placed.slices));
+        let reached = Place::Behind(self.resume_after.clone());
+        let position = ShardPosition { reached, rows_left: self.rows_max, deadline: None };
+        let attempts = Attempts::without(Vec::new());
+        let shard = Shard { plan, slices, position, attempts, reports_moved, is_beside: false };
+        ShardStream::later(None, shard.first(placed))
+    }
+}
+
+impl Shard {
+    /// Reads the first batch; the result reads the rest.
+    async fn first(mut self, placed: NodeSlices) -> ShardStream {
+        let outcome = match self.call(&placed).await {
+            Some(Either::Left(Ok(FirstBatch { batch, is_whole }))) => match batch {
+                ShardBatch::Moved(places) => Some(Ok(places)),
+                batch if is_whole => return ShardStream::whole(batch),
+                batch => {
+                    // The time-out limits the time without a node that serves, so it starts again after each batch.
+                    self.position.deadline = None;
+                    if let ShardBatch::Rows(block) = &batch
+                        && block.rows > 0
+                    {
+                        self.position.advance(block);
+                        self.position = self.position.handed_over();
+                        return ShardStream::later(Some(batch), async { self.stream(None) });
+                    }
+                    None
+                }
+            },
+            Some(Either::Left(Err(error))) => Some(Err(error)),
+            Some(Either::Right((batch, mut rest))) => {
+                if plant::is(Plant::HedgeCountedTwice) {
+                    rest = ShardStream::later(Some(batch.clone()), async { rest });
+                }
+                return ShardStream::later(Some(batch), async { rest });
+            }
+            None => None,
+        };
+        self.stream(outcome)
     }
 
-    /// The scan of a base shard. It reports slices that are no longer on the node of the base topology, and reads the others.
-    pub fn start_base(&self, placed: NodeSlices) -> ShardStream {
-        ShardStream::new(Self { reports_moved: true, ..self.clone() }, placed)
+    /// Calls the first node for its first batch, unless it is unknown or slow.
+    async fn call(&mut self, placed: &NodeSlices) -> Option<Answer<FirstBatch>> {
+        let (plan, slices, node) = (&self.plan, &self.slices, placed.node?);
+        let context = &plan.context;
+        let indexer = plan.indexer(node).ok()?;
+        check_reachable(context, &plan.index, slices).ok()?;
+        let began = Instant::now();
+        let deadline = *self.position.deadline.get_or_insert(began + plan.timeout());
+        let left = deadline.saturating_duration_since(began);
+        let timeout = self.attempts.call(node, placed.has_others, left);
+        let hedging = &context.hedging;
+        let hedges = placed.has_others && plan.is_prompt(node, slices);
+        let is_slow = hedges && hedging.avoids(node);
+        let is_probe = is_slow && placed.is_probe && hedging.claim_probe(node, began);
+        // Another scan probes it, or its slices have their other copies on several nodes.
+        if is_slow && !is_probe && plan.has_ready_others(slices, node) {
+            return None;
+        }
+        let _under_way = context.busy.begin(node);
+        let scan = plan.shard_scan(slices, &self.position, timeout);
+        let asked = timeout_at(began + timeout, indexer.first_batch(scan));
+        let late = || named(&plan.index.spec.name, slices, late(node));
+        let asked = pin!(async { asked.await.unwrap_or_else(|_| Err(late())) });
+        let of = match plan.request.output {
+            Output::Aggregates(_) => Batches::Aggregates,
+            Output::Rows { .. } => Batches::Rows,
+        };
+        if hedges {
+            hedging.earn();
+            let stage = plan.stage(of).min(timeout / 2);
+            let may_race = || {
+                hedging.note_missed(node, began);
+                is_probe || hedging.spend()
+            };
+            return Some(self.wait(Wait { node, of, began, stage }, may_race, asked).await);
+        }
+        let answer = asked.await;
+        if answer.is_ok() && hedging.avoids(node) {
+            hedging.note_time(node, of, began.elapsed());
+        }
+        Some(Either::Left(answer))
     }
 
-    /// Begins a task that reads slices and streams their rows. It does not begin with nodes that have just failed.
-    pub fn start_task(&self, slices: Vec<SliceNo>, failed: Vec<NodeId>) -> ShardStream {
-        let (batches, task) = self.spawn(slices, failed);
-        ShardStream::from_task(batches, task)
-    }
-
-    /// The same; returns the batches and the task, which ends when it is dropped.
-    pub fn spawn(
-        &self,
-        slices: Vec<SliceNo>,
-        failed: Vec<NodeId>,
-    ) -> (ByteReceiver<Result<ShardBatch>>, Task) {
-        let (sender, batches) = byte_channel(self.context.config.scan_ahead_bytes);
-        let plan = self.clone();
-        let task = self.context.env.spawn_request("shard-scan", async move {
-            if let Err(error) = plan.drive(slices, RetryRound::first(failed), &sender).await {
+    /// Begins a task that sends the batches.
+    fn stream(mut self, outcome: Option<Outcome>) -> ShardStream {
+        let env = self.plan.context.env.clone();
+        let (sender, batches) = byte_channel(self.plan.context.config.scan_ahead_bytes);
+        let task = env.spawn_request("shard-scan", async move {
+            if let Err(error) = self.drive(outcome, &sender).await {
                 // The send fails only if the reader is gone.
                 let _ = send(&sender, Err(error)).await;
             }
         });
-        (batches, task)
+        ShardStream::from_task(batches, task)
     }
 
-    /// Tries the replicas in turn until the scan is finished or the deadline has passed.
-    async fn drive(
-        &self,
-        mut slices: Vec<SliceNo>,
-        mut round: RetryRound,
-        sender: &Batches,
-    ) -> Result<()> {
-        let mut place = self.begin();
-        while !slices.is_empty() {
-            let is_once = self.is_beside && !place.has_rows;
-            let node = match self.candidate((&slices, is_once), &mut round, place.deadline).await? {
-                Candidate::Node(node) => node,
-                Candidate::Groups(groups) => {
-                    return self.drive_groups(groups, place, round.failed(), sender).await;
-                }
-            };
-            if place.has_rows {
-                self.context.resumed.fetch_add(1, Ordering::Relaxed);
-            }
-            let others = self.can_split(&slices, &round.failed_and(node));
-            // The others may have failed only for a moment, so a slow node is not waited for as if it were the only one.
-            let is_slow = self.context.hedging.avoids(node);
-            let has_limit = others || is_slow && self.can_split(&slices, &[node]);
-            let first_batch_timeout = has_limit.then_some(round.first_batch_timeout());
-            match self.attempt(node, &slices, &mut place, first_batch_timeout, sender).await {
-                Ok(Attempt::Ended) => return Ok(()),
-                Ok(Attempt::Moved(places)) => {
-                    let (places, gone, stay) = divide_moved(node, &slices, places)?;
-                    if self.reports_moved {
-                        slices = stay;
-                        if send(sender, Ok(ShardBatch::Moved(places))).await.is_err() {
-                            return Ok(());
+    /// Makes attempts until the scan is finished or fails.
+    async fn drive(&mut self, mut outcome: Option<Outcome>, sender: &Sender) -> Result<()> {
+        while !self.slices.is_empty() {
+            match self.next(outcome.take()) {
+                Next::Query(node, timeout) => {
+                    self.note_resumed();
+                    outcome = self.read(node, timeout, sender).await.transpose();
+                    match &outcome {
+                        Some(Err(error)) => {
+                            tracing::debug!(%node, %error, "a node failed a shard scan")
                         }
-                        continue;
+                        Some(Ok(_)) => {}
+                        None => return Ok(()),
                     }
-                    if !stay.is_empty() {
-                        let mut groups = self.shards_without(&gone, &round.failed_and(node));
-                        groups.push(stay);
-                        return self.drive_groups(groups, place, round.failed(), sender).await;
+                }
+                Next::Report(places, stay) => {
+                    self.slices = stay;
+                    if send(sender, Ok(ShardBatch::Moved(places))).await.is_err() {
+                        return Ok(());
                     }
-                    let text = format!("node {node} no longer has slice {}", slices[0]);
-                    round.fail(node, Error::new(ErrorCode::SliceMoved, text));
                 }
-                Err(error) if may_try_another(&error, others) => {
-                    tracing::debug!(%node, %error, "a node failed a shard scan; trying another node");
-                    round.fail(node, error);
+                Next::Split(stay, avoided) => {
+                    self.slices.retain(|slice| !stay.contains(slice));
+                    let mut groups = self.plan.shards_without(&self.slices, &avoided);
+                    groups.extend((!stay.is_empty()).then_some(stay));
+                    if groups.len() < 2 {
+                        groups = self.slices.iter().map(|slice| vec![*slice]).collect();
+                    }
+                    return self.read_groups(groups, sender).await;
                 }
-                Err(error) => return Err(error),
+                Next::Pause => tokio::time::sleep(self.plan.context.config.retry).await,
+                Next::Fail(error) => return Err(error),
             }
         }
         // The send fails only if the reader is gone.
@@ -111,153 +186,52 @@ impl ScanPlan {
         Ok(())
     }
 
-    /// The position before the first row.
-    fn begin(&self) -> ShardPosition {
-        ShardPosition {
-            reached: Place::Behind(self.resume_after.clone()),
-            rows_left: self.rows_max,
-            has_rows: false,
-            deadline: self.deadline.unwrap_or_else(|| Instant::now() + self.timeout()),
-        }
-    }
-
-    /// Chooses the node to ask next. Waits for the next round if there is none, unless each is asked once.
-    async fn candidate(
-        &self,
-        (slices, is_once): (&[SliceNo], bool),
-        round: &mut RetryRound,
-        deadline: Instant,
-    ) -> Result<Candidate> {
-        loop {
-            check_reachable(&self.context, &self.index, slices)?;
-            // Slow nodes are asked when all others have failed.
-            let slow = self.context.hedging.avoided();
-            let without_slow = [round.failed(), &slow].concat();
-            let avoided = [&without_slow[..], round.failed()].into_iter();
-            for avoided in avoided.skip(usize::from(slow.is_empty())) {
-                if let Some(node) = self.common_candidate(slices, avoided) {
-                    return Ok(Candidate::Node(node));
-                }
-                if let Some(groups) = self.groups_without(slices, avoided) {
-                    return Ok(Candidate::Groups(groups));
-                }
-            }
-            if is_once {
-                return Err(Error::unavailable("no other copy has answered"));
-            }
-            let no_node = || Error::unavailable("no node has the slice");
-            let next = round.next_round(deadline, self.context.config.retry, no_node).await;
-            next.map_err(|error| self.naming(slices, error))?;
-        }
-    }
-
-    /// An error after which no node is left to ask names the index and the slices.
-    pub(super) fn naming(&self, slices: &[SliceNo], error: Error) -> Error {
-        if !matches!(error.code, ErrorCode::Unavailable | ErrorCode::OtherCluster) {
-            return error;
-        }
-        let more = match slices.len() {
-            0 | 1 => String::new(),
-            slices => format!(" and {} more", slices - 1),
+    /// Chooses the next attempt.
+    fn next(&mut self, outcome: Option<Outcome>) -> Next {
+        let Self { plan, slices, position, .. } = self;
+        let now = Instant::now();
+        let known = Known {
+            now,
+            deadline: *position.deadline.get_or_insert(now + plan.timeout()),
+            index: &plan.index.spec.name,
+            slices,
+            copies: plan.copies(slices),
+            slow: &plan.context.hedging.avoided(),
+            reachable: check_reachable(&plan.context, &plan.index, slices),
+            reports_moved: self.reports_moved,
+            is_once: self.is_beside && !position.has_rows(),
         };
-        let slice = slices.first().copied().unwrap_or_default();
-        error.context(format_args!("index \"{}\": slice {slice}{more}", self.index.spec.name))
+        self.attempts.next(outcome, &known)
     }
 
-    /// After a failure the slices of one shard may have to be read from different replicas. Then each group continues as
-    /// a shard scan of its own, and their rows are merged. `None` if the slices cannot be divided further.
-    fn groups_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Option<Vec<Vec<SliceNo>>> {
-        if slices.len() < 2 || !self.can_split(slices, failed) {
-            return None;
-        }
-        let groups = self.shards_without(slices, failed);
-        let is_divided = groups.len() > 1;
-        Some(if is_divided { groups } else { slices.iter().map(|slice| vec![*slice]).collect() })
-    }
-
-    /// Continues as several shard scans, one for each group of slices, and merges their rows. They do not begin with the
-    /// nodes that have just failed.
-    async fn drive_groups(
-        &self,
-        groups: Vec<Vec<SliceNo>>,
-        place: ShardPosition,
-        failed: &[NodeId],
-        sender: &Batches,
-    ) -> Result<()> {
-        if place.has_rows {
-            self.context.resumed.fetch_add(1, Ordering::Relaxed);
-        }
-        // The parts inherit the deadline. Otherwise a scan that is divided again and again would never give up.
-        let ShardPosition { reached, rows_left, deadline, .. } = place;
-        let resume_after = reached.resume_after();
-        // The groups may run long, and the block of the place is not needed again.
-        drop(reached);
-        let plan = ScanPlan {
-            resume_after,
-            rows_max: rows_left,
-            deadline: Some(deadline),
-            reports_moved: false,
-            ..self.clone()
-        };
-        let shards =
-            groups.into_iter().map(|slices| plan.start_task(slices, failed.to_vec())).collect();
-        let distinct =
-            self.request.distinct_parts.map(|parts| (parts, self.index.spec.descending()));
-        let mut gather = Gather::new(shards, self.request.reverse, distinct);
-        if let Output::Aggregates(calls) = &self.request.output {
-            let mut totals: Vec<_> =
-                calls.iter().map(|call| PartialAggregate::new(call.function)).collect();
-            gather.fold(&mut totals).await?;
-            let _ = send(sender, Ok(ShardBatch::Partials(totals))).await;
-        } else {
-            loop {
-                let batch = match gather.next().await {
-                    Ok(Some(block)) => ShardBatch::Rows(block),
-                    Ok(None) => break,
-                    Err(error) => match gather.failed_at() {
-                        Some(entry) => ShardBatch::Failed(entry, error),
-                        None => return Err(error),
-                    },
-                };
-                let is_last = matches!(batch, ShardBatch::Failed(..));
-                if send(sender, Ok(batch)).await.is_err() || is_last {
-                    return Ok(());
-                }
-            }
-        }
-        let _ = send(sender, Ok(ShardBatch::Done)).await;
-        Ok(())
-    }
-
-    /// Reads from one node until its end or a failure. The node must send its first batch within `first_batch_timeout`,
-    /// where there is one.
-    async fn attempt(
-        &self,
+    /// Reads from one node until its end or a failure, and sends the batches. `None` if everything was read or the reader is gone.
+    async fn read(
+        &mut self,
         node: NodeId,
-        slices: &[SliceNo],
-        place: &mut ShardPosition,
-        first_batch_timeout: Option<Duration>,
-        sender: &Batches,
-    ) -> Result<Attempt> {
-        let under_way = self.context.busy.begin(node);
-        let left = place.deadline.saturating_duration_since(Instant::now());
-        let timeout = first_batch_timeout.map_or(left, |timeout| timeout.min(left));
-        let (mut rest, mut next) = Rest::open(self, (node, slices), place, timeout).await?;
-        // How fast it is read is the reader's matter.
-        drop(under_way);
+        mut timeout: Duration,
+        sender: &Sender,
+    ) -> Result<Option<Places>> {
+        let mut under_way = Some(self.plan.context.busy.begin(node));
+        let indexer = self.plan.indexer(node)?;
+        let scan = self.plan.shard_scan(&self.slices, &self.position, timeout);
+        let opened = async move { indexer.scan(scan).await };
+        let mut batches: ResultStream<ShardBatch> = Box::pin(once(opened).try_flatten());
+        let mut may_hedge = true;
         loop {
-            let batch =
-                next.ok_or_else(|| Error::unavailable(format!("node {node} closed the stream")))??;
+            let is_first = under_way.is_some();
+            let next =
+                self.next_batch(node, &mut batches, &mut may_hedge, (is_first, timeout)).await;
+            if under_way.take().is_none() {
+                self.position.deadline = None;
+            }
+            timeout = self.plan.timeout();
+            let batch = next?;
             match batch {
-                ShardBatch::Rows(ref block) => place.advance(block),
-                // The node contradicts itself, so it is not asked again.
-                ShardBatch::Moved(ref places) if places.is_empty() => {
-                    return Err(Error::internal(format!("node {node} reports a move of no slice")));
-                }
-                ShardBatch::Moved(places) => return Ok(Attempt::Moved(places)),
+                ShardBatch::Rows(ref block) => self.position.advance(block),
+                ShardBatch::Moved(places) => return Ok(Some(places)),
                 _ => {}
             }
-            // Partial aggregates cannot be resumed: once they are sent, no other node may be asked.
+            // Partial aggregates cannot be resumed: once they are sent, no other node may be queried.
             let last = !matches!(batch, ShardBatch::Rows(_));
             let partials = matches!(batch, ShardBatch::Partials(_));
             let mut sent = send(sender, Ok(batch)).await;
@@ -265,74 +239,159 @@ impl ScanPlan {
                 sent = send(sender, Ok(ShardBatch::Done)).await;
             }
             if sent.is_err() || last {
-                return Ok(Attempt::Ended);
+                return Ok(None);
             }
-            let following = rest.next(self, (node, slices), place).await;
-            // The time-out limits the time without a node that serves, so it starts again after each batch.
-            place.deadline = Instant::now() + self.timeout();
-            next = following?;
         }
     }
 
-    /// Opens a shard scan on a node.
-    pub(super) async fn open_shard(
+    /// The next batch of a node, or of another copy, which then sends the further ones.
+    async fn next_batch(
         &self,
         node: NodeId,
-        slices: &[SliceNo],
-        place: &ShardPosition,
-        timeout: Duration,
-    ) -> Result<ResultStream<ShardBatch>> {
-        let info = self.context.catalog.load().nodes.get(&node).cloned();
-        let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
-        let info = info.ok_or_else(unknown)?;
-        let from = (place.reached.resume_after(), place.rows_left);
-        let scan = self.shard_scan(slices, from, timeout.as_millis() as u64);
-        self.context.directory.indexer(&info).scan(scan).await
+        batches: &mut ResultStream<ShardBatch>,
+        may_hedge: &mut bool,
+        (is_first, timeout): (bool, Duration),
+    ) -> Result<ShardBatch> {
+        let (plan, began) = (&self.plan, Instant::now());
+        let closed = || Err(Error::unavailable(format!("node {node} closed the stream")));
+        let asked = timeout_at(began + timeout, batches.next());
+        let asked = async { asked.await.map_err(|_| late(node))?.unwrap_or_else(closed) };
+        let mut stage = plan.stage(Batches::Rest);
+        // The one batch of an aggregate takes as long as the whole shard.
+        let mut hedges = *may_hedge && !self.is_beside;
+        if is_first {
+            // The node opens the scan first.
+            stage = stage.max(plan.stage(Batches::Rows)).min(timeout / 2);
+            hedges &= matches!(plan.request.output, Output::Rows { .. });
+        }
+        let slices = &self.slices;
+        if !hedges || !plan.is_prompt(node, slices) || !plan.has_ready_others(slices, node) {
+            return asked.await;
+        }
+        let may_race = || {
+            *may_hedge = !plan.context.hedging.spend_for_rest();
+            !*may_hedge
+        };
+        let wait = Wait { node, of: Batches::Rest, began, stage };
+        let answer = self.wait(wait, may_race, pin!(asked)).await;
+        match answer {
+            Either::Left(answer) => answer,
+            Either::Right((batch, rest)) => {
+                *batches = Box::pin(unfold(rest, async |mut rest| Some((rest.next().await, rest))));
+                Ok(batch)
+            }
+        }
+    }
+
+    /// Waits for a batch of a node. If it misses a stage, other copies may be queried in parallel.
+    async fn wait<T>(
+        &self,
+        wait: Wait,
+        may_race: impl FnOnce() -> bool,
+        mut asked: Pin<&mut impl Future<Output = Result<T>>>,
+    ) -> Answer<T> {
+        let Wait { node, of, began, stage } = wait;
+        let hedging = &self.plan.context.hedging;
+        let in_stage = timeout_at(began + stage, asked.as_mut()).await.ok();
+        let is_watched = wait.is_watched(Instant::now());
+        let answer = match in_stage {
+            Some(answer) => Either::Left(answer),
+            None if is_watched && may_race() => self.race(wait, asked).await,
+            None => Either::Left(asked.await),
+        };
+        let took = began.elapsed();
+        match &answer {
+            Either::Left(Err(_)) => {}
+            _ if !is_watched => {}
+            Either::Left(Ok(_)) if wait.is_call() => hedging.note_time(node, of, took),
+            _ => hedging.note_batch(of, took),
+        }
+        answer
+    }
+
+    /// Waits for a node and for other copies; the first good answer wins.
+    async fn race<T>(
+        &self,
+        wait: Wait,
+        mut asked: Pin<&mut impl Future<Output = Result<T>>>,
+    ) -> Answer<T> {
+        let mut other = self.part(self.slices.clone(), vec![wait.node]);
+        other.is_beside = true;
+        other.reports_moved = self.reports_moved && wait.is_call();
+        other.position.deadline = self.position.deadline.filter(|_| wait.is_call());
+        let mut others = other.stream(None);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = asked.as_mut() => break answer,
+                Ok(batch) = others.next() => if wait.is_won_by(&batch) {
+                    self.plan.context.hedging.note_won();
+                    self.note_resumed();
+                    return Either::Right((batch, others));
+                }
+            }
+        };
+        // Only the others are left. A stream that fails is retried at once.
+        if answer.is_err()
+            && wait.is_call()
+            && let Ok(batch) = others.next().await
+        {
+            return Either::Right((batch, others));
+        }
+        Either::Left(answer)
+    }
+
+    /// A shard scan of slices from the position on. It does not begin with nodes that have just failed.
+    fn part(&self, slices: Vec<SliceNo>, failed: Vec<NodeId>) -> Self {
+        let (plan, position) = (self.plan.clone(), self.position.handed_over());
+        let (attempts, is_beside) = (Attempts::without(failed), self.is_beside);
+        Self { plan, slices, position, attempts, reports_moved: false, is_beside }
+    }
+
+    /// Continues as several shard scans, one for each group of slices, and merges their rows. They inherit the deadline: otherwise a scan
+    /// that is divided again and again would never give up.
+    async fn read_groups(&mut self, groups: Vec<Vec<SliceNo>>, sender: &Sender) -> Result<()> {
+        self.note_resumed();
+        // The groups may run long, and the block of the place is not needed again.
+        self.position = self.position.handed_over();
+        let part = |slices| self.part(slices, self.attempts.failed.clone()).stream(None);
+        let shards = groups.into_iter().map(part).collect();
+        let ScanPlan { index, request, .. } = &self.plan;
+        let distinct = request.distinct_parts.map(|parts| (parts, index.spec.descending()));
+        let mut gather = Gather::new(shards, request.reverse, distinct);
+        if let Output::Aggregates(calls) = &request.output {
+            let mut totals: Vec<_> =
+                calls.iter().map(|call| PartialAggregate::new(call.function)).collect();
+            gather.fold(&mut totals).await?;
+            let _ = send(sender, Ok(ShardBatch::Partials(totals))).await;
+            let _ = send(sender, Ok(ShardBatch::Done)).await;
+            return Ok(());
+        }
+        loop {
+            let batch = match gather.next().await {
+                Ok(Some(block)) => ShardBatch::Rows(block),
+                Ok(None) => ShardBatch::Done,
+                Err(error) => match gather.failed_at() {
+                    Some(entry) => ShardBatch::Failed(entry, error),
+                    None => return Err(error),
+                },
+            };
+            let is_last = !matches!(batch, ShardBatch::Rows(_));
+            if send(sender, Ok(batch)).await.is_err() || is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Counts an attempt that continues after a row.
+    fn note_resumed(&self) {
+        let has_rows = u64::from(self.position.has_rows());
+        self.plan.context.resumed.fetch_add(has_rows, Ordering::Relaxed);
     }
 }
 
-/// True if another node may answer after a node's error. A replica with an older floor may still have the epoch, and a
-/// damaged replica is abandoned at once, if there are `others`.
-fn may_try_another(error: &Error, others: bool) -> bool {
-    let is_too_old = error.code == ErrorCode::SnapshotTooOld;
-    let is_other_chance = is_too_old || error.code.kind() == ErrorKind::Operator;
-    (error.is_retry() && !is_too_old) || (others && is_other_chance)
-}
-
-/// Divides the slices that a node was asked for into those that have moved, with their places, and those that stay. Other
-/// slices in its answer are ignored.
-fn divide_moved(
-    node: NodeId,
-    slices: &[SliceNo],
-    mut places: Places,
-) -> Result<(Places, Vec<SliceNo>, Vec<SliceNo>)> {
-    places.retain(|(slice, _)| slices.contains(slice));
-    if places.is_empty() {
-        let text = format!("node {node} reports moved slices that were not asked for");
-        return Err(Error::internal(text));
-    }
-    let has_moved = |slice: &SliceNo| places.iter().any(|(moved, _)| moved == slice);
-    let (gone, stay) = slices.iter().copied().partition(has_moved);
-    Ok((places, gone, stay))
-}
-
-/// Slices that have moved, each with its node.
-type Places = Vec<(SliceNo, NodeId)>;
-
-/// The next step of a shard scan.
-enum Candidate {
-    /// This node is asked for all slices.
-    Node(NodeId),
-    /// No node has all slices: each group is read on its own.
-    Groups(Vec<Vec<SliceNo>>),
-}
-
-/// The outcome of asking one node.
-enum Attempt {
-    /// Everything was read, or the reader is gone.
-    Ended,
-    /// Nothing was read: these slices are on other nodes.
-    Moved(Places),
+fn late(node: NodeId) -> Error {
+    Error::unavailable(format!("node {node} did not answer in time"))
 }
 
 #[cfg(test)]

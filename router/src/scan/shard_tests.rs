@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use proto::model::ids::{BucketId, Epoch, Generation, IndexId, LocalIndexId, SliceId};
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::node::NodeInfo;
@@ -13,7 +12,9 @@ use proto::rpc::scan::{
     AppliedReport, Consistency, FirstBatch, HedgeAfter, Output, ScanRequest, ShardScan,
 };
 
-use super::super::retry_round::FIRST_BATCH_TIMEOUT;
+use proto::ErrorCode;
+
+use super::super::attempt::FIRST_BATCH_TIMEOUT;
 use super::super::shard_stream::NextRows;
 use super::*;
 use crate::context::RouterContext;
@@ -173,7 +174,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
     let placement = placement.into_iter().map(|nodes| nodes.into_iter().map(NodeId).collect());
     let request = ScanRequest {
         index: LocalIndexId { index: IndexId(1), generation: Generation(0) },
-        ranges: Vec::new(),
+        ranges: Arc::default(),
         partitions: None,
         filter: None,
         reverse: false,
@@ -194,9 +195,6 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
         epoch: Epoch(1),
         resume_after: None,
         rows_max: None,
-        reports_moved: false,
-        is_beside: false,
-        deadline: None,
     }
 }
 
@@ -204,7 +202,7 @@ fn plan_over(placement: Vec<Vec<u64>>, indexers: Vec<Arc<dyn IndexerApi>>) -> Sc
 async fn the_parts_of_a_shard_give_up_at_the_deadline_of_the_whole() {
     let began = Instant::now();
     let plan = plan(4, Arc::new(Node::Moves(ANSWER)));
-    let mut whole = plan.start(plan.placed(&first_slices(4)));
+    let mut whole = plan.start(plan.placed(&first_slices(4)), false);
     let error = whole.next().await.expect_err("no node serves");
     assert!(error.is_retry(), "{error}");
     let took = began.elapsed();
@@ -218,7 +216,7 @@ fn first_slices(slices: u16) -> Vec<SliceNo> {
 
 /// Reads a shard scan to its end.
 async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
-    let mut shard = plan.start(plan.placed(&first_slices(slices)));
+    let mut shard = plan.start(plan.placed(&first_slices(slices)), false);
     let mut rows = Vec::new();
     loop {
         let block = match shard.next_rows().await? {

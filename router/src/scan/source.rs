@@ -53,5 +53,5 @@ pub(super) fn plan_source(plan: &ScanPlan, progress: Option<UnorderedProgress>) 
 
 /// Begins the shard scans of all slices.
 pub(super) fn begin_shards(plan: &ScanPlan) -> Vec<ShardStream> {
-    plan.shards().into_iter().map(|shard| plan.start(shard)).collect()
+    plan.shards().into_iter().map(|shard| plan.start(shard, false)).collect()
 }

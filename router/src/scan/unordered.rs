@@ -79,8 +79,7 @@ impl Unordered {
             }
             let resume_after = part.resume_after.clone();
             let plan = ScanPlan { resume_after, ..self.plan.clone() };
-            let placed = plan.placed(&part.slices);
-            let stream = if is_base { plan.start_base(placed) } else { plan.start(placed) };
+            let stream = plan.start(plan.placed(&part.slices), is_base);
             self.running.push_back((part, stream));
         }
     }

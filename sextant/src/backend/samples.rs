@@ -77,7 +77,7 @@ fn request(index: &IndexInfo, reverse: bool) -> ScanRequest {
     };
     ScanRequest {
         index: index.local_id(),
-        ranges: vec![KeyRange { low: low.into(), high: high.map(Into::into) }],
+        ranges: [KeyRange { low: low.into(), high: high.map(Into::into) }].into(),
         partitions: None,
         filter: None,
         reverse,

@@ -247,7 +247,7 @@ impl BucketTransaction for ClusterTransaction {
             after: self.place(),
             owner: self.owner.clone(),
             snapshot,
-            writes: writes.to_writes(),
+            writes,
         };
         // The projector may have it even if the answer is lost.
         self.was_sent.store(true, Ordering::Relaxed);

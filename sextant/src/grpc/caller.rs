@@ -11,7 +11,7 @@ use crate::auth::login_policy::LoginPolicy;
 use crate::principal::Principal;
 use crate::sql::backend::{Backend, Backends};
 
-/// The principal of a call, as the door ([`super::door`]) has found it out.
+/// The principal of a call, as the door ([`super::admission`]) has found it out.
 pub(super) fn principal<T>(request: &Request<T>) -> Result<Principal, Status> {
     request.extensions().get::<Principal>().cloned().ok_or_else(|| {
         status(Error::new(ErrorCode::BadLogin, "the call has not come through a door"))

@@ -1,5 +1,6 @@
 //! The parts of ingest requests and replies.
 
+use proto::env::Env;
 use proto::grpc::VbucketPosition;
 use proto::grpc::document_write::Kind;
 use proto::model::cut::Position;
@@ -7,7 +8,11 @@ use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::model::pushed_commit::PushedPart;
 use proto::rpc::api;
 use proto::rpc::mutation::MutationKind;
+use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
+
+/// Bytes of documents that are checked on the call's own thread: less than a millisecond.
+const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// A position of a reply.
 pub(super) fn position((vbucket, position): (VbucketId, Position)) -> VbucketPosition {
@@ -30,6 +35,24 @@ pub(super) fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Wri
         }
     };
     Ok(api::Write { id: write.id, kind })
+}
+
+/// Reads and checks the writes of a request. Long documents are checked on a blocking thread.
+pub(super) async fn decode_writes(
+    env: &Env,
+    writes: Vec<proto::grpc::DocumentWrite>,
+) -> Result<api::CheckedWrites> {
+    let writes = writes.into_iter().map(decode_write).collect::<Result<Vec<_>>>()?;
+    let bytes = |write: &api::Write| match &write.kind {
+        api::WriteKind::Insert(document) | api::WriteKind::Upsert(document) => document.len(),
+        api::WriteKind::Delete => 0,
+    };
+    let is_long = writes.iter().map(bytes).sum::<usize>() > INLINE_BYTES_MAX;
+    let check = move || api::CheckedWrites::new(writes, DOCUMENT_BYTES_MAX);
+    match is_long {
+        true => env.blocking(check).await,
+        false => check(),
+    }
 }
 
 /// Reads a mutation with a position in its vbucket.

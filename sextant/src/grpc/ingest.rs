@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use proto::env::Env;
 use proto::grpc::ingest_server::Ingest;
 use proto::grpc::{
     AbortPushRequest, AbortReply, AbortRequest, BeginReply, BeginRequest, CommitPushRequest,
@@ -15,7 +16,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::admission::held;
 use super::caller::Callers;
-use super::decode::{decode_write, position};
+use super::decode::{decode_writes, position};
 use super::push;
 use super::request_streams::{AsyncAnswer, Replies, answer};
 use super::status::counted;
@@ -48,20 +49,8 @@ async fn stream_bucket(
     }
 }
 
-/// Answers one request of a Write stream.
-async fn write(
-    backend: &Arc<dyn Backend>,
-    known: &mut Option<Arc<BucketInfo>>,
-    request: WriteRequest,
-) -> Result<WriteReply> {
-    let bucket = stream_bucket(backend, known, &request.bucket).await?;
-    let writes = request.writes.into_iter().map(decode_write).collect::<Result<Vec<_>>>()?;
-    let reply = backend.write(&bucket, writes).await?;
-    Ok(WriteReply { affected: reply.affected, write_position: reply.position.to_string() })
-}
-
-#[derive(Default)]
-struct Writes(Option<Arc<BucketInfo>>);
+/// A stream of writes: its bucket, which later requests may leave out.
+struct Writes(Option<Arc<BucketInfo>>, Env);
 
 #[tonic::async_trait]
 impl AsyncAnswer<WriteRequest, WriteReply> for Writes {
@@ -70,7 +59,10 @@ impl AsyncAnswer<WriteRequest, WriteReply> for Writes {
         backend: &Arc<dyn Backend>,
         request: WriteRequest,
     ) -> Result<WriteReply> {
-        write(backend, &mut self.0, request).await
+        let bucket = stream_bucket(backend, &mut self.0, &request.bucket).await?;
+        let writes = decode_writes(&self.1, request.writes).await?;
+        let reply = backend.write(&bucket, writes).await?;
+        Ok(WriteReply { affected: reply.affected, write_position: reply.position.to_string() })
     }
 }
 
@@ -99,7 +91,8 @@ impl Ingest for IngestService {
         &self,
         request: Request<Streaming<WriteRequest>>,
     ) -> std::result::Result<Response<Self::WriteStream>, Status> {
-        Ok(Response::new(answer(&self.callers, request, Writes::default())?))
+        let writes = Writes(None, self.callers.env.clone());
+        Ok(Response::new(answer(&self.callers, request, writes)?))
     }
 
     async fn push(

@@ -24,9 +24,8 @@ pub(super) fn status(error: Error) -> Status {
         }
         (ErrorCode::UnknownUser, _) => Code::NotFound,
         (ErrorCode::NoTransaction, _) => Code::NotFound,
-        (ErrorCode::HasDependents | ErrorCode::TransactionState | ErrorCode::WrongState, _) => {
-            Code::FailedPrecondition
-        }
+        (ErrorCode::HasDependents | ErrorCode::TransactionState, _) => Code::FailedPrecondition,
+        (ErrorCode::WrongState | ErrorCode::Changed, _) => Code::FailedPrecondition,
         (ErrorCode::Exists | ErrorCode::DuplicateId | ErrorCode::UserExists, _) => {
             Code::AlreadyExists
         }

@@ -10,19 +10,14 @@ use proto::grpc::{
 };
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::ids::TransactionId;
-use proto::rpc::api::{CheckedWrites, Write, WriteKind};
-use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
 use super::admission::CallPlaces;
-use super::decode::decode_write;
+use super::decode::decode_writes;
 use super::open_transaction::OpenTransaction;
 use super::request_streams::AsyncAnswer;
 use super::transactions::{Transactions, idle_timeout};
 use crate::sql::backend::Backend;
-
-/// Bytes of documents that are checked on the call's own thread: less than a millisecond.
-const INLINE_BYTES_MAX: usize = 64 << 10;
 
 /// The calls of transactions, for one principal.
 pub(super) struct Transact {
@@ -151,8 +146,7 @@ impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
         request: MutationsRequest,
     ) -> Result<MutationsReply> {
         let transaction = self.transaction(&**backend, request.transaction)?;
-        let writes = request.writes.into_iter().map(decode_write).collect::<Result<Vec<_>>>()?;
-        let writes = checked(&self.env, writes).await?;
+        let writes = decode_writes(&self.env, request.writes).await?;
         let written = match &request.bucket[..] {
             "" => transaction.write(writes).await,
             name => {
@@ -165,19 +159,5 @@ impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
         self.transactions.note_end(&transaction);
         let written = written?;
         Ok(MutationsReply { affected: written.affected, place: written.place })
-    }
-}
-
-/// Checks the writes of a request. Long documents are checked on a blocking thread.
-async fn checked(env: &Env, writes: Vec<Write>) -> Result<CheckedWrites> {
-    let bytes = |write: &Write| match &write.kind {
-        WriteKind::Insert(document) | WriteKind::Upsert(document) => document.len(),
-        WriteKind::Delete => 0,
-    };
-    let is_long = writes.iter().map(bytes).sum::<usize>() > INLINE_BYTES_MAX;
-    let check = move || CheckedWrites::new(writes, DOCUMENT_BYTES_MAX);
-    match is_long {
-        true => env.blocking(check).await,
-        false => check(),
     }
 }

@@ -1,7 +1,8 @@
 //! Runs statements about the placement of slices, vbuckets and copies of buckets.
 
 use proto::model::catalog::Catalog;
-use proto::model::ids::NodeId;
+use proto::model::ids::{BucketId, IndexId, NodeId, SliceNo};
+use proto::model::index::IndexInfo;
 use proto::model::moves::{PlannedMove, RebalancePlan, RebalanceRequest};
 use proto::model::node::Role;
 use proto::model::topology::TopologyProvider;
@@ -14,26 +15,31 @@ use proto::rpc::command::{
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::Admin;
-use super::backend::Backend;
+use super::backend::{Backend, absent};
 use super::draining::tell_what_stays;
+use super::named::{find_index, run_on_bucket, run_on_index};
 use super::remarks::Remarks;
 
 /// Runs a statement and returns its command tag. The moves that it starts continue in the background; SHOW MOVES shows
 /// their progress.
 pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) -> Result<String> {
-    if let Admin::ChangeCoordinators(change) = statement {
-        return change_coordinators(backend, change, remarks).await;
-    }
-    let (command, tag) = match statement {
+    let tag = match statement {
+        Admin::ChangeCoordinators(change) => {
+            return change_coordinators(backend, change, remarks).await;
+        }
         Admin::Rebalance { index } => {
-            let request =
-                RebalanceRequest { index: index.clone(), of_bucket: None, dry_run: false };
-            let plan = backend.rebalance(request).await?;
+            let plan = rebalance(backend, index.as_deref(), false).await?;
             return Ok(format!("REBALANCE {}", plan.moves.len()));
         }
         Admin::CancelRebalance { index } => {
-            let outcome =
-                backend.command(Command::CancelMoves(CancelMoves { index: index.clone() })).await?;
+            let outcome = match index {
+                Some(name) => {
+                    let cancel =
+                        |index: &IndexInfo| Ok(CancelMoves { index: Some(index.id) }.into());
+                    run_on_index(backend, name, cancel).await?
+                }
+                None => backend.command(CancelMoves { index: None }.into()).await?,
+            };
             let count = if let Outcome::Moves(moves) = outcome { moves.len() } else { 0 };
             return Ok(format!("CANCEL REBALANCE {count}"));
         }
@@ -46,71 +52,113 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
                 .with_hint("SHOW TRANSACTIONS lists the open transactions"));
         }
         Admin::DrainNode { node, drain } => {
-            let drains = |node| Command::DrainNode(DrainNode { node, drain: *drain });
-            let command = for_node(backend, (node, Some(Role::Indexer)), drains).await?;
-            (command, if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" })
+            let drains = |node| DrainNode { node, drain: *drain }.into();
+            let (node, command) = for_node(backend, (node, Some(Role::Indexer)), drains)?;
+            backend.command(command.into()).await?;
+            if *drain {
+                tell_what_stays(backend, node, remarks).await;
+            }
+            if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" }
         }
         Admin::RemoveNode { node, wait, force } => {
-            let remove = |node| Command::RemoveNode(RemoveNode { node, force: *force });
-            let command = for_node(backend, (node, None), remove).await?;
-            if let (true, Command::RemoveNode(RemoveNode { node, .. })) = (*wait, &command) {
-                backend.wait_drained(*node).await?;
+            let removes = |node| RemoveNode { node, force: *force }.into();
+            let (node, command) = for_node(backend, (node, None), removes)?;
+            if *wait {
+                backend.wait_drained(node).await?;
             }
-            (command, "REMOVE NODE")
+            backend.command(command.into()).await?;
+            "REMOVE NODE"
         }
-        Admin::MoveSlice { .. } => (move_slice(backend, statement).await?, "ALTER INDEX"),
+        of_bucket_or_index => alter(backend, of_bucket_or_index).await?,
+    };
+    Ok(tag.to_owned())
+}
+
+/// Runs a statement that changes the placement of a bucket or an index, or a setting of it.
+async fn alter(backend: &dyn Backend, statement: &Admin) -> Result<&'static str> {
+    match statement {
+        Admin::MoveSlice { index, slice, from, to } => {
+            let nodes = (from.as_deref(), &**to);
+            let command = |info: &IndexInfo| move_slice(backend, info, *slice, nodes);
+            run_on_index(backend, index, command).await.map(|_| "ALTER INDEX")
+        }
         Admin::MoveVbuckets { bucket, vbuckets, to } => {
-            let hand_over = |to| {
-                let (bucket, vbuckets) = (bucket.clone(), vbuckets.clone());
-                Command::HandOver(HandOver { bucket, vbuckets, to })
-            };
-            (for_node(backend, (to, Some(Role::Projector)), hand_over).await?, "ALTER BUCKET")
+            let command = |bucket, to| HandOver { bucket, vbuckets: vbuckets.clone(), to }.into();
+            move_to(backend, bucket, to, command).await
         }
         Admin::MoveBucket { bucket, to } => {
-            let moves = |to| Command::MoveBucket(MoveBucket { bucket: bucket.clone(), to });
-            (for_node(backend, (to, Some(Role::Projector)), moves).await?, "ALTER BUCKET")
+            move_to(backend, bucket, to, |bucket, to| MoveBucket { bucket, to }.into()).await
         }
-        Admin::SetCopies { bucket, copies } => (
-            Command::SetCopies(SetCopies { bucket: bucket.clone(), copies: *copies }),
-            "ALTER BUCKET",
-        ),
+        Admin::SetCopies { bucket, copies } => {
+            on_bucket(backend, bucket, |bucket| SetCopies { bucket, copies: *copies }.into()).await
+        }
         Admin::SetVersionIdle { bucket, idle_ms } => {
-            let (bucket, idle_ms) = (bucket.clone(), *idle_ms);
-            (Command::SetVersionIdle(SetVersionIdle { bucket, idle_ms }), "ALTER BUCKET")
+            let command = |bucket| SetVersionIdle { bucket, idle_ms: *idle_ms }.into();
+            on_bucket(backend, bucket, command).await
         }
         Admin::CancelVersion { bucket, version } => {
-            let (bucket, version) = (bucket.clone(), version.clone());
-            (Command::CancelVersion(CancelVersion { bucket, version }), "ALTER BUCKET")
+            let command = |bucket| CancelVersion { bucket, version: version.clone() }.into();
+            on_bucket(backend, bucket, command).await
         }
         Admin::CancelVbuckets { bucket } => {
-            (Command::CancelHandOver(CancelHandOver { bucket: bucket.clone() }), "ALTER BUCKET")
+            on_bucket(backend, bucket, |bucket| CancelHandOver { bucket }.into()).await
         }
-        Admin::SeparateIncludedColumns { index, separate } => (
-            Command::SetSeparateIncludedColumns(SetSeparateIncludedColumns {
-                index: index.clone(),
-                separate: *separate,
-            }),
-            "ALTER INDEX",
-        ),
-        Admin::SetSliceBytesMax { index, bytes } => (
-            Command::SetSliceBytesMax(SetSliceBytesMax { index: index.clone(), bytes: *bytes }),
-            "ALTER INDEX",
-        ),
-        Admin::SetReplicas { index, replicas } => (
-            Command::SetReplicas(SetReplicas { index: index.clone(), replicas: *replicas }),
-            "ALTER INDEX",
-        ),
-        Admin::ChangeCoordinators(_) => return Err(Error::internal("it was run before")),
-    };
-    let drained = match &command {
-        Command::DrainNode(DrainNode { node, drain: true }) => Some(*node),
-        _ => None,
-    };
-    backend.command(command).await?;
-    if let Some(node) = drained {
-        tell_what_stays(backend, node, remarks).await;
+        Admin::SeparateIncludedColumns { index, separate } => {
+            let command = |index| SetSeparateIncludedColumns { index, separate: *separate }.into();
+            on_index(backend, index, command).await
+        }
+        Admin::SetSliceBytesMax { index, bytes } => {
+            on_index(backend, index, |index| SetSliceBytesMax { index, bytes: *bytes }.into()).await
+        }
+        Admin::SetReplicas { index, replicas } => {
+            on_index(backend, index, |index| SetReplicas { index, replicas: *replicas }.into())
+                .await
+        }
+        _ => Err(Error::internal("the statement is about no bucket or index")),
     }
-    Ok(tag.to_owned())
+}
+
+async fn on_bucket(
+    backend: &dyn Backend,
+    name: &str,
+    command: impl FnOnce(BucketId) -> Command + Send,
+) -> Result<&'static str> {
+    run_on_bucket(backend, name, |bucket| Ok(command(bucket))).await.map(|_| "ALTER BUCKET")
+}
+
+async fn on_index(
+    backend: &dyn Backend,
+    name: &str,
+    command: impl Fn(IndexId) -> Command + Send + Sync,
+) -> Result<&'static str> {
+    run_on_index(backend, name, |index| Ok(command(index.id))).await.map(|_| "ALTER INDEX")
+}
+
+/// Moves a bucket, or vbuckets of it, to a projector.
+async fn move_to(
+    backend: &dyn Backend,
+    name: &str,
+    to: &str,
+    command: impl Fn(BucketId, NodeId) -> Command + Send + Sync,
+) -> Result<&'static str> {
+    let to = (to, Some(Role::Projector));
+    let moves = |bucket| Ok(for_node(backend, to, |node| command(bucket, node))?.1);
+    run_on_bucket(backend, name, moves).await.map(|_| "ALTER BUCKET")
+}
+
+/// Plans a rebalance of one index or of all, and starts it unless it is a dry run.
+pub async fn rebalance(
+    backend: &dyn Backend,
+    name: Option<&str>,
+    dry_run: bool,
+) -> Result<RebalancePlan> {
+    let Some(name) = name else {
+        return backend.rebalance(RebalanceRequest { index: None, dry_run }).await;
+    };
+    let index = find_index(backend, name).await?.id;
+    let planned = backend.rebalance(RebalanceRequest { index: Some(index), dry_run }).await;
+    planned
+        .map_err(|refused| if refused.code == ErrorCode::Changed { absent(name) } else { refused })
 }
 
 /// The advice on a new coordinator that does not vote yet.
@@ -133,45 +181,36 @@ async fn change_coordinators(
     })
 }
 
-/// The command of a statement about a node, which is looked up only for a sender that may send the command.
-async fn for_node(
+/// The node of a statement and its command. The node is looked up only for a sender that may send the command.
+fn for_node(
     backend: &dyn Backend,
     (name, role): (&str, Option<Role>),
-    command: impl Fn(NodeId) -> Command + Send,
-) -> Result<Command> {
+    command: impl Fn(NodeId) -> Command,
+) -> Result<(NodeId, Command)> {
     // The privilege that a command needs does not depend on its node.
-    let of_no_node = command(NodeId(0));
-    backend.may_send(&of_no_node).await?;
-    Ok(command(find_node(&backend.catalog(), name, role)?))
+    backend.may_send(&command(NodeId(0)))?;
+    let node = find_node(&backend.catalog(), name, role)?;
+    Ok((node, command(node)))
 }
 
-async fn move_slice(backend: &dyn Backend, statement: &Admin) -> Result<Command> {
+fn move_slice(
+    backend: &dyn Backend,
+    info: &IndexInfo,
+    slice: SliceNo,
+    (from, to): (Option<&str>, &str),
+) -> Result<Command> {
     let catalog = &*backend.catalog();
-    let Admin::MoveSlice { index, slice, from, to } = statement else {
-        return Err(Error::internal("the statement is not a move of a slice"));
-    };
-    let info = catalog.index(index).ok_or_else(|| {
-        Error::new(ErrorCode::Unknown, format!("index \"{index}\" does not exist"))
-            .with_hint("SHOW INDEXES lists the indexes")
-    })?;
     let planned = |from, to| {
-        Command::StartMoves(StartMoves {
-            moves: vec![PlannedMove {
-                index: info.id,
-                generation: info.generation,
-                slice: *slice,
-                from,
-                to,
-                reason: "asked for".into(),
-            }],
-        })
+        let (index, generation, reason) = (info.id, info.generation, "asked for".into());
+        let moves = vec![PlannedMove { index, generation, slice, from, to, reason }];
+        Command::StartMoves(StartMoves { moves })
     };
     let of_no_node = planned(None, None);
-    backend.may_send(&of_no_node).await?;
-    let copies = info.topology.replicas(*slice);
+    backend.may_send(&of_no_node)?;
+    let copies = info.topology.replicas(slice);
     let Some(first) = copies.first() else {
-        let slices = info.topology.slices();
-        let message = format!("index \"{index}\" has slices 0 to {}", slices.saturating_sub(1));
+        let (name, slices) = (&info.spec.name, info.topology.slices());
+        let message = format!("index \"{name}\" has slices 0 to {}", slices.saturating_sub(1));
         return Err(Error::new(ErrorCode::InvalidParameter, message));
     };
     let from = match from {

@@ -16,9 +16,9 @@ use proto::model::pushed_commit::PushedCommit;
 use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, Decision, PushReply,
-    PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
+    PushRequest, TransactionPush, TransactionPushed, TransactionStatus, WriteReply,
 };
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Command, Outcome, Proposal};
 use proto::rpc::scan::{Consistency, OwnView, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 use router::{Knowledge, ScanBatch};
@@ -54,8 +54,19 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Returns the index or bucket with a name. Asks the coordinator before it fails with `Unknown`.
-    async fn relation(&self, name: &str) -> Result<Relation>;
+    /// Waits until the catalog of this process shows what the coordinators know: another process may have created something a moment
+    /// ago. An error if it does not.
+    async fn catch_up(&self) -> Result<()>;
+
+    /// Returns the index with a name, or the bucket whose documents the name means. Without a coordinator the catalog stays as it is.
+    async fn relation(&self, name: &str) -> Result<Relation> {
+        let index = |catalog: &Catalog| catalog.index(name).cloned().map(Relation::Index);
+        let bucket = |catalog: &Catalog| catalog.read_bucket(name).cloned().map(Relation::Bucket);
+        match known(self, |catalog| index(catalog).or_else(|| bucket(catalog))).await {
+            Err(error) if !error.is_retry() => Err(error),
+            found => found.ok().flatten().ok_or_else(|| absent(name)),
+        }
+    }
 
     /// Returns the bucket with a name.
     async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
@@ -67,13 +78,13 @@ pub trait Backend: Send + Sync + 'static {
         }
     }
 
-    /// Runs a replicated command. It returns after the outcome is committed and visible in this process's catalog. A refusal is
-    /// an error.
-    async fn command(&self, command: Command) -> Result<Outcome>;
+    /// Runs a replicated command, whose request and sender this call sets. It returns after the outcome is committed and visible in this
+    /// process's catalog. A refusal is an error; the catalog then shows the reason.
+    async fn command(&self, proposal: Proposal) -> Result<Outcome>;
 
     /// Returns an error unless the sender may send a command. Statements that reveal nodes call it first, so that a user without the
     /// privilege does not learn which nodes exist.
-    async fn may_send(&self, _command: &Command) -> Result<()> {
+    fn may_send(&self, _command: &Command) -> Result<()> {
         Ok(())
     }
 
@@ -112,16 +123,7 @@ pub trait Backend: Send + Sync + 'static {
     async fn status(&self) -> Result<CoordinatorStatus>;
 
     /// Writes documents atomically; they are durable when it returns.
-    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply>;
-
-    /// Writes documents that were checked, as [`Self::write`] does.
-    async fn write_checked(
-        &self,
-        bucket: &BucketInfo,
-        writes: CheckedWrites,
-    ) -> Result<WriteReply> {
-        self.write(bucket, writes.to_writes()).await
-    }
+    async fn write(&self, bucket: &BucketInfo, writes: CheckedWrites) -> Result<WriteReply>;
 
     /// Reads documents by id; `None` for missing ones.
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>>;
@@ -198,6 +200,24 @@ pub trait Backend: Send + Sync + 'static {
         bucket: &BucketInfo,
         transaction: ProducerTransactionId,
     ) -> Result<()>;
+}
+
+/// Finds an object in the catalog; catches up with the coordinators first if it is not there.
+pub async fn known<T: Send>(
+    backend: &(impl Backend + ?Sized),
+    find: impl Fn(&Catalog) -> Option<T> + Send + Sync,
+) -> Result<Option<T>> {
+    if let Some(found) = find(&backend.catalog()) {
+        return Ok(Some(found));
+    }
+    backend.catch_up().await?;
+    Ok(find(&backend.catalog()))
+}
+
+/// The error for a name without an object.
+pub fn absent(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
+        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }
 
 /// Figures of a cluster.

@@ -20,6 +20,7 @@ pub mod dialect;
 mod draining;
 pub mod error;
 pub mod limits;
+pub mod named;
 pub mod parse;
 pub mod places;
 pub mod plan;

@@ -6,13 +6,15 @@
 //! A statement that changes users waits until its own router has received the change. Other routers receive it like a catalog.
 
 use proto::env::{Env, Random};
-use proto::model::users::{NewSecret, Secret32, UserChange, UserCommand};
+use proto::model::ids::BucketId;
+use proto::model::users::{GrantOn, NewSecret, Secret32, UserChange, UserCommand};
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::{AlterUser, HiddenText, SecretText, UserStatement};
 use super::backend::Backend;
 use super::error::unsupported;
+use super::named::{find_bucket, of_bucket};
 use crate::auth::tokens::FreshToken;
 use crate::auth::verifier;
 
@@ -35,8 +37,19 @@ pub async fn run(
     statement: &UserStatement,
 ) -> Result<UserResult> {
     let tag = tag(statement);
-    let (command, token) = command(env, statement).await?;
-    let outcome = backend.change_users(command).await?;
+    let bucket = match statement {
+        UserStatement::Grant { on: GrantOn::Bucket(name), .. }
+        | UserStatement::Revoke { on: GrantOn::Bucket(name), .. } => {
+            Some((find_bucket(backend, name).await?.id, &**name))
+        }
+        _ => None,
+    };
+    let (command, token) = command(env, statement, bucket.map(|(id, _)| id)).await?;
+    let named = |refused| match bucket {
+        Some(bucket) => of_bucket(backend, bucket, refused),
+        None => refused,
+    };
+    let outcome = backend.change_users(command).await.map_err(named)?;
     let Some(token) = token else { return Ok(UserResult::Tag(tag)) };
     match outcome {
         Outcome::User { token: Some(id), .. } => {
@@ -70,6 +83,7 @@ fn tag(statement: &UserStatement) -> &'static str {
 async fn command(
     env: &Env,
     statement: &UserStatement,
+    bucket: Option<BucketId>,
 ) -> Result<(UserCommand, Option<FreshToken>)> {
     let mut token = None;
     let command = match statement {
@@ -96,16 +110,21 @@ async fn command(
         UserStatement::Drop { name, if_exists } => {
             UserCommand::Drop { name: name.clone(), if_exists: *if_exists }
         }
-        UserStatement::Grant { user, privileges, on } => {
-            let (user, on) = (user.clone(), on.clone());
-            UserCommand::Grant { user, privileges: *privileges, on }
+        UserStatement::Grant { user, privileges, .. } => {
+            let (user, privileges) = (user.clone(), *privileges);
+            UserCommand::Grant { user, privileges, on: object(bucket) }
         }
-        UserStatement::Revoke { user, privileges, on } => {
-            let (user, on) = (user.clone(), on.clone());
-            UserCommand::Revoke { user, privileges: *privileges, on }
+        UserStatement::Revoke { user, privileges, .. } => {
+            let (user, privileges) = (user.clone(), *privileges);
+            UserCommand::Revoke { user, privileges, on: object(bucket) }
         }
     };
     Ok((command, token))
+}
+
+/// The object of a grant: one bucket, or all.
+fn object(bucket: Option<BucketId>) -> GrantOn {
+    bucket.map_or(GrantOn::All, GrantOn::Bucket)
 }
 
 /// A secret as commands carry it. A token is drawn here.

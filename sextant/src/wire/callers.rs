@@ -99,7 +99,7 @@ pub(super) fn of_heartbeat(
     caller: &Caller,
     (heartbeat,): (Heartbeat,),
 ) -> Result<(Heartbeat,), Status> {
-    caller.is_node(heartbeat.node, None, "sends a heartbeat")?;
+    caller.is_node(heartbeat.node, Some(heartbeat.report.role()), "sends a heartbeat")?;
     Ok((heartbeat,))
 }
 
@@ -172,6 +172,7 @@ mod tests {
     use proto::model::identity::{ClusterId, JoinRequest, NodeProof};
     use proto::model::ids::BucketId;
     use proto::model::node::NodeInfo;
+    use proto::rpc::api::IndexerReport;
     use proto::rpc::command::{DropVersion, Join, PartitionsLost, RegisterNode, RemoveNode};
 
     use super::*;
@@ -271,6 +272,11 @@ mod tests {
         of_sync(&node(Role::Coordinator, 1), (report(101),)).expect("passed on");
         of_sync(&node(Role::Projector, 101), (report(102),)).expect_err("of another one");
         of_sync(&node(Role::Indexer, 101), (report(101),)).expect_err("no projector");
+        let beat = |node| Heartbeat::new(NodeId(node), 0, IndexerReport::default());
+        of_heartbeat(&node(Role::Indexer, 201), (beat(201),)).expect("its own");
+        of_heartbeat(&node(Role::Coordinator, 1), (beat(201),)).expect("passed on");
+        of_heartbeat(&node(Role::Indexer, 202), (beat(201),)).expect_err("of another one");
+        of_heartbeat(&node(Role::Router, 201), (beat(201),)).expect_err("no indexer");
     }
 
     #[test]

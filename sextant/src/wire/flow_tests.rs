@@ -9,7 +9,7 @@ use proto::env::Env;
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use proto::model::node::{NodeInfo, Role};
-use proto::rpc::api::Directory;
+use proto::rpc::api::{CheckedWrites, Directory};
 use proto::rpc::mutation::Frame;
 use proto::{Error, Result};
 use tokio::net::TcpListener;
@@ -151,7 +151,7 @@ async fn a_call_whose_connection_is_lost_midway_is_told_from_one_that_never_bega
     let info = NodeInfo { id: NodeId(1), role: Role::Projector, address, zone: String::new() };
     let projector = directory.projector(&info);
     let write = async || {
-        let request = WriteRequest { bucket: BucketId(1), writes: Vec::new() };
+        let request = WriteRequest { bucket: BucketId(1), writes: CheckedWrites::default() };
         projector.write(request).await.expect_err("nobody answers").code
     };
     let hangs_up = async {

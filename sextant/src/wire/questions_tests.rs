@@ -92,7 +92,7 @@ fn scan(epoch: u64) -> ShardScan {
         slices: Vec::new(),
         epoch: Epoch(epoch),
         own: None,
-        ranges: Vec::new(),
+        ranges: [].into(),
         filter: None,
         reverse: false,
         distinct_parts: None,

@@ -10,6 +10,7 @@ use proto::grpc::{PeerAnswer, PeerQuestion, PeerReply, PeerRequest};
 use proto::model::identity::ClusterId;
 use proto::rpc::api::PEER_MESSAGE_BYTES_MAX;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
@@ -26,6 +27,9 @@ pub fn peer_service(peers: Arc<Peers>, trust: PeerTrust) -> PeerServer<impl Peer
         .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
         .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
 }
+
+/// Arguments that are decoded on the connection's own thread: in less than a millisecond.
+const INLINE_BYTES_MAX: usize = 64 << 10;
 
 struct PeerEndpoint {
     peers: Arc<Peers>,
@@ -66,7 +70,7 @@ impl Answer for CallerAnswers {
     ) -> impl Future<Output = PeerAnswer> + Send + 'static {
         let endpoint = self.clone();
         async move {
-            let answered = CallerAnswers::answer(&endpoint, NodeId(node), &body).await;
+            let answered = CallerAnswers::answer(&endpoint, NodeId(node), body).await;
             // An answer that cannot be encoded is replaced by an error, which can be encoded.
             let body = answered.map(|reply| reply.body).or_else(|status| {
                 let error = proto::Error::internal(status.message());
@@ -81,6 +85,17 @@ type Reply = std::result::Result<PeerReply, Status>;
 /// An opened stream. A status is the refusal of the caller.
 type StreamResult = std::result::Result<Result<Replies>, Status>;
 type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply, Status>> + Send>>;
+
+/// Decodes the arguments of a call; long ones on a blocking thread, because documents are checked as they are decoded.
+async fn decode_apart<T>(env: &Env, arguments: Bytes) -> Result<T>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    match arguments.len() > INLINE_BYTES_MAX {
+        true => env.blocking(move || decode(&arguments)).await,
+        false => decode(&arguments),
+    }
+}
 
 fn reply<T: Serialize>(answer: Result<T>) -> Reply {
     let body = encode(&answer).map_err(|error| Status::internal(error.message))?;
@@ -108,7 +123,7 @@ macro_rules! answer_methods {
                 (peers, caller): (&Peers, &Caller),
                 node: NodeId,
                 number: u32,
-                arguments: &[u8],
+                arguments: Bytes,
             ) -> Option<Reply> {
                 match number {
                     $($number => {
@@ -116,7 +131,9 @@ macro_rules! answer_methods {
                         if let Err(refused) = caller.may_call(stringify!($name), &holders) {
                             return Some(Err(refused));
                         }
-                        let arguments: ($($type,)*) = match decode(arguments) {
+                        let arguments: Result<($($type,)*)> =
+                            decode_apart(&peers.env, arguments).await;
+                        let arguments = match arguments {
                             Ok(arguments) => arguments,
                             Err(error) => return Some(reply::<$answer>(Err(error))),
                         };
@@ -175,17 +192,18 @@ projector_methods!(answer_methods);
 indexer_methods!(answer_methods);
 
 impl CallerAnswers {
-    async fn answer(&self, node: NodeId, question: &[u8]) -> Reply {
-        let (number, arguments) = match split_method(question) {
-            Ok(split) => split,
+    async fn answer(&self, node: NodeId, question: Bytes) -> Reply {
+        let (number, arguments) = match split_method(&question) {
+            Ok((number, arguments)) => (number, question.slice_ref(arguments)),
             Err(error) => return reply::<()>(Err(error)),
         };
         let peers = (&*self.peers, &self.caller);
-        let coordinator = <Methods<dyn CoordinatorApi>>::answer(peers, node, number, arguments);
+        let coordinator =
+            <Methods<dyn CoordinatorApi>>::answer(peers, node, number, arguments.clone());
         if let Some(answer) = coordinator.await {
             return answer;
         }
-        let projector = <Methods<dyn ProjectorApi>>::answer(peers, node, number, arguments);
+        let projector = <Methods<dyn ProjectorApi>>::answer(peers, node, number, arguments.clone());
         if let Some(answer) = projector.await {
             return answer;
         }
@@ -261,7 +279,7 @@ impl Peer for PeerEndpoint {
         let answering = self.answering(&connection)?;
         self.peers.versions.accept(request.version, &headers)?;
         self.peers.cluster.accept(&headers)?;
-        answering.answer(NodeId(request.node), &request.body).await.map(undated)
+        answering.answer(NodeId(request.node), request.body).await.map(undated)
     }
 
     async fn open(

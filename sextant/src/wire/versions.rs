@@ -28,7 +28,7 @@ pub(super) struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// The versions that this build supports.
-    pub const SPOKEN: Self = Self { oldest: 1, newest: 1 };
+    pub const SPOKEN: Self = Self { oldest: 2, newest: 2 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {

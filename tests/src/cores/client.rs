@@ -14,7 +14,7 @@ use proto::rpc::command::{
 };
 
 use super::history::VBUCKETS;
-use super::world::{Event, INDEXERS, ROUTER, SOURCE, World};
+use super::world::{BUCKET, Event, INDEXERS, ROUTER, SOURCE, World};
 use crate::raft::MEMBERS;
 
 /// Time after which an unanswered request is repeated.
@@ -29,7 +29,7 @@ pub struct Client {
     waits: Option<(Proposal, u64)>,
     sequence: u64,
     /// The names of the existing indexes, and the number of indexes ever created.
-    indexes: BTreeSet<String>,
+    indexes: BTreeSet<IndexId>,
     made: u64,
     /// Requests answered.
     pub answered: u64,
@@ -79,6 +79,7 @@ impl Client {
         spec.slices = [1, 2, 4, 4][random.usize(..4)];
         spec.replicas = random.u8(..2);
         Command::CreateIndex(CreateIndex {
+            bucket: BUCKET,
             spec,
             defer_build: random.u32(..6) == 0,
             if_not_exists: false,
@@ -86,17 +87,13 @@ impl Client {
     }
 
     fn choose(&mut self, random: &mut fastrand::Rng) -> Command {
-        let named = |random: &mut fastrand::Rng, names: &BTreeSet<String>| {
-            names.iter().nth(random.usize(..names.len().max(1))).cloned().unwrap_or_default()
-        };
-        let name = named(random, &self.indexes);
+        let any = random.usize(..self.indexes.len().max(1));
+        let index = self.indexes.iter().nth(any).copied().unwrap_or(IndexId(0));
         match random.u32(..20) {
             0..3 if self.indexes.len() < INDEXES_MAX => self.create(random),
-            3..5 if self.indexes.len() > 1 => {
-                Command::DropIndex(DropIndex { name, if_exists: false })
-            }
-            5..7 => Command::BuildIndexes(BuildIndexes { bucket: "b".into(), names: vec![name] }),
-            7 => Command::SetReplicas(SetReplicas { index: name, replicas: random.u8(..3) }),
+            3..5 if self.indexes.len() > 1 => Command::DropIndex(DropIndex { index }),
+            5..7 => Command::BuildIndexes(BuildIndexes { indexes: vec![index] }),
+            7 => Command::SetReplicas(SetReplicas { index, replicas: random.u8(..3) }),
             8 => Command::CancelMoves(CancelMoves { index: None }),
             9..11 => Command::DrainNode(DrainNode {
                 node: INDEXERS[random.usize(..INDEXERS.len())],
@@ -167,11 +164,11 @@ impl World {
         client.answered += 1;
         self.judge.answered(&request.command, outcome);
         match (&request.command, outcome) {
-            (Command::CreateIndex(CreateIndex { spec, .. }), Outcome::Index(_)) => {
-                client.indexes.insert(spec.name.clone());
+            (Command::CreateIndex(_), Outcome::Index(index)) => {
+                client.indexes.insert(*index);
             }
-            (Command::DropIndex(DropIndex { name, .. }), Outcome::Done) => {
-                client.indexes.remove(name);
+            (Command::DropIndex(DropIndex { index }), Outcome::Done) => {
+                client.indexes.remove(index);
             }
             (Command::StartMoves(_), Outcome::Moves(ids)) => client.moves += ids.len() as u64,
             // The cluster is not set up yet: a source or indexers are missing.

@@ -16,7 +16,7 @@ use proto::model::history::FailoverLogs;
 use proto::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, NodeId, SliceId, SliceNo};
 use proto::model::index::IndexInfo;
 use proto::model::moves::{MovePhase, MoveProgress, MoveStage, SliceMove};
-use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::api::{BucketProgress, Heartbeat, IndexerReport, SliceProgress};
 use proto::rpc::mutation::StreamMessage;
 use proto::rpc::scan::AppliedReport;
 use proto::{Error, ErrorCode, Result};
@@ -184,21 +184,13 @@ impl Indexer {
             queue_bytes: self.reported_bytes,
             queue_bytes_max: QUEUE_BYTES_MAX,
         });
-        Heartbeat {
-            node: self.id,
+        let report = IndexerReport {
             buckets: progress.into_iter().collect(),
             slices: self.copies.iter().map(slice).collect(),
             moves: self.incoming.iter().map(of_move).collect(),
-            leases: Vec::new(),
-            moments: Vec::new(),
-            reads_since: 0,
-            loads: Vec::new(),
-            split_points: Vec::new(),
-            scans: None,
-            proof: None,
-            catalog_cas: 0,
-            owned: Vec::new(),
-        }
+            ..IndexerReport::default()
+        };
+        Heartbeat::new(self.id, 0, report)
     }
 
     /// The report of the indexer to routers.

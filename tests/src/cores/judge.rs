@@ -146,7 +146,7 @@ impl Judge {
         let Outcome::Refused(Error { code, .. }) = outcome else { return };
         let twice = match command {
             Command::CreateIndex(_) | Command::CreateBucket(_) => *code == ErrorCode::Exists,
-            Command::DropIndex(_) => *code == ErrorCode::Unknown,
+            Command::DropIndex(_) => *code == ErrorCode::Changed,
             _ => false,
         };
         if twice {

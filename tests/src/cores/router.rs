@@ -9,7 +9,7 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{Epoch, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::topology::TopologyProvider;
-use proto::rpc::api::Heartbeat;
+use proto::rpc::api::{Heartbeat, RouterReport};
 use router::epochs::applied_epochs::{AppliedEpochs, readable_from};
 use router::virtual_scan::{Part, UnorderedProgress};
 
@@ -64,21 +64,7 @@ impl RouterModel {
         let mut leases: Vec<_> = self.leased().map(|epoch| (BUCKET, epoch)).collect();
         leases.sort_unstable();
         leases.dedup();
-        Heartbeat {
-            node: ROUTER,
-            buckets: Vec::new(),
-            slices: Vec::new(),
-            moves: Vec::new(),
-            leases,
-            moments: Vec::new(),
-            reads_since: 0,
-            loads: Vec::new(),
-            split_points: Vec::new(),
-            scans: None,
-            proof: None,
-            catalog_cas: 0,
-            owned: Vec::new(),
-        }
+        Heartbeat::new(ROUTER, 0, RouterReport { leases, ..RouterReport::default() })
     }
 }
 

@@ -362,17 +362,17 @@ impl World {
     }
 
     fn heartbeat(&mut self, heartbeat: &Heartbeat) {
-        for progress in &heartbeat.buckets {
+        for progress in heartbeat.report.indexer().into_iter().flat_map(|told| &told.buckets) {
             let reached = self.reached.entry(heartbeat.node).or_default();
             *reached = progress.applied.max(*reached);
         }
         self.each_leader(|world, at| {
             let true_ms = world.now_ms;
             let Some((leading, _, now_ms)) = world.leading(at) else { return };
-            // Only a router has leases, and its newest heartbeat is binding for the leader.
-            if heartbeat.node == ROUTER {
+            // The newest heartbeat of a router is binding for the leader.
+            if let Some(report) = heartbeat.report.router() {
                 leading.reported_leases =
-                    heartbeat.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
+                    report.leases.iter().map(|(_, e)| (*e, true_ms)).collect();
             }
             if leading.leader.record_heartbeat(heartbeat.clone(), now_ms) {
                 world.wake(at, 1);

@@ -61,6 +61,7 @@ pub static INDEX: LazyLock<Arc<IndexInfo>> = LazyLock::new(|| {
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
         moves: Vec::new(),
         revision: 0,
+        defined: 0,
     })
 });
 
@@ -72,9 +73,9 @@ pub static BUCKET: LazyLock<Arc<BucketInfo>> = LazyLock::new(|| {
 /// A scan of that index.
 pub static SCAN: LazyLock<ScanRequest> = LazyLock::new(|| ScanRequest {
     index: INDEX.local_id(),
-    ranges: Vec::new(),
+    ranges: Arc::default(),
     partitions: None,
-    filter: INDEX.spec.predicate.clone(),
+    filter: INDEX.spec.predicate.clone().map(Arc::new),
     reverse: false,
     ordered: true,
     distinct_parts: None,
@@ -162,30 +163,33 @@ pub fn commands() -> Vec<Command> {
             if_not_exists: false,
         })
     };
-    let index = |sql: &str, defer_build| {
-        Command::CreateIndex(CreateIndex { spec: spec(sql), defer_build, if_not_exists: false })
+    // Buckets and indexes are numbered in the order of their creation.
+    let (b, p, d, cities, by_id) = (BucketId(1), BucketId(2), BucketId(3), IndexId(1), IndexId(2));
+    let index = |bucket, sql: &str, defer_build| {
+        let (spec, if_not_exists) = (spec(sql), false);
+        Command::CreateIndex(CreateIndex { bucket, spec, defer_build, if_not_exists })
     };
     commands.push(bucket("b", SourceKind::Embedded, Some(2)));
     commands.push(bucket("p", SourceKind::Push, None));
     for drain in [true, false] {
         commands.push(Command::DrainNode(DrainNode { node: NodeId(4), drain }));
     }
-    commands.push(index(CITIES, false));
-    commands
-        .push(index("CREATE INDEX by_id ON p (META().id) WITH (slices = 2, replicas = 1)", true));
-    commands.push(Command::BuildIndexes(BuildIndexes {
-        bucket: "p".into(),
-        names: vec!["by_id".into()],
-    }));
-    commands.push(Command::IndexReady(IndexReady { index: IndexId(1), generation: Generation(1) }));
-    commands.push(Command::SetReplicas(SetReplicas { index: "cities".into(), replicas: 1 }));
+    commands.push(index(b, CITIES, false));
+    commands.push(index(
+        p,
+        "CREATE INDEX by_id ON p (META().id) WITH (slices = 2, replicas = 1)",
+        true,
+    ));
+    commands.push(Command::BuildIndexes(BuildIndexes { indexes: vec![by_id] }));
+    commands.push(Command::IndexReady(IndexReady { index: cities, generation: Generation(1) }));
+    commands.push(Command::SetReplicas(SetReplicas { index: cities, replicas: 1 }));
     commands.push(Command::CancelMoves(CancelMoves { index: None }));
     commands.push(Command::HandOver(HandOver {
-        bucket: "p".into(),
+        bucket: p,
         vbuckets: vec![VbucketId(0)],
         to: NodeId(12),
     }));
-    commands.push(Command::MoveBucket(MoveBucket { bucket: "b".into(), to: NodeId(12) }));
+    commands.push(Command::MoveBucket(MoveBucket { bucket: b, to: NodeId(12) }));
     commands.push(Command::CreateDataSet(CreateDataSet {
         name: "d".into(),
         partitions: 2,
@@ -195,22 +199,15 @@ pub fn commands() -> Vec<Command> {
     }));
     let files = Files { pattern: "x-*.csv".into(), id: "id".into() };
     commands.push(Command::LoadVersion(LoadVersion {
-        bucket: "d".into(),
+        bucket: d,
         version: "v1".into(),
         files,
         allow_empty: true,
     }));
-    commands.push(Command::SetSliceBytesMax(SetSliceBytesMax {
-        index: "cities".into(),
-        bytes: 1 << 20,
-    }));
+    commands.push(Command::SetSliceBytesMax(SetSliceBytesMax { index: cities, bytes: 1 << 20 }));
     commands.extend(user_commands().map(|command| Command::Users(Box::new(command))));
-    commands.push(Command::DropIndex(DropIndex { name: "cities".into(), if_exists: false }));
-    commands.push(Command::DropBucket(DropBucket {
-        name: "b".into(),
-        if_exists: true,
-        restrict: true,
-    }));
+    commands.push(Command::DropIndex(DropIndex { index: cities }));
+    commands.push(Command::DropBucket(DropBucket { bucket: b, restrict: true }));
     commands
 }
 
@@ -225,7 +222,7 @@ fn user_commands() -> [UserCommand; 5] {
         first,
     };
     let privileges: Privileges = [Privilege::Scan].into_iter().collect();
-    let (user, on) = ("ada".to_owned(), GrantOn::Bucket("b".into()));
+    let (user, on) = ("ada".to_owned(), GrantOn::Bucket(BucketId(1)));
     [
         create("root", Some(password), true),
         create("ada", None, false),

@@ -10,7 +10,7 @@ use proto::env::{Env, Task};
 use proto::lock::lock;
 use proto::model::bucket::SourceKind;
 use proto::model::catalog::Catalog;
-use proto::model::ids::{LocalIndexId, NodeId};
+use proto::model::ids::{BucketId, LocalIndexId, NodeId};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{CoordinatorApi, Directory, WatchKind, WatchMessage};
@@ -205,9 +205,10 @@ impl Cluster {
                 if_not_exists,
             });
             let spec = IndexSpec { slices, ..IndexSpec::new(format!("index_{n}"), name) };
-            let index =
-                Command::CreateIndex(CreateIndex { spec, defer_build: false, if_not_exists });
             self.propose(2 * n, bucket).await?;
+            let (bucket, defer_build) = (BucketId(n), false);
+            let index =
+                Command::CreateIndex(CreateIndex { bucket, spec, defer_build, if_not_exists });
             self.propose(2 * n + 1, index).await?;
         }
         let is_online = move |catalog: &Catalog| {

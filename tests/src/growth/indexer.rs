@@ -13,7 +13,6 @@ use proto::client::{
     Retry,
 };
 use proto::env::{Env, Task};
-use proto::flow::AdmissionStatus;
 use proto::lock::lock;
 use proto::model::catalog::Catalog;
 use proto::model::cut::EpochMark;
@@ -21,7 +20,7 @@ use proto::model::ids::{BucketId, Epoch, NodeId, SliceId};
 use proto::model::index::IndexState;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
-    BucketProgress, Directory, Heartbeat, IndexerApi, ResultStream, SliceProgress,
+    BucketProgress, Directory, Heartbeat, IndexerApi, IndexerReport, ResultStream, SliceProgress,
 };
 use proto::rpc::export::{ExportMessage, ExportRequest};
 use proto::rpc::scan::{AppliedReport, ShardBatch, ShardScan};
@@ -157,21 +156,8 @@ impl LightIndexer {
         };
         let slices = readable.iter().map(slice).collect();
         durable.extend(applied.values().map(|mark| (mark.bucket, mark.epoch)));
-        Heartbeat {
-            node: self.node.id,
-            buckets,
-            slices,
-            moves: Vec::new(),
-            leases: Vec::new(),
-            moments: Vec::new(),
-            reads_since: 0,
-            loads: Vec::new(),
-            split_points: Vec::new(),
-            scans: Some(AdmissionStatus::default()),
-            proof: None,
-            catalog_cas: catalog.cas,
-            owned: Vec::new(),
-        }
+        let report = IndexerReport { buckets, slices, ..IndexerReport::default() };
+        Heartbeat::new(self.node.id, catalog.cas, report)
     }
 
     /// The changes that were not reported to a router yet.

@@ -27,8 +27,8 @@ use proto::model::left_out::LeftOut;
 use proto::model::node::{NodeInfo, Role};
 use proto::rpc::api::{
     BucketReport, CopyAnswer, CopyRequest, Directory, HandOverPiece, HandOverRequest, Heartbeat,
-    ProjectorApi, PushReply, PushRequest, ResultStream, SyncReply, WatchKind, WriteReply,
-    WriteRequest,
+    ProjectorApi, ProjectorReport, PushReply, PushRequest, ResultStream, SyncReply, WatchKind,
+    WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -119,21 +119,9 @@ impl LightProjector {
         let directory = Arc::clone(&self.directory);
         let heartbeat = move || {
             let all = |source: &Source| VbucketSet::all(source.durable.vbuckets());
-            Heartbeat {
-                node: self.node.id,
-                buckets: Vec::new(),
-                slices: Vec::new(),
-                moves: Vec::new(),
-                leases: Vec::new(),
-                moments: Vec::new(),
-                reads_since: 0,
-                loads: Vec::new(),
-                split_points: Vec::new(),
-                scans: None,
-                proof: None,
-                catalog_cas: self.catalog_cas.load(Ordering::Relaxed),
-                owned: lock(&self.buckets).iter().map(|(id, of)| (*id, all(of))).collect(),
-            }
+            let owned = lock(&self.buckets).iter().map(|(id, of)| (*id, all(of))).collect();
+            let report = ProjectorReport { owned, ..ProjectorReport::default() };
+            Heartbeat::new(self.node.id, self.catalog_cas.load(Ordering::Relaxed), report)
         };
         Membership::new(directory, config).run(heartbeat, None).await
     }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::index::SLICE_BYTES_MAX_LEAST;
-use proto::rpc::api::{Write, WriteKind};
-use proto::rpc::command::{Command, CreateBucket, SetSliceBytesMax};
+use proto::rpc::api::{CheckedWrites, Write, WriteKind};
+use proto::rpc::command::{Command, CreateBucket, Outcome, SetSliceBytesMax};
+use proto::value::DOCUMENT_BYTES_MAX;
 use serde_json::json;
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
@@ -75,14 +76,15 @@ pub(super) async fn run(mut random: fastrand::Rng, session: Session, summary: Sh
             let kind = WriteKind::Upsert(document.into());
             Write { id: format!("k{}", random.u64(..IDS)), kind }
         });
-        let _ = timeout(STATEMENT, session.backend.write(&bucket, writes.collect())).await;
+        let checked = CheckedWrites::new(writes.collect(), DOCUMENT_BYTES_MAX).expect("JSON");
+        let _ = timeout(STATEMENT, session.backend.write(&bucket, checked)).await;
         judge(&session, &bucket, &summary);
     }
 }
 
 /// Creates the missing ones of the bucket and its indexes; `None` until all of them exist.
 async fn made(session: &Session) -> Option<Arc<BucketInfo>> {
-    let command = |command| timeout(STATEMENT, session.backend.command(command));
+    let command = |command: Command| timeout(STATEMENT, session.backend.command(command.into()));
     let bucket = Command::CreateBucket(CreateBucket {
         name: BUCKET.into(),
         vbuckets: VBUCKETS,
@@ -93,8 +95,9 @@ async fn made(session: &Session) -> Option<Arc<BucketInfo>> {
     });
     command(bucket).await.ok()?.ok()?;
     for index in &INDEXES {
-        command(create(index, true)).await.ok()?.ok()?;
-        let (index, bytes) = (index.name.into(), SLICE_BYTES_MAX_LEAST);
+        let made = create(session, index, true);
+        let Outcome::Index(index) = timeout(STATEMENT, made).await.ok()?.ok()? else { return None };
+        let bytes = SLICE_BYTES_MAX_LEAST;
         command(Command::SetSliceBytesMax(SetSliceBytesMax { index, bytes })).await.ok()?.ok()?;
     }
     session.router.catalog().bucket(BUCKET).cloned()

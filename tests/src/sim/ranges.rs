@@ -13,21 +13,22 @@ use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::LocalIndexId;
-use proto::model::index::{IndexState, SLICE_BYTES_MAX_LEAST};
+use proto::model::index::{IndexInfo, IndexState, SLICE_BYTES_MAX_LEAST};
 use proto::model::node::Role;
-use proto::rpc::command::{CancelBuild, Command, DropIndex, Outcome, SetSliceBytesMax};
+use proto::rpc::command::{CancelBuild, Outcome, SetSliceBytesMax};
 use proto::value::Value;
 use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result};
 use sextant::sql::ast::Statement;
 use sextant::sql::backend::Backend;
 use sextant::sql::definitions::alter::alter_index;
+use sextant::sql::named::run_on_index;
 use sextant::sql::parse::parse;
 use sextant::sql::remarks::Remarks;
 use tokio::time::{sleep, timeout};
 
 use super::client::session::Session;
-use super::client::workload::{STATEMENT, create};
+use super::client::workload::{STATEMENT, create, drop_index};
 use super::cluster::disks::files;
 use super::cluster::hosts::{DATA, Hosts};
 use super::data_sets;
@@ -118,24 +119,19 @@ impl Ranged {
         match catalog.index(INDEX.name) {
             None => self.create(session, is_cancelled).await,
             Some(_) if self.random.u8(..6) == 0 => {
-                let drop =
-                    Command::DropIndex(DropIndex { name: INDEX.name.into(), if_exists: true });
-                let _ = timeout(STATEMENT, session.backend.command(drop)).await;
+                let _ = timeout(STATEMENT, drop_index(session, INDEX.name)).await;
             }
             Some(_) => self.divide(session, INDEX.name, is_cancelled).await,
         }
     }
 
     async fn create(&mut self, session: &Session, is_cancelled: bool) {
-        let created = timeout(STATEMENT, session.backend.command(create(&INDEX, false))).await;
+        let created = timeout(STATEMENT, create(session, &INDEX, false)).await;
         let Ok(Ok(Outcome::Index(index))) = created else { return };
         let has_limit = self.random.bool();
         if has_limit {
-            let limit = Command::SetSliceBytesMax(SetSliceBytesMax {
-                index: INDEX.name.into(),
-                bytes: SLICE_BYTES_MAX_LEAST,
-            });
-            let _ = timeout(STATEMENT, session.backend.command(limit)).await;
+            let limit = SetSliceBytesMax { index, bytes: SLICE_BYTES_MAX_LEAST };
+            let _ = timeout(STATEMENT, session.backend.command(limit.into())).await;
         }
         let ready = timeout(WATCHED, session.backend.wait_ready(index, None));
         let cancel = self.cancel_later(session, is_cancelled);
@@ -204,8 +200,9 @@ impl Ranged {
             sleep(later).await;
             let catalog = session.router.catalog();
             let built = built_of(&catalog);
-            let cancel = Command::CancelBuild(CancelBuild { name: INDEX.name.into() });
-            let done = timeout(STATEMENT, session.backend.command(cancel)).await;
+            let cancel = |index: &IndexInfo| Ok(CancelBuild { index: index.id }.into());
+            let cancelling = run_on_index(&*session.backend, INDEX.name, cancel);
+            let done = timeout(STATEMENT, cancelling).await;
             matches!(done, Ok(Ok(_))).then_some(built)
         }
     }

@@ -5,14 +5,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::ErrorCode;
 use proto::model::bucket::SourceKind;
+use proto::model::ids::BucketId;
 use proto::model::index::IndexInfo;
-use proto::rpc::api::{Write, WriteKind};
+use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::rpc::command::{Command, CreateBucket, DropBucket, Outcome};
 use proto::rpc::scan::Consistency;
+use proto::value::DOCUMENT_BYTES_MAX;
+use proto::{ErrorCode, Result};
 use serde_json::json;
 use sextant::sql::backend::Backend;
+use sextant::sql::named::run_on_bucket;
 use tokio::time::{sleep, timeout};
 
 use super::checks::is_lossy_without_copies;
@@ -40,6 +43,10 @@ pub const INDEX: SimIndex = SimIndex {
 /// The number of document ids.
 const IDS: u64 = 20;
 
+fn drop_bucket(bucket: BucketId) -> Result<Command> {
+    Ok(Command::DropBucket(DropBucket { bucket, restrict: false }))
+}
+
 /// The tenant's reader.
 pub(super) struct Tenant(pub Reader);
 
@@ -48,14 +55,12 @@ impl Tenant {
     pub async fn run(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.0.random.u64(50..500))).await;
-            let drop_first = Command::DropBucket(DropBucket {
-                name: BUCKET.into(),
-                if_exists: true,
-                restrict: false,
-            });
-            let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(drop_first)).await else {
-                continue;
-            };
+            let dropping = run_on_bucket(&*session.backend, BUCKET, drop_bucket);
+            match timeout(STATEMENT, dropping).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) if error.code == ErrorCode::Unknown => {}
+                _ => continue,
+            }
             let command = Command::CreateBucket(CreateBucket {
                 name: BUCKET.into(),
                 vbuckets: VBUCKETS,
@@ -64,7 +69,7 @@ impl Tenant {
                 copies: None,
                 if_not_exists: false,
             });
-            let created = timeout(STATEMENT, session.backend.command(command)).await;
+            let created = timeout(STATEMENT, session.backend.command(command.into())).await;
             if let Ok(Ok(Outcome::Bucket(id))) = created
                 && let Some(bucket) = session.router.catalog().buckets.get(&id).cloned()
             {
@@ -78,7 +83,7 @@ impl Tenant {
     /// Writes and scans for some seconds; then the bucket's history is judged.
     async fn live(&mut self, session: &Session) {
         let mut statements = Statements::default();
-        let _ = timeout(STATEMENT, session.backend.command(create(&INDEX, true))).await;
+        let _ = timeout(STATEMENT, create(session, &INDEX, true)).await;
         for _ in 0..self.0.random.usize(5..40) {
             match self.0.random.u8(..4) {
                 0 => drop(self.0.scan(session, &INDEX, false, false).await),
@@ -95,12 +100,9 @@ impl Tenant {
     /// Drops the bucket. A scan of its index must be refused from then on.
     async fn die(&mut self, session: &Session) {
         let index = session.router.catalog().index(INDEX.name).cloned();
-        let command = Command::DropBucket(DropBucket {
-            name: BUCKET.into(),
-            if_exists: false,
-            restrict: false,
-        });
-        let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await else { return };
+        let command = drop_bucket(session.bucket.id).expect("a command");
+        let dropping = session.backend.command(command.into());
+        let Ok(Ok(_)) = timeout(STATEMENT, dropping).await else { return };
         self.0.summary.lock().expect("not poisoned").buckets_dropped += 1;
         // A router that is cut off does not know yet; the statement waits for it for a bounded time only.
         let is_known = !session.router.catalog().buckets.contains_key(&session.bucket.id);
@@ -140,7 +142,8 @@ impl Tenant {
         let writes: Vec<Write> = writes.collect();
         let began = now();
         let statement = statements.begin(&writes);
-        match timeout(STATEMENT, session.backend.write(&session.bucket, writes)).await {
+        let checked = CheckedWrites::new(writes, DOCUMENT_BYTES_MAX).expect("JSON");
+        match timeout(STATEMENT, session.backend.write(&session.bucket, checked)).await {
             Ok(Ok(reply)) => {
                 session.note_writes(std::slice::from_ref(&reply.position));
                 statements.end(statement, statements::Outcome::Acknowledged(reply));

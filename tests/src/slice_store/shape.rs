@@ -114,6 +114,7 @@ impl Shape {
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
             revision: 0,
+            defined: 0,
         })
     }
 

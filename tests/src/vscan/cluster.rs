@@ -11,11 +11,11 @@ use proto::model::index::IndexInfo;
 use proto::model::moves::PlannedMove;
 use proto::model::node::Role;
 use proto::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
-use proto::rpc::api::{Write, WriteKind};
+use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::rpc::command::{Command, CreateBucket, CreateIndex, Outcome, RemoveNode, StartMoves};
 use proto::rpc::scan::{Consistency, HedgeAfter, KeyRange, Output, ScanRequest};
-use proto::value::Value;
 use proto::value::key;
+use proto::value::{DOCUMENT_BYTES_MAX, Value};
 use router::{Router, ScanBatch};
 use serde_json::json;
 use sextant::backend::ClusterBackend;
@@ -100,6 +100,7 @@ impl Cluster {
 
     async fn write(&self, writes: Vec<Write>) -> Result<(), Failure> {
         let bucket = self.backend.bucket("b").await?;
+        let writes = CheckedWrites::new(writes, DOCUMENT_BYTES_MAX)?;
         while self.backend.write(&bucket, writes.clone()).await.is_err() {
             sleep(Duration::from_millis(20)).await;
         }
@@ -109,7 +110,7 @@ impl Cluster {
     fn any_request(&self) -> ScanRequest {
         ScanRequest {
             index: self.index.local_id(),
-            ranges: vec![KeyRange::all()],
+            ranges: [KeyRange::all()].into(),
             partitions: None,
             filter: None,
             reverse: false,
@@ -134,7 +135,7 @@ impl Cluster {
         };
         let high = key::successor(&bound(case.range.1)).map(bytes::Bytes::from);
         let range = KeyRange { low: bound(case.range.0).into(), high };
-        ScanRequest { ranges: vec![range], ordered: case.is_sorted(), ..self.any_request() }
+        ScanRequest { ranges: [range].into(), ordered: case.is_sorted(), ..self.any_request() }
     }
 
     /// Reads a page of this many rows from a token on. A limit of zero returns a token before any row is read.
@@ -170,7 +171,7 @@ impl Cluster {
             Op::AddShard { .. } | Op::Lose => Ok(()),
             Op::RemoveShard { sid } => {
                 let command = Command::RemoveNode(RemoveNode { node: node_of(*sid), force: false });
-                self.backend.command(command).await?;
+                self.backend.command(command.into()).await?;
                 Ok(())
             }
             Op::Insert { entry } => {
@@ -255,7 +256,7 @@ impl Cluster {
             to,
             reason: "the case".into(),
         };
-        self.backend.command(Command::StartMoves(StartMoves { moves: vec![mv] })).await?;
+        self.backend.command(StartMoves { moves: vec![mv] }.into()).await?;
         Ok(())
     }
 
@@ -287,18 +288,22 @@ async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo
         copies: None,
         if_not_exists: true,
     });
-    while backend.command(bucket.clone()).await.is_err() {
-        sleep(Duration::from_millis(20)).await;
-    }
+    let made = loop {
+        match backend.command(bucket.clone().into()).await {
+            Ok(Outcome::Bucket(made)) => break made,
+            _ => sleep(Duration::from_millis(20)).await,
+        }
+    };
     let sql = format!("CREATE INDEX i ON b (k, pk) PARTITION BY HASH (p) WITH (slices = {slices})");
     let parsed = parse(&sql).map_err(|error| error.error)?.remove(0).statement;
     let Statement::CreateIndex(create) = parsed else { return Err("not an index".into()) };
     let command = Command::CreateIndex(CreateIndex {
+        bucket: made,
         spec: definition(&create).expect("a definition"),
         defer_build: false,
         if_not_exists: true,
     });
-    let Outcome::Index(index) = backend.command(command).await? else {
+    let Outcome::Index(index) = backend.command(command.into()).await? else {
         return Err("no index".into());
     };
     timeout(PATIENCE, backend.wait_ready(index, None)).await??;

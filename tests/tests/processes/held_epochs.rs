@@ -14,9 +14,10 @@ use futures::StreamExt;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, NodeId, TransactionId, TransactionPlace};
 use proto::rpc::api::{
-    Directory, ProjectorApi, TransactionCommit, TransactionWrite, WatchKind, WatchMessage, Write,
-    WriteKind,
+    CheckedWrites, Directory, ProjectorApi, TransactionCommit, TransactionWrite, WatchKind,
+    WatchMessage, Write, WriteKind,
 };
+use proto::value::DOCUMENT_BYTES_MAX;
 use tests::harness::processes::Processes;
 use tests::harness::{eventually, sql};
 use tokio_postgres::Client;
@@ -56,13 +57,14 @@ impl Part {
     /// Writes document `d` in the transaction. Returns what its commit takes.
     async fn write(&self, participants: &[BucketId]) -> TransactionCommit {
         let document = Bytes::from_static(b"{\"n\":1}");
+        let write = Write { id: "d".into(), kind: WriteKind::Upsert(document) };
         let write = TransactionWrite {
             bucket: self.bucket,
             transaction: TRANSACTION,
             after: TransactionPlace(0),
             owner: "a test".to_owned(),
             snapshot: None,
-            writes: vec![Write { id: "d".into(), kind: WriteKind::Upsert(document) }],
+            writes: CheckedWrites::new(vec![write], DOCUMENT_BYTES_MAX).expect("a document"),
         };
         let written = self.projector.write_in(write).await.expect("written");
         TransactionCommit {

@@ -13,9 +13,10 @@ use bytes::Bytes;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, NodeId, TransactionId, TransactionPlace};
 use proto::rpc::api::{
-    Decision, Directory, ProjectorApi, TransactionCommit, TransactionFate, TransactionWrite, Write,
-    WriteKind,
+    CheckedWrites, Decision, Directory, ProjectorApi, TransactionCommit, TransactionFate,
+    TransactionWrite, Write, WriteKind,
 };
+use proto::value::DOCUMENT_BYTES_MAX;
 use tests::harness::copies::{PROJECTORS, in_sync, is_led_by, roles, until};
 use tests::harness::processes::Processes;
 use tests::harness::{connect, eventually, number_from_env, sql};
@@ -153,13 +154,14 @@ impl Part {
                 id: format!("d{n:07}"),
                 kind: WriteKind::Upsert(Bytes::from(document(n))),
             };
+            let writes = (first..first + OF_CALL).map(write);
             let request = TransactionWrite {
                 bucket: self.bucket,
                 transaction: TRANSACTION,
                 after: place,
                 owner: "a test".to_owned(),
                 snapshot: None,
-                writes: (first..first + OF_CALL).map(write).collect(),
+                writes: CheckedWrites::new(writes.collect(), DOCUMENT_BYTES_MAX).expect("JSON"),
             };
             let written = projector.write_in(request).await.expect("written");
             (place, behind) = (written.place, written.behind);

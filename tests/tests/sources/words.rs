@@ -27,7 +27,7 @@ const ARTICLES: [&str; 10] = ["the", "a", "an", "of", "its", "all", "for", "in",
 const REPEATED_WORDS_MAX: usize = 3;
 
 /// Comments that may keep such a word: the end of the path, and a part of the text.
-const EXCEPTIONS: [(&str, &str); 10] = [
+const EXCEPTIONS: [(&str, &str); 8] = [
     // Texts of `--help`, which docs/configuration.md repeats.
     ("src/cli/init.rs", "nobody but its owner may read"),
     ("src/cli/limits.rs", "The same of "),
@@ -37,8 +37,6 @@ const EXCEPTIONS: [(&str, &str); 10] = [
     ("src/bin/fuzz.rs", "Threads"),
     ("src/growth/command.rs", "Seed"),
     // Not mended yet.
-    ("router/src/scan/retry_round.rs", "if nobody was asked"),
-    ("router/src/scan/shard.rs", "The same; returns the batches"),
     ("router/src/scan/token.rs", ""),
 ];
 

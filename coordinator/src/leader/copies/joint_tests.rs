@@ -139,8 +139,7 @@ fn a_hold_ends_when_the_other_bucket_is_dropped() {
         holds.iter().map(|hold| (hold.bucket, hold.waits_for)).collect::<Vec<_>>()
     };
     assert_eq!(waits(&world), [(A, B)]);
-    let (name, if_exists, restrict) = ("second".to_owned(), false, false);
-    apply(&mut world.state, DropBucket { name, if_exists, restrict });
+    apply(&mut world.state, DropBucket { bucket: B, restrict: false });
     assert_eq!(waits(&world), [], "nobody waits for a bucket that was dropped");
 }
 
@@ -172,8 +171,7 @@ fn nobody_waits_for_a_bucket_that_was_dropped() {
     let mut world = World::new();
     world.sync(A, 5, &[mark(1, &[B], 5)], &[]);
     assert_eq!(world.tick(), Default::default());
-    let (name, if_exists, restrict) = ("second".to_owned(), false, false);
-    apply(&mut world.state, DropBucket { name, if_exists, restrict });
+    apply(&mut world.state, DropBucket { bucket: B, restrict: false });
     assert_eq!(world.tick().0, [(A, 5)]);
 }
 

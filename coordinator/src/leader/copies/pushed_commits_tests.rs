@@ -12,7 +12,7 @@ use proto::model::pushed_commit::{PushedCommit, PushedPart};
 use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::{Command, RegisterNode};
 
-use crate::leader::memory::tests::heartbeat;
+use crate::leader::memory::tests::with_bucket_at;
 use crate::leader::{Leader, MoveSettings};
 use crate::state::StateContext;
 use crate::state::tests::{apply, assign, create_bucket_of, node, one_branch, with_bucket};
@@ -202,7 +202,7 @@ fn full_indexer(at: [u64; 2]) -> Heartbeat {
         queue_bytes: 100,
         queue_bytes_max: 100,
     };
-    Heartbeat { buckets: vec![progress], ..heartbeat(30) }
+    with_bucket_at(30, progress)
 }
 
 /// A stream pauses within a part that is larger than the frames that an indexer may hold ahead of an epoch.

@@ -26,11 +26,12 @@ fn create(state: &mut StateContext, name: &str) {
 }
 
 fn set(state: &mut StateContext, name: &str, copies: u8) {
-    done(state, SetCopies { bucket: name.into(), copies });
+    let bucket = state.bucket_named(name).expect("a bucket");
+    done(state, SetCopies { bucket, copies });
 }
 
 fn move_to(state: &mut StateContext, node: u64) {
-    done(state, MoveBucket { bucket: "b".into(), to: NodeId(node) });
+    done(state, MoveBucket { bucket: BucketId(1), to: NodeId(node) });
 }
 
 fn change(state: &mut StateContext, bucket: u64, change: CopiesChange) {
@@ -159,7 +160,7 @@ fn the_joining_copy_of_a_cancelled_move_leaves() {
     let mut state = cluster();
     move_to(&mut state, 12);
     assert_eq!(all_alive(&mut state), [(1, Join(NodeId(12)))]);
-    done(&mut state, CancelHandOver { bucket: "b".into() });
+    done(&mut state, CancelHandOver { bucket: BucketId(1) });
     assert_eq!(all_alive(&mut state), [(1, Leave(NodeId(12)))]);
 }
 

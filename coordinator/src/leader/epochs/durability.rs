@@ -30,7 +30,7 @@ pub(in crate::leader) fn durable_epoch(
     let hosts: BTreeSet<NodeId> =
         maintained.flat_map(|index| index.topology.placement.iter().flatten().copied()).collect();
     let durable = |node: &NodeId| {
-        let progress = &heartbeats.nodes.get(node)?.heartbeat.buckets;
+        let progress = &heartbeats.indexer(*node)?.buckets;
         let progress = progress.iter().find(|progress| progress.bucket == bucket)?;
         Some(surviving(&known.info, progress.durable))
     };
@@ -51,11 +51,11 @@ fn surviving(info: &BucketInfo, epoch: Epoch) -> Epoch {
 #[cfg(test)]
 mod tests {
     use proto::model::cut::Cut;
-    use proto::rpc::api::{BucketProgress, Heartbeat};
+    use proto::rpc::api::BucketProgress;
     use proto::rpc::command::{PromoteEpochs, RemoveNode};
 
     use super::*;
-    use crate::leader::memory::tests::heartbeat;
+    use crate::leader::memory::tests::with_bucket_at;
     use crate::state::tests::{apply, done, mark_dead, promotion, serving, with_bucket};
 
     const BUCKET: BucketId = BucketId(1);
@@ -69,7 +69,7 @@ mod tests {
             queue_bytes: 0,
             queue_bytes_max: 1,
         };
-        heartbeats.add(Heartbeat { buckets: vec![progress], ..heartbeat(node) }, 10);
+        heartbeats.add(with_bucket_at(node, progress), 10);
     }
 
     /// Epoch 5 is the newest.

@@ -167,8 +167,8 @@ fn have_applied(
     hosts.iter().all(|node| {
         let last = heartbeats.nodes.get(node);
         let reported_ms = last.map_or(0, |last| last.at_ms).max(heartbeats.since_ms);
-        let applied = last.is_some_and(|last| {
-            let mut buckets = last.heartbeat.buckets.iter();
+        let applied = heartbeats.indexer(*node).is_some_and(|report| {
+            let mut buckets = report.buckets.iter();
             buckets.any(|progress| progress.bucket == bucket && progress.applied >= epoch)
         });
         applied || now_ms.saturating_sub(reported_ms) >= SILENT_MS_MAX

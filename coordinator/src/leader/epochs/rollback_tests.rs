@@ -4,11 +4,12 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::{Cut, Position};
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::ids::{Generation, IndexId, Seqno, VbucketId, Vbuuid};
-use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
+use proto::rpc::api::{BucketProgress, BucketReport};
 use proto::rpc::command::{IndexReady, Proposal, Rollback};
 
 use super::*;
 use crate::leader::memory::Leader;
+use crate::leader::memory::tests::with_bucket_at;
 use crate::leader::moves::settings::MoveSettings;
 use crate::state::Decisions;
 use crate::state::tests::{apply, create_index, spec, with_bucket};
@@ -100,21 +101,7 @@ impl World {
             queue_bytes: 0,
             queue_bytes_max: 1,
         };
-        let heartbeat = Heartbeat {
-            node: NodeId(node),
-            buckets: vec![progress],
-            slices: vec![],
-            moves: vec![],
-            leases: vec![],
-            moments: Vec::new(),
-            reads_since: 0,
-            loads: Vec::new(),
-            split_points: Vec::new(),
-            scans: None,
-            proof: None,
-            catalog_cas: 0,
-            owned: Vec::new(),
-        };
+        let heartbeat = with_bucket_at(node, progress);
         self.leader.record_heartbeat(heartbeat, self.now_ms);
     }
 

@@ -10,7 +10,7 @@
 //!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
-//! A joint commit over several buckets ([`crate::leader::copies::joint`]) or a commit of a producer ([`crate::leader::copies::pushed`]) may
+//! A joint commit over several buckets ([`crate::leader::copies::joint`]) or a commit of a producer ([`crate::leader::copies::pushed_commits`]) may
 //! move a chosen cut back, perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time is not reset
 //! ([`Stability::hold`]). So the newest cut is chosen in the end, although an older cut within the bound would be chosen again and again,
 //! and would always be moved back.

@@ -116,15 +116,9 @@ impl Growth {
 
     /// Records a statement: a growth that was cancelled may begin again when the setting is repeated, which changes nothing in the state.
     pub(in crate::leader) fn note(&mut self, state: &StateContext, command: &Command) {
-        let Command::SetSliceBytesMax(SetSliceBytesMax { index: name, bytes }) = command else {
-            return;
-        };
-        let is_named = |index: IndexId| {
-            state.serving(index).is_some_and(|record| record.info.spec.name == *name)
-        };
-        let mut settings = state.slice_bytes_max();
-        if let Some((index, _)) = settings.find(|(index, now)| now == bytes && is_named(*index)) {
-            self.planned.remove(&index);
+        let Command::SetSliceBytesMax(SetSliceBytesMax { index, bytes }) = command else { return };
+        if state.slice_bytes_max().any(|now| now == (*index, *bytes)) {
+            self.planned.remove(index);
         }
     }
 }
@@ -180,7 +174,7 @@ fn reported_bytes(
 
 /// The live bytes of a copy; `None` while it is being built, restored or counted.
 fn live_bytes(heartbeats: &Heartbeats, node: NodeId, slice: SliceId) -> Option<u64> {
-    let told = &heartbeats.nodes.get(&node)?.heartbeat.slices;
+    let told = &heartbeats.indexer(node)?.slices;
     let told = told.iter().find(|told| told.slice == slice && told.floor.is_some())?;
     told.live_bytes
 }

@@ -1,9 +1,9 @@
-use proto::model::ids::{Epoch, SliceId};
-use proto::rpc::api::{Heartbeat, SliceProgress};
+use proto::model::ids::{BucketId, Epoch, SliceId};
+use proto::rpc::api::SliceProgress;
 use proto::rpc::command::{CancelBuild, CreateIndex, GrowIndex, SetSliceBytesMax};
 
 use super::*;
-use crate::leader::memory::tests::heartbeat;
+use crate::leader::memory::tests::{indexer_of, with_slices};
 use crate::state::tests::{done, serving, spec};
 
 /// A node reports slices of a size.
@@ -20,7 +20,7 @@ fn report(heartbeats: &mut Heartbeats, info: &IndexInfo, (node, bytes): (u64, u6
         trouble: None,
     };
     let slices = (0..info.spec.slices).map(told).collect();
-    heartbeats.add(Heartbeat { slices, ..heartbeat(node) }, 1_000);
+    heartbeats.add(with_slices(node, slices), 1_000);
 }
 
 fn planned(growth: &mut Growth, of: (&StateContext, &Heartbeats), now_ms: u64) -> Vec<Command> {
@@ -37,7 +37,7 @@ fn an_index_that_has_outgrown_its_slices_gets_a_generation_with_more_of_them() {
     let mut growth = Growth::default();
     (20..24).for_each(|node| report(&mut heartbeats, &info, (node, 100 << 10)));
     assert_eq!(planned(&mut growth, (&state, &heartbeats), 2_000), [], "nobody has asked for it");
-    done(&mut state, SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
+    done(&mut state, SetSliceBytesMax { index: IndexId(1), bytes: 100 << 10 });
     assert_eq!(planned(&mut growth, (&state, &heartbeats), 3_000), [], "they are not larger");
     report(&mut heartbeats, &info, (21, (100 << 10) + 1));
     let slices = 4 * info.spec.slices;
@@ -55,7 +55,7 @@ fn an_index_that_has_outgrown_its_slices_gets_a_generation_with_more_of_them() {
 #[test]
 fn an_index_does_not_grow_into_the_room_for_administrators() {
     let mut state = serving(1);
-    done(&mut state, SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
+    done(&mut state, SetSliceBytesMax { index: IndexId(1), bytes: 100 << 10 });
     let info = state.serving(IndexId(1)).unwrap().info.clone();
     let mut heartbeats = Heartbeats::new(0);
     (20..24).for_each(|node| report(&mut heartbeats, &info, (node, (100 << 10) + 1)));
@@ -66,7 +66,10 @@ fn an_index_does_not_grow_into_the_room_for_administrators() {
     // Other indexes take seven eighths of the copies of slices.
     for n in 0..56 {
         let spec = IndexSpec { slices: SLICES_MAX, replicas: 0, ..spec(&format!("other{n}")) };
-        done(&mut state, CreateIndex { spec, defer_build: true, if_not_exists: false });
+        done(
+            &mut state,
+            CreateIndex { bucket: BucketId(1), spec, defer_build: true, if_not_exists: false },
+        );
     }
     assert!(!grows(&state));
 }
@@ -88,7 +91,7 @@ fn limited() -> StateContext {
 
 fn limited_with(replicas: u8) -> StateContext {
     let mut state = serving(replicas);
-    done(&mut state, SetSliceBytesMax { index: "i".into(), bytes: 100 << 10 });
+    done(&mut state, SetSliceBytesMax { index: IndexId(1), bytes: 100 << 10 });
     state
 }
 
@@ -116,7 +119,7 @@ fn a_cancelled_growth_is_begun_again_when_the_index_has_grown_by_a_quarter() {
     assert_eq!(planned_at(&mut growth, &state, (200, 2_000 + RETRY_MS)), first, "it was refused");
     done(&mut state, first[0].clone());
     assert_eq!(planned_at(&mut growth, &state, (200, 4 * RETRY_MS)), [], "it is being built");
-    done(&mut state, CancelBuild { name: "i".into() });
+    done(&mut state, CancelBuild { index: IndexId(1) });
     assert_eq!(planned_at(&mut growth, &state, (200, 5 * RETRY_MS)), []);
     assert_eq!(planned_at(&mut growth, &state, (249, 6 * RETRY_MS)), []);
     assert_eq!(planned_at(&mut growth, &state, (250, 7 * RETRY_MS)).len(), 1);
@@ -128,11 +131,11 @@ fn a_cancelled_growth_is_begun_again_when_the_setting_is_given_again_or_the_lead
     let cancelled = |state: &mut StateContext, growth: &mut Growth, now_ms| {
         let plan = planned_at(growth, state, (200, now_ms));
         done(state, plan[0].clone());
-        done(state, CancelBuild { name: "i".into() });
+        done(state, CancelBuild { index: IndexId(1) });
         assert_eq!(planned_at(growth, state, (200, now_ms + RETRY_MS)), []);
     };
     let set = |kib: u64| {
-        Command::SetSliceBytesMax(SetSliceBytesMax { index: "i".into(), bytes: kib << 10 })
+        Command::SetSliceBytesMax(SetSliceBytesMax { index: IndexId(1), bytes: kib << 10 })
     };
     cancelled(&mut state, &mut growth, 1_000);
     done(&mut state, set(101));
@@ -161,7 +164,7 @@ fn an_index_does_not_grow_until_each_live_copy_has_told_its_live_bytes() {
     assert!(!grows(&|heartbeats| drop(heartbeats.nodes.remove(&host))));
     let told = |heartbeats: &mut Heartbeats, change: fn(&mut SliceProgress)| {
         let last = heartbeats.nodes.get_mut(&host).expect("it has reported");
-        last.heartbeat.slices.iter_mut().for_each(change);
+        indexer_of(&mut last.heartbeat).slices.iter_mut().for_each(change);
     };
     assert!(!grows(&|heartbeats| told(heartbeats, |told| told.live_bytes = None)));
     assert!(!grows(&|heartbeats| told(heartbeats, |told| told.floor = None)));

@@ -17,7 +17,7 @@ use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, IndexReady};
 
 use crate::leader::epochs::Promotions;
-use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX, readable};
+use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::state::StateContext;
 
 /// The largest lag of a new generation that may begin to serve. Nodes report once per second.
@@ -39,9 +39,7 @@ impl<'a> Builds<'a> {
         promotions: &'a Promotions,
         now_ms: u64,
     ) -> Self {
-        let readable =
-            heartbeats.nodes.values().flat_map(|last| readable(&last.heartbeat)).collect();
-        Self { state, heartbeats, promotions, now_ms, readable }
+        Self { state, heartbeats, promotions, now_ms, readable: heartbeats.readable().collect() }
     }
 
     /// True if each slice of a generation is readable on some node, and no live copy lags.

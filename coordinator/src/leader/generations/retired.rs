@@ -1,7 +1,7 @@
 //! Finds the retired generations that have no reader any more.
 //!
 //! A router's heartbeat reports the oldest catalog by which a scan, a transaction or a token has chosen the generations that it reads
-//! (`Heartbeat::reads_since`). When all routers report a catalog that includes the switch, the old generation has no reader and gets no new
+//! (`RouterReport::reads_since`). When all routers report a catalog that includes the switch, the old generation has no reader and gets no new
 //! one, so it is dropped. A silent router has no leases and delays nothing. No lease counts for longer than [`LEASE_AGE_MS_MAX`], so no
 //! generation stays for much longer. A new leader starts without this knowledge and waits for the next heartbeats.
 
@@ -84,8 +84,8 @@ fn is_over(
     }
     let mut routers = state.nodes().filter(|node| node.role == Role::Router);
     let are_past = routers.all(|router| {
-        let last = heartbeats.nodes.get(&router.id);
-        let is_past = last.is_some_and(|last| last.heartbeat.reads_since >= seen.catalog_cas);
+        let last = heartbeats.router(router.id);
+        let is_past = last.is_some_and(|last| last.reads_since >= seen.catalog_cas);
         is_past || heartbeats.silent_ms(router.id, now_ms) >= LEASE_MS
     });
     if !are_past {

@@ -1,10 +1,10 @@
 use proto::model::ids::{Generation, IndexId};
 use proto::model::index::IndexSpec;
-use proto::rpc::api::Heartbeat;
+
 use proto::rpc::command::{BuildGeneration, DropGeneration, IndexReady, Outcome, RegisterNode};
 
 use super::*;
-use crate::leader::memory::tests::heartbeat;
+use crate::leader::memory::tests::with_leases;
 use crate::state::tests::{done, node, serving};
 
 const OLD: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(1) };
@@ -27,11 +27,8 @@ impl World {
             done(&mut state, RegisterNode { node: node(router, Role::Router) });
         }
         let spec = IndexSpec::clone(&state.serving(IndexId(1)).unwrap().info.spec);
-        let command = Command::BuildGeneration(BuildGeneration {
-            from: OLD,
-            before: Box::new(spec.clone()),
-            spec: Box::new(spec),
-        });
+        let command =
+            Command::BuildGeneration(BuildGeneration { index: OLD.index, spec: Box::new(spec) });
         let Outcome::Generation(next) = done(&mut state, command) else { panic!("no generation") };
         let ready =
             Command::IndexReady(IndexReady { index: next.index, generation: next.generation });
@@ -49,7 +46,7 @@ impl World {
             self.now_ms += 1_000;
             for (router, since) in ROUTERS.iter().zip(reads_since) {
                 if let Some(reads_since) = since {
-                    let heartbeat = Heartbeat { reads_since, ..heartbeat(*router) };
+                    let heartbeat = with_leases(*router, Vec::new(), reads_since);
                     self.heartbeats.add(heartbeat, self.now_ms);
                 }
             }

@@ -38,9 +38,9 @@ pub(in crate::leader) fn split(
         .collect();
     large.sort_by(|one, other| other.cmp(one));
     large.into_iter().find_map(|(_, slice)| {
-        let points = heartbeats.nodes.iter().flat_map(|(node, last)| {
-            let points = last.heartbeat.split_points.iter();
-            points.filter(move |_| info.topology.hosts(*node, slice))
+        let points = heartbeats.indexers().flat_map(|(node, report)| {
+            let points = report.split_points.iter();
+            points.filter(move |_| info.topology.hosts(node, slice))
         });
         let mut points = points.filter(|point| point.slice == from.slice(slice));
         // A report may be of a moment ago, when the slice had other bounds.
@@ -63,7 +63,7 @@ mod tests {
         BOUND_BYTES_MAX, IndexSpec, IndexState, KeyPart, PartitionBy, RangePartition,
     };
     use proto::model::node::Role;
-    use proto::rpc::api::{Heartbeat, SliceProgress, SplitPoint};
+    use proto::rpc::api::{Heartbeat, IndexerReport, SliceProgress, SplitPoint};
     use proto::rpc::command::{
         BuildGeneration, DrainNode, DropGeneration, GrowIndex, IndexReady, Outcome, RegisterNode,
         SetSliceBytesMax, SplitSlice,
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::leader::generations::growth::Growth;
-    use crate::leader::memory::tests::{heartbeat, slice_progress};
+    use crate::leader::memory::tests::{indexer_of, slice_progress};
     use crate::leader::nodes::heartbeats::SILENT_MS_MAX;
     use crate::leader::plan::Plan;
     use crate::state::StateContext;
@@ -115,7 +115,7 @@ mod tests {
 
     fn limited() -> StateContext {
         let mut state = divided();
-        done(&mut state, SetSliceBytesMax { index: "i".into(), bytes: LIMIT });
+        done(&mut state, SetSliceBytesMax { index: IndexId(1), bytes: LIMIT });
         state
     }
 
@@ -135,7 +135,8 @@ mod tests {
             let slices = info.topology.slices_on(node).into_iter().map(told).collect();
             let point = |n| SplitPoint { slice: id.slice(SliceNo(slice)), at: bound(n) };
             let split_points = at.map(point).into_iter().collect();
-            heartbeats.add(Heartbeat { slices, split_points, ..heartbeat(node.0) }, 1_000);
+            let report = IndexerReport { slices, split_points, ..IndexerReport::default() };
+            heartbeats.add(Heartbeat::new(node, 0, report), 1_000);
         }
         heartbeats
     }
@@ -171,7 +172,7 @@ mod tests {
             let mut both = report(&info, &bytes, (0, Some(10)));
             let point = SplitPoint { slice: info.local_id().slice(SliceNo(1)), at: bound(30) };
             for last in both.nodes.values_mut() {
-                last.heartbeat.split_points.push(point.clone());
+                indexer_of(&mut last.heartbeat).split_points.push(point.clone());
             }
             assert_eq!(commands(&state, &both, 2_000), [expected], "the largest one");
         }
@@ -246,9 +247,8 @@ mod tests {
         let from = before.local_id();
         let split = Command::SplitSlice(SplitSlice { from, slice: SliceNo(1), at: bound(30) });
         assert_eq!(done(&mut state, split), Outcome::Done);
-        let spec = || Box::new((*before.spec).clone());
-        let alter =
-            Command::BuildGeneration(BuildGeneration { from, before: spec(), spec: spec() });
+        let spec = Box::new((*before.spec).clone());
+        let alter = Command::BuildGeneration(BuildGeneration { index: before.id, spec });
         assert!(matches!(done(&mut state, alter), Outcome::Generation(_)));
     }
 
@@ -311,7 +311,7 @@ mod tests {
             Command::SplitSlice(SplitSlice { from, slice: SliceNo(slice), at: bound(n) })
         };
         assert_eq!(done(&mut state, split(1, 30)), Outcome::Done, "there is no limit any more");
-        done(&mut state, SetSliceBytesMax { index: "i".into(), bytes: LIMIT });
+        done(&mut state, SetSliceBytesMax { index: IndexId(1), bytes: LIMIT });
         assert_eq!(done(&mut state, split(1, 20)), Outcome::Done, "the bound of the slice");
         assert_eq!(done(&mut state, split(2, 30)), Outcome::Done, "no such slice");
         let grow = Command::GrowIndex(GrowIndex { from, slices: 8 });
@@ -327,7 +327,7 @@ mod tests {
             let mut state = with_bucket();
             done(&mut state, create_index(spec));
             let set =
-                Command::SetSliceBytesMax(SetSliceBytesMax { index: "i".into(), bytes: LIMIT });
+                Command::SetSliceBytesMax(SetSliceBytesMax { index: IndexId(1), bytes: LIMIT });
             assert_eq!(refused(&mut state, set), proto::ErrorCode::WrongState);
         }
     }

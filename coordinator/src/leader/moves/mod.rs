@@ -257,7 +257,7 @@ impl Moves {
         }
         let slice = SliceId { index: info.id, generation: info.generation, slice: m.slice };
         let reads = |node: &NodeId| {
-            let reported = heartbeats.nodes.get(node).map(|last| &last.heartbeat.slices);
+            let reported = heartbeats.indexer(*node).map(|report| &report.slices);
             let whole = |slices: &Vec<SliceProgress>| {
                 slices.iter().any(|progress| progress.slice == slice && progress.trouble.is_none())
             };

@@ -1,9 +1,8 @@
 //! Builds the planner's input, and plans repairs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use proto::model::ids::{BucketId, IndexId, NodeId, SliceId, SliceNo};
+use proto::model::ids::{IndexId, NodeId, SliceId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, RebalancePlan, RebalanceRequest, SliceMove};
 use proto::model::node::Role;
@@ -80,13 +79,12 @@ pub(in crate::leader) fn rebalance(
     request: &RebalanceRequest,
     now_ms: u64,
 ) -> Result<RebalancePlan> {
-    let of_name = |name| movable(state, name, request.of_bucket);
-    let index = request.index.as_deref().map(of_name).transpose()?;
+    request.index.map_or(Ok(()), |index| check_movable(state, index))?;
     if let Some(node) = unreported(state, heartbeats, now_ms) {
         let what = format!("node {node} has not reported to the new leading coordinator yet");
         return Err(Error::unavailable(what).with_hint("try again in a few seconds"));
     }
-    Ok(planner::plan(&view(state, heartbeats, settings, index, now_ms), Goal::Balance))
+    Ok(planner::plan(&view(state, heartbeats, settings, request.index, now_ms), Goal::Balance))
 }
 
 /// Returns an indexer that has not reported since the term began and may still be alive.
@@ -136,7 +134,7 @@ fn health(node: NodeId, heartbeats: &Heartbeats, settings: &MoveSettings, now_ms
 
 fn sizes(heartbeats: &Heartbeats) -> Sizes {
     let mut sizes = Sizes::new();
-    for progress in heartbeats.nodes.values().flat_map(|last| &last.heartbeat.slices) {
+    for progress in heartbeats.indexers().flat_map(|(_, report)| &report.slices) {
         let (bytes, entries) = sizes.entry(progress.slice).or_default();
         *bytes = progress.bytes.max(*bytes);
         *entries = progress.entries.max(*entries);
@@ -145,8 +143,8 @@ fn sizes(heartbeats: &Heartbeats) -> Sizes {
 }
 
 fn built(heartbeats: &Heartbeats) -> SlicesInProgress {
-    let reports = heartbeats.nodes.iter();
-    let slices = reports.flat_map(|(node, last)| last.heartbeat.slices.iter().map(|s| (*node, s)));
+    let reports = heartbeats.indexers();
+    let slices = reports.flat_map(|(node, report)| report.slices.iter().map(move |s| (node, s)));
     let built = slices.filter(|(_, progress)| progress.floor.is_none());
     built.map(|(node, progress)| (progress.slice, node)).collect()
 }
@@ -174,19 +172,13 @@ fn index(info: &IndexInfo, sizes: &Sizes, built: &SlicesInProgress) -> IndexView
     }
 }
 
-fn movable(state: &StateContext, name: &str, of_bucket: Option<BucketId>) -> Result<IndexId> {
-    let mut infos = state.named_indexes().map(|record| &record.info);
-    let is_meant = |info: &&Arc<IndexInfo>| {
-        let bucket = || state.bucket_named(&info.spec.bucket);
-        info.spec.name == name && of_bucket.is_none_or(|of| bucket() == Some(of))
-    };
-    let Some(info) = infos.find(is_meant) else {
-        return Err(Error::new(ErrorCode::Unknown, format!("index \"{name}\" does not exist")));
-    };
+fn check_movable(state: &StateContext, index: IndexId) -> Result<()> {
+    let info = state.index_of_command(index)?;
     if info.state == IndexState::Maintenance {
-        return Ok(info.id);
+        return Ok(());
     }
-    let what = format!("index \"{name}\" is {}; slices move while it is online", info.state.name());
+    let (name, is) = (&info.spec.name, info.state.name());
+    let what = format!("index \"{name}\" is {is}; slices move while it is online");
     Err(Error::new(ErrorCode::InvalidParameter, what)
         .with_hint("use BUILD INDEX, or wait until the index serves scans"))
 }

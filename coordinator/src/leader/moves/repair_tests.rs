@@ -1,11 +1,11 @@
 use proto::model::ids::Epoch;
 use proto::model::moves::PlannedMove;
-use proto::rpc::api::{Heartbeat, SliceProgress};
+use proto::rpc::api::SliceProgress;
 use proto::rpc::command::{Command, DrainNode, SetReplicas, StartMoves};
 
 use super::*;
 use crate::leader::memory::Leader;
-use crate::leader::memory::tests::heartbeat;
+use crate::leader::memory::tests::{heartbeat, with_slices};
 use crate::state::tests::{
     advance, apply, copies, create_index, done, planned, serving, spec, start,
 };
@@ -37,9 +37,8 @@ fn repairs(leader: &mut Leader, state: &mut StateContext, now_ms: u64) -> Vec<(u
     rows
 }
 
-fn rebalance(leader: &Leader, state: &StateContext, index: Option<&str>) -> Result<RebalancePlan> {
-    let request =
-        RebalanceRequest { index: index.map(str::to_owned), of_bucket: None, dry_run: true };
+fn rebalance(leader: &Leader, state: &StateContext, index: Option<u64>) -> Result<RebalancePlan> {
+    let request = RebalanceRequest { index: index.map(IndexId), dry_run: true };
     leader.rebalance(state, &request, 100)
 }
 
@@ -60,7 +59,7 @@ fn a_draining_node_is_emptied_without_a_request() {
 fn copies_follow_the_wanted_number_of_replicas() {
     let (mut state, mut leader) = (serving(0), leader());
     nodes_report(&mut leader, 20..24, 0);
-    let replicas = |replicas| Command::SetReplicas(SetReplicas { index: "i".into(), replicas });
+    let replicas = |replicas| Command::SetReplicas(SetReplicas { index: IndexId(1), replicas });
     done(&mut state, replicas(1));
     let made = repairs(&mut leader, &mut state, 0);
     assert!(
@@ -149,25 +148,17 @@ fn a_rebalance_of_one_index_ignores_the_others() {
         trouble: None,
     };
     let slices = (0..4).map(slice).collect();
-    leader.record_heartbeat(Heartbeat { slices, ..heartbeat(20) }, 1);
-    let plan = rebalance(&leader, &state, Some("i")).unwrap();
+    leader.record_heartbeat(with_slices(20, slices), 1);
+    let plan = rebalance(&leader, &state, Some(1)).unwrap();
     assert_eq!(plan.moves.len(), 2);
     assert!(plan.moves.iter().all(|m| m.index == IndexId(1)));
     assert_eq!((plan.loads[0].copies, plan.loads[0].bytes), ((2, 1), (2 << 20, 1 << 20)));
 
-    let unknown = rebalance(&leader, &state, Some("none")).unwrap_err();
-    assert_eq!(unknown.code, ErrorCode::Unknown);
-    let building = rebalance(&leader, &state, Some("j")).unwrap_err();
+    let unknown = rebalance(&leader, &state, Some(9)).unwrap_err();
+    assert_eq!(unknown.code, ErrorCode::Changed);
+    let building = rebalance(&leader, &state, Some(2)).unwrap_err();
     assert!(building.message.contains("\"j\" is backfill") && building.hint.is_some());
-    let of_bucket = |bucket| {
-        let index = Some("i".to_owned());
-        let request = RebalanceRequest { index, of_bucket: Some(BucketId(bucket)), dry_run: true };
-        leader.rebalance(&state, &request, 100)
-    };
-    assert_eq!(of_bucket(1).unwrap(), plan);
-    let other = of_bucket(2).unwrap_err();
-    assert_eq!(other.code, ErrorCode::Unknown, "an index of another bucket has the name");
     let ids = start(&mut state, &[planned(0, 20, 22), planned(1, 21, 23)]);
     assert_eq!(ids.len(), 2);
-    assert_eq!(rebalance(&leader, &state, Some("i")).unwrap().moves, [], "as if they were done");
+    assert_eq!(rebalance(&leader, &state, Some(1)).unwrap().moves, [], "as if they were done");
 }

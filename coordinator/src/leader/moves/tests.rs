@@ -2,14 +2,14 @@ use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, Epoch, Generation, LocalIndexId, SliceNo};
 use proto::model::moment::Moment;
 use proto::model::moves::PlannedMove;
-use proto::rpc::api::{BucketProgress, Heartbeat, SliceProgress};
+use proto::rpc::api::{BucketProgress, Heartbeat, IndexerReport, SliceProgress};
 use proto::rpc::command::{CancelMoves, PromoteEpochs, RemoveNode};
 use proto::{Error, ErrorCode};
 
 use super::*;
 use crate::leader::epochs::horizon::LEASE_MS;
 use crate::leader::memory::Leader;
-use crate::leader::memory::tests::heartbeat;
+use crate::leader::memory::tests::{heartbeat, indexer_of, with_leases, with_moments};
 use crate::state::Decisions;
 use crate::state::tests::{advance, apply, copies, done, planned, promotion, serving, start};
 
@@ -56,6 +56,10 @@ impl World {
         start(&mut self.state, moves)
     }
 
+    fn indexer(&mut self, node: u64) -> &mut IndexerReport {
+        indexer_of(self.alive.get_mut(&NodeId(node)).unwrap())
+    }
+
     fn applied(&mut self, node: u64, epoch: u64) {
         let progress = BucketProgress {
             bucket: BUCKET,
@@ -65,7 +69,7 @@ impl World {
             queue_bytes: 0,
             queue_bytes_max: 1,
         };
-        self.alive.get_mut(&NodeId(node)).unwrap().buckets = vec![progress];
+        self.indexer(node).buckets = vec![progress];
     }
 
     fn reads(&mut self, node: u64, slice: u16, floor: u64) {
@@ -80,7 +84,7 @@ impl World {
             copied_from: None,
             trouble: None,
         };
-        self.alive.get_mut(&NodeId(node)).unwrap().slices.push(progress);
+        self.indexer(node).slices.push(progress);
     }
 
     /// Sets the progress that a target reports.
@@ -94,7 +98,7 @@ impl World {
             bytes_per_s: 1,
             trouble: trouble.map(str::to_owned),
         };
-        let moves = &mut self.alive.get_mut(&NodeId(node)).unwrap().moves;
+        let moves = &mut self.indexer(node).moves;
         moves.retain(|progress| progress.id != id);
         moves.push(progress);
     }
@@ -298,10 +302,10 @@ fn a_move_ends_when_each_node_with_the_slice_is_gone() {
 #[test]
 fn a_slice_that_its_node_builds_is_not_copied_from_there() {
     let mut world = World::new(1);
-    let slices = &mut world.alive.get_mut(&NodeId(20)).unwrap().slices;
+    let slices = &mut world.indexer(20).slices;
     slices.clear();
     world.reads(20, 0, 1);
-    world.alive.get_mut(&NodeId(20)).unwrap().slices[0].floor = None;
+    world.indexer(20).slices[0].floor = None;
     let id = world.start(&[planned(0, 20, 22)])[0];
     world.pass(SECOND);
     assert_eq!(world.stages(), [MoveStage::Pending], "another node has it");
@@ -360,7 +364,7 @@ fn copies_are_compared_at_an_epoch_that_both_can_answer() {
         world.change_leader();
         world.applied(20, source);
         world.applied(22, target);
-        world.alive.get_mut(&NodeId(22)).unwrap().slices.clear();
+        world.indexer(22).slices.clear();
         world.reads(22, 0, floor);
         world.pass(SECOND).checks.first().map(|check| check.epoch.0)
     };
@@ -371,7 +375,7 @@ fn copies_are_compared_at_an_epoch_that_both_can_answer() {
     assert_eq!(epoch(7, 7, 7), Some(7));
     world.publish(5, 1);
     world.publish(6, 7);
-    world.alive.get_mut(&NodeId(22)).unwrap().slices.clear();
+    world.indexer(22).slices.clear();
     world.change_leader();
     assert_eq!(world.pass(SECOND).checks, [], "the target does not show it");
 }
@@ -429,7 +433,7 @@ fn just_done() -> World {
 #[test]
 fn a_source_is_kept_until_no_scan_can_ask_for_it() {
     let mut world = just_done();
-    let router = |epoch| Heartbeat { leases: vec![(BUCKET, Epoch(epoch))], ..heartbeat(30) };
+    let router = |epoch| with_leases(30, vec![(BUCKET, Epoch(epoch))], 0);
     world.alive.insert(NodeId(30), router(2));
     (0..60).for_each(|_| drop(world.pass(SECOND)));
     assert_eq!(world.stages(), [MoveStage::Done], "a scan reads the epoch of the move");
@@ -439,7 +443,7 @@ fn a_source_is_kept_until_no_scan_can_ask_for_it() {
     assert_eq!(world.stages(), [], "later ones go by the new topology");
 
     let mut world = just_done();
-    let of = |moment| Heartbeat { moments: vec![moment], ..heartbeat(30) };
+    let of = |moment| with_moments(30, vec![moment]);
     world.alive.insert(NodeId(30), of(Moment::at(world.state.position())));
     (0..60).for_each(|_| drop(world.pass(SECOND)));
     assert_eq!(world.stages(), [MoveStage::Done], "a transaction may read at its moment");
@@ -470,10 +474,7 @@ fn a_source_is_kept_until_no_scan_can_ask_for_it() {
 fn scans_that_began_after_a_move_hold_no_source_in_an_idle_bucket() {
     let mut world = just_done();
     let cas = world.state.catalog_cas();
-    let router = |epoch, reads_since| {
-        let leases = vec![(BUCKET, Epoch(epoch))];
-        Heartbeat { leases, reads_since, ..heartbeat(30) }
-    };
+    let router = |epoch, reads_since| with_leases(30, vec![(BUCKET, Epoch(epoch))], reads_since);
     world.alive.insert(NodeId(30), router(2, cas - 1));
     (0..60).for_each(|_| drop(world.pass(SECOND)));
     assert_eq!(world.stages(), [MoveStage::Done], "a scan may have begun before");

@@ -73,7 +73,7 @@ pub(in crate::leader) fn restart_timestamps(
     heartbeats: &Heartbeats,
 ) -> Vec<(BucketId, Cut)> {
     let lowest = |bucket: BucketId, vbuckets: u16| {
-        let of_bucket = heartbeats.nodes.values().flat_map(|last| &last.heartbeat.buckets);
+        let of_bucket = heartbeats.indexers().flat_map(|(_, report)| &report.buckets);
         let reported: Vec<&Cut> = of_bucket
             .filter(|progress| progress.bucket == bucket)
             .map(|progress| &progress.high_watermark)
@@ -93,8 +93,8 @@ pub(in crate::leader) fn restart_timestamps(
 pub(in crate::leader) fn differences(state: &StateContext, heartbeats: &Heartbeats) -> Vec<String> {
     let mut found = Vec::new();
     let has = |node: NodeId| -> Option<BTreeMap<SliceId, &SliceProgress>> {
-        let last = heartbeats.nodes.get(&node)?;
-        Some(last.heartbeat.slices.iter().map(|reported| (reported.slice, reported)).collect())
+        let slices = &heartbeats.indexer(node)?.slices;
+        Some(slices.iter().map(|reported| (reported.slice, reported)).collect())
     };
     for node in state.nodes().filter(|node| node.role == Role::Indexer) {
         let Some(mut slices) = has(node.id) else { continue };

@@ -3,12 +3,12 @@
 use proto::model::assignment::VbucketSet;
 use proto::model::history::{FailoverLogs, SourceHistory};
 use proto::model::ids::{Epoch, Generation, IndexId, Seqno, Vbuuid};
-use proto::rpc::api::{BucketProgress, Heartbeat};
+use proto::rpc::api::{BucketProgress, Heartbeat, IndexerReport};
 use proto::rpc::command::{RegisterNode, RemoveNode};
 
 use super::*;
 use crate::leader::memory::Leader;
-use crate::leader::memory::tests::slice_progress;
+use crate::leader::memory::tests::{indexer_of, slice_progress};
 use crate::leader::moves::settings::MoveSettings;
 use crate::state::tests::{node, serving};
 
@@ -27,21 +27,12 @@ fn says(leader: &mut Leader, node: u64, slices: &[u16], seqnos: [u64; 2]) {
         queue_bytes: 0,
         queue_bytes_max: 1,
     };
-    let heartbeat = Heartbeat {
-        node: NodeId(node),
+    let report = IndexerReport {
         buckets: vec![bucket],
         slices: slices.iter().map(progress).collect(),
-        moves: vec![],
-        leases: vec![],
-        moments: Vec::new(),
-        reads_since: 0,
-        loads: Vec::new(),
-        split_points: Vec::new(),
-        scans: None,
-        proof: None,
-        catalog_cas: 0,
-        owned: Vec::new(),
+        ..IndexerReport::default()
     };
+    let heartbeat = Heartbeat::new(NodeId(node), 0, report);
     leader.record_heartbeat(heartbeat, 10);
 }
 
@@ -106,8 +97,9 @@ fn differences_are_described_and_the_restart_timestamp_is_the_lowest_high_waterm
         ]
     );
     let mut heartbeat = leader.heartbeats.nodes[&NodeId(21)].heartbeat.clone();
-    heartbeat.slices.iter_mut().for_each(|slice| slice.floor = None);
-    heartbeat.slices[1].copied_from = Some(NodeId(22));
+    let slices = &mut indexer_of(&mut heartbeat).slices;
+    slices.iter_mut().for_each(|slice| slice.floor = None);
+    slices[1].copied_from = Some(NodeId(22));
     leader.record_heartbeat(heartbeat, 20);
     assert_eq!(
         leader.differences(&state)[2..],

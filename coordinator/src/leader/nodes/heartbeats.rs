@@ -10,7 +10,10 @@ use proto::model::moment::Moment;
 use proto::model::moves::MoveProgress;
 use proto::model::node::Role;
 pub(in crate::leader) use proto::rpc::api::SILENT_MS_MAX;
-use proto::rpc::api::{BucketProgress, Heartbeat, NodeStatus, SliceProgress};
+use proto::rpc::api::{
+    BucketProgress, Heartbeat, IndexerReport, NodeStatus, ProjectorReport, RouterReport,
+    SliceProgress,
+};
 
 use crate::leader::epochs::horizon::LEASE_MS;
 use crate::state::StateContext;
@@ -62,9 +65,31 @@ impl Heartbeats {
     pub(in crate::leader) fn add_stranger(&mut self, heartbeat: &Heartbeat) {
         self.newest_stranger =
             self.newest_stranger.max(Some((heartbeat.catalog_cas, heartbeat.node)));
-        if !heartbeat.owned.is_empty() && self.stranger_owners.len() < STRANGERS_MAX {
-            self.stranger_owners.insert(heartbeat.node, heartbeat.owned.clone());
+        let owned = heartbeat.report.projector().map_or(&[][..], |report| &report.owned);
+        if !owned.is_empty() && self.stranger_owners.len() < STRANGERS_MAX {
+            self.stranger_owners.insert(heartbeat.node, owned.to_vec());
         }
+    }
+
+    /// The last report of a node, if it is a projector.
+    pub(in crate::leader) fn projector(&self, node: NodeId) -> Option<&ProjectorReport> {
+        self.nodes.get(&node)?.heartbeat.report.projector()
+    }
+
+    /// The last report of a node, if it is an indexer.
+    pub(in crate::leader) fn indexer(&self, node: NodeId) -> Option<&IndexerReport> {
+        self.nodes.get(&node)?.heartbeat.report.indexer()
+    }
+
+    /// The last report of a node, if it is a router.
+    pub(in crate::leader) fn router(&self, node: NodeId) -> Option<&RouterReport> {
+        self.nodes.get(&node)?.heartbeat.report.router()
+    }
+
+    /// The last reports of all indexers.
+    pub(in crate::leader) fn indexers(&self) -> impl Iterator<Item = (NodeId, &IndexerReport)> {
+        let reports = self.nodes.iter();
+        reports.filter_map(|(node, last)| Some((*node, last.heartbeat.report.indexer()?)))
     }
 
     pub(in crate::leader) fn add(&mut self, heartbeat: Heartbeat, now_ms: u64) {
@@ -73,13 +98,14 @@ impl Heartbeats {
         if let Some((_, silent)) = &mut self.answered {
             silent.retain(|silent| *silent != node);
         }
-        let before = self.nodes.get(&node).map_or(&[][..], |last| &last.heartbeat.buckets);
-        for gone in before.iter().map(|progress| progress.bucket) {
+        let before = self.indexer(node).into_iter().flat_map(|report| &report.buckets);
+        let before: Vec<_> = before.map(|progress| progress.bucket).collect();
+        for gone in before {
             if let Some(nodes) = self.in_bucket.get_mut(&gone) {
                 nodes.remove(&node);
             }
         }
-        for progress in &heartbeat.buckets {
+        for progress in heartbeat.report.indexer().into_iter().flat_map(|report| &report.buckets) {
             self.in_bucket.entry(progress.bucket).or_default().insert(node, progress.applied);
         }
         self.in_bucket.retain(|_, nodes| !nodes.is_empty());
@@ -89,10 +115,12 @@ impl Heartbeats {
     /// True if the leader may have to plan after a heartbeat: of a node that has moves, had some, was silent, or has other slices.
     pub(in crate::leader) fn changes_plans(&self, heartbeat: &Heartbeat, now_ms: u64) -> bool {
         let last = self.nodes.get(&heartbeat.node);
-        let had_moves = last.is_some_and(|last| !last.heartbeat.moves.is_empty());
+        let has_moves = |report: &IndexerReport| !report.moves.is_empty();
+        let had_moves = self.indexer(heartbeat.node).is_some_and(has_moves);
+        let has_moves = heartbeat.report.indexer().is_some_and(has_moves);
         let was_silent =
             last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) >= SILENT_MS_MAX);
-        !heartbeat.moves.is_empty() || had_moves || was_silent || self.changes_slices(heartbeat)
+        has_moves || had_moves || was_silent || self.changes_slices(heartbeat)
     }
 
     /// True if the slices of the heartbeat, or which of them are readable, differ from the node's last heartbeat. Sizes and floors are
@@ -101,8 +129,11 @@ impl Heartbeats {
         let told = |slice: &SliceProgress| {
             (slice.slice, slice.floor.is_some(), slice.copied_from, slice.trouble.is_some())
         };
-        let last = self.nodes.get(&heartbeat.node).map_or(&[][..], |last| &last.heartbeat.slices);
-        !last.iter().map(told).eq(heartbeat.slices.iter().map(told))
+        let slices = |report: Option<&IndexerReport>| {
+            report.map(|report| report.slices.iter().map(told).collect::<Vec<_>>())
+        };
+        let (last, now) = (self.indexer(heartbeat.node), heartbeat.report.indexer());
+        slices(last).unwrap_or_default() != slices(now).unwrap_or_default()
     }
 
     /// Describes the nodes that have fallen silent or are back since the last call.
@@ -139,7 +170,8 @@ impl Heartbeats {
         now_ms: u64,
     ) -> Vec<NodeStatus> {
         let status = |node: NodeId| {
-            let told = self.nodes.get(&node).map(|last| &last.heartbeat);
+            let told = self.indexer(node);
+            let scans = told.map(|told| told.scans);
             let since_term_ms = self.term_ms(now_ms);
             let as_member_ms = members.get(&node).map(|silent_ms| since_term_ms.min(*silent_ms));
             NodeStatus {
@@ -148,7 +180,7 @@ impl Heartbeats {
                 buckets: told.map(|told| told.buckets.clone()).unwrap_or_default(),
                 slices: told.map(|told| told.slices.clone()).unwrap_or_default(),
                 moves: told.map(|told| told.moves.clone()).unwrap_or_default(),
-                scans: told.and_then(|told| told.scans),
+                scans: scans.or_else(|| Some(self.router(node)?.scans)),
             }
         };
         state.nodes().map(|node| status(node.id)).collect()
@@ -187,8 +219,8 @@ impl Heartbeats {
 
     /// True if the node reports that it is fetching or building a slice, so that the slice cannot be copied from there.
     pub(in crate::leader) fn is_building(&self, node: NodeId, slice: SliceId) -> bool {
-        let slices = self.nodes.get(&node).map_or(&[][..], |last| &last.heartbeat.slices);
-        slices.iter().any(|progress| progress.slice == slice && progress.floor.is_none())
+        let mut slices = self.indexer(node).into_iter().flat_map(|report| &report.slices);
+        slices.any(|progress| progress.slice == slice && progress.floor.is_none())
     }
 
     /// The time since the node's last report, or since the term began.
@@ -212,23 +244,23 @@ impl Heartbeats {
         bucket: BucketId,
         now_ms: u64,
     ) -> impl Iterator<Item = (Epoch, u64)> {
+        self.leasing(now_ms)
+            .flat_map(|report| report.leases.iter().map(move |lease| (lease, report.reads_since)))
+            .filter(move |((leased, _), _)| *leased == bucket)
+            .map(|((_, epoch), reads_since)| (*epoch, reads_since))
+    }
+
+    /// The routers whose leases have not expired.
+    fn leasing(&self, now_ms: u64) -> impl Iterator<Item = &RouterReport> {
         self.nodes
             .values()
             .filter(move |last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
-            .flat_map(|last| {
-                last.heartbeat.leases.iter().map(move |lease| (lease, &last.heartbeat))
-            })
-            .filter(move |((leased, _), _)| *leased == bucket)
-            .map(|((_, epoch), heartbeat)| (*epoch, heartbeat.reads_since))
+            .filter_map(|last| last.heartbeat.report.router())
     }
 
     /// The moments that transactions read, ascending.
     pub(in crate::leader) fn moments(&self, now_ms: u64) -> BTreeSet<Moment> {
-        self.nodes
-            .values()
-            .filter(|last| now_ms.saturating_sub(last.at_ms) <= LEASE_MS)
-            .flat_map(|last| last.heartbeat.moments.iter().copied())
-            .collect()
+        self.leasing(now_ms).flat_map(|report| report.moments.iter().copied()).collect()
     }
 
     /// The progress of the live indexers in a bucket.
@@ -241,7 +273,8 @@ impl Heartbeats {
         nodes
             .filter_map(|node| self.nodes.get(node))
             .filter(|last| now_ms.saturating_sub(last.at_ms) < SILENT_MS_MAX)
-            .flat_map(|last| &last.heartbeat.buckets)
+            .filter_map(|last| last.heartbeat.report.indexer())
+            .flat_map(|report| &report.buckets)
             .filter(|progress| progress.bucket == bucket)
             .collect()
     }
@@ -274,13 +307,20 @@ impl Heartbeats {
         slices.map(floor).try_fold(Epoch(0), |oldest, floor| Some(oldest.max(floor?)))
     }
 
+    /// The slices that each node can scan.
+    pub(in crate::leader) fn readable(&self) -> impl Iterator<Item = (NodeId, SliceId)> {
+        let slices =
+            self.indexers().flat_map(|(node, report)| report.slices.iter().map(move |s| (node, s)));
+        slices.filter(|(_, slice)| slice.floor.is_some()).map(|(node, slice)| (node, slice.slice))
+    }
+
     pub(in crate::leader) fn progress_of(
         &self,
         target: NodeId,
         index: LocalIndexId,
         id: MoveId,
     ) -> Option<&MoveProgress> {
-        let moves = &self.nodes.get(&target)?.heartbeat.moves;
+        let moves = &self.indexer(target)?.moves;
         moves.iter().find(|progress| progress.index == index && progress.id == id)
     }
 
@@ -292,17 +332,9 @@ impl Heartbeats {
         slice: SliceId,
         bucket: BucketId,
     ) -> Option<(u64, Epoch, Epoch)> {
-        let last: &Heartbeat = &self.nodes.get(&node)?.heartbeat;
+        let last = self.indexer(node)?;
         let of_slice = last.slices.iter().find(|progress| progress.slice == slice)?;
         let bucket = last.buckets.iter().find(|progress| progress.bucket == bucket)?;
         Some((of_slice.bytes, of_slice.floor?, bucket.applied))
     }
-}
-
-/// The slices that a node can scan.
-pub(in crate::leader) fn readable(
-    heartbeat: &Heartbeat,
-) -> impl Iterator<Item = (NodeId, SliceId)> {
-    let served = |slice: &&SliceProgress| slice.floor.is_some();
-    heartbeat.slices.iter().filter(served).map(|slice| (heartbeat.node, slice.slice))
 }

@@ -73,7 +73,7 @@ fn a_build_leaves_a_node_that_dies_meanwhile_after_a_minute() {
 fn commands_that_place_slices_learn_which_nodes_are_silent() {
     let (state, mut leader) = (serving(0), leader());
     let create = create_index(spec("j"));
-    let drop_index = Command::DropIndex(DropIndex { name: "i".into(), if_exists: false });
+    let drop_index = Command::DropIndex(DropIndex { index: IndexId(1) });
     leader.record_heartbeat(heartbeat(20), 4_000);
     assert_eq!(leader.silent_for(&state, &create, 4_000), [], "a young term");
     assert_eq!(leader.silent_for(&state, &create, 6_000), [21, 22, 23].map(NodeId));
@@ -92,7 +92,7 @@ fn force_gives_up_nothing_of_a_node_that_is_alive() {
     assert_eq!(leader.judge_forced(&state, NodeId(20), 15_000), Ok(()), "it is silent");
     assert_eq!(leader.judge_forced(&state, NodeId(22), 12_000), Ok(()), "it has nothing");
     assert_eq!(leader.judge_forced(&state, NodeId(10), 12_000), Ok(()), "the state decides");
-    let replicas = Command::SetReplicas(SetReplicas { index: "i".into(), replicas: 1 });
+    let replicas = Command::SetReplicas(SetReplicas { index: IndexId(1), replicas: 1 });
     done(&mut state, replicas);
     assert!(leader.judge_forced(&state, NodeId(20), 12_000).is_err(), "no copy was made yet");
 }

@@ -116,13 +116,12 @@ fn newer_catalog(state: &StateContext, heartbeats: &Heartbeats) -> Option<String
 
 /// The newest numbers that processes have reported.
 pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestNumbers {
-    let beats = || heartbeats.nodes.values().map(|last| &last.heartbeat);
-    let applied = beats().flat_map(|beat| &beat.buckets).map(|progress| progress.applied);
-    let leased = beats().flat_map(|beat| &beat.leases).map(|(_, epoch)| *epoch);
+    let applied = heartbeats.indexers().flat_map(|(_, report)| &report.buckets);
+    let routers = heartbeats.nodes.values().filter_map(|last| last.heartbeat.report.router());
+    let leased = routers.flat_map(|report| &report.leases).map(|(_, epoch)| *epoch);
     NewestNumbers {
-        epoch: applied.chain(leased).max().unwrap_or(Epoch(0)),
-        catalog_cas: beats()
-            .map(|beat| beat.catalog_cas)
+        epoch: applied.map(|progress| progress.applied).chain(leased).max().unwrap_or(Epoch(0)),
+        catalog_cas: (heartbeats.nodes.values().map(|last| last.heartbeat.catalog_cas))
             .chain(heartbeats.newest_stranger.map(|(catalog_cas, _)| catalog_cas))
             .max()
             .unwrap_or(0),
@@ -133,7 +132,8 @@ pub(in crate::leader) fn newest_known(heartbeats: &Heartbeats) -> NewestNumbers 
 /// made after the copy: the old owner has removed its documents, and the new owner would remove them too.
 pub(in crate::leader) fn check_owners(state: &StateContext, heartbeats: &Heartbeats) -> Result<()> {
     let strangers = heartbeats.stranger_owners.iter().map(|(node, owned)| (*node, owned));
-    let known = heartbeats.nodes.iter().map(|(node, last)| (*node, &last.heartbeat.owned));
+    let known = heartbeats.nodes.keys();
+    let known = known.filter_map(|node| Some((*node, &heartbeats.projector(*node)?.owned)));
     for (node, owned) in known.chain(strangers) {
         for (bucket, vbuckets) in owned {
             let Some(known) = state.bucket(*bucket) else { continue };

@@ -2,12 +2,12 @@ use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
 use proto::model::cut::Position;
 use proto::model::ids::{BucketId, NodeId, Seqno, VbucketId, Vbuuid};
-use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
+use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat, ProjectorReport};
 use proto::rpc::command::SkipEpochs;
 
 use super::*;
 use crate::leader::memory::Leader;
-use crate::leader::memory::tests::heartbeat;
+use crate::leader::memory::tests::{heartbeat, with_bucket_at, with_leases};
 use crate::leader::moves::settings::MoveSettings;
 use crate::state::Decisions;
 use crate::state::tests::{done_decided, with_bucket};
@@ -27,7 +27,7 @@ fn applied(node: u64, epoch: u64) -> Heartbeat {
         queue_bytes: 0,
         queue_bytes_max: 1,
     };
-    Heartbeat { buckets: vec![progress], ..heartbeat(node) }
+    with_bucket_at(node, progress)
 }
 
 /// The source reaches a seqno.
@@ -125,7 +125,7 @@ fn the_newest_numbers_come_from_indexers_routers_and_all_catalogs() {
     let mut leader = leader();
     leader.record_heartbeat(applied(20, 7), 10);
     let leases = vec![(BucketId(9), Epoch(12))];
-    leader.record_heartbeat(Heartbeat { leases, catalog_cas: 3, ..heartbeat(30) }, 10);
+    leader.record_heartbeat(Heartbeat { catalog_cas: 3, ..with_leases(30, leases, 0) }, 10);
     leader.record_heartbeat(Heartbeat { catalog_cas: 40, ..heartbeat(10) }, 10);
     assert_eq!(leader.newest_known(), NewestNumbers { epoch: Epoch(12), catalog_cas: 40 });
 }
@@ -136,17 +136,18 @@ fn a_hand_over_that_the_copy_does_not_know_refuses_skip_epochs() {
     let state = with_bucket();
     let owner = state.bucket(BUCKET).and_then(|bucket| bucket.info.assignment.owner(VbucketId(0)));
     let owner = owner.expect("an owner").0;
-    let owns = |node| Heartbeat {
-        owned: vec![(BUCKET, [VbucketId(0)].into_iter().collect())],
-        ..heartbeat(node)
+    let owning = |node, owned| {
+        let report = ProjectorReport { owned, ..ProjectorReport::default() };
+        Heartbeat::new(NodeId(node), 0, report)
     };
+    let owns = |node| owning(node, vec![(BUCKET, [VbucketId(0)].into_iter().collect())]);
     let mut leader = leader();
     leader.record_heartbeat(owns(owner), 10);
     leader.check_owners(&state).expect("as in the copy");
     leader.record_stranger(&owns(77));
     let error = leader.check_owners(&state).unwrap_err();
     assert!(error.message.contains("projector 77 owns vbucket 0"), "{error}");
-    leader.record_heartbeat(Heartbeat { owned: vec![], ..heartbeat(77) }, 20);
+    leader.record_heartbeat(owning(77, vec![]), 20);
     leader.check_owners(&state).expect("it has handed it back");
     leader.record_heartbeat(owns(owner + 1), 30);
     assert_eq!(leader.check_owners(&state).unwrap_err().code, ErrorCode::OlderCopy);

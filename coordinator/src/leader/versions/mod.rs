@@ -8,7 +8,7 @@
 //!   refused is proposed again after a pause that grows.
 //! - An older version is dropped when it had no reader during the idle time. A reader of it has chosen it by a catalog from before the
 //!   switch, and each lease of a scan, a transaction or a token has the number of that catalog: the heartbeat of a router reports the
-//!   oldest (`Heartbeat::reads_since`). While one of these catalogs is from before the switch, the idle time restarts. It also restarts
+//!   oldest (`RouterReport::reads_since`). While one of these catalogs is from before the switch, the idle time restarts. It also restarts
 //!   with a new leader. A version of which no lease was ever reported has no token that continues, so no reader can return to it: it is
 //!   dropped without the idle time.
 //! - A partition whose owner is silent is given to another holder.
@@ -272,8 +272,8 @@ fn is_asked(
     }
     let mut routers = state.nodes().filter(|node| node.role == Role::Router);
     routers.any(|router| {
-        let last = heartbeats.nodes.get(&router.id);
-        let is_past = last.is_some_and(|last| last.heartbeat.reads_since >= catalog_cas);
+        let last = heartbeats.router(router.id);
+        let is_past = last.is_some_and(|last| last.reads_since >= catalog_cas);
         !is_past && heartbeats.silent_ms(router.id, now_ms) < LEASE_MS
     })
 }

@@ -4,7 +4,7 @@ use proto::model::cut::Cut;
 use proto::model::data_set::DataSet;
 use proto::model::ids::{Epoch, IndexId, LocalIndexId, SliceNo};
 use proto::model::index::IndexInfo;
-use proto::rpc::api::{BucketProgress, Heartbeat, LoadReport};
+use proto::rpc::api::{BucketProgress, Heartbeat, IndexerReport, LoadReport, ProjectorReport};
 use proto::rpc::command::{
     BuildGeneration, BuildVersion, DropGeneration, DropVersion, IndexReady, Outcome,
     PartitionsLost, RegisterNode, SwitchVersion,
@@ -14,7 +14,7 @@ use proto::ErrorCode;
 
 use super::*;
 use crate::leader::generations::ready_indexes;
-use crate::leader::memory::tests::{heartbeat, slice_progress};
+use crate::leader::memory::tests::{slice_progress, with_leases};
 use crate::state::tests::{create_index, done, node, spec};
 use crate::state::versions::tests::{advertise, complete, load, with_data_set};
 
@@ -61,15 +61,19 @@ impl World {
     }
 
     fn heard(&self, node: u64) -> Heartbeat {
-        let mut heard = heartbeat(node);
-        if let Some((steps, trouble)) = self.loads.get(&node)
-            && let Some((_, version)) = self.set().loading()
-        {
-            let (bucket, trouble) = (version.bucket, trouble.map(str::to_owned));
-            heard.loads = vec![LoadReport { bucket, steps: *steps, trouble }];
+        if node < 20 {
+            let load = self.loads.get(&node).zip(self.set().loading());
+            let load = load.map(|((steps, trouble), (_, version))| LoadReport {
+                bucket: version.bucket,
+                steps: *steps,
+                trouble: trouble.map(str::to_owned),
+            });
+            let loads = load.into_iter().collect();
+            let report = ProjectorReport { loads, ..ProjectorReport::default() };
+            return Heartbeat::new(NodeId(node), 0, report);
         }
         let loaded = self.state.data_sets().flat_map(|(_, set)| set.versions.values());
-        heard.buckets = loaded
+        let buckets = loaded
             .map(|version| BucketProgress {
                 bucket: version.bucket,
                 high_watermark: Cut::zero(version.partitions.len() as u16),
@@ -88,8 +92,9 @@ impl World {
                 .collect::<Vec<_>>()
         };
         let built = self.state.indexes().filter(|r| self.readable.contains(&r.info.local_id()));
-        heard.slices = built.flat_map(|record| of_node(&record.info)).collect();
-        heard
+        let slices = built.flat_map(|record| of_node(&record.info)).collect();
+        let report = IndexerReport { buckets, slices, ..IndexerReport::default() };
+        Heartbeat::new(NodeId(node), 0, report)
     }
 
     /// A second passes, and all nodes that are not silent report. Returns the leader's proposals for versions.
@@ -101,7 +106,7 @@ impl World {
         }
         if let Some(reads_since) = self.reads_since {
             let leases = self.leased.into_iter().map(|bucket| (bucket, Epoch(2))).collect();
-            let heard = Heartbeat { reads_since, leases, ..heartbeat(ROUTER) };
+            let heard = with_leases(ROUTER, leases, reads_since);
             self.heartbeats.add(heard, self.now_ms);
         }
         let mut stability = Default::default();
@@ -377,10 +382,9 @@ fn another_build_of_an_index_is_named_as_the_reason_why_a_version_waits() {
     let mut world = World::new();
     complete(&mut world.state, "v1");
     let info = world.state.serving(IndexId(1)).unwrap().info.clone();
-    let before = Box::new((*info.spec).clone());
-    let mut spec = before.clone();
+    let mut spec = Box::new((*info.spec).clone());
     spec.slices += 1;
-    done(&mut world.state, BuildGeneration { from: info.local_id(), before, spec });
+    done(&mut world.state, BuildGeneration { index: info.id, spec });
     assert!(world.pass().is_empty());
     assert!(world.waits().contains("CANCEL BUILD i"), "{}", world.waits());
 }
@@ -417,10 +421,9 @@ fn another_build_over_a_version_that_lost_a_partition_is_begun_anew_over_the_new
     let mut world = World::new();
     world.load("v1");
     let info = world.state.serving(IndexId(1)).unwrap().info.clone();
-    let before = Box::new((*info.spec).clone());
-    let mut spec = before.clone();
+    let mut spec = Box::new((*info.spec).clone());
     spec.slices += 1;
-    done(&mut world.state, BuildGeneration { from: info.local_id(), before, spec });
+    done(&mut world.state, BuildGeneration { index: info.id, spec });
     complete(&mut world.state, "v2");
     assert!(world.pass().is_empty(), "the build has an end");
     for node in [10, 11, 12].map(NodeId) {
@@ -454,12 +457,8 @@ fn a_version_tells_at_once_that_it_waits_for_generations_that_are_still_read() {
     let empty = empty.unwrap().info.local_id();
     done(&mut world.state, DropGeneration { generation: empty });
     let info = world.state.serving(IndexId(1)).unwrap().info.clone();
-    let before = Box::new((*info.spec).clone());
-    let build = Command::BuildGeneration(BuildGeneration {
-        from: info.local_id(),
-        spec: before.clone(),
-        before,
-    });
+    let spec = Box::new((*info.spec).clone());
+    let build = Command::BuildGeneration(BuildGeneration { index: info.id, spec });
     let Outcome::Generation(next) = done(&mut world.state, build) else { panic!("no generation") };
     done(&mut world.state, IndexReady { index: next.index, generation: next.generation });
     complete(&mut world.state, "v4");

@@ -74,7 +74,7 @@ fn why(
     if silent_ms >= SILENT_MS_MAX {
         return LateReason::Silent(silent_ms);
     }
-    let loads = heartbeats.nodes.get(&node).map(|last| &last.heartbeat.loads);
+    let loads = heartbeats.projector(node).map(|report| &report.loads);
     match loads.and_then(|loads| loads.iter().find(|load| load.bucket == bucket)) {
         None => LateReason::Waits,
         Some(load) => {

@@ -18,7 +18,6 @@ use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::epochs::history::EpochHistory;
 use crate::state::indexes::checks::{check_name, check_range};
-use crate::state::lookup::no_bucket;
 
 /// The number of indexes that the refusal of a DROP names.
 const DEPENDENTS_NAMED_MAX: usize = 10;
@@ -44,7 +43,7 @@ impl Apply for CreateBucket {
 
 impl Apply for DropBucket {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.drop_bucket(&self.name, self.if_exists, self.restrict)
+        state.drop_bucket(self.bucket, self.restrict)
     }
 }
 
@@ -87,17 +86,10 @@ impl StateContext {
     }
 
     /// Drops a bucket with its indexes, or with `restrict` only a bucket without any.
-    pub(in crate::state) fn drop_bucket(
-        &mut self,
-        name: &str,
-        if_exists: bool,
-        restrict: bool,
-    ) -> Change {
-        let Some(id) = self.bucket_named(name) else {
-            return if if_exists { Ok((Outcome::Done, Vec::new())) } else { Err(no_bucket(name)) };
-        };
+    pub(in crate::state) fn drop_bucket(&mut self, id: BucketId, restrict: bool) -> Change {
+        let info = self.bucket_of_command(id)?;
         if restrict {
-            self.check_no_indexes(name, id)?;
+            self.check_no_indexes(&info.name, id)?;
         }
         let current = self.current_bucket(id);
         let of_bucket = self.indexes.values().filter(|record| record.info.bucket == current);

@@ -85,6 +85,7 @@ mod tests {
     use std::sync::Arc;
 
     use proto::model::bucket::SourceKind;
+    use proto::model::ids::{BucketId, IndexId};
     use proto::rpc::command::{CreateBucket, CreateIndex, DropIndex, SetReplicas};
 
     use super::*;
@@ -93,6 +94,7 @@ mod tests {
 
     fn create_index() -> Command {
         Command::CreateIndex(CreateIndex {
+            bucket: BucketId(1),
             spec: spec("more"),
             defer_build: true,
             if_not_exists: false,
@@ -103,6 +105,7 @@ mod tests {
     fn an_eighth_of_the_room_is_for_administrators() {
         let mut state = with_bucket();
         let index = Command::CreateIndex(CreateIndex {
+            bucket: BucketId(1),
             spec: spec("i"),
             defer_build: true,
             if_not_exists: false,
@@ -122,9 +125,10 @@ mod tests {
         let error = check_reserve(&catalog, &create_index()).expect_err("the reserve");
         assert_eq!(error.code, ErrorCode::OverLimit);
         assert!(error.message.contains("1792 are for all"), "{error}");
-        let drop = Command::DropIndex(DropIndex { name: "i".into(), if_exists: false });
+        let drop = Command::DropIndex(DropIndex { index: IndexId(1) });
         check_reserve(&catalog, &drop).expect("a drop");
         let again = Command::CreateIndex(CreateIndex {
+            bucket: BucketId(1),
             spec: spec("i"),
             defer_build: true,
             if_not_exists: true,
@@ -141,13 +145,18 @@ mod tests {
         let own: usize = catalog.indexes.values().map(|index| places_of(index)).sum();
         let of = |slices: usize, replicas| {
             let spec = IndexSpec { slices: slices as u16, replicas, ..spec("other") };
-            Command::CreateIndex(CreateIndex { spec, defer_build: true, if_not_exists: false })
+            Command::CreateIndex(CreateIndex {
+                bucket: BucketId(1),
+                spec,
+                defer_build: true,
+                if_not_exists: false,
+            })
         };
         let slices = (most - own) / 8;
         check_reserve(&catalog, &of(slices, 7)).expect("the last ones for all");
         let refused = check_reserve(&catalog, &of(slices + 1, 7)).expect_err("the reserve");
         assert!(refused.message.contains("copies of slices"), "{refused}");
-        let set = |replicas| Command::SetReplicas(SetReplicas { index: "more".into(), replicas });
+        let set = |replicas| Command::SetReplicas(SetReplicas { index: IndexId(1), replicas });
         check_reserve(&catalog, &set(0)).expect("it takes nothing");
         check_reserve(&catalog, &set(2)).expect("there is room");
     }

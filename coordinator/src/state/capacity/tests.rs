@@ -2,10 +2,11 @@
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;
-use proto::model::ids::IndexId;
+use proto::model::ids::{BucketId, IndexId};
 use proto::model::node::Role;
 use proto::rpc::command::{
-    Command, CreateIndex, DropIndex, Outcome, RegisterNode, SetReplicas, encoded_bytes,
+    CancelVersion, Command, CreateIndex, DropIndex, Outcome, RegisterNode, SetReplicas,
+    encoded_bytes,
 };
 use proto::value::Value;
 
@@ -29,7 +30,13 @@ fn create_on(bucket: &str, name: &str, predicate: usize, slices: u16) -> Command
         sql: text,
         ..spec(name)
     };
-    Command::CreateIndex(CreateIndex { spec, defer_build: true, if_not_exists: false })
+    // The buckets in the order of their creation.
+    let bucket = BucketId(match bucket {
+        "b" => 1,
+        "other" => 2,
+        _ => bucket[1..].parse::<u64>().expect("a number") + 2,
+    });
+    Command::CreateIndex(CreateIndex { bucket, spec, defer_build: true, if_not_exists: false })
 }
 
 fn refusal(state: &mut StateContext, command: Command) -> Error {
@@ -58,7 +65,7 @@ fn long_definitions_are_refused_before_the_catalog_outgrows_its_message() {
     assert!(refused.hint.unwrap().contains("\"i"), "the longest definitions are named");
     let bytes = encoded_bytes(&state.catalog());
     assert!(bytes < DEFINITION_BYTES_IN_ALL_MAX + (1 << 20), "{bytes}");
-    done(&mut state, DropIndex { name: "i0".into(), if_exists: false });
+    done(&mut state, DropIndex { index: IndexId(1) });
     done(&mut state, create("again", 60_000, 1));
 }
 
@@ -76,7 +83,7 @@ fn one_bucket_does_not_take_the_room_of_all() {
     assert_eq!(refused.code, ErrorCode::OverLimit);
     assert!(refused.message.contains("bucket \"b\"") && made < 20, "{made}: {refused}");
     done(&mut state, create_on("other", "of_other", 60_000, 1));
-    done(&mut state, DropIndex { name: "i0".into(), if_exists: false });
+    done(&mut state, DropIndex { index: IndexId(1) });
     done(&mut state, create("again", 60_000, 1));
     let mut state = with_bucket();
     done(&mut state, create_bucket_of("other", SourceKind::Push));
@@ -114,7 +121,7 @@ fn more_copies_of_slices_than_the_state_has_room_for_are_refused() {
     (0..64).for_each(|n| drop(done(&mut state, create(&format!("i{n}"), 1, 1024))));
     let error = refusal(&mut state, create("more", 1, 1));
     assert_eq!(error.code, ErrorCode::OverLimit);
-    let replicas = Command::SetReplicas(SetReplicas { index: "i0".into(), replicas: 1 });
+    let replicas = Command::SetReplicas(SetReplicas { index: IndexId(1), replicas: 1 });
     assert_eq!(refusal(&mut state, replicas).code, ErrorCode::OverLimit);
 }
 
@@ -131,8 +138,9 @@ fn more_nodes_than_the_state_has_room_for_are_refused() {
 #[test]
 fn a_refusal_that_quotes_a_long_name_is_cut() {
     let mut state = with_bucket();
-    let drop = Command::DropIndex(DropIndex { name: "ü".repeat(1 << 20), if_exists: false });
-    assert!(refusal(&mut state, drop).message.len() <= 1024);
+    let (bucket, version) = (BucketId(1), "ü".repeat(1 << 20));
+    let cancel = Command::CancelVersion(CancelVersion { bucket, version });
+    assert!(refusal(&mut state, cancel).message.len() <= 1024);
 }
 
 #[test]

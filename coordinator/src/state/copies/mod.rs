@@ -26,7 +26,6 @@ use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::check_range;
-use crate::state::lookup::no_bucket;
 
 /// The largest number of projectors with a copy of one bucket: a move adds one until its target leads.
 pub(crate) const MEMBERS_MAX: usize = COPIES_MAX as usize + 1;
@@ -60,13 +59,13 @@ pub(in crate::state) fn check_copied(copies: u8, (name, source): (&str, SourceKi
 
 impl Apply for SetCopies {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_copies(&self.bucket, self.copies)
+        state.set_copies(self.bucket, self.copies)
     }
 }
 
 impl Apply for MoveBucket {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.move_bucket(&self.bucket, self.to)
+        state.move_bucket(self.bucket, self.to)
     }
 }
 
@@ -90,10 +89,10 @@ impl StateContext {
         }
     }
 
-    pub(in crate::state) fn set_copies(&mut self, bucket: &str, wanted: u8) -> Change {
+    pub(in crate::state) fn set_copies(&mut self, bucket: BucketId, wanted: u8) -> Change {
         check_number(wanted)?;
-        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
-        let copies = self.copies.get_mut(&id).ok_or_else(|| of_pushed(bucket))?;
+        let info = self.bucket_of_command(bucket)?;
+        let copies = self.copies.get_mut(&bucket).ok_or_else(|| of_pushed(&info.name))?;
         if copies.wanted == wanted {
             return nothing();
         }
@@ -101,18 +100,19 @@ impl StateContext {
         catalog_changed()
     }
 
-    pub(in crate::state) fn move_bucket(&mut self, bucket: &str, to: NodeId) -> Change {
-        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+    pub(in crate::state) fn move_bucket(&mut self, bucket: BucketId, to: NodeId) -> Change {
+        let info = self.bucket_of_command(bucket)?;
         let role = self.role_of(to)?;
         if role != Role::Projector {
             let what = format!("node {to} is not a projector, its role is {}", role.name());
             return Err(Error::new(ErrorCode::InvalidParameter, what)
                 .with_hint("SHOW NODES lists the projectors"));
         }
-        let Some(copies) = self.copies.get_mut(&id) else {
-            let kind = self.buckets[&id].info.source;
+        let Some(copies) = self.copies.get_mut(&bucket) else {
+            let kind = info.source;
             let what = format!(
-                "bucket \"{bucket}\" is {}, and does not move as a whole",
+                "bucket \"{}\" is {}, and does not move as a whole",
+                info.name,
                 kind.described()
             );
             let hint = match kind.can_hand_over() {

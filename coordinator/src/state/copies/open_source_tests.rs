@@ -186,7 +186,7 @@ fn a_promoted_copy_opens_the_bucket_and_the_old_leader_is_refused() {
     use proto::model::copies::CopiesChange::{Grow, Join, Promote};
     let (mut state, second) = (ten_epochs(), NodeId(11));
     done(&mut state, Command::RegisterNode(RegisterNode { node: node(11, Role::Projector) }));
-    done(&mut state, Command::SetCopies(SetCopies { bucket: "b".into(), copies: 2 }));
+    done(&mut state, Command::SetCopies(SetCopies { bucket: BucketId(1), copies: 2 }));
     for change in [Join(second), Grow(second), Promote(second)] {
         let revision = state.copies(BUCKET).unwrap().revision;
         done(&mut state, Command::ChangeCopies(ChangeCopies { bucket: BUCKET, revision, change }));

@@ -36,11 +36,11 @@ fn copies(state: &StateContext) -> Copies {
 }
 
 fn set(copies: u8) -> Command {
-    Command::SetCopies(SetCopies { bucket: "b".into(), copies })
+    Command::SetCopies(SetCopies { bucket: BucketId(1), copies })
 }
 
 fn move_to(node: u64) -> Command {
-    Command::MoveBucket(MoveBucket { bucket: "b".into(), to: NodeId(node) })
+    Command::MoveBucket(MoveBucket { bucket: BucketId(1), to: NodeId(node) })
 }
 
 fn with_copies(name: &str, source: SourceKind, copies: u8) -> Command {
@@ -111,7 +111,7 @@ fn an_embedded_bucket_has_copies_from_its_creation_to_its_drop_and_a_pushed_one_
     assert_eq!(state.catalog().copies[&BUCKET], copies(&state));
     done(&mut state, create_bucket_of("p", SourceKind::Push));
     assert_eq!(state.copies(BucketId(2)), None);
-    done(&mut state, DropBucket { name: "b".into(), if_exists: false, restrict: false });
+    done(&mut state, DropBucket { bucket: BucketId(1), restrict: false });
     assert!(state.catalog().copies.is_empty());
 }
 
@@ -137,8 +137,8 @@ fn an_impossible_number_of_copies_is_refused_before_anything_is_made() {
     let of_pushed = with_copies("p", SourceKind::Push, 2);
     assert_eq!(refused(&mut state, of_pushed), ErrorCode::Unsupported);
     done(&mut state, with_copies("p", SourceKind::Push, 1));
-    let unknown = Command::SetCopies(SetCopies { bucket: "none".into(), copies: 2 });
-    assert_eq!(refused(&mut state, unknown), ErrorCode::Unknown);
+    let unknown = Command::SetCopies(SetCopies { bucket: BucketId(9), copies: 2 });
+    assert_eq!(refused(&mut state, unknown), ErrorCode::Changed);
     assert_eq!(refused(&mut cluster(SourceKind::Push), set(2)), ErrorCode::Unsupported);
 }
 
@@ -168,7 +168,7 @@ fn a_bucket_moves_to_registered_projectors_and_no_pushed_bucket_moves_as_a_whole
 #[test]
 fn a_cancelled_move_is_forgotten_and_the_leader_stays() {
     let mut state = embedded();
-    let cancel = Command::CancelHandOver(CancelHandOver { bucket: "b".into() });
+    let cancel = Command::CancelHandOver(CancelHandOver { bucket: BucketId(1) });
     assert_eq!(apply(&mut state, cancel.clone()).1, Vec::new(), "there is no move");
     done(&mut state, move_to(12));
     all_made(&mut state, &[Join(TWELVE)]);
@@ -288,7 +288,7 @@ fn command(state: &StateContext, step: Step) -> Command {
     match step {
         Step::Set(number) => set(number),
         Step::MoveTo(node) => move_to(node),
-        Step::Cancel => Command::CancelHandOver(CancelHandOver { bucket: "b".into() }),
+        Step::Cancel => Command::CancelHandOver(CancelHandOver { bucket: BucketId(1) }),
         Step::Change(behind, change) => {
             let revision = copies(state).revision - behind;
             Command::ChangeCopies(ChangeCopies { bucket: BUCKET, revision, change })

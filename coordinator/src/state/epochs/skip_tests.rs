@@ -77,7 +77,7 @@ fn everything_goes_on_above_all_known_numbers_and_no_older_epoch_is_alive() {
     let decided = Decisions { unique, ..Decisions::default() };
     let made = done_decided(&mut state, decided, create_bucket("later"));
     assert_eq!(made, proto::rpc::command::Outcome::Bucket(BucketId(to + 1)));
-    done(&mut state, DropBucket { name: "later".into(), if_exists: false, restrict: false });
+    done(&mut state, DropBucket { bucket: BucketId(to + 1), restrict: false });
     assert!(state.catalog().has_dropped(BucketId(to + 1), unique));
     assert_eq!(StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap(), state);
 }

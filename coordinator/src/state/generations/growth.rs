@@ -16,18 +16,17 @@ use crate::state::capacity::limits::GROWING_INDEXES_MAX;
 use crate::state::context::StateContext;
 use crate::state::effect::{Change, Effect, nothing};
 use crate::state::indexes::checks::check_split;
-use crate::state::lookup::no_index;
 
 impl StateContext {
     /// Sets the size from which on an index gets more slices; 0 means never.
-    pub(in crate::state) fn set_slice_bytes_max(&mut self, name: &str, bytes: u64) -> Change {
-        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
+    pub(in crate::state) fn set_slice_bytes_max(&mut self, id: IndexId, bytes: u64) -> Change {
+        let info = self.index_of_command(id)?;
         check_slice_bytes_max(bytes)?;
-        let info = &self.indexes[&id].info;
         let divides = matches!(info.spec.partition, PartitionBy::Range(_));
         if bytes > 0 && divides && info.spec.leading_ranges().is_none() {
             let what = format!(
-                "index \"{name}\" is partitioned by ranges of another expression than an ascending first key: its slices cannot be split in place"
+                "index \"{}\" is partitioned by ranges of another expression than an ascending first key: its slices cannot be split in place",
+                info.spec.name
             );
             return Err(Error::new(ErrorCode::WrongState, what).with_hint(
                 "ALTER INDEX … PARTITION BY RANGE (…) SPLIT AT (…) gives it other ranges",

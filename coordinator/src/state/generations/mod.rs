@@ -42,12 +42,10 @@ use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_spec};
 use crate::state::indexes::record::IndexRecord;
-use crate::state::lookup::no_index;
 
 impl Apply for BuildGeneration {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        let definitions = (&*self.before, &*self.spec);
-        state.build_generation(self.from, definitions, decided.unique, &decided.silent)
+        state.build_generation(self.index, &self.spec, decided.unique, &decided.silent)
     }
 }
 
@@ -59,7 +57,7 @@ impl Apply for IndexReady {
 
 impl Apply for CancelBuild {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.cancel_build(&self.name)
+        state.cancel_build(self.index)
     }
 }
 
@@ -84,12 +82,12 @@ impl Apply for SplitSlice {
 impl StateContext {
     pub(in crate::state) fn build_generation(
         &mut self,
-        from: LocalIndexId,
-        (before, spec): (&IndexSpec, &IndexSpec),
+        index: IndexId,
+        spec: &IndexSpec,
         unique: UniqueId,
         silent: &[NodeId],
     ) -> Change {
-        let info = self.check_change(from, before, spec)?;
+        let info = self.check_change(index, spec)?;
         check_spec(spec)?;
         self.begin_generation(&info, (spec, info.bucket), unique, silent)
     }
@@ -143,29 +141,14 @@ impl StateContext {
     }
 
     /// Checks that an index may get another definition, and returns the generation that has the present one.
-    fn check_change(
-        &self,
-        from: LocalIndexId,
-        before: &IndexSpec,
-        spec: &IndexSpec,
-    ) -> Result<Arc<IndexInfo>> {
-        let name = &before.name;
-        let wrong =
-            |what: String, hint: &str| Err(Error::new(ErrorCode::WrongState, what).with_hint(hint));
-        let record = self.indexes.get(&from.index).ok_or_else(|| no_index(name))?;
-        let info = &record.info;
-        if info.local_id() != from || *info.spec != *before {
-            let what = format!("index \"{name}\" was changed by another statement meanwhile");
-            return wrong(
-                what,
-                "SHOW INDEXES shows its definition; repeat the statement if it still fits",
-            );
-        }
-        if (&spec.name, &spec.bucket) != (&before.name, &before.bucket) {
+    fn check_change(&self, index: IndexId, spec: &IndexSpec) -> Result<Arc<IndexInfo>> {
+        let info = self.index_of_command(index)?;
+        let name = &info.spec.name;
+        if (&spec.name, &spec.bucket) != (name, &info.spec.bucket) {
             return Err(Error::internal("a generation has the name and the bucket of its index"));
         }
-        self.check_not_built(from.index, name)?;
-        if self.generations_of(from.index).len() >= GENERATIONS_MAX {
+        self.check_not_built(&info)?;
+        if self.generations_of(index).len() >= GENERATIONS_MAX {
             let what = format!(
                 "index \"{name}\" has {GENERATIONS_MAX} generations that scans or transactions may still read"
             );
@@ -173,7 +156,7 @@ impl StateContext {
                 "SHOW SLICES shows them; each goes when the scans and transactions that began on it have ended",
             ));
         }
-        Ok(Arc::clone(info))
+        Ok(info)
     }
 
     /// All slices of a generation can be read: it serves from now on, and the previous one retires.
@@ -240,9 +223,9 @@ impl StateContext {
     }
 
     /// Removes what is being built: a whole index, or the generation that was to take its place. The nodes drop what they have of it.
-    pub(in crate::state) fn cancel_build(&mut self, name: &str) -> Change {
-        let index = self.index_named(name).ok_or_else(|| no_index(name))?;
-        let is_first = self.indexes[&index].info.state == IndexState::Backfill;
+    pub(in crate::state) fn cancel_build(&mut self, index: IndexId) -> Change {
+        let info = self.index_of_command(index)?;
+        let is_first = info.state == IndexState::Backfill;
         if let Some(next) = self.next_generation(index).filter(|_| !is_first) {
             self.check_not_of_version(next)?;
             if !plant::is(Plant::CancelledServes) {
@@ -251,14 +234,14 @@ impl StateContext {
             self.note_generations(index);
             return catalog_changed();
         }
-        let (what, hint) = match self.indexes[&index].info.state {
-            IndexState::Backfill => return self.drop_index(name, false),
+        let (what, hint) = match info.state {
+            IndexState::Backfill => return self.drop_index(index),
             IndexState::Pending => ("its build was not begun", "BUILD INDEX begins it"),
             IndexState::Maintenance | IndexState::Retired => {
                 ("it is complete and serves scans", "SHOW INDEXES shows the builds under way")
             }
         };
-        let message = format!("no build of index \"{name}\" is running: {what}");
+        let message = format!("no build of index \"{}\" is running: {what}", info.spec.name);
         Err(Error::new(ErrorCode::WrongState, message)
             .with_hint(format!("{hint}; DROP INDEX removes the index")))
     }
@@ -278,51 +261,32 @@ impl StateContext {
         Err(Error::new(ErrorCode::WrongState, what).with_hint(hint))
     }
 
-    pub(in crate::state) fn rename_index(
-        &mut self,
-        from: LocalIndexId,
-        before: &IndexSpec,
-        (to, sql): (&str, &str),
-    ) -> Change {
-        let index = from.index;
-        self.check_present(from, before)?;
+    pub(in crate::state) fn rename_index(&mut self, index: IndexId, to: &str, sql: &str) -> Change {
+        let info = self.index_of_command(index)?;
         check_name(to)?;
         self.check_free(to)?;
-        self.check_not_built(index, &before.name)?;
+        self.check_not_built(&info)?;
         let renamed = |spec: &IndexSpec| IndexSpec {
             name: to.to_owned(),
             sql: sql.to_owned(),
             ..spec.clone()
         };
-        check_spec(&renamed(&self.indexes[&index].info.spec))?;
+        check_spec(&renamed(&info.spec))?;
         for id in self.generations_of(index) {
             self.change_index(id, |info| info.spec = Arc::new(renamed(&info.spec)));
         }
         catalog_changed()
     }
 
-    /// Checks that an index still has the generation and the definition that a statement was based on, and returns it.
-    fn check_present(&self, from: LocalIndexId, before: &IndexSpec) -> Result<&Arc<IndexInfo>> {
-        let name = &before.name;
-        let record = self.indexes.get(&from.index).ok_or_else(|| no_index(name))?;
-        if record.info.local_id() == from && *record.info.spec == *before {
-            return Ok(&record.info);
-        }
-        let what = format!("index \"{name}\" was changed by another statement meanwhile");
-        Err(Error::new(ErrorCode::WrongState, what)
-            .with_hint("SHOW INDEXES shows its definition; repeat the statement if it still fits"))
-    }
-
     /// Checks that no generation of an index is being built.
-    fn check_not_built(&self, index: IndexId, name: &str) -> Result<()> {
-        let is_first = self.indexes[&index].info.state == IndexState::Backfill;
-        match is_first || self.next_generation(index).is_some() {
-            true => {
-                Err(Error::new(ErrorCode::WrongState, format!("index \"{name}\" is being built"))
-                    .with_hint("wait until SHOW INDEXES shows it as complete, or use CANCEL BUILD"))
-            }
-            false => Ok(()),
+    fn check_not_built(&self, info: &IndexInfo) -> Result<()> {
+        let is_first = info.state == IndexState::Backfill;
+        if !is_first && self.next_generation(info.id).is_none() {
+            return Ok(());
         }
+        let what = format!("index \"{}\" is being built", info.spec.name);
+        Err(Error::new(ErrorCode::WrongState, what)
+            .with_hint("wait until SHOW INDEXES shows it as complete, or use CANCEL BUILD"))
     }
 }
 

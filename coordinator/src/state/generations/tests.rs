@@ -2,7 +2,7 @@ use proto::model::ids::{IndexId, NodeId, SliceNo};
 use proto::model::index::IndexState;
 use proto::rpc::command::{
     BuildGeneration, CancelBuild, Command, CreateIndex, DropBucket, DropGeneration, DropIndex,
-    EndMove, IndexReady, RenameIndex, SetReplicas,
+    EndMove, IndexReady, Proposal, RenameIndex, SetReplicas,
 };
 
 use super::*;
@@ -15,13 +15,10 @@ fn generation(number: u32) -> LocalIndexId {
 }
 
 /// The command that gives the index other slices.
-fn with_slices(state: &StateContext, slices: u16) -> Command {
+fn with_slices(state: &StateContext, slices: u16) -> Proposal {
     let info = &state.indexes[&INDEX].info;
-    Command::BuildGeneration(BuildGeneration {
-        from: info.local_id(),
-        before: Box::new((*info.spec).clone()),
-        spec: Box::new(IndexSpec { slices, ..(*info.spec).clone() }),
-    })
+    let spec = Box::new(IndexSpec { slices, ..(*info.spec).clone() });
+    Proposal::from(BuildGeneration { index: info.id, spec }).made_from([&**info])
 }
 
 fn ready(number: u32) -> Command {
@@ -90,12 +87,12 @@ fn a_retired_generation_goes_and_no_other() {
 #[test]
 fn a_cancelled_generation_leaves_what_serves_and_its_number_is_not_given_again() {
     let mut state = building();
-    done(&mut state, CancelBuild { name: "i".into() });
+    done(&mut state, CancelBuild { index: IndexId(1) });
     assert_eq!(states(&state), [(1, IndexState::Maintenance)]);
     assert!(state.catalog().is_gone(generation(2)));
     done(&mut state, ready(2));
     assert_eq!(states(&state), [(1, IndexState::Maintenance)], "it was cancelled before");
-    let command = Command::CancelBuild(CancelBuild { name: "i".into() });
+    let command = Command::CancelBuild(CancelBuild { index: IndexId(1) });
     assert_eq!(refused(&mut state, command), ErrorCode::WrongState);
     let command = with_slices(&state, 8);
     assert_eq!(done(&mut state, command), Outcome::Generation(generation(3)));
@@ -108,10 +105,10 @@ fn only_one_generation_is_built_at_a_time_and_only_for_the_definition_that_was_r
     assert_eq!(refused(&mut state, command), ErrorCode::WrongState);
     let late = with_slices(&state, 2);
     done(&mut state, ready(2));
-    assert_eq!(refused(&mut state, late), ErrorCode::WrongState, "of a generation before");
+    assert_eq!(refused(&mut state, late), ErrorCode::Changed, "of a generation before");
     let late = with_slices(&state, 2);
-    done(&mut state, SetReplicas { index: "i".into(), replicas: 0 });
-    assert_eq!(refused(&mut state, late), ErrorCode::WrongState, "of a definition before");
+    done(&mut state, SetReplicas { index: IndexId(1), replicas: 0 });
+    assert_eq!(refused(&mut state, late), ErrorCode::Changed, "of a definition before");
 }
 
 #[test]
@@ -132,18 +129,18 @@ fn an_index_has_a_bounded_number_of_generations() {
 #[test]
 fn settings_concern_what_serves_and_what_is_built() {
     let mut state = building();
-    done(&mut state, SetReplicas { index: "i".into(), replicas: 0 });
+    done(&mut state, SetReplicas { index: IndexId(1), replicas: 0 });
     assert!(state.indexes().all(|record| record.info.spec.replicas == 0));
     done(&mut state, ready(2));
-    done(&mut state, SetReplicas { index: "i".into(), replicas: 2 });
+    done(&mut state, SetReplicas { index: IndexId(1), replicas: 2 });
     assert_eq!(state.record(generation(1)).unwrap().info.spec.replicas, 0, "it is retired");
 }
 
 #[test]
 fn a_drop_takes_all_generations() {
     for command in [
-        Command::DropIndex(DropIndex { name: "i".into(), if_exists: false }),
-        Command::DropBucket(DropBucket { name: "b".into(), if_exists: false, restrict: false }),
+        Command::DropIndex(DropIndex { index: IndexId(1) }),
+        Command::DropBucket(DropBucket { bucket: BucketId(1), restrict: false }),
     ] {
         let mut state = switched();
         let next = with_slices(&state, 2);
@@ -159,7 +156,10 @@ fn a_drop_takes_all_generations() {
 fn an_index_that_was_not_built_is_declared_anew() {
     let mut state = with_bucket();
     let spec = crate::state::tests::spec("i");
-    done(&mut state, CreateIndex { spec, defer_build: true, if_not_exists: false });
+    done(
+        &mut state,
+        CreateIndex { bucket: BucketId(1), spec, defer_build: true, if_not_exists: false },
+    );
     let command = with_slices(&state, 8);
     assert_eq!(done(&mut state, command), Outcome::Generation(generation(2)));
     assert_eq!(states(&state), [(2, IndexState::Pending)]);
@@ -185,18 +185,14 @@ fn an_unfinished_move_ends_with_the_switch_and_a_finished_one_stays_until_its_so
 fn a_new_name_is_that_of_all_generations_but_not_during_a_build() {
     let rename = |state: &StateContext, to: &str| {
         let info = &state.indexes[&INDEX].info;
-        Command::RenameIndex(RenameIndex {
-            from: info.local_id(),
-            before: Box::new((*info.spec).clone()),
-            to: to.into(),
-            sql: "CREATE INDEX …".into(),
-        })
+        let (to, sql) = (to.into(), "CREATE INDEX …".into());
+        Proposal::from(RenameIndex { index: info.id, to, sql }).made_from([&**info])
     };
     let mut state = building();
     let during = rename(&state, "j");
     assert_eq!(refused(&mut state, during.clone()), ErrorCode::WrongState);
     done(&mut state, ready(2));
-    assert_eq!(refused(&mut state, during), ErrorCode::WrongState, "of a generation before");
+    assert_eq!(refused(&mut state, during), ErrorCode::Changed, "of a generation before");
     for taken in ["b", "i"] {
         let command = rename(&state, taken);
         assert_eq!(refused(&mut state, command), ErrorCode::Exists, "{taken}");
@@ -206,7 +202,7 @@ fn a_new_name_is_that_of_all_generations_but_not_during_a_build() {
     done(&mut state, command);
     assert!(state.indexes().all(|record| record.info.spec.name == "j"));
     assert_eq!(state.catalog().index("j").unwrap().spec.sql, "CREATE INDEX …");
-    assert_eq!(refused(&mut state, again), ErrorCode::WrongState, "it has another name");
+    assert_eq!(refused(&mut state, again), ErrorCode::Changed, "it has another name");
 }
 
 #[test]

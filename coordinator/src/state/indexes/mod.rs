@@ -6,7 +6,8 @@ pub mod record;
 
 use std::sync::Arc;
 
-use proto::model::ids::{Generation, IndexId, NodeId, TopologyNo};
+use proto::Error;
+use proto::model::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::{
@@ -17,64 +18,66 @@ use proto::rpc::command::{
 use crate::planner;
 use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
-use crate::state::effect::{Apply, Change, Effect};
+use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_range, check_spec};
 use crate::state::indexes::record::IndexRecord;
-use crate::state::lookup::{no_bucket, no_index};
 
 impl Apply for CreateIndex {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let how = (self.defer_build, self.if_not_exists);
-        state.create_index(&self.spec, decided.unique.first_generation(), how, &decided.silent)
+        let generation = decided.unique.first_generation();
+        state.create_index((self.bucket, &self.spec), generation, how, &decided.silent)
     }
 }
 
 impl Apply for BuildIndexes {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.build_on(&self.bucket, &self.names, &decided.silent)
+        state.build_on(&self.indexes, &decided.silent)
     }
 }
 
 impl Apply for DropIndex {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.drop_index(&self.name, self.if_exists)
+        state.drop_index(self.index)
     }
 }
 
 impl Apply for RenameIndex {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.rename_index(self.from, &self.before, (&self.to, &self.sql))
+        state.rename_index(self.index, &self.to, &self.sql)
     }
 }
 
 impl Apply for SetReplicas {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_replicas(&self.index, self.replicas)
+        state.set_replicas(self.index, self.replicas)
     }
 }
 
 impl Apply for SetSeparateIncludedColumns {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_separate_included_columns(&self.index, self.separate)
+        state.set_separate_included_columns(self.index, self.separate)
     }
 }
 
 impl Apply for SetSliceBytesMax {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_slice_bytes_max(&self.index, self.bytes)
+        state.set_slice_bytes_max(self.index, self.bytes)
     }
 }
 
 impl StateContext {
     pub(in crate::state) fn create_index(
         &mut self,
-        spec: &IndexSpec,
+        (bucket, spec): (BucketId, &IndexSpec),
         generation: Generation,
         (defer_build, if_not_exists): (bool, bool),
         silent: &[NodeId],
     ) -> Change {
         check_name(&spec.name)?;
-        let bucket = self.bucket_named(&spec.bucket).ok_or_else(|| no_bucket(&spec.bucket))?;
+        if self.bucket_of_command(bucket)?.name != spec.bucket {
+            return Err(Error::internal("a definition has the name of its bucket"));
+        }
         let bucket = self.current_bucket(bucket);
         if let Some(id) = self.index_named(&spec.name).filter(|_| if_not_exists) {
             return Ok((Outcome::Index(id), Vec::new()));
@@ -96,22 +99,15 @@ impl StateContext {
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
             revision: 0,
+            defined: 0,
         };
         self.indexes.insert(id, IndexRecord::new(info, self.revision(), self.unix_ms));
         Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))
     }
 
-    pub(in crate::state) fn build_indexes(&mut self, bucket: &str, names: &[String]) -> Change {
-        let bucket_id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
-        let bucket_id = self.current_bucket(bucket_id);
-        let mut ids = Vec::with_capacity(names.len());
-        for name in names {
-            let id = self.index_named(name).ok_or_else(|| no_index(name))?;
-            if self.indexes[&id].info.bucket != bucket_id {
-                return Err(no_index(name).context(format!("bucket \"{bucket}\"")));
-            }
-            ids.push(id);
-        }
+    pub(in crate::state) fn build_indexes(&mut self, indexes: &[IndexId]) -> Change {
+        indexes.iter().try_for_each(|id| self.index_of_command(*id).map(drop))?;
+        let mut ids = indexes.to_vec();
         ids.sort_unstable();
         ids.dedup();
         // An index that is being built or is ready stays as it is.
@@ -124,39 +120,32 @@ impl StateContext {
         Ok((Outcome::Building(ids), effects))
     }
 
-    pub(in crate::state) fn drop_index(&mut self, name: &str, if_exists: bool) -> Change {
-        match self.index_named(name) {
-            Some(id) => {
-                self.remove_index(id);
-                Ok((Outcome::Done, vec![Effect::CatalogChanged]))
-            }
-            None if if_exists => Ok((Outcome::Done, Vec::new())),
-            None => Err(no_index(name)),
-        }
+    pub(in crate::state) fn drop_index(&mut self, id: IndexId) -> Change {
+        self.index_of_command(id)?;
+        self.remove_index(id);
+        catalog_changed()
     }
 
     /// Keeps the included columns of an index in fragments of their own, or no longer.
     pub(in crate::state) fn set_separate_included_columns(
         &mut self,
-        name: &str,
+        id: IndexId,
         separate: bool,
     ) -> Change {
-        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
-        if self.indexes[&id].info.spec.separate_included_columns == separate {
-            return Ok((Outcome::Done, Vec::new()));
+        if self.index_of_command(id)?.spec.separate_included_columns == separate {
+            return nothing();
         }
         self.change_spec(id, |spec| spec.separate_included_columns = separate);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+        catalog_changed()
     }
 
     /// Sets the desired number of copies. The leader adds and removes copies by moves. An index that is not built yet
     /// keeps its placement until its build is complete.
-    pub(in crate::state) fn set_replicas(&mut self, name: &str, replicas: u8) -> Change {
+    pub(in crate::state) fn set_replicas(&mut self, id: IndexId, replicas: u8) -> Change {
         check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
-        let id = self.index_named(name).ok_or_else(|| no_index(name))?;
-        let IndexSpec { replicas: now, .. } = *self.indexes[&id].info.spec;
+        let now = self.index_of_command(id)?.spec.replicas;
         if now == replicas {
-            return Ok((Outcome::Done, Vec::new()));
+            return nothing();
         }
         let indexers: Vec<_> = self.receiving_indexers().collect();
         if replicas > now {
@@ -167,7 +156,7 @@ impl StateContext {
             planner::check_enough(replicas, &indexers)?;
         }
         self.change_spec(id, |spec| spec.replicas = replicas);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+        catalog_changed()
     }
 
     /// Changes a setting of an index, also in the generation that is to take its place.

@@ -41,7 +41,7 @@ pub struct TopologyRecord {
 
 impl IndexRecord {
     pub(in crate::state) fn new(mut info: IndexInfo, position: u64, unix_ms: u64) -> Self {
-        info.revision = position;
+        (info.revision, info.defined) = (position, position);
         let topology = info.topology.clone();
         let topologies = vec![TopologyRecord { topology, position, unix_ms }];
         Self { info: Arc::new(info), topologies }
@@ -54,10 +54,13 @@ impl IndexRecord {
         unix_ms: u64,
         change: impl FnOnce(&mut IndexInfo) -> T,
     ) -> T {
-        let before = self.info.topology.number;
+        let (before, spec) = (self.info.topology.number, Arc::clone(&self.info.spec));
         let info = Arc::make_mut(&mut self.info);
         let result = change(info);
         info.revision = position;
+        if !Arc::ptr_eq(&info.spec, &spec) {
+            info.defined = position;
+        }
         if self.info.topology.number != before {
             let topology = self.info.topology.clone();
             self.topologies.push(TopologyRecord { topology, position, unix_ms });

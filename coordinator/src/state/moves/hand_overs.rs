@@ -11,7 +11,6 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::state::context::StateContext;
 use crate::state::effect::{Change, Effect, catalog_changed, nothing};
-use crate::state::lookup::no_bucket;
 
 fn bad(what: String, hint: &str) -> Error {
     Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)
@@ -58,11 +57,11 @@ impl StateContext {
 
     pub(in crate::state) fn hand_over(
         &mut self,
-        bucket: &str,
+        bucket: BucketId,
         vbuckets: &[VbucketId],
         to: NodeId,
     ) -> Change {
-        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
+        let info = self.bucket_of_command(bucket)?;
         if self.role_of(to)? != Role::Projector {
             return Err(bad(
                 format!("node {to} is not a projector"),
@@ -70,19 +69,18 @@ impl StateContext {
             ));
         }
         let next = self.cas + 1;
-        let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
-        if !known.info.source.can_hand_over() {
-            let kind = known.info.source;
+        let (name, kind) = (&info.name, info.source);
+        if !kind.can_hand_over() {
             let hint = if kind.is_only_copy() { WHOLE } else { STATIC };
-            return Err(bad(format!("bucket \"{bucket}\" is {}", kind.described()), hint));
+            return Err(bad(format!("bucket \"{name}\" is {}", kind.described()), hint));
         }
-        let mut assignment = VbucketAssignment::clone(&known.info.assignment);
+        let mut assignment = VbucketAssignment::clone(&info.assignment);
         let mut begun = 0;
         for vbucket in vbuckets {
             let Some(owner) = assignment.owner(*vbucket) else {
-                let (has, hint) = (known.info.vbuckets, "vbuckets are counted from 0");
+                let (has, hint) = (info.vbuckets, "vbuckets are counted from 0");
                 return Err(bad(
-                    format!("vbucket {vbucket} does not exist, bucket \"{bucket}\" has {has}"),
+                    format!("vbucket {vbucket} does not exist, bucket \"{name}\" has {has}"),
                     hint,
                 ));
             };
@@ -106,10 +104,10 @@ impl StateContext {
             }
         }
         if begun == 0 {
-            return Ok((Outcome::Done, Vec::new()));
+            return nothing();
         }
-        Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+        self.assign(bucket, assignment);
+        catalog_changed()
     }
 
     pub(in crate::state) fn handed_over(&mut self, bucket: BucketId, number: u64) -> Change {
@@ -123,17 +121,25 @@ impl StateContext {
         Ok((Outcome::Done, vec![Effect::CatalogChanged]))
     }
 
-    pub(in crate::state) fn cancel_hand_over(&mut self, bucket: &str) -> Change {
-        let id = self.bucket_named(bucket).ok_or_else(|| no_bucket(bucket))?;
-        if let Some(copies) = self.copies.get_mut(&id) {
+    pub(in crate::state) fn cancel_hand_over(&mut self, bucket: BucketId) -> Change {
+        let info = self.bucket_of_command(bucket)?;
+        if let Some(copies) = self.copies.get_mut(&bucket) {
             return if copies.set_move_to(None) { catalog_changed() } else { nothing() };
         }
-        let Some(known) = self.buckets.get_mut(&id) else { return Err(no_bucket(bucket)) };
-        if known.info.assignment.transfers().is_empty() {
-            return Ok((Outcome::Done, Vec::new()));
+        if info.assignment.transfers().is_empty() {
+            return nothing();
         }
-        Arc::make_mut(&mut Arc::make_mut(&mut known.info).assignment).cancel_transfers();
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+        let mut assignment = VbucketAssignment::clone(&info.assignment);
+        assignment.cancel_transfers();
+        self.assign(bucket, assignment);
+        catalog_changed()
+    }
+
+    /// Gives the vbuckets of a bucket other owners or transfers.
+    fn assign(&mut self, bucket: BucketId, assignment: VbucketAssignment) {
+        if let Some(known) = self.buckets.get_mut(&bucket) {
+            Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
+        }
     }
 }
 

@@ -38,7 +38,7 @@ fn assignment(state: &StateContext) -> VbucketAssignment {
 
 fn hand_over(vbuckets: &[u16], to: u64) -> Command {
     let vbuckets = vbuckets.iter().copied().map(VbucketId).collect();
-    Command::HandOver(HandOver { bucket: "p".into(), vbuckets, to: NodeId(to) })
+    Command::HandOver(HandOver { bucket: BucketId(1), vbuckets, to: NodeId(to) })
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_pushed_bucket_is_spread_over_idle_projectors_and_an_embedded_one_is_not() {
     let mut state = spread();
     let of = |v| assignment(&state).owner(VbucketId(v)).expect("a owner").0;
     assert_eq!([of(0), of(1), of(2), of(3)], [10, 11, 10, 11]);
-    done(&mut state, DropBucket { name: "p".into(), if_exists: false, restrict: false });
+    done(&mut state, DropBucket { bucket: BucketId(1), restrict: false });
     for (source, projectors) in [
         (SourceKind::Embedded, 2),
         (SourceKind::Push, 4),
@@ -72,7 +72,7 @@ fn a_hand_over_ends_when_its_target_reports_and_only_once() {
     done(&mut state, finish(transfer[0].number));
     assert_eq!(assignment(&state).owner(VbucketId(1)), Some(NodeId(12)));
     refused(&mut state, finish(transfer[0].number));
-    done(&mut state, CancelHandOver { bucket: "p".into() });
+    done(&mut state, CancelHandOver { bucket: BucketId(1) });
     refused(&mut state, finish(transfer[1].number));
     assert_eq!(assignment(&state).owner(VbucketId(2)), Some(NodeId(10)), "it stays");
 }

@@ -28,7 +28,6 @@ use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::placement::change_copies;
 use crate::state::indexes::record::IndexRecord;
-use crate::state::lookup::no_index;
 
 impl Apply for StartMoves {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
@@ -50,13 +49,13 @@ impl Apply for EndMove {
 
 impl Apply for CancelMoves {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.cancel_moves(self.index.as_deref())
+        state.cancel_moves(self.index)
     }
 }
 
 impl Apply for HandOver {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.hand_over(&self.bucket, &self.vbuckets, self.to)
+        state.hand_over(self.bucket, &self.vbuckets, self.to)
     }
 }
 
@@ -68,7 +67,7 @@ impl Apply for HandedOver {
 
 impl Apply for CancelHandOver {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.cancel_hand_over(&self.bucket)
+        state.cancel_hand_over(self.bucket)
     }
 }
 
@@ -252,11 +251,9 @@ impl StateContext {
             .map(|record| record.info.local_id())
     }
 
-    pub(in crate::state) fn cancel_moves(&mut self, name: Option<&str>) -> Change {
-        let generations = match name {
-            Some(name) => {
-                self.generations_of(self.index_named(name).ok_or_else(|| no_index(name))?)
-            }
+    pub(in crate::state) fn cancel_moves(&mut self, index: Option<IndexId>) -> Change {
+        let generations = match index {
+            Some(index) => self.generations_of(self.index_of_command(index)?.id),
             None => self.local_ids(),
         };
         let unfinished = |m: &SliceMove| m.stage < MoveStage::Done;

@@ -175,9 +175,9 @@ fn a_cancel_undoes_what_is_not_done() {
     let ids = start(&mut state, &plan);
     let stages = [MoveStage::Start, MoveStage::Pending, MoveStage::Catchup, MoveStage::Done];
     ids.iter().zip(stages).for_each(|(id, stage)| advance(&mut state, *id, stage));
-    let of = |name: &str| Command::CancelMoves(CancelMoves { index: Some(name.into()) });
-    assert_eq!(refused(&mut state, of("none")), ErrorCode::Unknown);
-    assert_eq!(done(&mut state, of("i")), Outcome::Moves(ids[..3].to_vec()));
+    let of = |index| Command::CancelMoves(CancelMoves { index: Some(IndexId(index)) });
+    assert_eq!(refused(&mut state, of(9)), ErrorCode::Changed);
+    assert_eq!(done(&mut state, of(1)), Outcome::Moves(ids[..3].to_vec()));
     assert_eq!(moves(&state).iter().map(|m| m.id).collect::<Vec<_>>(), ids[3..]);
     let ended = state.catalog().ended_moves;
     assert!(ended.len() == 3 && ended.iter().all(|e| e.undone.as_deref() == Some("cancelled")));
@@ -214,11 +214,11 @@ fn ddl_continues_during_moves() {
     done(&mut state, create_index(IndexSpec { slices: 3, replicas: 0, ..spec("j") }));
     let placed = &state.indexes[&IndexId(2)].info.topology.placement;
     assert_eq!(placed[0], [NodeId(23)], "an arriving slice counts already");
-    done(&mut state, DropIndex { name: "i".into(), if_exists: false });
+    done(&mut state, DropIndex { index: IndexId(1) });
     done(&mut state, AdvanceMove { index: INDEX, id: MoveId(1), stage: MoveStage::Pending });
     done(&mut state, end(MoveId(1), Some("gone")));
     assert!(state.catalog().ended_moves.is_empty());
-    done(&mut state, DropBucket { name: "b".into(), if_exists: false, restrict: false });
+    done(&mut state, DropBucket { bucket: BucketId(1), restrict: false });
 }
 
 /// A random command, valid or not.
@@ -258,7 +258,7 @@ fn random_command(random: &mut fastrand::Rng, state: &StateContext) -> Command {
         18 => match random.bool() {
             true => Command::CancelMoves(CancelMoves { index: None }),
             false => {
-                Command::SetReplicas(SetReplicas { index: "i".into(), replicas: random.u8(..3) })
+                Command::SetReplicas(SetReplicas { index: IndexId(1), replicas: random.u8(..3) })
             }
         },
         _ => Command::RegisterNode(RegisterNode { node: node(indexer(random), Role::Indexer) }),

@@ -1,6 +1,6 @@
 //! Slices without a copy that is left, and indexers that are silent.
 //!
-//! The state has no heartbeats. A command that places slices therefore contains the silent indexers (`Decided::silent`), which get slices
+//! The state has no heartbeats. A command that places slices therefore contains the silent indexers (`Decisions::silent`), which get slices
 //! only if there are too few others.
 //!
 //! A slice whose copies are all on nodes that count as lost, by `REMOVE NODE … FORCE` or because they are silent for very
@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
+use proto::model::ids::{IndexId, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::Role;
@@ -145,13 +145,8 @@ impl StateContext {
     }
 
     /// BUILD INDEX: the copies on silent nodes go to others first, if there are any.
-    pub(in crate::state) fn build_on(
-        &mut self,
-        bucket: &str,
-        names: &[String],
-        silent: &[NodeId],
-    ) -> Change {
-        let (outcome, effects) = self.build_indexes(bucket, names)?;
+    pub(in crate::state) fn build_on(&mut self, indexes: &[IndexId], silent: &[NodeId]) -> Change {
+        let (outcome, effects) = self.build_indexes(indexes)?;
         if let Outcome::Building(ids) = &outcome {
             let mut heirs = self.heirs(&[], silent);
             for id in ids {

@@ -1,4 +1,4 @@
-use proto::model::ids::{IndexId, MoveId};
+use proto::model::ids::{BucketId, IndexId, MoveId};
 use proto::model::index::IndexSpec;
 use proto::rpc::command::{
     BuildIndexes, Command, CreateIndex, DrainNode, PlaceLost, RegisterNode, RemoveNode,
@@ -86,7 +86,10 @@ fn an_index_that_is_built_is_placed_anew_and_an_unbuilt_one_too() {
     for defer_build in [false, true] {
         let mut state = with_bucket();
         let spec = IndexSpec { replicas: 0, ..spec("i") };
-        done(&mut state, CreateIndex { spec, defer_build, if_not_exists: false });
+        done(
+            &mut state,
+            CreateIndex { bucket: BucketId(1), spec, defer_build, if_not_exists: false },
+        );
         done(&mut state, force(20));
         assert_eq!(all_copies(&state), [vec![21], vec![21], vec![21], vec![21]]);
         assert_eq!(refused(&mut state, force(21)), ErrorCode::WrongState, "it is the last one");
@@ -170,6 +173,7 @@ fn new_indexes_avoid_silent_nodes_if_enough_others_are_there() {
     let mut state = serving(0);
     let create = |name: &str, defer_build| {
         Command::CreateIndex(CreateIndex {
+            bucket: BucketId(1),
             spec: IndexSpec { slices: 16, ..spec(name) },
             defer_build,
             if_not_exists: false,
@@ -184,7 +188,7 @@ fn new_indexes_avoid_silent_nodes_if_enough_others_are_there() {
     assert!(k.placement.iter().all(reads), "each slice has a copy that can be built: {k:?}");
     done(&mut state, create("l", true));
     assert!([20, 22].iter().any(|id| nodes(&state, "l").contains(&NodeId(*id))));
-    let build = Command::BuildIndexes(BuildIndexes { bucket: "b".into(), names: vec!["l".into()] });
+    let build = Command::BuildIndexes(BuildIndexes { indexes: vec![IndexId(4)] });
     done_decided(&mut state, avoiding(&[20, 22]), build);
     assert_eq!(nodes(&state, "l"), [NodeId(21), NodeId(23)]);
 }

@@ -1,5 +1,5 @@
 use proto::model::identity::{ClusterId, NodeProof};
-use proto::model::ids::{IndexId, SliceNo};
+use proto::model::ids::{BucketId, IndexId, SliceNo};
 use proto::model::index::IndexSpec;
 use proto::rpc::command::{
     BuildGeneration, Command, CreateIndex, DrainNode, DropGeneration, DropIndex, IndexReady, Join,
@@ -24,7 +24,7 @@ fn remove(node: u64) -> Command {
 }
 
 fn replicas(replicas: u8) -> Command {
-    Command::SetReplicas(SetReplicas { index: "i".into(), replicas })
+    Command::SetReplicas(SetReplicas { index: IndexId(1), replicas })
 }
 
 fn refusal(state: &mut StateContext, command: Command) -> Error {
@@ -62,7 +62,7 @@ fn a_drain_that_could_never_end_is_refused() {
     let error = refusal(&mut state, drain(20, true));
     assert_eq!(error.code, ErrorCode::InvalidParameter);
     assert!(error.message.contains("\"i\": replicas = 1 needs 2 indexers"), "{error}");
-    done(&mut state, DropIndex { name: "i".into(), if_exists: false });
+    done(&mut state, DropIndex { index: IndexId(1) });
     done(&mut state, drain(20, true));
     let error = refusal(&mut state, drain(21, true));
     assert!(error.message.contains("last indexer") && error.hint.is_some(), "{error}");
@@ -72,6 +72,7 @@ fn a_drain_that_could_never_end_is_refused() {
 fn slices_of_an_unbuilt_index_are_reassigned_at_once() {
     let mut state = serving(0);
     let deferred = Command::CreateIndex(CreateIndex {
+        bucket: BucketId(1),
         spec: IndexSpec { slices: 8, replicas: 1, ..spec("j") },
         defer_build: true,
         if_not_exists: false,
@@ -104,12 +105,8 @@ fn a_node_with_the_only_copy_is_not_removed() {
 fn a_drained_node_with_the_only_copy_of_a_retired_slice_is_not_removed_before_that_is_gone() {
     let mut state = serving(0);
     let old = state.indexes[&INDEX].info.clone();
-    let before = Box::new((*old.spec).clone());
-    let build = Command::BuildGeneration(BuildGeneration {
-        from: old.local_id(),
-        before: before.clone(),
-        spec: before,
-    });
+    let spec = Box::new((*old.spec).clone());
+    let build = Command::BuildGeneration(BuildGeneration { index: old.id, spec });
     done(&mut state, drain(20, true));
     let Outcome::Generation(next) = done(&mut state, build) else { panic!("no generation") };
     done(&mut state, IndexReady { index: next.index, generation: next.generation });
@@ -187,8 +184,8 @@ fn replicas_need_enough_nodes() {
     done(&mut state, drain(23, true));
     assert_eq!(refused(&mut state, replicas(8)), ErrorCode::InvalidParameter);
     assert_eq!(refused(&mut state, replicas(3)), ErrorCode::Unavailable, "one is being drained");
-    let unknown = Command::SetReplicas(SetReplicas { index: "none".into(), replicas: 0 });
-    assert_eq!(refused(&mut state, unknown), ErrorCode::Unknown);
+    let unknown = Command::SetReplicas(SetReplicas { index: IndexId(9), replicas: 0 });
+    assert_eq!(refused(&mut state, unknown), ErrorCode::Changed);
     let before = state.indexes[&INDEX].info.topology.clone();
     done(&mut state, replicas(2));
     assert_eq!(state.catalog().index("i").unwrap().spec.replicas, 2);

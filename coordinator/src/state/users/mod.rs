@@ -26,7 +26,6 @@ use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
 use crate::state::indexes::checks::check_range;
-use crate::state::lookup::no_bucket;
 
 /// The minimum of iterations of a verifier, from RFC 7677.
 const ITERATIONS_MIN: u64 = 4_096;
@@ -180,8 +179,8 @@ impl StateContext {
     fn grant(&self, user: &mut User, privileges: Privileges, on: &GrantOn) -> Result<()> {
         let granted = match on {
             GrantOn::All => &mut user.grants.all,
-            GrantOn::Bucket(name) => {
-                user.grants.buckets.entry(self.bucket_of_grant(name)?).or_default()
+            GrantOn::Bucket(id) => {
+                user.grants.buckets.entry(self.bucket_of_command(*id)?.id).or_default()
             }
         };
         *granted = granted.with(privileges);
@@ -195,21 +194,13 @@ impl StateContext {
                 user.grants.all = user.grants.all.without(privileges);
                 buckets.values_mut().for_each(|own| *own = own.without(privileges));
             }
-            GrantOn::Bucket(name) => {
-                let own = buckets.get_mut(&self.bucket_of_grant(name)?);
+            GrantOn::Bucket(id) => {
+                let own = buckets.get_mut(&self.bucket_of_command(*id)?.id);
                 own.into_iter().for_each(|own| *own = own.without(privileges));
             }
         }
         buckets.retain(|_, own| !own.is_empty());
         Ok(())
-    }
-
-    fn bucket_of_grant(&self, name: &str) -> Result<BucketId> {
-        self.bucket_named(name).ok_or_else(|| match self.index_named(name) {
-            Some(_) => Error::new(ErrorCode::Unknown, format!("\"{name}\" is an index"))
-                .with_hint("privileges are granted on buckets; the indexes of a bucket have them"),
-            None => no_bucket(name),
-        })
     }
 
     /// Takes back the privileges on a bucket that was dropped.

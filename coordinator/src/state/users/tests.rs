@@ -1,17 +1,20 @@
 use proto::model::bucket::SourceKind;
 use proto::model::data_set::DataSet;
+use proto::model::ids::{Generation, IndexId};
+use proto::model::index::IndexInfo;
 use proto::model::rollback::NewestNumbers;
 use proto::model::users::Secret32;
 use proto::rpc::command::{
-    Command, CreateDataSet, CreateIndex, DropBucket, DropIndex, Expected, LoadVersion, Proposal,
-    SkipEpochs, encoded_bytes,
+    Command, CreateDataSet, DropBucket, DropIndex, Expected, IndexReady, LoadVersion, Proposal,
+    RenameIndex, SetReplicas, SkipEpochs, encoded_bytes,
 };
 
 use super::*;
 use crate::state::Decisions;
 use crate::state::capacity::limits::{GRANT_BYTES_MAX, TOKEN_BYTES_MAX, USER_BYTES_MAX};
 use crate::state::tests::{
-    apply, create_bucket, create_index, done, done_decided, refused, spec, with_bucket,
+    apply, create_bucket, create_index, create_index_on, done, done_decided, refused, spec,
+    with_bucket,
 };
 
 const FRESH: [u8; 32] = [9; 32];
@@ -54,8 +57,8 @@ fn set(privileges: &[Privilege]) -> Privileges {
     privileges.iter().copied().collect()
 }
 
-fn bucket(name: &str) -> GrantOn {
-    GrantOn::Bucket(name.into())
+fn bucket(id: u64) -> GrantOn {
+    GrantOn::Bucket(BucketId(id))
 }
 
 fn grant(user: &str, privileges: &[Privilege], on: GrantOn) -> Command {
@@ -170,8 +173,8 @@ fn privileges_are_added_and_taken_back_by_bucket_and_on_all() {
     let mut state = with_root();
     done(&mut state, create_bucket("other"));
     done(&mut state, create("ada", None));
-    done(&mut state, grant("ada", &[Scan, Write], bucket("b")));
-    done(&mut state, grant("ada", &[Define], bucket("b")));
+    done(&mut state, grant("ada", &[Scan, Write], bucket(1)));
+    done(&mut state, grant("ada", &[Define], bucket(1)));
     done(&mut state, grant("ada", &[Scan], GrantOn::All));
     let b = BucketId(1);
     let grants = |state: &StateContext| user(state, "ada").grants.clone();
@@ -179,14 +182,14 @@ fn privileges_are_added_and_taken_back_by_bucket_and_on_all() {
     assert_eq!(grants(&state).on(BucketId(9)), set(&[Scan]));
     let cas = (state.cas, state.users().cas);
     done(&mut state, grant("ada", &[Scan], GrantOn::All));
-    done(&mut state, revoke("ada", &[Define], bucket("other")));
+    done(&mut state, revoke("ada", &[Define], bucket(2)));
     assert_eq!((state.cas, state.users().cas), cas, "nothing has changed");
-    done(&mut state, revoke("ada", &[Define], bucket("b")));
+    done(&mut state, revoke("ada", &[Define], bucket(1)));
     assert_eq!(grants(&state).buckets[&b], set(&[Scan, Write]));
     done(&mut state, revoke("ada", &[Scan], GrantOn::All));
     assert_eq!(grants(&state).all, Privileges::NONE);
     assert_eq!(grants(&state).buckets[&b], set(&[Write]), "on all means on each bucket as well");
-    done(&mut state, revoke("ada", &[Write], bucket("b")));
+    done(&mut state, revoke("ada", &[Write], bucket(1)));
     assert!(grants(&state).buckets.is_empty());
 }
 
@@ -194,10 +197,9 @@ fn privileges_are_added_and_taken_back_by_bucket_and_on_all() {
 fn privileges_on_what_is_no_bucket_or_that_mean_nothing_are_refused() {
     let mut state = with_root();
     done(&mut state, create_index(spec("i")));
-    for (name, code) in [("i", ErrorCode::Unknown), ("no", ErrorCode::Unknown)] {
-        assert_eq!(refused(&mut state, grant("root", &[Privilege::Scan], bucket(name))), code);
-        assert_eq!(refused(&mut state, revoke("root", &[Privilege::Scan], bucket(name))), code);
-    }
+    let (code, scan) = (ErrorCode::Changed, [Privilege::Scan]);
+    assert_eq!(refused(&mut state, grant("root", &scan, bucket(9))), code);
+    assert_eq!(refused(&mut state, revoke("root", &scan, bucket(9))), code);
     let nobody = grant("nobody", &[Privilege::Scan], GrantOn::All);
     assert_eq!(refused(&mut state, nobody), ErrorCode::UnknownUser);
     let from_elsewhere: Privileges = postcard::from_bytes(&[0x80]).unwrap();
@@ -212,16 +214,14 @@ fn privileges_on_what_is_no_bucket_or_that_mean_nothing_are_refused() {
 fn privileges_end_with_their_bucket_and_a_new_bucket_of_the_name_has_none() {
     let mut state = with_root();
     done(&mut state, create("ada", None));
-    done(&mut state, grant("ada", &[Privilege::Scan], bucket("b")));
+    done(&mut state, grant("ada", &[Privilege::Scan], bucket(1)));
     let cas = state.users().cas;
-    let name = "b".to_owned();
-    let (_, effects) = apply(&mut state, DropBucket { name, if_exists: false, restrict: false });
+    let (_, effects) = apply(&mut state, DropBucket { bucket: BucketId(1), restrict: false });
     assert!(effects.contains(&Effect::UsersChanged) && state.users().cas > cas);
     done(&mut state, create_bucket("b"));
     assert!(user(&state, "ada").grants.buckets.is_empty());
     let cas = state.users().cas;
-    let name = "b".to_owned();
-    done(&mut state, DropBucket { name, if_exists: false, restrict: false });
+    done(&mut state, DropBucket { bucket: BucketId(2), restrict: false });
     assert_eq!(state.users().cas, cas, "nobody had any");
 }
 
@@ -241,17 +241,16 @@ fn a_data_set_has_privileges_and_its_versions_have_no_names() {
     done(&mut state, create);
     let version = state.buckets.values().find(|bucket| bucket.info.source == SourceKind::Files);
     let data_set = version.unwrap().info.id;
-    done(&mut state, grant("root", &[Privilege::Scan], bucket("d")));
+    done(&mut state, grant("root", &[Privilege::Scan], GrantOn::Bucket(data_set)));
     assert!(user(&state, "root").grants.buckets.contains_key(&data_set));
-    let (bucket_name, version) = ("d".to_owned(), "v1".to_owned());
+    let version = "v1".to_owned();
     let files = proto::model::data_set::Files { pattern: "*.jsonl".into(), id: "id".into() };
-    done(&mut state, LoadVersion { bucket: bucket_name, version, files, allow_empty: false });
+    done(&mut state, LoadVersion { bucket: data_set, version, files, allow_empty: false });
     let name = proto::model::data_set::version_bucket_name("d", "v1");
-    assert!(state.any_bucket_named(&name).is_some());
-    let hidden = grant("root", &[Privilege::Scan], bucket(&name));
-    assert_eq!(refused(&mut state, hidden), ErrorCode::Unknown);
-    let name = "d".to_owned();
-    done(&mut state, DropBucket { name, if_exists: false, restrict: false });
+    let hidden = state.any_bucket_named(&name).expect("the bucket of the version");
+    let hidden = grant("root", &[Privilege::Scan], GrantOn::Bucket(hidden));
+    assert_eq!(refused(&mut state, hidden), ErrorCode::Changed);
+    done(&mut state, DropBucket { bucket: data_set, restrict: false });
     assert!(user(&state, "root").grants.buckets.is_empty());
 }
 
@@ -328,7 +327,7 @@ fn a_full_set_of_users_fits_in_its_part_of_the_snapshot() {
     assert_eq!(refused(&mut state, create("more", None)), ErrorCode::OverLimit);
     let many = Arc::make_mut(Arc::make_mut(&mut state.users).by_name.get_mut(&long(0)).unwrap());
     many.grants.buckets = (10..10 + GRANTS_IN_ALL_MAX as u64).map(|n| (BucketId(n), all)).collect();
-    let more = grant(&long(1), &[Privilege::Scan], bucket("b"));
+    let more = grant(&long(1), &[Privilege::Scan], bucket(1));
     assert_eq!(refused(&mut state, more), ErrorCode::OverLimit);
     let many = Arc::make_mut(Arc::make_mut(&mut state.users).by_name.get_mut(&long(0)).unwrap());
     many.grants = Default::default();
@@ -393,51 +392,56 @@ fn a_user_changes_itself_and_no_other_one_that_has_its_name() {
 }
 
 #[test]
-fn a_command_that_means_a_dropped_bucket_does_not_reach_the_next_of_its_name() {
+fn a_command_about_a_dropped_bucket_does_not_reach_the_next_of_its_name() {
     let mut state = with_bucket();
-    let old = state.bucket_named("b").expect("a bucket");
     done(&mut state, create("ada", None));
-    let index = Command::CreateIndex(CreateIndex {
-        spec: spec("i"),
-        defer_build: true,
-        if_not_exists: false,
-    });
-    done(&mut state, index.clone());
+    let index = |bucket| create_index_on(BucketId(bucket), spec("i"));
     let drop_bucket =
-        || Command::DropBucket(DropBucket { name: "b".into(), if_exists: false, restrict: false });
-    let grant = Command::Users(Box::new(UserCommand::Grant {
-        user: "ada".into(),
-        privileges: set(&[Privilege::Scan]),
-        on: bucket("b"),
-    }));
-    let on = |meant, command: &Command| Proposal {
-        expected: Expected::Bucket(meant),
-        ..Proposal::from(command.clone())
-    };
-    done(&mut state, on(old, &grant));
-    done(&mut state, drop_bucket());
-    done(&mut state, create_bucket("b"));
-    done(&mut state, index.clone());
-    let new = state.bucket_named("b").expect("a bucket");
-    let drop_index = Command::DropIndex(DropIndex { name: "i".into(), if_exists: true });
-    // IF EXISTS finds no object with that name.
-    assert_eq!(done(&mut state, on(old, &drop_index)), Outcome::Done);
-    assert_eq!(state.indexes().count(), 1);
-    for command in [grant, drop_bucket(), index] {
+        |bucket| Command::DropBucket(DropBucket { bucket: BucketId(bucket), restrict: false });
+    let drop_index = |index| Command::DropIndex(DropIndex { index: IndexId(index) });
+    let grant = |on| grant("ada", &[Privilege::Scan], bucket(on));
+    done(&mut state, index(1));
+    done(&mut state, grant(1));
+    done(&mut state, drop_bucket(1));
+    assert_eq!(done(&mut state, create_bucket("b")), Outcome::Bucket(BucketId(2)));
+    done(&mut state, index(2));
+    for command in [grant(1), drop_index(1), drop_bucket(1), index(1)] {
         let before = state.clone();
-        let (outcome, effects) = apply(&mut state, on(old, &command));
+        let (outcome, effects) = apply(&mut state, command.clone());
         let Outcome::Refused(error) = outcome else { panic!("{command:?}: {outcome:?}") };
-        assert_eq!((error.code, effects.len()), (ErrorCode::Unknown, 0), "{command:?}");
+        assert_eq!((error.code, effects.len()), (ErrorCode::Changed, 0), "{command:?}");
         assert_eq!(state.users(), before.users());
         assert_eq!(state.buckets().count(), before.buckets().count());
         assert_eq!(state.indexes().count(), before.indexes().count());
     }
-    done(
-        &mut state,
-        on(new, &Command::DropIndex(DropIndex { name: "i".into(), if_exists: false })),
+    for command in [grant(2), drop_index(2), drop_bucket(2)] {
+        done(&mut state, command);
+    }
+}
+
+/// The definition counts, and neither the places of the slices nor the generations.
+#[test]
+fn a_command_that_was_made_from_an_earlier_definition_of_an_index_is_refused() {
+    let mut state = with_bucket();
+    done(&mut state, create_index(spec("i")));
+    let info = |state: &StateContext| Arc::clone(&state.indexes[&IndexId(1)].info);
+    let drop_of = |seen: &IndexInfo| Proposal::from(DropIndex { index: seen.id }).made_from([seen]);
+    let built = info(&state);
+    let replicas = |replicas| SetReplicas { index: IndexId(1), replicas };
+    done(&mut state, IndexReady { index: IndexId(1), generation: Generation(1) });
+    assert_eq!(
+        (info(&state).defined, info(&state).revision > built.revision),
+        (built.defined, true)
     );
-    done(&mut state, on(new, &drop_bucket()));
-    let gone =
-        Command::DropBucket(DropBucket { name: "b".into(), if_exists: true, restrict: false });
-    done(&mut state, on(new, &gone));
+    done(&mut state, Proposal::from(replicas(0)).made_from([&*built]));
+    assert_eq!(refused(&mut state, drop_of(&built)), ErrorCode::Changed);
+    let (to, sql) = ("j".to_owned(), "CREATE INDEX …".to_owned());
+    let before = info(&state);
+    done(&mut state, RenameIndex { index: IndexId(1), to, sql });
+    done(&mut state, create_index(spec("i")));
+    assert_eq!(refused(&mut state, drop_of(&before)), ErrorCode::Changed, "its name is another");
+    let now = info(&state);
+    done(&mut state, drop_of(&now));
+    assert_eq!(refused(&mut state, drop_of(&now)), ErrorCode::Changed);
+    assert_eq!(state.catalog().index("i").map(|index| index.id), Some(IndexId(2)));
 }

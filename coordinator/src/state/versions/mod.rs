@@ -8,6 +8,8 @@ pub mod builds;
 pub mod partitions;
 pub mod removal;
 
+use std::sync::Arc;
+
 use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::data_set::{
@@ -29,7 +31,6 @@ use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_range};
-use crate::state::lookup::no_bucket;
 
 fn wrong_state(what: String, hint: impl Into<String>) -> Error {
     Error::new(ErrorCode::WrongState, what).with_hint(hint)
@@ -50,15 +51,15 @@ impl Apply for CreateDataSet {
 
 impl Apply for SetVersionIdle {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_version_idle(&self.bucket, self.idle_ms)
+        state.set_version_idle(self.bucket, self.idle_ms)
     }
 }
 
 impl Apply for LoadVersion {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         state.creating(decided.unique, |state| {
-            let name = (&*self.bucket, &*self.version);
-            let made = state.load_version(name, &self.files, &decided.silent)?;
+            let version = (self.bucket, &*self.version);
+            let made = state.load_version(version, &self.files, &decided.silent)?;
             if self.allow_empty {
                 state.empty_allowed.insert(BucketId(state.last_bucket));
             }
@@ -69,7 +70,7 @@ impl Apply for LoadVersion {
 
 impl Apply for CancelVersion {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.cancel_version(&self.bucket, &self.version)
+        state.cancel_version(self.bucket, &self.version)
     }
 }
 
@@ -140,9 +141,9 @@ impl StateContext {
         Ok(made)
     }
 
-    pub(in crate::state) fn set_version_idle(&mut self, name: &str, idle_ms: u64) -> Change {
+    pub(in crate::state) fn set_version_idle(&mut self, id: BucketId, idle_ms: u64) -> Change {
         check_idle(idle_ms)?;
-        let id = self.data_set_named(name)?;
+        self.data_set_of_command(id)?;
         let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
         if std::mem::replace(&mut set.idle_ms, idle_ms) == idle_ms {
             return nothing();
@@ -152,11 +153,12 @@ impl StateContext {
 
     pub(in crate::state) fn load_version(
         &mut self,
-        (name, version): (&str, &str),
+        (id, version): (BucketId, &str),
         files: &Files,
         silent: &[NodeId],
     ) -> Change {
-        let id = self.data_set_named(name)?;
+        let info = self.data_set_of_command(id)?;
+        let name = &*info.name;
         check_version(version, files)?;
         let bucket_name = version_bucket_name(name, version);
         self.check_new_version(id, name, version)?;
@@ -246,8 +248,9 @@ impl StateContext {
         }
     }
 
-    pub(in crate::state) fn cancel_version(&mut self, name: &str, version: &str) -> Change {
-        let id = self.data_set_named(name)?;
+    pub(in crate::state) fn cancel_version(&mut self, id: BucketId, version: &str) -> Change {
+        let info = self.data_set_of_command(id)?;
+        let name = &*info.name;
         let mut versions = self.data_sets[&id].versions.iter();
         let Some((number, known)) = versions.find(|(_, known)| known.name == version) else {
             let what = format!("bucket \"{name}\" has no version '{version}'");
@@ -293,11 +296,12 @@ impl StateContext {
         }
     }
 
-    fn data_set_named(&self, name: &str) -> Result<BucketId> {
-        let id = self.bucket_named(name).ok_or_else(|| no_bucket(name))?;
+    fn data_set_of_command(&self, id: BucketId) -> Result<Arc<BucketInfo>> {
+        let info = self.bucket_of_command(id)?;
         match self.data_sets.contains_key(&id) {
-            true => Ok(id),
+            true => Ok(info),
             false => {
+                let name = &info.name;
                 let what = format!("bucket \"{name}\" has no versions: it was not made FROM FILES");
                 Err(Error::new(ErrorCode::Unsupported, what)
                     .with_hint("CREATE BUCKET … FROM FILES makes one that has"))

@@ -71,9 +71,9 @@ fn a_build_for_a_version_is_cancelled_with_the_version_and_never_alone() {
     let bucket = complete(&mut state, "v1");
     let from = state.indexes[&IndexId(1)].info.local_id();
     done(&mut state, BuildVersion { from, bucket });
-    let build = Command::CancelBuild(CancelBuild { name: "i".into() });
+    let build = Command::CancelBuild(CancelBuild { index: IndexId(1) });
     assert_eq!(refused(&mut state, build), ErrorCode::WrongState);
-    done(&mut state, CancelVersion { bucket: "b".into(), version: "v1".into() });
+    done(&mut state, CancelVersion { bucket: BucketId(1), version: "v1".into() });
     let left: Vec<_> = state.indexes().map(|record| record.info.bucket).collect();
     assert_eq!(left, [SET, SET]);
     done(&mut state, SwitchVersion { data_set: SET, version: 1 });
@@ -130,7 +130,7 @@ fn a_first_build_is_given_up_when_the_next_version_is_switched_to() {
 fn a_first_build_goes_on_when_the_next_version_is_cancelled_and_may_end_before_the_switch() {
     let (mut state, bucket, first) = with_stuck_build();
     let mut cancelled = state.clone();
-    done(&mut cancelled, CancelVersion { bucket: "b".into(), version: "v2".into() });
+    done(&mut cancelled, CancelVersion { bucket: BucketId(1), version: "v2".into() });
     assert_eq!(cancelled.generations_of(IndexId(3)), [first]);
     assert_eq!(cancelled.indexes[&IndexId(3)].info.state, IndexState::Backfill);
     done(&mut state, IndexReady { index: first.index, generation: first.generation });
@@ -145,7 +145,7 @@ fn a_first_build_goes_on_when_the_next_version_is_cancelled_and_may_end_before_t
 #[test]
 fn the_cancellation_of_a_first_build_ends_that_over_the_next_version_too() {
     let (mut state, ..) = with_stuck_build();
-    done(&mut state, CancelBuild { name: "k".into() });
+    done(&mut state, CancelBuild { index: IndexId(3) });
     assert_eq!(state.generations_of(IndexId(3)), []);
     done(&mut state, SwitchVersion { data_set: SET, version: 2 });
     assert_eq!(set(&state).current().unwrap().0, 2);
@@ -156,10 +156,8 @@ fn a_changed_index_is_built_over_the_next_version_if_its_own_has_lost_a_partitio
     let mut state = with_data_set();
     let old = switched(&mut state, "v1");
     let serving = state.indexes[&IndexId(1)].info.clone();
-    let before = Box::new((*serving.spec).clone());
-    let spec = Box::new(IndexSpec { slices: 5, ..(*before).clone() });
-    let change =
-        Command::BuildGeneration(BuildGeneration { from: serving.local_id(), before, spec });
+    let spec = Box::new(IndexSpec { slices: 5, ..(*serving.spec).clone() });
+    let change = Command::BuildGeneration(BuildGeneration { index: serving.id, spec });
     let Outcome::Generation(changed) = done(&mut state, change) else { panic!("no generation") };
     let bucket = complete(&mut state, "v2");
     assert_eq!(build(&mut state, 1, bucket), Outcome::Done, "the other build has an end");

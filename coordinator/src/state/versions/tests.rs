@@ -34,7 +34,7 @@ fn create(name: &str) -> Command {
 pub(crate) fn load(version: &str) -> Command {
     let files = Files { pattern: "people/*.csv".into(), id: "id".into() };
     Command::LoadVersion(LoadVersion {
-        bucket: "b".into(),
+        bucket: SET,
         version: version.into(),
         files,
         allow_empty: false,
@@ -52,7 +52,10 @@ pub(crate) fn with_data_set() -> StateContext {
     done(&mut state, create_index(spec("i")));
     done(&mut state, IndexReady { index: IndexId(1), generation: Generation(1) });
     let spec = spec("j");
-    done(&mut state, CreateIndex { spec, defer_build: true, if_not_exists: false });
+    done(
+        &mut state,
+        CreateIndex { bucket: BucketId(1), spec, defer_build: true, if_not_exists: false },
+    );
     state
 }
 
@@ -276,12 +279,12 @@ fn a_late_holder_that_cannot_load_its_partitions_does_not_end_a_complete_version
 #[test]
 fn each_data_set_can_load_a_version_beside_its_current_one() {
     let mut state = with_data_set();
-    done(&mut state, DropBucket { name: "b".into(), if_exists: false, restrict: false });
+    done(&mut state, DropBucket { bucket: BucketId(1), restrict: false });
     let names: Vec<String> = (0..DATA_SETS_MAX).map(|n| format!("s{n}")).collect();
-    let load = |set: &str, version: &str| {
+    let load = |set: BucketId, version: &str| {
         let files = Files { pattern: "people/*.csv".into(), id: "id".into() };
         Command::LoadVersion(LoadVersion {
-            bucket: set.into(),
+            bucket: set,
             version: version.into(),
             files,
             allow_empty: false,
@@ -300,7 +303,7 @@ fn each_data_set_can_load_a_version_beside_its_current_one() {
         ) else {
             panic!("no bucket")
         };
-        done(&mut state, load(name, "v1"));
+        done(&mut state, load(id, "v1"));
         let version = state.data_sets[&id].loading().unwrap().1;
         let (bucket, node) = (version.bucket, version.nodes[0]);
         let partitions = vec![(VbucketId(0), content(1))];
@@ -309,7 +312,8 @@ fn each_data_set_can_load_a_version_beside_its_current_one() {
         assert_eq!(state.current_bucket(id), bucket);
     }
     assert_eq!(refused(&mut state, create("one more")), ErrorCode::OverLimit);
-    names.iter().for_each(|name| drop(done(&mut state, load(name, "v2"))));
+    let ids: Vec<_> = state.data_sets.keys().copied().collect();
+    ids.into_iter().for_each(|id| drop(done(&mut state, load(id, "v2"))));
 }
 
 #[test]
@@ -344,7 +348,7 @@ fn a_data_set_loads_one_version_at_a_time_and_has_a_bounded_number() {
     done(&mut state, load("v1"));
     assert_eq!(refused(&mut state, load("v2")), ErrorCode::WrongState);
     let cancel = |version: &str| {
-        Command::CancelVersion(CancelVersion { bucket: "b".into(), version: version.into() })
+        Command::CancelVersion(CancelVersion { bucket: BucketId(1), version: version.into() })
     };
     assert_eq!(refused(&mut state, cancel("v2")), ErrorCode::Unknown);
     done(&mut state, cancel("v1"));
@@ -364,11 +368,9 @@ fn dropping_a_data_set_drops_its_versions_and_its_indexes() {
     switched(&mut state, "v1");
     switched(&mut state, "v2");
     done(&mut state, load("v3"));
-    let restrict =
-        Command::DropBucket(DropBucket { name: "b".into(), if_exists: false, restrict: true });
+    let restrict = Command::DropBucket(DropBucket { bucket: BucketId(1), restrict: true });
     assert_eq!(refused(&mut state, restrict), ErrorCode::HasDependents);
-    let drop =
-        Command::DropBucket(DropBucket { name: "b".into(), if_exists: false, restrict: false });
+    let drop = Command::DropBucket(DropBucket { bucket: BucketId(1), restrict: false });
     let (_, effects) = apply(&mut state, drop);
     let gone = effects.iter().filter(|effect| matches!(effect, Effect::BucketDropped(_))).count();
     assert_eq!(gone, 4);
@@ -382,7 +384,8 @@ fn a_projector_is_removed_unless_a_version_needs_it() {
     done(&mut state, load("v1"));
     let remove = |node| Command::RemoveNode(RemoveNode { node: NodeId(node), force: false });
     assert_eq!(refused(&mut state, remove(10)), ErrorCode::InvalidParameter, "it is loading");
-    let cancel = Command::CancelVersion(CancelVersion { bucket: "b".into(), version: "v1".into() });
+    let cancel =
+        Command::CancelVersion(CancelVersion { bucket: BucketId(1), version: "v1".into() });
     done(&mut state, cancel);
     let bucket = switched(&mut state, "v1");
     let mine = version(&state, "v1").partitions_of(NodeId(11), 2);
@@ -405,13 +408,13 @@ fn a_bucket_of_another_kind_has_no_versions() {
     done(&mut state, create_bucket("e"));
     let files = Files { pattern: "x.csv".into(), id: "id".into() };
     let load = Command::LoadVersion(LoadVersion {
-        bucket: "e".into(),
+        bucket: BucketId(2),
         version: "v".into(),
         files,
         allow_empty: false,
     });
     assert_eq!(refused(&mut state, load), ErrorCode::Unsupported);
-    let idle = |idle_ms| Command::SetVersionIdle(SetVersionIdle { bucket: "b".into(), idle_ms });
+    let idle = |idle_ms| Command::SetVersionIdle(SetVersionIdle { bucket: BucketId(1), idle_ms });
     done(&mut state, idle(5));
     assert_eq!(set(&state).idle_ms, 5);
     assert_eq!(refused(&mut state, idle(u64::MAX)), ErrorCode::InvalidParameter);
@@ -444,7 +447,7 @@ fn a_version_without_rows_takes_the_place_of_another_one_only_if_that_is_allowed
     let first = told(&state);
     done(&mut state, first);
     assert!(set(&state).failed.is_none(), "nothing serves that it could replace");
-    done(&mut state, CancelVersion { bucket: "b".into(), version: "v0".into() });
+    done(&mut state, CancelVersion { bucket: BucketId(1), version: "v0".into() });
     let serves = switched(&mut state, "v1");
     done(&mut state, load("v2"));
     let empty = told(&state);
@@ -463,6 +466,6 @@ fn a_version_without_rows_takes_the_place_of_another_one_only_if_that_is_allowed
     let empty = told(&state);
     done(&mut state, empty);
     assert!(set(&state).loading().is_some(), "it goes on: {:?}", set(&state).failed);
-    done(&mut state, CancelVersion { bucket: "b".into(), version: "v3".into() });
+    done(&mut state, CancelVersion { bucket: BucketId(1), version: "v3".into() });
     assert!(state.empty_allowed.is_empty());
 }

@@ -8,8 +8,7 @@ use proto::model::cut::EpochMark;
 use proto::plant::{self, Plant};
 
 use crate::apply::delta::{BackIndexScope, EpochDelta};
-use crate::apply::documents::{EpochDocuments, documents};
-use crate::batch::EpochBatch;
+use crate::apply::documents::{Document, EpochDocuments};
 use crate::index::load_state::{Answer, LoadRequest};
 use crate::index::local_index::LocalIndex;
 use crate::log::lsn::Lsn;
@@ -19,10 +18,12 @@ use crate::retention::RetainedEpochs;
 
 /// Applies an epoch to all indexes of its bucket, then makes it visible. `lsn` is the beginning of
 /// its log record.
-pub fn apply_epoch(state: &NodeState, batch: &EpochBatch, lsn: Lsn) -> Result<()> {
-    let mark = &batch.mark;
-    let documents = documents(batch)?;
-    let documents = EpochDocuments::by_index(&documents)?;
+pub fn apply_epoch(
+    state: &NodeState,
+    (mark, documents): (&EpochMark, &[Document<'_>]),
+    lsn: Lsn,
+) -> Result<()> {
+    let documents = EpochDocuments::by_index(documents)?;
     let bucket_lock = state.bucket_lock(mark.bucket);
     let _alone = lock(&bucket_lock);
     if state.is_dead(mark.bucket, mark.epoch) {

@@ -10,6 +10,7 @@ use proto::model::index::IndexInfo;
 
 use super::*;
 use crate::apply::apply_epoch::apply_epoch;
+use crate::apply::documents::documents;
 use crate::batch::EpochBatch;
 use crate::engine::storage_engine::StorageEngine;
 use crate::engine::storage_engine::tests::{INDEX, NODE, State, batch, body, info, mark};
@@ -119,7 +120,7 @@ async fn an_epoch_in_progress_during_a_rollback_is_not_applied() {
     let late = epoch(6);
     let lsn = store.log_epoch(&late).await.unwrap();
     store.truncate(&epoch(POINT.0).mark, Epoch(6)).await.unwrap();
-    apply_epoch(&store.context.state, &late, lsn).unwrap();
+    apply_epoch(&store.context.state, (&late.mark, &documents(&late).unwrap()), lsn).unwrap();
     assert_eq!((store.committed(BUCKET), newest(&store)), (POINT, vec![POINT; 2]));
     assert_eq!(shown(&store, POINT), before);
 }

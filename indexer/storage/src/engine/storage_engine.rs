@@ -18,6 +18,7 @@ use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 
 use crate::apply::apply_epoch::apply_epoch;
+use crate::apply::documents::documents;
 use crate::batch::EpochBatch;
 use crate::build::backfill::{begin_backfill, take_documents};
 use crate::build::finish::finish_build;
@@ -227,8 +228,9 @@ impl SliceStore for StorageEngine {
         let lsn = self.log_epoch(&batch).await?;
         let (state, late) = (Arc::clone(&context.state), Arc::clone(&self.late_commit));
         let apply = move || {
-            apply_epoch(&state, &batch, lsn)?;
-            late.note_applied(&batch);
+            let documents = documents(&batch)?;
+            apply_epoch(&state, (&batch.mark, &documents), lsn)?;
+            late.note_applied(&batch, &documents);
             Ok::<_, Error>(())
         };
         context.env.blocking(apply).await?;

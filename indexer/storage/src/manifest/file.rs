@@ -28,7 +28,7 @@ use crate::manifest::invariants::{broken_in_index, broken_in_node};
 use crate::manifest::node_manifest::NodeManifest;
 
 const MAGIC: &[u8; 4] = b"sxmf";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 32;
 /// The part of the header that the checksum covers; the checksum follows it.
 const SUMMED: std::ops::Range<usize> = 8..28;

@@ -235,7 +235,7 @@ proptest! {
 
     #[test]
     fn no_header_makes_it_panic(file in prop::collection::vec(any::<u8>(), 0..64)) {
-        let mut headed = b"sxmf\x01\0\0\0\x02\0\0\0".to_vec();
+        let mut headed = b"sxmf\x02\0\0\0\x02\0\0\0".to_vec();
         headed.extend_from_slice(&file);
         for bytes in [&file, &headed] {
             prop_assert!(decode::<IndexManifest>(ManifestKind::Index, bytes).is_err());

@@ -23,6 +23,7 @@ use proto::{Error, ErrorCode, Result};
 use tokio::sync::Notify;
 
 use crate::apply::apply_epoch::apply_epoch;
+use crate::apply::documents::documents;
 use crate::batch::EpochBatch;
 use crate::edit::rollback::truncate_index;
 use crate::file_id::FileId;
@@ -320,7 +321,7 @@ impl Replay<'_> {
         if self.manifest.dead.iter().any(dead) || self.manifest.marks.iter().any(settled) {
             return Ok(());
         }
-        apply_epoch(self.state, batch, self.begin)?;
+        apply_epoch(self.state, (&batch.mark, &documents(batch)?), self.begin)?;
         self.skipped.extend(epochs_skipped_by(mark));
         {
             let mut buckets = lock(&self.state.buckets);

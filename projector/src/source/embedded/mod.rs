@@ -1,6 +1,5 @@
 //! Embedded buckets: the projector numbers the mutations itself.
 
-pub mod check;
 pub mod commit;
 pub mod holds;
 pub mod joint;

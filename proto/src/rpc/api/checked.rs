@@ -1,21 +1,42 @@
-//! Writes that were checked in this process.
+//! Writes, and those that were checked in this process.
 //!
 //! A document is checked once, where it enters the process: by the session that reads it, on any thread, or by the
-//! projector if it comes from another process. Only the constructors here make the types, and neither is ever decoded
-//! from a message, so code that has one need not check the text again.
+//! decoder of a message of another process. Only the constructors here make the types, and the decoder calls them, so
+//! code that has a checked write need not check the text again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-use super::writes::{Write, WriteKind};
 use crate::value::key::check_id;
 use crate::value::{CheckedField, DOCUMENT_BYTES_MAX, Value, check_json, check_json_with_field};
 use crate::{Error, ErrorCode, Result};
 
-/// A write whose id is within its limit, and whose document is JSON.
-#[derive(Clone, Debug)]
+/// One write of a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Write {
+    /// The document's id.
+    pub id: String,
+    /// The kind of write.
+    pub kind: WriteKind,
+}
+
+/// The kinds of writes of a document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WriteKind {
+    /// Creates a document; `DuplicateId` if the id exists.
+    Insert(Bytes),
+    /// Creates or replaces a document.
+    Upsert(Bytes),
+    /// Removes a document; no effect if the id does not exist.
+    Delete,
+}
+
+/// A write whose id is within its limit, and whose document is JSON. It is encoded like a [`Write`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Write")]
 pub struct CheckedWrite {
     id: Arc<str>,
     kind: WriteKind,
@@ -59,6 +80,14 @@ impl CheckedWrite {
             WriteKind::Insert(document) | WriteKind::Upsert(document) => Some(document),
             WriteKind::Delete => None,
         }
+    }
+}
+
+impl TryFrom<Write> for CheckedWrite {
+    type Error = Error;
+
+    fn try_from(write: Write) -> Result<Self> {
+        Self::new(write, DOCUMENT_BYTES_MAX)
     }
 }
 
@@ -111,7 +140,7 @@ pub fn too_long(bytes: usize) -> Error {
 }
 
 /// The checked writes of one request, in order. Clones share them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedWrites(Arc<[CheckedWrite]>);
 
 impl CheckedWrites {
@@ -142,13 +171,6 @@ impl CheckedWrites {
     /// The bytes of all documents.
     pub fn document_bytes(&self) -> usize {
         self.0.iter().filter_map(CheckedWrite::document).map(Bytes::len).sum()
-    }
-
-    /// The writes in the form in which they leave the process.
-    pub fn to_writes(&self) -> Vec<Write> {
-        let write =
-            |write: &CheckedWrite| Write { id: write.id.to_string(), kind: write.kind.clone() };
-        self.0.iter().map(write).collect()
     }
 }
 
@@ -187,14 +209,21 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_checked_and_keep_their_text() {
+    fn writes_are_checked_also_when_they_are_decoded_and_keep_their_text() {
         let write = |text: &'static str| Write {
             id: "k".into(),
             kind: WriteKind::Upsert(Bytes::from_static(text.as_bytes())),
         };
         let exact = write(r#"{"n":12345678901234567890.10}"#);
         let checked = CheckedWrites::new(vec![exact.clone()], 100).unwrap();
-        assert_eq!(checked.to_writes(), std::slice::from_ref(&exact));
+        let encoded = postcard::to_stdvec(&checked).unwrap();
+        assert_eq!(encoded, postcard::to_stdvec(std::slice::from_ref(&exact)).unwrap());
+        assert_eq!(postcard::from_bytes::<CheckedWrites>(&encoded).unwrap(), checked);
+        let id = "k".repeat(crate::value::key::ID_BYTES_MAX + 1);
+        for wrong in [write("{\n1"), Write { id, kind: WriteKind::Delete }] {
+            let encoded = postcard::to_stdvec(&[wrong]).unwrap();
+            postcard::from_bytes::<CheckedWrites>(&encoded).expect_err("it is not checked");
+        }
         assert!(checked.check_lengths(20).is_err());
         assert_eq!(CheckedWrites::new(vec![exact], 20).unwrap_err().code, ErrorCode::OverLimit);
         let error = CheckedWrites::new(vec![write("{}"), write("{\n1")], 100).unwrap_err();

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::heartbeat::{BucketProgress, Heartbeat, HeartbeatReply, SliceProgress};
 use super::members::{CoordinatorChange, CoordinatorChanged, CoordinatorMembers};
 use super::streams::ResultStream;
 use crate::error::{Error, Result};
@@ -13,9 +14,9 @@ use crate::flow::AdmissionStatus;
 use crate::model::assignment::VbucketSet;
 use crate::model::catalog::Catalog;
 use crate::model::cut::{Cut, EpochMark};
-use crate::model::identity::{ClusterId, NodeProof};
+use crate::model::identity::ClusterId;
 use crate::model::ids::{
-    BucketId, Epoch, LocalIndexId, NodeId, SliceId, SliceNo, TopologyNo, TransactionId,
+    BucketId, Epoch, LocalIndexId, NodeId, SliceNo, TopologyNo, TransactionId,
 };
 use crate::model::index::IndexInfo;
 use crate::model::joint::{HalvedCommit, JointMark};
@@ -176,121 +177,6 @@ pub struct SyncReply {
     /// again. A bucket is missing while the leader does not know the epoch. The epoch may become smaller when copies are added, so a source
     /// keeps the highest one.
     pub durable: Vec<(BucketId, Epoch)>,
-}
-
-/// A lease holds the horizon back for at most this time after its epoch was superseded, even if it is renewed.
-pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
-
-/// The heartbeat of a process, sent about once a second and at important changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heartbeat {
-    /// The node; an unknown node must register first (`ErrorCode::Unknown`).
-    pub node: NodeId,
-    /// An indexer's buckets.
-    pub buckets: Vec<BucketProgress>,
-    /// An indexer's slices.
-    pub slices: Vec<SliceProgress>,
-    /// The moves of which an indexer is the target.
-    pub moves: Vec<MoveProgress>,
-    /// A router's leases: the epochs that running scans and tokens read, by bucket, the oldest first; a
-    /// bounded number of them, without those that, to the router's knowledge, have been superseded for
-    /// [`LEASE_AGE_MS_MAX`].
-    pub leases: Vec<(BucketId, Epoch)>,
-    /// The moments that a router's transactions read, the oldest first; a bounded number of them. Each holds the epoch that is in force at
-    /// it in every bucket, and none is reported for longer than [`LEASE_AGE_MS_MAX`].
-    pub moments: Vec<Moment>,
-    /// Of a router: the oldest catalog (`Catalog::cas`) by which a running scan, a transaction or a token has chosen the generations that it
-    /// reads, or its newest catalog without any. Zero if a scan has begun on a generation that had given way before.
-    pub reads_since: u64,
-    /// Scans of a router, shard scans of an indexer.
-    pub scans: Option<AdmissionStatus>,
-    /// The proof that the process is the one that joined as this node; `None` for a process without a data directory.
-    pub proof: Option<NodeProof>,
-    /// The newest catalog that the node has applied (`Catalog::cas`); zero if there was none. A leader with an older one
-    /// was restored from a copy.
-    pub catalog_cas: u64,
-    /// The vbuckets that a projector owns, by bucket: a leader that gives them to others was restored from a copy.
-    pub owned: Vec<(BucketId, VbucketSet)>,
-    /// The versions of data sets that a projector is loading, or could not load.
-    pub loads: Vec<LoadReport>,
-    /// The split points of an indexer's slices that exceed the limit of their index: at most one for each index.
-    pub split_points: Vec<SplitPoint>,
-}
-
-/// A value of the partition expression that has about half of a slice's entries before it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SplitPoint {
-    /// The slice to split.
-    pub slice: SliceId,
-    /// The value as an encoded key part.
-    pub at: Vec<u8>,
-}
-
-/// The progress of a projector's load of a data set version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoadReport {
-    /// The version's bucket.
-    pub bucket: BucketId,
-    /// Rows that were read, and documents that were counted. It changes as long as the load gets on.
-    pub steps: u64,
-    /// The last error, if the load will be repeated or was given up. At most [`LOAD_TROUBLE_BYTES_MAX`].
-    pub trouble: Option<String>,
-}
-
-/// The length limit of [`LoadReport::trouble`].
-pub const LOAD_TROUBLE_BYTES_MAX: usize = 512;
-
-/// A node without a heartbeat for this long is silent: no other process waits for it.
-pub const SILENT_MS_MAX: u64 = 5_000;
-
-/// The answer to a heartbeat.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HeartbeatReply {
-    /// The nodes that have been silent for [`SILENT_MS_MAX`], by number.
-    pub silent: Vec<NodeId>,
-    /// The index of the log that the leader has applied: a moment that is past.
-    pub moment: u64,
-}
-
-/// The progress of an indexer in one bucket.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BucketProgress {
-    /// The bucket of the progress report.
-    pub bucket: BucketId,
-    /// The end of the mutations received without a gap.
-    pub high_watermark: Cut,
-    /// The newest epoch applied.
-    pub applied: Epoch,
-    /// The newest epoch that would survive a crash.
-    pub durable: Epoch,
-    /// Bytes waiting to be applied.
-    pub queue_bytes: u64,
-    /// Maximum bytes that may wait.
-    pub queue_bytes_max: u64,
-}
-
-/// The state of a slice on an indexer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SliceProgress {
-    /// The slice of the progress report.
-    pub slice: SliceId,
-    /// The oldest epoch that it answers; `None` while it is being built.
-    pub floor: Option<Epoch>,
-    /// Entries at the newest epoch.
-    pub entries: u64,
-    /// Bytes in memory and on disk.
-    pub bytes: u64,
-    /// The part of `bytes` that the entries at the newest epoch take, by the mean size of a stored entry; `None` until the entries of a
-    /// slice that arrived or was split are counted.
-    pub live_bytes: Option<u64>,
-    /// During a build from the source: the percentage of the documents that was read.
-    pub built_percent: Option<u8>,
-    /// During a build from the source: the seconds until all documents are read, at the pace so far; `None` while it is not known.
-    pub seconds_left: Option<u64>,
-    /// During a build: the node whose copy the files come from; `None` if it is built from the source.
-    pub copied_from: Option<NodeId>,
-    /// The reason that blocks its build, if any.
-    pub trouble: Option<String>,
 }
 
 /// The contents of a watch.

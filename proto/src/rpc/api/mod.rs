@@ -10,6 +10,7 @@ mod coordinator;
 mod copies;
 mod directory;
 mod hand_over;
+mod heartbeat;
 mod indexer;
 mod members;
 mod places;
@@ -19,12 +20,13 @@ mod streams;
 mod transactions;
 mod writes;
 
-pub use checked::{CheckedWrite, CheckedWrites, check_document, check_document_with_id, too_long};
+pub use checked::{
+    CheckedWrite, CheckedWrites, Write, WriteKind, check_document, check_document_with_id, too_long,
+};
 pub use coordinator::{
-    BucketProgress, BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs,
-    EpochHold, FixedMoment, HELD_MS_MIN, HOLDS_MAX, Heartbeat, HeartbeatReply, LEASE_AGE_MS_MAX,
-    LOAD_TROUBLE_BYTES_MAX, LoadReport, MOMENT_HOLD_MS, NodeStatus, SILENT_MS_MAX, SliceProgress,
-    SplitPoint, SyncReply, SyncReport, WatchKind, WatchMessage,
+    BucketReport, BuildStatus, CoordinatorApi, CoordinatorStatus, CoveringEpochs, EpochHold,
+    FixedMoment, HELD_MS_MIN, HOLDS_MAX, MOMENT_HOLD_MS, NodeStatus, SyncReply, SyncReport,
+    WatchKind, WatchMessage,
 };
 pub use copies::{
     COPY_GRACE_MS, COPY_LEASE_MS, CopiedGroup, CopiedMutation, CopyAnswer, CopyQuestion,
@@ -33,6 +35,11 @@ pub use copies::{
 pub use directory::Directory;
 pub use hand_over::{
     HandOverDocuments, HandOverPiece, HandOverRequest, HandOverRequestKind, HandedDocument,
+};
+pub use heartbeat::{
+    BucketProgress, Heartbeat, HeartbeatReply, IndexerReport, LEASE_AGE_MS_MAX,
+    LOAD_TROUBLE_BYTES_MAX, LoadReport, ProjectorReport, RoleReport, RouterReport, SILENT_MS_MAX,
+    SliceProgress, SplitPoint,
 };
 pub use indexer::{FIRST_BATCH_BYTES, IndexerApi};
 pub use members::{CoordinatorChange, CoordinatorChanged, CoordinatorMembers};
@@ -47,6 +54,4 @@ pub use transactions::{
     Decision, Documents, DocumentsRequest, FoundCommits, OWNER_BYTES_MAX, TransactionCommit,
     TransactionFate, TransactionStatus, TransactionWrite, TransactionWritten,
 };
-pub use writes::{
-    PushMutation, PushReply, PushRequest, Write, WriteKind, WriteReply, WriteRequest,
-};
+pub use writes::{PushMutation, PushReply, PushRequest, WriteReply, WriteRequest};

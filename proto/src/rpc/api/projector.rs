@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::checked::CheckedWrites;
 use super::copies::{CopyAnswer, CopyRequest};
 use super::hand_over::{HandOverPiece, HandOverRequest};
 use super::places::{KnownPlace, Places};
@@ -46,12 +45,6 @@ fn no_producers_transactions() -> Error {
 pub trait ProjectorApi: Send + Sync + 'static {
     /// Writes documents atomically: the whole request or nothing. The writes are durable when the call returns.
     async fn write(&self, request: WriteRequest) -> Result<WriteReply>;
-
-    /// Writes documents that this process has checked, as [`Self::write`] does. A projector of another process checks them
-    /// again.
-    async fn write_checked(&self, bucket: BucketId, writes: CheckedWrites) -> Result<WriteReply> {
-        self.write(WriteRequest { bucket, writes: writes.to_writes() }).await
-    }
 
     /// Returns documents by id, `None` for a missing one. All are read at one moment, so a request of [`Self::write`] is visible as a whole
     /// or not at all. The error is `OverLimit` if the documents are too long together for one answer; a single document never is.

@@ -16,7 +16,8 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::writes::{Write, WriteReply};
+use super::checked::CheckedWrites;
+use super::writes::WriteReply;
 use crate::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use crate::rpc::scan::OwnView;
 
@@ -37,7 +38,7 @@ pub struct TransactionWrite {
     /// The epoch that the transaction reads, if it has read anything.
     pub snapshot: Option<Epoch>,
     /// The writes, in order.
-    pub writes: Vec<Write>,
+    pub writes: CheckedWrites,
 }
 
 /// The result of a write in a transaction.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::checked::CheckedWrites;
 use crate::model::cut::{Position, WritePosition};
 use crate::model::ids::{BucketId, VbucketId};
 use crate::rpc::mutation::MutationKind;
@@ -13,27 +14,7 @@ pub struct WriteRequest {
     /// The bucket, which is embedded.
     pub bucket: BucketId,
     /// The writes, in order; a later write of the same id wins.
-    pub writes: Vec<Write>,
-}
-
-/// One write of a document.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Write {
-    /// The document's id.
-    pub id: String,
-    /// The kind of write.
-    pub kind: WriteKind,
-}
-
-/// The kinds of writes of a document.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WriteKind {
-    /// Creates a document; `DuplicateId` if the id exists.
-    Insert(Bytes),
-    /// Creates or replaces a document.
-    Upsert(Bytes),
-    /// Removes a document; no effect if the id does not exist.
-    Delete,
+    pub writes: CheckedWrites,
 }
 
 /// The result of a write.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, ObjectName, Room};
+use super::kind::{Audited, CommandKind, Need, Room};
 use crate::model::bucket::SourceKind;
 use crate::model::catalog::Catalog;
+use crate::model::ids::BucketId;
 use crate::model::users::Privilege;
 
 /// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
@@ -50,10 +51,8 @@ impl CommandKind for CreateBucket {
 /// DROP BUCKET, with its indexes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropBucket {
-    /// The name of the bucket.
-    pub name: String,
-    /// True if its absence is no error.
-    pub if_exists: bool,
+    /// The bucket to drop.
+    pub bucket: BucketId,
     /// RESTRICT: refused while the bucket has indexes.
     pub restrict: bool,
 }
@@ -62,6 +61,6 @@ impl CommandKind for DropBucket {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, ObjectName::new(&self.name, self.if_exists))
+        Need::Bucket(Privilege::Define, self.bucket)
     }
 }

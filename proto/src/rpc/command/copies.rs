@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, ObjectName, Process};
+use super::kind::{Audited, CommandKind, Need, Process};
 use crate::model::copies::CopiesChange;
 use crate::model::history::SourceHistory;
 use crate::model::ids::{BucketId, Epoch, NodeId};
@@ -12,8 +12,8 @@ use crate::model::users::Privilege;
 /// ALTER BUCKET … SET (copies = n): the leading coordinator makes more copies of an embedded bucket, or gives some up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetCopies {
-    /// The bucket's name.
-    pub bucket: String,
+    /// The bucket to change.
+    pub bucket: BucketId,
     /// The number of copies.
     pub copies: u8,
 }
@@ -22,15 +22,15 @@ impl CommandKind for SetCopies {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, self.bucket)
     }
 }
 
 /// ALTER BUCKET … MOVE TO 'n': a projector gets a copy of an embedded bucket and then leads it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveBucket {
-    /// The bucket's name.
-    pub bucket: String,
+    /// The bucket to change.
+    pub bucket: BucketId,
     /// The projector.
     pub to: NodeId,
 }
@@ -39,7 +39,7 @@ impl CommandKind for MoveBucket {
     const AUDITED: Option<Audited> = Some(Audited::Move);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Rebalance, ObjectName::new(&self.bucket, false))
+        Need::Bucket(Privilege::Rebalance, self.bucket)
     }
 }
 

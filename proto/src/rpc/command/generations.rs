@@ -2,21 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, ObjectName, PlacedKind, Process, Room};
+use super::kind::{Audited, CommandKind, Need, PlacedKind, Process, Room};
 use crate::model::catalog::Catalog;
 use crate::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
 use crate::model::index::IndexSpec;
 use crate::model::users::Privilege;
 
 /// ALTER INDEX, REINDEX: begins a new generation of an index, with another definition or the same one, in addition to the serving one. When
-/// it is complete, [`IndexReady`] makes it serve. Refused (`WrongState`) while another one is being built.
+/// it is complete, [`IndexReady`] makes it serve. Refused (`WrongState`) while another one is being built. Its sender expects the
+/// definition from which the new one was derived.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildGeneration {
-    /// The generation that the new definition was derived from. Refused (`WrongState`) if another generation serves by
-    /// now.
-    pub from: LocalIndexId,
-    /// The definition that it had then.
-    pub before: Box<IndexSpec>,
+    /// The index to build.
+    pub index: IndexId,
     /// The new definition, of the same name and bucket.
     pub spec: Box<IndexSpec>,
 }
@@ -25,7 +23,7 @@ impl CommandKind for BuildGeneration {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Generation(Privilege::Define, self.from, Some(self.spec.bucket.clone()))
+        Need::index(Privilege::Define, self.index)
     }
 
     fn creates(&self) -> bool {
@@ -62,15 +60,15 @@ impl CommandKind for IndexReady {
 /// if there is neither: it never removes the serving generation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelBuild {
-    /// The index's name.
-    pub name: String,
+    /// The index whose build ends.
+    pub index: IndexId,
 }
 
 impl CommandKind for CancelBuild {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, ObjectName::new(&self.name, false))
+        Need::index(Privilege::Define, self.index)
     }
 }
 

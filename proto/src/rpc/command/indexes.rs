@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, ObjectName, PlacedKind, Room};
+use super::kind::{Audited, CommandKind, Need, PlacedKind, Room};
 use crate::model::catalog::Catalog;
-use crate::model::ids::LocalIndexId;
+use crate::model::ids::{BucketId, IndexId};
 use crate::model::index::IndexSpec;
 use crate::model::users::Privilege;
 
@@ -12,6 +12,8 @@ use crate::model::users::Privilege;
 /// (replicas on different nodes and zones); if there are too few, the error names the available ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateIndex {
+    /// The bucket that the definition names.
+    pub bucket: BucketId,
     /// The definition.
     pub spec: IndexSpec,
     /// True to leave the index `pending`.
@@ -24,7 +26,7 @@ impl CommandKind for CreateIndex {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, ObjectName::new(&self.spec.bucket, false))
+        Need::Bucket(Privilege::Define, self.bucket)
     }
 
     fn creates(&self) -> bool {
@@ -46,17 +48,15 @@ impl CommandKind for CreateIndex {
 /// BUILD INDEX ON bucket (names): all or none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildIndexes {
-    /// The bucket's name.
-    pub bucket: String,
-    /// The indexes' names.
-    pub names: Vec<String>,
+    /// The indexes to build.
+    pub indexes: Vec<IndexId>,
 }
 
 impl CommandKind for BuildIndexes {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
+        Need::Indexes(Privilege::Define, self.indexes.clone())
     }
 
     fn places(&self) -> Option<PlacedKind> {
@@ -67,27 +67,23 @@ impl CommandKind for BuildIndexes {
 /// DROP INDEX: removes all generations of an index.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropIndex {
-    /// The name of the index.
-    pub name: String,
-    /// True if its absence is no error.
-    pub if_exists: bool,
+    /// The index to drop.
+    pub index: IndexId,
 }
 
 impl CommandKind for DropIndex {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, ObjectName::new(&self.name, self.if_exists))
+        Need::index(Privilege::Define, self.index)
     }
 }
 
-/// ALTER INDEX … RENAME TO: nothing is built.
+/// ALTER INDEX … RENAME TO: nothing is built. Its sender expects the definition from which the statement was derived.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RenameIndex {
-    /// The generation that must serve. Refused (`WrongState`) if another one serves by now.
-    pub from: LocalIndexId,
-    /// The definition of that generation.
-    pub before: Box<IndexSpec>,
+    /// The index to rename.
+    pub index: IndexId,
     /// The new name of the index.
     pub to: String,
     /// The statement that declares it under its new name, for SHOW INDEXES.
@@ -98,15 +94,15 @@ impl CommandKind for RenameIndex {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Generation(Privilege::Define, self.from, None)
+        Need::index(Privilege::Define, self.index)
     }
 }
 
 /// ALTER INDEX … SET (replicas = n): the leader makes more copies, or gives some up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetReplicas {
-    /// The index's name.
-    pub index: String,
+    /// The index to change.
+    pub index: IndexId,
     /// Copies besides the first.
     pub replicas: u8,
 }
@@ -115,11 +111,11 @@ impl CommandKind for SetReplicas {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, ObjectName::new(&self.index, false))
+        Need::index(Privilege::Define, self.index)
     }
 
     fn room(&self, catalog: &Catalog) -> Room {
-        let Some(index) = catalog.index(&self.index) else { return Room::default() };
+        let Some(index) = catalog.indexes.get(&self.index) else { return Room::default() };
         let more = self.replicas.saturating_sub(index.spec.replicas);
         Room { places: usize::from(more) * usize::from(index.spec.slices), ..Room::default() }
     }
@@ -128,8 +124,8 @@ impl CommandKind for SetReplicas {
 /// ALTER INDEX … SET (separate_included_columns = …): each node regroups its fragments, without copying.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetSeparateIncludedColumns {
-    /// The index's name.
-    pub index: String,
+    /// The index to change.
+    pub index: IndexId,
     /// See `IndexSpec::separate_included_columns`.
     pub separate: bool,
 }
@@ -138,15 +134,15 @@ impl CommandKind for SetSeparateIncludedColumns {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, ObjectName::new(&self.index, false))
+        Need::index(Privilege::Define, self.index)
     }
 }
 
 /// `ALTER INDEX … SET (slice_bytes_max = …)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetSliceBytesMax {
-    /// The index's name.
-    pub index: String,
+    /// The index to change.
+    pub index: IndexId,
     /// The size of a slice from which on the index gets more slices, in bytes; 0 means never.
     pub bytes: u64,
 }
@@ -155,6 +151,6 @@ impl CommandKind for SetSliceBytesMax {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Index(Privilege::Define, ObjectName::new(&self.index, false))
+        Need::index(Privilege::Define, self.index)
     }
 }

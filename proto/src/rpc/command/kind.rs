@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::model::catalog::Catalog;
-use crate::model::ids::{IndexId, LocalIndexId, NodeId};
+use crate::model::ids::{BucketId, IndexId, NodeId};
 use crate::model::index::IndexSpec;
 use crate::model::node::Role;
 use crate::model::users::Privilege;
@@ -52,12 +52,8 @@ pub enum Audited {
 pub enum Need {
     /// A privilege on all.
     All(Privilege),
-    /// A privilege on the bucket or data set with a name.
-    Bucket(Privilege, ObjectName),
-    /// A privilege on the bucket of the index with a name.
-    Index(Privilege, ObjectName),
-    /// A privilege on the bucket of a generation of an index, and on the bucket with a name, if there is one.
-    Generation(Privilege, LocalIndexId, Option<String>),
+    /// A privilege on a bucket or data set.
+    Bucket(Privilege, BucketId),
     /// A privilege on the buckets of indexes.
     Indexes(Privilege, Vec<IndexId>),
     /// The user that a command changes is the sender, or the sender has [`Privilege::Admin`] on all.
@@ -69,19 +65,10 @@ pub enum Need {
     Process(Process),
 }
 
-/// A name, and the meaning of its absence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectName {
-    /// The name of the object.
-    pub name: String,
-    /// IF EXISTS: it is no error if the object does not exist.
-    pub may_lack: bool,
-}
-
-impl ObjectName {
-    /// A name that is used in a command.
-    pub fn new(name: &str, may_lack: bool) -> Self {
-        Self { name: name.to_owned(), may_lack }
+impl Need {
+    /// A privilege on the bucket of an index.
+    pub fn index(privilege: Privilege, index: IndexId) -> Self {
+        Self::Indexes(privilege, vec![index])
     }
 }
 

@@ -43,9 +43,7 @@ pub use self::indexes::{
     BuildIndexes, CreateIndex, DropIndex, RenameIndex, SetReplicas, SetSeparateIncludedColumns,
     SetSliceBytesMax,
 };
-pub use self::kind::{
-    Audited, CommandKind, Need, ObjectName, PlacedKind, Process, Room, encoded_bytes,
-};
+pub use self::kind::{Audited, CommandKind, Need, PlacedKind, Process, Room, encoded_bytes};
 pub use self::list::Command;
 pub use self::moves::{
     AdvanceMove, CancelHandOver, CancelMoves, EndMove, HandOver, HandedOver, StartMoves,

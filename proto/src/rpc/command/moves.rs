@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, ObjectName, Process};
+use super::kind::{Audited, CommandKind, Need, Process};
 use crate::model::ids::{BucketId, IndexId, MoveId, NodeId, VbucketId};
 use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::users::Privilege;
@@ -68,16 +68,16 @@ impl CommandKind for EndMove {
 /// CANCEL REBALANCE: undoes the moves that are not `done`, of one index or of all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelMoves {
-    /// The index's name.
-    pub index: Option<String>,
+    /// The index; `None` for all.
+    pub index: Option<IndexId>,
 }
 
 impl CommandKind for CancelMoves {
     const AUDITED: Option<Audited> = Some(Audited::Move);
 
     fn need(&self) -> Need {
-        match &self.index {
-            Some(index) => Need::Index(Privilege::Rebalance, ObjectName::new(index, false)),
+        match self.index {
+            Some(index) => Need::index(Privilege::Rebalance, index),
             None => Need::All(Privilege::Rebalance),
         }
     }
@@ -87,8 +87,8 @@ impl CommandKind for CancelMoves {
 /// left out; a vbucket that is being transferred elsewhere is refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandOver {
-    /// The bucket's name.
-    pub bucket: String,
+    /// The bucket of the vbuckets.
+    pub bucket: BucketId,
     /// The vbuckets to hand over.
     pub vbuckets: Vec<VbucketId>,
     /// The projector that receives them.
@@ -99,7 +99,7 @@ impl CommandKind for HandOver {
     const AUDITED: Option<Audited> = Some(Audited::Move);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Rebalance, ObjectName::new(&self.bucket, false))
+        Need::Bucket(Privilege::Rebalance, self.bucket)
     }
 }
 
@@ -124,14 +124,14 @@ impl CommandKind for HandedOver {
 /// ALTER BUCKET … CANCEL MOVES: cancels all transfers of a bucket's vbuckets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelHandOver {
-    /// The bucket's name.
-    pub bucket: String,
+    /// The bucket of the vbuckets.
+    pub bucket: BucketId,
 }
 
 impl CommandKind for CancelHandOver {
     const AUDITED: Option<Audited> = Some(Audited::Move);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Rebalance, ObjectName::new(&self.bucket, false))
+        Need::Bucket(Privilege::Rebalance, self.bucket)
     }
 }

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{CommandKind, Need};
+use super::kind::CommandKind;
 use super::list::Command;
-use crate::model::ids::{BucketId, UserId};
+use crate::model::ids::{IndexId, UserId};
+use crate::model::index::IndexInfo;
 
 /// Identifies one request of one client, so that a repeated request is not executed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -23,22 +24,21 @@ pub struct Proposal {
     pub request: Option<RequestId>,
     /// The user that sends the command; `None` for processes of the cluster and for trusted clients.
     pub sender: Option<UserId>,
-    /// The objects that the names in the command meant when the sender looked them up.
+    /// What the command was made from. It is refused if that has changed by the time it is applied.
     pub expected: Expected,
     /// The command to apply.
     pub command: Command,
 }
 
-/// The object that a name in a command must still mean when the command is applied. The object may have been dropped since, and another one
-/// of its name created. Then the command is refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What a command was made from. Buckets need no mention: the number of a bucket is never given again, and its name never changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expected {
-    /// Whatever it means then.
+    /// Nothing that may change.
     #[default]
     Anything,
-    /// The bucket that the command names, or an index of it that it names ([`Command::need`]). Otherwise `Unknown`.
-    Bucket(BucketId),
-    /// The sender: the command alters its own user. Otherwise `UnknownUser`.
+    /// These indexes, each with its [`IndexInfo::defined`]: under their names and with their definitions. Otherwise `Changed`.
+    Indexes(Vec<(IndexId, u64)>),
+    /// The sender, whose user the command alters. Otherwise `UnknownUser`.
     Sender,
 }
 
@@ -63,18 +63,9 @@ impl Proposal {
         Self { request: Some(request), ..self }
     }
 
-    /// True if the command has a name of the kind that is expected to mean something.
-    pub fn has_expected_name(&self) -> bool {
-        match self.expected {
-            Expected::Anything => true,
-            Expected::Bucket(_) => matches!(
-                self.command.need(),
-                Need::Bucket(..) | Need::Index(..) | Need::Generation(_, _, Some(_))
-            ),
-            Expected::Sender => {
-                let need = self.command.need();
-                self.sender.is_some() && matches!(need, Need::Oneself(_) | Need::OwnPassword(_))
-            }
-        }
+    /// The proposal of a command that was made from indexes.
+    pub fn made_from<'a>(self, indexes: impl IntoIterator<Item = &'a IndexInfo>) -> Self {
+        let seen = indexes.into_iter().map(|index| (index.id, index.defined));
+        Self { expected: Expected::Indexes(seen.collect()), ..self }
     }
 }

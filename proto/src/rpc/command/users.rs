@@ -1,6 +1,6 @@
 //! Users and privileges.
 
-use super::kind::{Audited, CommandKind, Need, ObjectName};
+use super::kind::{Audited, CommandKind, Need};
 use crate::model::users::{GrantOn, NewSecret, Privilege, UserChange, UserCommand};
 
 /// A change of users or privileges.
@@ -22,9 +22,7 @@ impl CommandKind for Users {
             UserCommand::Create { .. } | UserCommand::Drop { .. } => Need::All(Privilege::Admin),
             UserCommand::Grant { on, .. } | UserCommand::Revoke { on, .. } => match on {
                 GrantOn::All => Need::All(Privilege::Admin),
-                GrantOn::Bucket(name) => {
-                    Need::Bucket(Privilege::Admin, ObjectName::new(name, false))
-                }
+                GrantOn::Bucket(bucket) => Need::Bucket(Privilege::Admin, *bucket),
             },
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Audited, CommandKind, Need, ObjectName, PlacedKind, Process, Room};
+use super::kind::{Audited, CommandKind, Need, PlacedKind, Process, Room};
 use crate::error::Error;
 use crate::model::catalog::Catalog;
 use crate::model::data_set::{Files, FilesRead, PartitionContent};
@@ -50,8 +50,8 @@ impl CommandKind for CreateDataSet {
 /// ALTER BUCKET … SET (version_idle = …).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetVersionIdle {
-    /// The data set's name.
-    pub bucket: String,
+    /// The data set's bucket.
+    pub bucket: BucketId,
     /// See [`DataSet`](crate::model::data_set::DataSet).
     pub idle_ms: u64,
 }
@@ -60,15 +60,15 @@ impl CommandKind for SetVersionIdle {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, self.bucket)
     }
 }
 
 /// ALTER BUCKET … LOAD VERSION: begins to load a version. Refused (`WrongState`) while another version is loading.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadVersion {
-    /// The data set's name.
-    pub bucket: String,
+    /// The data set's bucket.
+    pub bucket: BucketId,
     /// The version's name, new in the data set.
     pub version: String,
     /// The files of the version.
@@ -81,7 +81,7 @@ impl CommandKind for LoadVersion {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, self.bucket)
     }
 
     fn creates(&self) -> bool {
@@ -94,14 +94,15 @@ impl CommandKind for LoadVersion {
 
     /// A version needs room for a bucket, and for a generation of each index that is not deferred.
     fn room(&self, catalog: &Catalog) -> Room {
-        let set = catalog.bucket(&self.bucket).and_then(|set| catalog.data_sets.get(&set.id));
-        let current = catalog.read_bucket(&self.bucket).map(|current| current.id);
+        let set = catalog.data_sets.get(&self.bucket);
+        let name = catalog.buckets.get(&self.bucket).map_or("", |bucket| &bucket.name);
+        let current = catalog.current_of(self.bucket);
         let is_built = |index: &&Arc<IndexInfo>| index.state != IndexState::Pending;
         let own = catalog.indexes.values().filter(is_built);
-        let own = own.filter(|index| Some(index.bucket) == current);
+        let own = own.filter(|index| index.bucket == current);
         let bucket = Room {
             vbuckets: set.map_or(0, |set| usize::from(set.partitions)),
-            definition_bytes: Room::of_name(&self.bucket).definition_bytes + self.version.len(),
+            definition_bytes: Room::of_name(name).definition_bytes + self.version.len(),
             ..Room::default()
         };
         own.fold(bucket, |room, index| room.with(Room::of_index(&index.spec)))
@@ -111,8 +112,8 @@ impl CommandKind for LoadVersion {
 /// ALTER BUCKET … CANCEL VERSION: removes a version that is loading. Refused (`WrongState`) for any other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelVersion {
-    /// The data set's name.
-    pub bucket: String,
+    /// The data set's bucket.
+    pub bucket: BucketId,
     /// The version's name.
     pub version: String,
 }
@@ -121,7 +122,7 @@ impl CommandKind for CancelVersion {
     const AUDITED: Option<Audited> = Some(Audited::Definition);
 
     fn need(&self) -> Need {
-        Need::Bucket(Privilege::Define, ObjectName::new(&self.bucket, false))
+        Need::Bucket(Privilege::Define, self.bucket)
     }
 }
 

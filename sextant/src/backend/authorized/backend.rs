@@ -17,25 +17,22 @@ use proto::model::pushed_commit::PushedCommit;
 use proto::model::users::{Privilege, UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, PushReply,
-    PushRequest, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteReply,
+    PushRequest, TransactionPush, TransactionPushed, TransactionStatus, WriteReply,
 };
-use proto::rpc::command::{Command, Expected, Need, ObjectName, Outcome};
+use proto::rpc::command::{Command, Expected, Need, Outcome, Proposal};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, Result};
 use router::Knowledge;
 
 use super::Authorized;
-use super::checks::CheckOutcome;
 use super::reports;
 use super::rights::READ_OR_WRITE;
 use super::wrapped::{AuthorizedBatches, AuthorizedTransaction};
 use crate::audit::Attempt;
-use crate::backend::cluster_backend::{ClusterBackend, absent};
 use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
 };
-use crate::sql::plan::Relation;
 
 #[async_trait]
 impl Backend for Authorized {
@@ -65,20 +62,19 @@ impl Backend for Authorized {
         self.cluster.knowledge()
     }
 
-    async fn relation(&self, name: &str) -> Result<Relation> {
-        let found = self.known(|catalog| ClusterBackend::find(catalog, name)).await?;
-        found.ok_or_else(|| absent(name))
+    async fn catch_up(&self) -> Result<()> {
+        self.rights.view()?;
+        self.cluster.catch_up().await
     }
 
-    async fn command(&self, command: Command) -> Result<Outcome> {
+    async fn command(&self, proposal: Proposal) -> Result<Outcome> {
         // The check follows the wait, so that it holds when the command is sent.
         let _place = self.definitions.take(self.rights.who.id).await?;
-        let met = self.meets(command.need()).await?;
+        self.may_send(&proposal.command)?;
         if self.rights.on_all(Privilege::Admin).is_err() {
-            coordinator::check_reserve(&self.cluster.catalog(), &command)?;
+            coordinator::check_reserve(&self.cluster.catalog(), &proposal.command)?;
         }
-        let CheckOutcome::For(expected) = met else { return Ok(Outcome::Done) };
-        let proposed = self.cluster.propose(self.with_own_end(command)?, expected).await;
+        let proposed = self.cluster.command(proposal).await;
         proposed.map_err(|error| self.without_names(error))
     }
 
@@ -90,11 +86,13 @@ impl Backend for Authorized {
     async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
         let command = Command::Users(Box::new(command));
         let need = command.need();
-        let is_own = matches!(&need, Need::OwnPassword(name) if *name == self.rights.who.name);
+        let is_own = matches!(&need, Need::OwnPassword(name) if self.is_own(name));
+        let of_sender = is_own || matches!(&need, Need::Oneself(name) if self.is_own(name));
         let _place = self.definitions.take(self.rights.who.id).await?;
-        let met = self.meets(need).await?;
-        let CheckOutcome::For(expected) = met else { return Ok(Outcome::Done) };
-        let changed = self.cluster.run_users(self.with_own_end(command)?, expected).await?;
+        self.meets(&need)?;
+        let expected = if of_sender { Expected::Sender } else { Expected::Anything };
+        let proposal = Proposal { expected, ..self.with_own_end(command)?.into() };
+        let changed = self.cluster.run_users(proposal).await?;
         if let Outcome::User { cas, .. } = changed
             && is_own
         {
@@ -125,8 +123,8 @@ impl Backend for Authorized {
         self.cluster.wait_version(data_set, version).await
     }
 
-    async fn may_send(&self, command: &Command) -> Result<()> {
-        self.meets(command.need()).await.map(drop)
+    fn may_send(&self, command: &Command) -> Result<()> {
+        self.meets(&command.need())
     }
 
     async fn wait_drained(&self, node: NodeId) -> Result<()> {
@@ -135,21 +133,16 @@ impl Backend for Authorized {
     }
 
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
-        let need = match &request.index {
-            Some(name) => Need::Index(Privilege::Rebalance, ObjectName::new(name, false)),
+        let need = match request.index {
+            Some(index) => Need::index(Privilege::Rebalance, index),
             None => Need::All(Privilege::Rebalance),
         };
         let _place = match request.dry_run {
             true => None,
             false => Some(self.definitions.take(self.rights.who.id).await?),
         };
-        let of_bucket = match self.meets(need).await? {
-            CheckOutcome::For(Expected::Bucket(bucket)) => Some(bucket),
-            CheckOutcome::For(Expected::Anything | Expected::Sender) | CheckOutcome::Nothing => {
-                None
-            }
-        };
-        self.cluster.rebalance(RebalanceRequest { of_bucket, ..request }).await
+        self.meets(&need)?;
+        self.cluster.rebalance(request).await
     }
 
     async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
@@ -164,18 +157,9 @@ impl Backend for Authorized {
         Ok(reports::restricted(self.cluster.status().await?, view.shown(), is_whole))
     }
 
-    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+    async fn write(&self, bucket: &BucketInfo, writes: CheckedWrites) -> Result<WriteReply> {
         self.rights.on(Privilege::Write, bucket.id)?;
         self.cluster.write(bucket, writes).await
-    }
-
-    async fn write_checked(
-        &self,
-        bucket: &BucketInfo,
-        writes: CheckedWrites,
-    ) -> Result<WriteReply> {
-        self.rights.on(Privilege::Write, bucket.id)?;
-        self.cluster.write_checked(bucket, writes).await
     }
 
     async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {

@@ -1,109 +1,47 @@
-//! The checks before a call: whether the user has what a command needs, and for which object it may be sent.
+//! The checks before a call: whether the user has what a command needs.
 
-use std::sync::Arc;
-
-use proto::model::bucket::BucketInfo;
-use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, TransactionId};
+use proto::model::ids::TransactionId;
 use proto::model::users::{NewSecret, Privilege, UserChange, UserCommand};
-use proto::rpc::command::{Command, Expected, Need, ObjectName};
+use proto::rpc::command::{Command, Need};
 use proto::{Error, ErrorCode, Result};
 
 use super::Authorized;
+use super::rights::gone;
 use super::wrapped::AuthorizedPin;
-use crate::backend::cluster_backend::absent;
 use crate::principal::Proof;
 use crate::sql::backend::{Backend, EpochPin};
 
-/// The outcome of a check of a command that is allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CheckOutcome {
-    /// There is nothing to do, since IF EXISTS names nothing.
-    Nothing,
-    /// The command may be sent, for the objects that its names mean now: the names may mean others by the time it is
-    /// applied.
-    For(Expected),
-}
-
-impl CheckOutcome {
-    /// The command may be sent, whatever its names mean.
-    const ALL: Self = Self::For(Expected::Anything);
-}
-
 impl Authorized {
-    /// Finds a bucket, by name, that the user may know; catches up with the coordinators first if it is not there.
-    async fn known_bucket(&self, name: &str) -> Result<Option<Arc<BucketInfo>>> {
-        self.known(|catalog| catalog.bucket(name).cloned()).await
-    }
-
-    /// Finds the bucket of an index, by the name of the index.
-    async fn bucket_of_index(&self, name: &str) -> Result<Option<BucketId>> {
-        self.known(|catalog| catalog.index(name).map(|index| index.bucket)).await
-    }
-
-    pub(super) async fn known<T>(
-        &self,
-        find: impl Fn(&Catalog) -> Option<T> + Send + Sync,
-    ) -> Result<Option<T>> {
-        if let Some(found) = find(self.rights.view()?.shown()) {
-            return Ok(Some(found));
-        }
-        self.cluster.catch_up().await;
-        Ok(find(self.rights.view()?.shown()))
-    }
-
     /// Checks what a command needs.
-    pub(super) async fn meets(&self, need: Need) -> Result<CheckOutcome> {
+    pub(super) fn meets(&self, need: &Need) -> Result<()> {
         let rights = &self.rights;
-        let of_bucket = match need {
+        match need {
             Need::Process(_) => {
                 let what = "this command comes from processes of the cluster only";
-                return Err(Error::new(ErrorCode::NotAllowed, what));
+                Err(Error::new(ErrorCode::NotAllowed, what))
             }
-            Need::All(privilege) => return rights.on_all(privilege).map(|()| CheckOutcome::ALL),
-            Need::Oneself(name) if name == rights.who.name => {
-                return rights.view().map(|_| CheckOutcome::For(Expected::Sender));
-            }
+            Need::All(privilege) => rights.on_all(*privilege),
+            Need::Oneself(name) if self.is_own(name) => rights.view().map(drop),
             Need::OwnPassword(name)
-                if name == rights.who.name && matches!(rights.who.by, Proof::Password(_)) =>
+                if self.is_own(name) && matches!(rights.who.by, Proof::Password(_)) =>
             {
-                return rights.view().map(|_| CheckOutcome::For(Expected::Sender));
+                rights.view().map(drop)
             }
-            Need::Oneself(_) | Need::OwnPassword(_) => {
-                return rights.on_all(Privilege::Admin).map(|()| CheckOutcome::ALL);
-            }
-            Need::Generation(privilege, from, bucket) => {
-                rights.on_index(privilege, from)?;
-                let Some(name) = bucket else { return Ok(CheckOutcome::ALL) };
-                let found = self.known_bucket(&name).await?.map(|bucket| bucket.id);
-                (privilege, ObjectName { name, may_lack: false }, found)
-            }
+            Need::Oneself(_) | Need::OwnPassword(_) => rights.on_all(Privilege::Admin),
+            Need::Bucket(privilege, bucket) => rights.on(*privilege, *bucket),
             Need::Indexes(privilege, indexes) => {
                 let catalog = self.cluster.catalog();
-                for index in indexes {
-                    let info =
-                        catalog.indexes.get(&index).ok_or_else(|| absent(&index.to_string()))?;
-                    rights.on(privilege, info.bucket)?;
-                }
-                return Ok(CheckOutcome::ALL);
+                indexes.iter().try_for_each(|index| {
+                    let info = catalog.indexes.get(index).ok_or_else(gone)?;
+                    rights.on(*privilege, info.bucket)
+                })
             }
-            Need::Bucket(privilege, named) => {
-                let found = self.known_bucket(&named.name).await?.map(|bucket| bucket.id);
-                (privilege, named, found)
-            }
-            Need::Index(privilege, named) => {
-                let found = self.bucket_of_index(&named.name).await?;
-                (privilege, named, found)
-            }
-        };
-        match of_bucket {
-            (privilege, _, Some(bucket)) => {
-                rights.on(privilege, bucket)?;
-                Ok(CheckOutcome::For(Expected::Bucket(rights.view()?.user_bucket(bucket))))
-            }
-            (_, ObjectName { may_lack: true, .. }, None) => Ok(CheckOutcome::Nothing),
-            (_, ObjectName { name, .. }, None) => Err(absent(&name)),
         }
+    }
+
+    /// True for the name of the user itself.
+    pub(super) fn is_own(&self, user: &str) -> bool {
+        user == self.rights.who.name
     }
 
     /// A user's own new password keeps the end date of the previous one: only an administrator may set that date.

@@ -11,9 +11,9 @@
 //!
 //! Names are one space: CREATE reports that a name is taken, even by a bucket or an index that the user may not know.
 //!
-//! A command about a bucket is sent with the bucket for which it was allowed, and the state refuses it if the name
-//! means another one by then (`proto::rpc::command::Expected`). `tests/tests/clusters/doors` runs each statement, call
-//! and page for each kind of user, and fails when one is not in its tables.
+//! A command has the number of the bucket for which it is allowed, so it cannot reach another one of the same name.
+//! `tests/tests/clusters/doors` runs each statement, call and page for each kind of user, and fails when one is not in
+//! its tables.
 
 mod backend;
 mod checks;

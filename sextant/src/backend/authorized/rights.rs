@@ -102,7 +102,7 @@ impl Rights {
 
 /// The error for a number without an object, or of an object that the user may not know. It contains no name, since the user may have
 /// guessed the number.
-fn gone() -> Error {
+pub(super) fn gone() -> Error {
     Error::new(ErrorCode::Unknown, "there is no such bucket or index any more")
         .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }

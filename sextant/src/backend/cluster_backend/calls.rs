@@ -18,16 +18,16 @@ use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, DocumentsRequest,
     ProjectorApi, PushReply, PushRequest, TransactionPush, TransactionPushed, TransactionStatus,
-    Write, WriteReply, WriteRequest,
+    WriteReply, WriteRequest,
 };
-use proto::rpc::command::{Command, Expected, Outcome};
+use proto::rpc::command::{Command, Outcome, Proposal};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, Result};
 use router::Knowledge;
 use tokio::time::{Instant, timeout};
 
+use super::ClusterBackend;
 use super::reads::{Batches, Pin};
-use super::{ClusterBackend, absent};
 use crate::audit::Attempt;
 use crate::backend::build_wait;
 use crate::backend::drain_wait;
@@ -36,7 +36,6 @@ use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
 };
-use crate::sql::plan::Relation;
 
 /// The pause before a member that lags is called again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(20);
@@ -65,16 +64,17 @@ impl Backend for ClusterBackend {
         Some((self.calls.router.node(), self.calls.router.knowledge()))
     }
 
-    async fn relation(&self, name: &str) -> Result<Relation> {
-        if let Some(relation) = Self::find(&self.calls.router.catalog(), name) {
-            return Ok(relation);
+    async fn catch_up(&self) -> Result<()> {
+        let newest = self.coordinator().status().await?.catalog_cas;
+        match self.wait_cas(newest).await {
+            true => Ok(()),
+            false => Err(Error::unavailable("the router lags: it lacks the newest catalog")
+                .with_hint("try again in a few seconds")),
         }
-        self.catch_up().await;
-        Self::find(&self.calls.router.catalog(), name).ok_or_else(|| absent(name))
     }
 
-    async fn command(&self, command: Command) -> Result<Outcome> {
-        self.propose(command, Expected::Anything).await
+    async fn command(&self, proposal: Proposal) -> Result<Outcome> {
+        self.propose(proposal).await
     }
 
     fn users(&self) -> Arc<Users> {
@@ -82,7 +82,7 @@ impl Backend for ClusterBackend {
     }
 
     async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
-        self.run_users(Command::Users(Box::new(command)), Expected::Anything).await
+        self.run_users(Command::Users(Box::new(command)).into()).await
     }
 
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
@@ -128,23 +128,11 @@ impl Backend for ClusterBackend {
         Ok(answer.ok().and_then(Result::ok).unwrap_or(status))
     }
 
-    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+    async fn write(&self, bucket: &BucketInfo, writes: CheckedWrites) -> Result<WriteReply> {
         let request = WriteRequest { bucket: bucket.id, writes };
         let write = |source: Arc<dyn ProjectorApi>| {
             let request = request.clone();
             async move { source.write(request).await }
-        };
-        self.calls.counted(self.calls.write_to(bucket, write)).await
-    }
-
-    async fn write_checked(
-        &self,
-        bucket: &BucketInfo,
-        writes: CheckedWrites,
-    ) -> Result<WriteReply> {
-        let write = |source: Arc<dyn ProjectorApi>| {
-            let (bucket, writes) = (bucket.id, writes.clone());
-            async move { source.write_checked(bucket, writes).await }
         };
         self.calls.counted(self.calls.write_to(bucket, write)).await
     }

@@ -10,13 +10,10 @@ use std::time::Duration;
 
 use proto::env::Env;
 use proto::model::bucket::BucketInfo;
-use proto::model::catalog::Catalog;
 use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::Epoch;
 use proto::rpc::api::{CoordinatorApi, Directory, ProjectorApi};
-use proto::rpc::command::{
-    AppliedCommand, Command, DrainNode, Expected, Outcome, Proposal, RequestId,
-};
+use proto::rpc::command::{AppliedCommand, Command, DrainNode, Outcome, Proposal, RequestId};
 use proto::{Error, ErrorCode, Result};
 use router::Router;
 use tokio::time::{Instant, timeout};
@@ -29,7 +26,6 @@ use crate::audit::Attempt;
 use crate::auth::newest_users::NewestUsers;
 use crate::principal::Principal;
 use crate::sql::backend::Backend;
-use crate::sql::plan::Relation;
 
 /// The time limit of a statement's wait until the catalog of this process shows a committed command, or a name that
 /// another process has just created.
@@ -44,6 +40,8 @@ pub struct ClusterBackend {
     /// Identifies this process in request ids.
     client: u64,
     requests: Arc<AtomicU64>,
+    /// The `cas` of the newest catalog that an answer to this process has named.
+    newest_cas: Arc<AtomicU64>,
     /// The newest users that this process has received.
     users: Arc<NewestUsers>,
     /// The sender of the requests.
@@ -61,11 +59,12 @@ impl ClusterBackend {
         counters: Arc<Counters>,
     ) -> Self {
         let client = env.random.next_u64();
-        let (requests, principal) = (Arc::default(), Principal::Trusted);
+        let (requests, newest_cas) = (Arc::default(), Arc::default());
+        let principal = Principal::Trusted;
         let calls = SourceCalls { router, directory, counters };
         let kept = Arc::new(TransactionKeeper::new(calls.clone(), env.clone()));
         let (users, attempt) = (Arc::default(), Attempt::default());
-        Self { calls, kept, env, client, requests, users, principal, attempt }
+        Self { calls, kept, env, client, requests, newest_cas, users, principal, attempt }
     }
 
     /// Sets the users, which a task follows; without this call there are none.
@@ -113,20 +112,6 @@ impl ClusterBackend {
         self.calls.source(bucket)
     }
 
-    /// Waits until the catalog of this process shows what the coordinators know: another process may have created something a moment
-    /// ago. Without a coordinator the catalog stays as it is.
-    pub(super) async fn catch_up(&self) {
-        if let Ok(status) = self.coordinator().status().await {
-            self.wait_cas(status.catalog_cas).await;
-        }
-    }
-
-    /// The index or bucket with a name.
-    pub(super) fn find(catalog: &Catalog, name: &str) -> Option<Relation> {
-        let index = catalog.index(name).cloned().map(Relation::Index);
-        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket))
-    }
-
     /// The oldest epoch that covers a write, from a member of the coordinators.
     async fn covering(&self, write: &WritePosition, deadline: Instant) -> Result<Epoch> {
         let catalog = self.catalog();
@@ -139,37 +124,42 @@ impl ClusterBackend {
         asked.map(|covering| covering.oldest)
     }
 
-    /// Waits until the catalog of this process shows a committed change.
-    async fn wait_cas(&self, cas: u64) {
+    /// Waits until the catalog of this process shows a committed change, and those of earlier answers. False if it does not within a time
+    /// limit.
+    async fn wait_cas(&self, cas: u64) -> bool {
+        let cas = cas.max(self.newest_cas.fetch_max(cas, Ordering::Relaxed));
         let shown = self.calls.router.wait_catalog(|catalog| catalog.cas >= cas);
-        if timeout(CATALOG_BEHIND, shown).await.is_err() {
+        let is_shown = timeout(CATALOG_BEHIND, shown).await.is_ok();
+        if !is_shown {
             tracing::warn!(cas, "the router's catalog does not show a committed change yet");
         }
+        is_shown
     }
 
-    /// Runs a command, if its names mean what is expected. It returns after the catalog of this process shows what was changed: the session
-    /// that created something must find it with its next statement.
-    pub(super) async fn propose(&self, command: Command, expected: Expected) -> Result<Outcome> {
+    /// Runs a command. It returns after the catalog of this process shows what was changed, or the reason of a refusal: the session that
+    /// created something must find it with its next statement.
+    async fn propose(&self, proposal: Proposal) -> Result<Outcome> {
         let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
         let request = Some(RequestId { client: self.client, sequence });
         let coordinator = self.coordinator();
-        tracing::debug!(principal = %self.principal, ?command, "running a command");
-        let sender = self.principal.user_id();
-        let drains = match command {
+        tracing::debug!(principal = %self.principal, ?proposal.command, "running a command");
+        let drains = match proposal.command {
             Command::DrainNode(DrainNode { node, drain: true }) => Some(node),
             _ => None,
         };
-        let proposal = Proposal { request, sender, expected, command };
+        let proposal = Proposal { request, sender: self.principal.user_id(), ..proposal };
         self.attempt.begin().await?;
         let began = Instant::now();
         let AppliedCommand { outcome, catalog_cas } = coordinator.propose(proposal).await?;
         self.calls.counters.commands.inc();
         self.calls.counters.command.observe(began.elapsed().as_secs_f64());
+        if !matches!(outcome, Outcome::Refused(_)) {
+            self.attempt.made();
+        }
+        self.wait_cas(catalog_cas).await;
         if let Outcome::Refused(error) = outcome {
             return Err(error);
         }
-        self.attempt.made();
-        self.wait_cas(catalog_cas).await;
         if let Some(node) = drains {
             drain_wait::wait_planned(&self.calls.router, node).await;
         }
@@ -177,8 +167,8 @@ impl ClusterBackend {
     }
 
     /// Runs a command about users. It returns after this process has received the change.
-    pub(super) async fn run_users(&self, command: Command, expected: Expected) -> Result<Outcome> {
-        let outcome = self.propose(command, expected).await?;
+    pub(super) async fn run_users(&self, proposal: Proposal) -> Result<Outcome> {
+        let outcome = self.propose(proposal).await?;
         if let Outcome::User { cas, .. } = outcome
             && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
         {
@@ -186,10 +176,4 @@ impl ClusterBackend {
         }
         Ok(outcome)
     }
-}
-
-/// The error for a name without an object.
-pub(super) fn absent(name: &str) -> Error {
-    Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
-        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
 }

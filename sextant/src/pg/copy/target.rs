@@ -238,8 +238,7 @@ impl CopyTarget {
                 self.open = documents;
                 let before = state.settings.floors.begin_write(self.bucket.id);
                 let (backend, bucket) = (Arc::clone(&self.backend), Arc::clone(&self.bucket));
-                let write =
-                    async move { Ok(Some(backend.write_checked(&bucket, writes).await?.position)) };
+                let write = async move { Ok(Some(backend.write(&bucket, writes).await?.position)) };
                 (Box::pin(write), Some(before))
             }
         };

@@ -22,11 +22,11 @@ use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed_commit::PushedCommit;
 use proto::model::users::{UserCommand, Users};
 use proto::rpc::api::{
-    CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply, PushRequest,
-    SliceProgress, TransactionPush, TransactionPushed, TransactionStatus, Write, WriteKind,
+    CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply,
+    PushRequest, SliceProgress, TransactionPush, TransactionPushed, TransactionStatus, WriteKind,
     WriteReply,
 };
-use proto::rpc::command::{Command, Outcome};
+use proto::rpc::command::{Outcome, Proposal};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
 
@@ -39,7 +39,6 @@ use crate::principal::Principal;
 use crate::sql::backend::{
     Backend, Backends, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
 };
-use crate::sql::plan::Relation;
 
 /// Maximum of documents with ids that begin with `long` in one read.
 const READ_DOCUMENTS_MAX: usize = 100;
@@ -160,12 +159,8 @@ impl Backend for Memory {
         Arc::new(self.inner.lock().unwrap().catalog.clone())
     }
 
-    async fn relation(&self, name: &str) -> Result<Relation> {
-        let catalog = self.catalog();
-        let index = catalog.index(name).cloned().map(Relation::Index);
-        index.or_else(|| catalog.read_bucket(name).cloned().map(Relation::Bucket)).ok_or_else(
-            || Error::new(ErrorCode::Unknown, format!("there is no bucket or index {name}")),
-        )
+    async fn catch_up(&self) -> Result<()> {
+        Ok(())
     }
 
     fn users(&self) -> Arc<Users> {
@@ -173,12 +168,11 @@ impl Backend for Memory {
     }
 
     async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
-        let catalog = self.catalog();
-        users::change(&mut self.users.lock().unwrap(), &catalog, command)
+        users::change(&mut self.users.lock().unwrap(), command)
     }
 
-    async fn command(&self, command: Command) -> Result<Outcome> {
-        definitions::run(&mut self.inner.lock().unwrap().catalog, command)
+    async fn command(&self, proposal: Proposal) -> Result<Outcome> {
+        definitions::run(&mut self.inner.lock().unwrap().catalog, proposal.command)
     }
 
     /// The build of an index called `unfinished` never ends.
@@ -247,12 +241,13 @@ impl Backend for Memory {
         Ok(inner.documents.get(&bucket.id).into_iter().flatten().map(|(_, d)| d.clone()).collect())
     }
 
-    async fn write(&self, bucket: &BucketInfo, writes: Vec<Write>) -> Result<WriteReply> {
+    async fn write(&self, bucket: &BucketInfo, writes: CheckedWrites) -> Result<WriteReply> {
         // Two kinds of documents keep a write waiting: for a while, and for ever.
-        if writes.iter().any(|write| write.id.starts_with("slow")) {
+        let writes = writes.writes();
+        if writes.iter().any(|write| write.id().starts_with("slow")) {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
-        if writes.iter().any(|write| write.id.starts_with("never")) {
+        if writes.iter().any(|write| write.id().starts_with("never")) {
             std::future::pending::<()>().await;
         }
         tokio::task::yield_now().await;
@@ -263,17 +258,18 @@ impl Backend for Memory {
         inner.epoch += 1;
         for write in writes {
             let epoch = inner.epoch;
-            inner.changed.insert((bucket.id, write.id.clone()), epoch);
-            affected += match write.kind {
-                WriteKind::Insert(_) if documents.contains_key(&write.id) => {
-                    let message = format!("there is a document {:?}", write.id);
+            let id = write.id().to_string();
+            inner.changed.insert((bucket.id, id.clone()), epoch);
+            affected += match write.kind() {
+                WriteKind::Insert(_) if documents.contains_key(&id) => {
+                    let message = format!("there is a document {id:?}");
                     return Err(Error::new(ErrorCode::DuplicateId, message));
                 }
                 WriteKind::Insert(document) | WriteKind::Upsert(document) => {
-                    documents.insert(write.id, document);
+                    documents.insert(id, document.clone());
                     1
                 }
-                WriteKind::Delete => documents.remove(&write.id).map_or(0, |_| 1),
+                WriteKind::Delete => documents.remove(&id).map_or(0, |_| 1),
             };
         }
         inner.documents.insert(bucket.id, documents);

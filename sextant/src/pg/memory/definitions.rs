@@ -40,34 +40,28 @@ pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
             catalog.buckets.insert(id, Arc::new(bucket));
             Ok(Outcome::Bucket(id))
         }
-        Command::CreateIndex(CreateIndex { spec, defer_build, if_not_exists }) => {
+        Command::CreateIndex(CreateIndex { bucket, spec, defer_build, if_not_exists }) => {
             match catalog.index(&spec.name) {
                 Some(index) if if_not_exists => Ok(Outcome::Index(index.id)),
                 Some(_) => Err(exists(&spec.name)),
-                None => create_index(catalog, spec, defer_build),
+                None => create_index(catalog, bucket, spec, defer_build),
             }
         }
-        Command::DropBucket(DropBucket { name, restrict: true, .. }) => {
-            let has_indexes = catalog.indexes.values().any(|index| index.spec.bucket == name);
+        Command::DropBucket(DropBucket { bucket, restrict: true }) => {
+            let has_indexes = catalog.indexes.values().any(|index| index.bucket == bucket);
             match has_indexes {
-                true => Err(Error::new(ErrorCode::HasDependents, format!("{name} has indexes"))),
+                true => Err(Error::new(ErrorCode::HasDependents, format!("{bucket} has indexes"))),
                 false => Err(Error::internal("the other cases are tested with a cluster")),
             }
         }
-        Command::DropIndex(DropIndex { name, if_exists }) => {
-            match catalog.index(&name).map(|index| index.id) {
-                Some(id) => catalog.indexes.remove(&id),
-                None if if_exists => None,
-                None => return Err(unknown(&name)),
-            };
-            Ok(Outcome::Done)
+        Command::DropIndex(DropIndex { index }) => {
+            catalog.indexes.remove(&index).map(|_| Outcome::Done).ok_or_else(|| unknown(index))
         }
-        Command::CancelBuild(CancelBuild { name }) => {
-            let index = catalog.index(&name).ok_or_else(|| unknown(&name))?;
+        Command::CancelBuild(CancelBuild { index: id }) => {
+            let index = catalog.indexes.get(&id).ok_or_else(|| unknown(id))?;
             if index.state != IndexState::Backfill {
-                return Err(Error::new(ErrorCode::WrongState, format!("{name} is not built")));
+                return Err(Error::new(ErrorCode::WrongState, format!("{id} is not built")));
             }
-            let id = index.id;
             catalog.indexes.remove(&id);
             Ok(Outcome::Done)
         }
@@ -76,8 +70,12 @@ pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
 }
 
 /// Creates an index. One called `unfinished` stays in its build.
-fn create_index(catalog: &mut Catalog, spec: IndexSpec, is_deferred: bool) -> Result<Outcome> {
-    let bucket = catalog.bucket(&spec.bucket).ok_or_else(|| unknown(&spec.bucket))?.id;
+fn create_index(
+    catalog: &mut Catalog,
+    bucket: BucketId,
+    spec: IndexSpec,
+    is_deferred: bool,
+) -> Result<Outcome> {
     let id = IndexId(catalog.cas);
     let state = match (is_deferred, spec.name.as_str()) {
         (true, _) => IndexState::Pending,
@@ -94,6 +92,7 @@ fn create_index(catalog: &mut Catalog, spec: IndexSpec, is_deferred: bool) -> Re
         topology: Arc::new(topology),
         moves: Vec::new(),
         revision: 0,
+        defined: 0,
     };
     catalog.indexes.insert(id, Arc::new(index));
     Ok(Outcome::Index(id))
@@ -103,6 +102,6 @@ fn exists(name: &str) -> Error {
     Error::new(ErrorCode::Exists, format!("{name} exists"))
 }
 
-fn unknown(name: &str) -> Error {
-    Error::new(ErrorCode::Unknown, format!("there is no {name}"))
+fn unknown(index: IndexId) -> Error {
+    Error::new(ErrorCode::Unknown, format!("there is no index {index}"))
 }

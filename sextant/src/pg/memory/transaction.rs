@@ -71,24 +71,25 @@ impl BucketTransaction for MemoryTransaction {
         let mut documents =
             state.view(self.bucket.id, TransactionView { snapshot, own: self.own() });
         let mut changes = Vec::new();
-        for write in writes.to_writes() {
-            let change = match write.kind {
-                WriteKind::Insert(_) if documents.contains_key(&write.id) => {
-                    let message = format!("there is a document {:?}", write.id);
+        for write in writes.writes() {
+            let id = write.id().to_string();
+            let change = match write.kind() {
+                WriteKind::Insert(_) if documents.contains_key(&id) => {
+                    let message = format!("there is a document {id:?}");
                     return Err(Error::new(ErrorCode::DuplicateId, message));
                 }
                 WriteKind::Insert(document) | WriteKind::Upsert(document) => {
-                    documents.insert(write.id.clone(), document.clone());
-                    Some(document)
+                    documents.insert(id.clone(), document.clone());
+                    Some(document.clone())
                 }
                 WriteKind::Delete => {
-                    if documents.remove(&write.id).is_none() {
+                    if documents.remove(&id).is_none() {
                         continue;
                     }
                     None
                 }
             };
-            changes.push((write.id, change));
+            changes.push((id, change));
         }
         let affected = changes.len() as u64;
         let mut place = self.place.lock().unwrap();

@@ -1,18 +1,13 @@
 //! Users in memory: enough for the statements of the tests. The coordinators' state has the rules.
 
-use proto::model::catalog::Catalog;
-use proto::model::ids::{BucketId, TokenId, UserId};
+use proto::model::ids::{TokenId, UserId};
 use proto::model::users::{GrantOn, HashedToken, NewSecret, User, UserChange, UserCommand, Users};
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
 /// Applies a command.
-pub(super) fn change(
-    users: &mut Users,
-    catalog: &Catalog,
-    command: UserCommand,
-) -> Result<Outcome> {
+pub(super) fn change(users: &mut Users, command: UserCommand) -> Result<Outcome> {
     users.cas += 1;
     let cas = users.cas;
     let mut token = None;
@@ -54,8 +49,8 @@ pub(super) fn change(
             let mut user = named(users, &user)?;
             match on {
                 GrantOn::All => user.grants.all = user.grants.all.with(privileges),
-                GrantOn::Bucket(name) => {
-                    let own = user.grants.buckets.entry(bucket(catalog, &name)?).or_default();
+                GrantOn::Bucket(bucket) => {
+                    let own = user.grants.buckets.entry(bucket).or_default();
                     *own = own.with(privileges);
                 }
             }
@@ -65,8 +60,8 @@ pub(super) fn change(
             let mut user = named(users, &user)?;
             match on {
                 GrantOn::All => user.grants.all = user.grants.all.without(privileges),
-                GrantOn::Bucket(name) => {
-                    let own = user.grants.buckets.entry(bucket(catalog, &name)?).or_default();
+                GrantOn::Bucket(bucket) => {
+                    let own = user.grants.buckets.entry(bucket).or_default();
                     *own = own.without(privileges);
                 }
             }
@@ -97,11 +92,6 @@ fn named(users: &Users, name: &str) -> Result<User> {
 
 fn no_user(name: &str) -> Error {
     Error::new(ErrorCode::UnknownUser, format!("user \"{name}\" does not exist"))
-}
-
-fn bucket(catalog: &Catalog, name: &str) -> Result<BucketId> {
-    let unknown = || Error::new(ErrorCode::Unknown, format!("there is no bucket {name}"));
-    catalog.bucket(name).map(|bucket| bucket.id).ok_or_else(unknown)
 }
 
 fn put(users: &mut Users, user: User) -> UserId {

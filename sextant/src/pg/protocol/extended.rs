@@ -4,7 +4,7 @@
 //! The first Execute plans it; then the portal keeps its rows, so that Execute with a row limit returns them in pieces.
 //! Portals live until the end of their transaction, or until ROLLBACK TO a savepoint before them.
 //!
-//! A client may never execute a suspended portal again, so its scan is parked after a while ([`crate::rows::suspended`]).
+//! A client may never execute a suspended portal again, so its scan is parked after a while ([`crate::rows::suspended_result`]).
 
 use std::sync::Arc;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::BucketId;
-use proto::model::moves::RebalanceRequest;
 use proto::rpc::scan::Consistency;
 use proto::value::Value;
 use proto::{Error, Result};
@@ -210,8 +209,7 @@ impl SessionState {
     }
 
     async fn explain_rebalance(&self, index: Option<String>) -> Result<Rows> {
-        let request = RebalanceRequest { index, of_bucket: None, dry_run: true };
-        let plan = self.backend.rebalance(request).await?;
+        let plan = admin::rebalance(&*self.backend, index.as_deref(), true).await?;
         Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
     }
 

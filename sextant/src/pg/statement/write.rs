@@ -63,7 +63,7 @@ impl SessionState {
             return changes.write(snapshot, writes).await;
         }
         let before = self.settings.floors.begin_write(bucket.id);
-        let reply = self.backend.write_checked(bucket, writes).await;
+        let reply = self.backend.write(bucket, writes).await;
         if !reply.as_ref().is_err_and(leaves_open) {
             self.settings.floors.end_write(bucket.id, before);
         }

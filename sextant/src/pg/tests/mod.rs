@@ -5,6 +5,7 @@ mod copies;
 mod implicit;
 mod limits;
 mod logins;
+mod named;
 mod outcomes;
 mod raw;
 mod savepoints;

@@ -38,7 +38,7 @@ pub enum UserStatement {
         /// The privileges to grant.
         privileges: Privileges,
         /// The object.
-        on: GrantOn,
+        on: GrantOn<String>,
     },
     /// `REVOKE … ON … FROM u`.
     Revoke {
@@ -47,7 +47,7 @@ pub enum UserStatement {
         /// The privileges to revoke.
         privileges: Privileges,
         /// The object.
-        on: GrantOn,
+        on: GrantOn<String>,
     },
 }
 

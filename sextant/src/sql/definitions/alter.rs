@@ -1,6 +1,6 @@
 //! ALTER INDEX and REINDEX: a new definition is derived from the present one, and built as a new generation beside it.
 //!
-//! Both definitions are sent, and the command is refused if another change came between.
+//! The command is refused if another change came between, and the statement then derives the definition again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use proto::expr::Expr;
 use proto::model::ids::LocalIndexId;
 use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState, PartitionBy};
-use proto::rpc::command::{BuildGeneration, Command, Outcome, RenameIndex};
+use proto::rpc::command::{BuildGeneration, Outcome, Proposal, RenameIndex};
 use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::sleep;
@@ -19,6 +19,7 @@ use super::definition_text;
 use super::split_points::take_split_points;
 use crate::sql::ast::{CreateIndex, IndexChange, IndexOptions, Partition, Statement, TextExpr};
 use crate::sql::backend::Backend;
+use crate::sql::named::{Tries, run_on_index};
 use crate::sql::parse::parse;
 use crate::sql::plan::Relation;
 use crate::sql::remarks::Remarks;
@@ -34,18 +35,21 @@ pub async fn alter_index(
     remarks: &Remarks,
 ) -> Result<&'static str> {
     let tag = if *change == IndexChange::Nothing { "REINDEX" } else { "ALTER INDEX" };
-    wait_for_room(backend, name, remarks).await?;
-    let info = find(backend, name).await?;
-    let mut create = declared(&info.spec)?;
-    apply(&mut create, change)?;
-    take_split_points(backend, &mut create, remarks).await?;
-    let spec = defined(create)?;
-    let command = Command::BuildGeneration(BuildGeneration {
-        from: info.local_id(),
-        before: Box::new((*info.spec).clone()),
-        spec: Box::new(spec.clone()),
-    });
-    let Outcome::Generation(id) = backend.command(command).await? else { return Ok(tag) };
+    let mut tries = Tries::default();
+    let (info, spec, begun) = loop {
+        wait_for_room(backend, name, remarks).await?;
+        let info = tries.find(backend, name).await?;
+        let mut create = declared(&info.spec)?;
+        apply(&mut create, change)?;
+        take_split_points(backend, &mut create, remarks).await?;
+        let spec = defined(create)?;
+        let command = BuildGeneration { index: info.id, spec: Box::new(spec.clone()) };
+        match backend.command(Proposal::from(command).made_from([&*info])).await {
+            Err(refused) => tries.note(backend, &[info], refused)?,
+            Ok(begun) => break (info, spec, begun),
+        }
+    };
+    let Outcome::Generation(id) = begun else { return Ok(tag) };
     if *change != IndexChange::Nothing {
         look_at_documents(backend, &spec, remarks).await;
     }
@@ -78,15 +82,14 @@ async fn wait_for_room(backend: &dyn Backend, name: &str, remarks: &Remarks) -> 
 
 /// Gives an index another name.
 pub async fn rename_index(backend: &dyn Backend, name: &str, to: &str) -> Result<&'static str> {
-    let info = find(backend, name).await?;
-    let spec = defined(CreateIndex { name: to.to_owned(), ..declared(&info.spec)? })?;
-    let command = Command::RenameIndex(RenameIndex {
-        from: info.local_id(),
-        before: Box::new((*info.spec).clone()),
-        to: to.to_owned(),
-        sql: spec.sql,
-    });
-    backend.command(command).await?;
+    find(backend, name).await?;
+    let command = |index: &IndexInfo| {
+        let to = to.to_owned();
+        let IndexSpec { sql, .. } =
+            defined(CreateIndex { name: to.clone(), ..declared(&index.spec)? })?;
+        Ok(RenameIndex { index: index.id, to, sql }.into())
+    };
+    run_on_index(backend, name, command).await?;
     Ok("ALTER INDEX")
 }
 

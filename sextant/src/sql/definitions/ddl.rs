@@ -2,8 +2,10 @@
 
 use proto::model::bucket::VBUCKETS_DEFAULT;
 use proto::model::data_set::{Files, IDLE_MS_DEFAULT, PARTITIONS_DEFAULT};
+use proto::model::index::IndexInfo;
 use proto::rpc::command::{
-    self, BuildIndexes, CancelBuild, DropBucket, DropIndex, LoadVersion, Outcome, SetSliceBytesMax,
+    self, BuildIndexes, CancelBuild, DropBucket, DropIndex, LoadVersion, Outcome, Proposal,
+    SetSliceBytesMax,
 };
 use proto::{Error, ErrorCode, Result};
 
@@ -12,7 +14,8 @@ use super::building::{look_at_documents, tell_of_build, wait_built, with_build};
 use super::define::definition;
 use super::split_points::take_split_points;
 use crate::sql::ast::{CreateBucket, CreateDataSet, CreateIndex, Partition, Statement};
-use crate::sql::backend::Backend;
+use crate::sql::backend::{Backend, absent};
+use crate::sql::named::{Tries, find_bucket, run_on_bucket, run_on_index};
 use crate::sql::plan::Relation;
 use crate::sql::remarks::Remarks;
 
@@ -42,7 +45,8 @@ pub async fn run(
         }
         Statement::RenameIndex { name, to } => rename_index(backend, name, to).await?,
         Statement::CancelBuild(name) => {
-            backend.command(CancelBuild { name: name.clone() }.into()).await?;
+            let cancel = |index: &IndexInfo| Ok(CancelBuild { index: index.id }.into());
+            run_on_index(backend, name, cancel).await?;
             "CANCEL BUILD"
         }
         _ => return Ok(None),
@@ -81,9 +85,9 @@ async fn load_version(
     files: &Files,
     allow_empty: bool,
 ) -> Result<&'static str> {
-    let (bucket, version, files) = (bucket.to_owned(), version.to_owned(), files.clone());
-    let command = LoadVersion { bucket, version, files, allow_empty }.into();
-    if let Outcome::Version(data_set, number) = backend.command(command).await? {
+    let (version, files) = (version.to_owned(), files.clone());
+    let command = |bucket| Ok(LoadVersion { bucket, version, files, allow_empty }.into());
+    if let Outcome::Version(data_set, number) = run_on_bucket(backend, bucket, command).await? {
         backend.wait_version(data_set, number).await?;
     }
     Ok("ALTER BUCKET")
@@ -99,9 +103,8 @@ async fn drop_bucket(
     if backend.catalog().index(name).is_some() {
         return Err(wrong_kind(name, "an index", "a bucket", "DROP INDEX"));
     }
-    let command = DropBucket { name: name.to_owned(), if_exists, restrict }.into();
-    backend.command(command).await?;
-    Ok("DROP BUCKET")
+    let command = |bucket| Ok(DropBucket { bucket, restrict }.into());
+    dropped("DROP BUCKET", if_exists, run_on_bucket(backend, name, command).await)
 }
 
 async fn drop_index(backend: &dyn Backend, name: &str, if_exists: bool) -> Result<&'static str> {
@@ -110,8 +113,16 @@ async fn drop_index(backend: &dyn Backend, name: &str, if_exists: bool) -> Resul
     {
         return Err(wrong_kind(name, "a bucket", "an index", "DROP BUCKET"));
     }
-    backend.command(DropIndex { name: name.to_owned(), if_exists }.into()).await?;
-    Ok("DROP INDEX")
+    let command = |index: &IndexInfo| Ok(DropIndex { index: index.id }.into());
+    dropped("DROP INDEX", if_exists, run_on_index(backend, name, command).await)
+}
+
+/// The tag of a removal. With IF EXISTS the object may have been absent.
+fn dropped(tag: &'static str, if_exists: bool, ran: Result<Outcome>) -> Result<&'static str> {
+    match ran {
+        Err(error) if !(if_exists && error.code == ErrorCode::Unknown) => Err(error),
+        _ => Ok(tag),
+    }
 }
 
 fn wrong_kind(name: &str, is: &str, is_not: &str, instead: &str) -> Error {
@@ -137,12 +148,12 @@ async fn create_index(
     take_split_points(backend, &mut create, remarks).await?;
     let create = &create;
     let spec = definition(create)?;
-    let command = command::CreateIndex {
-        spec: spec.clone(),
-        defer_build: create.defer_build,
-        if_not_exists: create.if_not_exists,
+    let command = |bucket| {
+        let (spec, defer_build) = (spec.clone(), create.defer_build);
+        let if_not_exists = create.if_not_exists;
+        Ok(command::CreateIndex { bucket, spec, defer_build, if_not_exists }.into())
     };
-    let made = backend.command(command.into()).await;
+    let made = run_on_bucket(backend, &spec.bucket, command).await;
     let made = made.map_err(|error| with_build(error, &backend.catalog(), &create.name))?;
     let Outcome::Index(index) = made else { return Ok("CREATE INDEX") };
     // Another index of that name may have been dropped meanwhile.
@@ -151,8 +162,7 @@ async fn create_index(
         return Ok("CREATE INDEX");
     }
     if let Some(bytes) = create.slice_bytes_max {
-        let command = SetSliceBytesMax { index: create.name.clone(), bytes }.into();
-        backend.command(command).await.map_err(|error| {
+        backend.command(SetSliceBytesMax { index, bytes }.into()).await.map_err(|error| {
             let hint =
                 format!("ALTER INDEX {} SET (slice_bytes_max = {bytes}) sets it", create.name);
             error.context("the index is created, without slice_bytes_max").with_hint(hint)
@@ -171,8 +181,7 @@ async fn build(
     names: &[String],
     remarks: &Remarks,
 ) -> Result<&'static str> {
-    let command = BuildIndexes { bucket: bucket.to_owned(), names: names.to_vec() }.into();
-    if let Outcome::Building(indexes) = backend.command(command).await? {
+    if let Outcome::Building(indexes) = begin_builds(backend, bucket, names).await? {
         // A build that was cancelled does not end the others.
         let mut done = Ok(());
         for index in indexes {
@@ -181,4 +190,27 @@ async fn build(
         done?;
     }
     Ok("BUILD INDEX")
+}
+
+/// Begins the builds of indexes of a bucket.
+async fn begin_builds(backend: &dyn Backend, bucket: &str, names: &[String]) -> Result<Outcome> {
+    find_bucket(backend, bucket).await?;
+    let mut tries = Tries::default();
+    loop {
+        let mut seen = Vec::with_capacity(names.len());
+        for name in names {
+            let index = tries.find(backend, name).await?;
+            if index.spec.bucket != bucket {
+                return Err(absent(name).context(format!("bucket \"{bucket}\"")));
+            }
+            seen.push(index);
+        }
+        let indexes = seen.iter().map(|index| index.id).collect();
+        let seen_then = seen.iter().map(|index| &**index);
+        let proposal = Proposal::from(BuildIndexes { indexes }).made_from(seen_then);
+        match backend.command(proposal).await {
+            Err(refused) => tries.note(backend, &seen, refused)?,
+            ran => return ran,
+        }
+    }
 }

@@ -82,11 +82,7 @@ pub async fn take_split_points(
         return Err(Error::new(ErrorCode::InvalidParameter, what)
             .with_hint("omit PARTITION BY for an index of one slice, or ask for more slices"));
     }
-    let catalog = backend.catalog();
-    let unknown =
-        || Error::new(ErrorCode::Unknown, format!("bucket \"{}\" does not exist", create.bucket));
-    let bucket = catalog.read_bucket(&create.bucket).ok_or_else(unknown)?;
-    let documents = backend.sample(bucket).await?;
+    let documents = backend.sample(&*backend.bucket(&create.bucket).await?).await?;
     let found = quantiles(values(expr, &documents), usize::from(wanted));
     if found.is_empty() {
         let what = format!(

@@ -108,7 +108,7 @@ impl Cursor<'_> {
     }
 
     /// `privilege, … ON b | ALL`, or `ALL [PRIVILEGES] [ON b | ALL]`.
-    fn privileges_on(&mut self, all: Privileges) -> SqlResult<(Privileges, GrantOn)> {
+    fn privileges_on(&mut self, all: Privileges) -> SqlResult<(Privileges, GrantOn<String>)> {
         let is_all = self.eat_word("ALL");
         let privileges = match is_all {
             true => {

@@ -3,7 +3,7 @@
 //! An index has the rows in which a part is MISSING before those in which it is NULL, each in the order of the later parts. So the rows of
 //! `SELECT DISTINCT a, b, c` that read alike are not adjacent if `b` can be both, and the rows of `WHERE b IS NULL ORDER BY c` are in two
 //! runs. Such a statement is answered by two scans, one for the entries in which `b` is MISSING and one for all others. With MISSING read
-//! as NULL, both have the required order, and their merge has each row once ([`crate::rows::merged`]).
+//! as NULL, both have the required order, and their merge has each row once ([`crate::rows::scan_merge`]).
 
 use proto::Result;
 use proto::expr::Expr;

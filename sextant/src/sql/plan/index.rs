@@ -158,7 +158,7 @@ impl IndexSelect {
         let needs_include = || cells.iter().any(|cell| needs_include(cell, &self.index.spec));
         let (output, rows) = match calls.is_empty() {
             true => (Output::Rows { include: needs_include() }, (limit, offset)),
-            false => (Output::Aggregates(calls), (None, 0)),
+            false => (Output::Aggregates(calls.into()), (None, 0)),
         };
         let used = whole.used.clone();
         let (request, merge) = match way.divided.is_empty() {
@@ -192,11 +192,11 @@ impl IndexSelect {
         access.filter.iter_mut().for_each(sort_lists);
         ScanRequest {
             index: self.index.local_id(),
-            ranges: access.ranges,
+            ranges: access.ranges.into(),
             partitions: access.partitions,
             filter: match access.filter.len() {
-                0 | 1 => access.filter.into_iter().next(),
-                _ => Some(Expr::And(access.filter)),
+                0 | 1 => access.filter.into_iter().next().map(Arc::new),
+                _ => Some(Arc::new(Expr::And(access.filter))),
             },
             reverse: way.reverse.unwrap_or(false),
             ordered: way.reverse.is_some() || way.distinct.is_some(),

@@ -31,6 +31,7 @@ pub(super) fn index(sql: &str) -> Arc<IndexInfo> {
         topology: Arc::new(IndexTopology { number: TopologyNo(1), placement: vec![vec![]; 8] }),
         moves: Vec::new(),
         revision: 0,
+        defined: 0,
     })
 }
 

@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::model::bucket::SourceKind;
-use proto::model::index::IndexState;
+use proto::model::ids::BucketId;
+use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::command::{
     AppliedCommand, Command, CreateBucket, CreateIndex, DropIndex, Outcome, Proposal, RequestId,
 };
-use proto::{Error, Result};
+use proto::{Error, ErrorCode, Result};
 use router::Router;
 use sextant::backend::ClusterBackend;
 use sextant::sql::ast::Statement;
 use sextant::sql::backend::Backend;
 use sextant::sql::definitions::define::definition;
+use sextant::sql::named::{find_index, run_on_bucket, run_on_index};
 use sextant::sql::parse::parse;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -26,7 +28,7 @@ use crate::sim::cluster::client::Client;
 use crate::sim::cluster::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use crate::sim::data_sets::{self, DataSets};
 use crate::sim::judge::copied::Copied;
-use crate::sim::judge::ddl::{self, History};
+use crate::sim::judge::ddl::{self, Asked, History};
 use crate::sim::judge::marks::{self, Marks};
 use crate::sim::judge::oracle::{INDEXES, SimIndex};
 use crate::sim::judge::statements::Statements;
@@ -169,7 +171,7 @@ impl Workload {
         let mut session = Session::new(client, marks, bucket);
         self.load(&session).await;
         for index in &INDEXES[..2] {
-            self.ddl(&session, create(index, true)).await;
+            self.ddl(&session, (index, Asked::Create { lenient: true })).await;
         }
         let readers: Vec<_> = (0..READERS)
             .map(|_| {
@@ -265,7 +267,7 @@ impl Workload {
                 copies: self.truth.copied().is_some().then_some(WANTED),
                 if_not_exists: true,
             });
-            if let Ok(Outcome::Bucket(_)) = backend.command(command).await {
+            if let Ok(Outcome::Bucket(_)) = backend.command(command.into()).await {
                 let catalog = router.wait_catalog(|catalog| catalog.bucket("b").is_some()).await;
                 return Arc::clone(catalog.bucket("b").expect("it was there"));
             }
@@ -302,26 +304,32 @@ impl Workload {
         sleep(Duration::from_millis(self.random.u64(1..60))).await;
     }
 
-    fn any_ddl(&mut self) -> Command {
+    fn any_ddl(&mut self) -> (&'static SimIndex, Asked) {
         let lenient = self.random.bool();
         match self.random.bool() {
-            true => create(&INDEXES[self.random.usize(..INDEXES.len())], lenient),
-            false => {
-                let name = INDEXES[self.random.usize(1..INDEXES.len())].name.to_owned();
-                Command::DropIndex(DropIndex { name, if_exists: lenient })
-            }
+            true => (&INDEXES[self.random.usize(..INDEXES.len())], Asked::Create { lenient }),
+            false => (&INDEXES[self.random.usize(1..INDEXES.len())], Asked::Drop { lenient }),
         }
     }
 
-    async fn ddl(&self, session: &Session, command: Command) {
-        let Some((name, asked)) = ddl::asked(&command) else { return };
+    async fn ddl(&self, session: &Session, (index, asked): (&SimIndex, Asked)) {
         let history = || self.history.lock().expect("not poisoned");
-        let statement = history().call(name, asked);
+        let statement = history().call(index.name, asked);
         let began = now();
         let done = async {
-            match statement % 2 {
-                0 => session.backend.command(command).await,
-                _ => self.repeat_request(session, statement as u64, command).await,
+            let ran = match (statement % 2, asked) {
+                (0, Asked::Create { lenient }) => create(session, index, lenient).await,
+                (0, Asked::Drop { .. }) => drop_index(session, index.name).await,
+                _ => self.repeat_request(session, statement as u64, (index, asked)).await,
+            };
+            match ran {
+                Err(error)
+                    if asked == (Asked::Drop { lenient: true })
+                        && error.code == ErrorCode::Unknown =>
+                {
+                    Ok(Outcome::Done)
+                }
+                ran => ran,
             }
         };
         let Ok(outcome) = timeout(STATEMENT, done).await else { return };
@@ -345,12 +353,22 @@ impl Workload {
         &self,
         session: &Session,
         sequence: u64,
-        command: Command,
+        (index, asked): (&SimIndex, Asked),
     ) -> Result<Outcome> {
         let request = RequestId { client: self.seed ^ 0xdd1, sequence };
-        let request = Proposal::from(command).with_request(request);
+        let proposal = match asked {
+            Asked::Create { lenient } => create_command(session.bucket.id, index, lenient).into(),
+            Asked::Drop { .. } => {
+                let index = find_index(&*session.backend, index.name).await?;
+                Proposal::from(DropIndex { index: index.id }).made_from([&*index])
+            }
+        };
+        let request = proposal.with_request(request);
         let coordinator = session.directory.coordinator();
-        let first = coordinator.propose(request.clone()).await?.outcome;
+        let AppliedCommand { outcome: first, catalog_cas } =
+            coordinator.propose(request.clone()).await?;
+        // The next statement begins with the catalog of this process.
+        session.router.wait_catalog(|catalog| catalog.cas >= catalog_cas).await;
         // Leaders may change and all members restart before a client retries.
         let later_ms = if sequence.is_multiple_of(3) { REPEAT_MS * (sequence % 5) } else { 0 };
         sleep(Duration::from_millis(later_ms)).await;
@@ -362,6 +380,10 @@ impl Workload {
             Ok(_) | Err(_) => {}
         }
         match first {
+            // A statement would begin again.
+            Outcome::Refused(error) if error.code == ErrorCode::Changed => {
+                Err(Error::unavailable(error.message))
+            }
             Outcome::Refused(error) => Err(error),
             outcome => Ok(outcome),
         }
@@ -469,7 +491,7 @@ impl Workload {
         let deadline = Instant::now() + HEAL;
         for index in &INDEXES {
             loop {
-                self.ddl(session, create(index, true)).await;
+                self.ddl(session, (index, Asked::Create { lenient: true })).await;
                 if self.scan(session, index, true).await {
                     break;
                 }
@@ -493,10 +515,27 @@ pub(in crate::sim) fn now() -> Duration {
     turmoil::sim_elapsed().expect("a simulated process")
 }
 
-/// The statement that declares an index.
-pub(in crate::sim) fn create(index: &SimIndex, lenient: bool) -> Command {
+/// Creates an index, as a statement does.
+pub(in crate::sim) async fn create(
+    session: &Session,
+    index: &SimIndex,
+    lenient: bool,
+) -> Result<Outcome> {
+    let parsed = parse(index.sql).expect("the simulation's statements are right");
+    let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
+    let command = |bucket| Ok(create_command(bucket, index, lenient));
+    run_on_bucket(&*session.backend, &create.bucket, command).await
+}
+
+/// Drops an index, as a statement does.
+pub(in crate::sim) async fn drop_index(session: &Session, name: &str) -> Result<Outcome> {
+    let command = |index: &IndexInfo| Ok(DropIndex { index: index.id }.into());
+    run_on_index(&*session.backend, name, command).await
+}
+
+fn create_command(bucket: BucketId, index: &SimIndex, lenient: bool) -> Command {
     let parsed = parse(index.sql).expect("the simulation's statements are right");
     let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
     let spec = definition(create).expect("a definition");
-    Command::CreateIndex(CreateIndex { spec, defer_build: false, if_not_exists: lenient })
+    Command::CreateIndex(CreateIndex { bucket, spec, defer_build: false, if_not_exists: lenient })
 }

@@ -2,7 +2,8 @@
 
 use proto::ErrorCode;
 use proto::model::cut::WritePosition;
-use proto::rpc::api::{Write, WriteKind};
+use proto::rpc::api::{CheckedWrites, Write, WriteKind};
+use proto::value::DOCUMENT_BYTES_MAX;
 use serde_json::json;
 use sextant::sql::backend::Backend;
 use tokio::time::timeout;
@@ -124,7 +125,8 @@ impl Workload {
         let (ids, began) = (writes.iter().map(|write| write.id.clone()).collect(), now());
         let statement = self.statements.begin(&writes);
         let before = self.readable_of(session, &writes);
-        match timeout(STATEMENT, session.backend.write(&session.bucket, writes.clone())).await {
+        let checked = CheckedWrites::new(writes.clone(), DOCUMENT_BYTES_MAX).expect("JSON");
+        match timeout(STATEMENT, session.backend.write(&session.bucket, checked)).await {
             Ok(Ok(reply)) => {
                 self.count(|summary| {
                     summary.writes += 1;

@@ -11,7 +11,7 @@ use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::contents::{BROKEN_AT, is_broken, name, pattern};
-use super::{DataSets, NAME, has_no_tokens};
+use super::{DataSets, has_no_tokens};
 use crate::sim::client::session::Session;
 use crate::sim::client::workload::{STATEMENT, now};
 
@@ -66,12 +66,12 @@ impl DataSets {
     /// Begins to load a version; its number in the data set if that is known.
     pub(super) async fn begin(&self, session: &Session, count: u64) -> Option<u64> {
         let command = Command::LoadVersion(LoadVersion {
-            bucket: NAME.into(),
+            bucket: session.bucket.id,
             version: name(count),
             files: Files { pattern: pattern(count), id: "id".into() },
             allow_empty: false,
         });
-        match timeout(STATEMENT, session.backend.command(command)).await {
+        match timeout(STATEMENT, session.backend.command(command.into())).await {
             Ok(Ok(Outcome::Version(_, number))) => Some(number),
             // Another version is loading, or there are too many.
             Ok(Err(error)) if error.is_retry() || error.code == ErrorCode::WrongState => None,
@@ -85,8 +85,8 @@ impl DataSets {
 
     /// Cancels a version that loads, if it still does.
     async fn cancel(&self, session: &Session, (number, version): (u64, String)) {
-        let command = Command::CancelVersion(CancelVersion { bucket: NAME.into(), version });
-        let cancelled = timeout(STATEMENT, session.backend.command(command)).await;
+        let command = Command::CancelVersion(CancelVersion { bucket: session.bucket.id, version });
+        let cancelled = timeout(STATEMENT, session.backend.command(command.into())).await;
         if let Ok(Ok(_)) = cancelled {
             self.cancelled.lock().expect("not poisoned").insert(number);
             self.count(|summary| summary.versions_cancelled += 1);

@@ -19,13 +19,13 @@ use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
-use proto::rpc::command::{Command, CreateDataSet, DropIndex, Outcome};
+use proto::rpc::command::{Command, CreateDataSet, Outcome};
 use serde_json::Value;
 use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::client::session::Session;
-use super::client::workload::{STATEMENT, create};
+use super::client::workload::{STATEMENT, create, drop_index};
 use super::cluster::hosts::has_copies;
 use super::scans::Reader;
 use contents::INDEXES;
@@ -126,7 +126,7 @@ impl DataSets {
                 idle_ms: IDLE_MS,
                 if_not_exists: true,
             });
-            let made = timeout(STATEMENT, session.backend.command(command)).await;
+            let made = timeout(STATEMENT, session.backend.command(command.into())).await;
             if let Ok(Ok(Outcome::Bucket(id))) = made
                 && let Some(bucket) = session.router.catalog().buckets.get(&id).cloned()
             {
@@ -145,16 +145,15 @@ impl DataSets {
                 sleep(Duration::from_millis(200)).await;
             }
             sleep(Duration::from_millis(self.random.u64(KEEP_INDEXES_MS))).await;
-            let name = INDEXES[self.random.usize(..INDEXES.len())].name.to_owned();
-            let command = Command::DropIndex(DropIndex { name, if_exists: true });
-            let _ = timeout(STATEMENT, session.backend.command(command)).await;
+            let name = INDEXES[self.random.usize(..INDEXES.len())].name;
+            let _ = timeout(STATEMENT, drop_index(&session, name)).await;
         }
     }
 
     /// Creates the missing indexes; false if one is still missing.
     async fn declare(&self, session: &Session) -> bool {
         for index in &INDEXES {
-            let made = timeout(STATEMENT, session.backend.command(create(index, true))).await;
+            let made = timeout(STATEMENT, create(session, index, true)).await;
             if !matches!(made, Ok(Ok(_))) {
                 return false;
             }

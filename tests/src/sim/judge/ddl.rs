@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::ids::IndexId;
-use proto::rpc::command::{Command, CreateIndex, DropIndex, Outcome};
+use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode};
 
 /// A statement.
@@ -57,19 +57,6 @@ enum State {
 
 /// A state, and the statements in progress that have led to it.
 type Configuration = (State, BTreeSet<usize>);
-
-/// Translates a command; `None` if it is no DDL about an index.
-pub fn asked(command: &Command) -> Option<(&str, Asked)> {
-    match command {
-        Command::CreateIndex(CreateIndex { spec, if_not_exists, .. }) => {
-            Some((&spec.name, Asked::Create { lenient: *if_not_exists }))
-        }
-        Command::DropIndex(DropIndex { name, if_exists }) => {
-            Some((name, Asked::Drop { lenient: *if_exists }))
-        }
-        _ => None,
-    }
-}
 
 /// Translates an answer; `None` if it leaves open whether the statement took effect.
 pub fn answer(outcome: &Result<Outcome, Error>) -> Option<Answer> {

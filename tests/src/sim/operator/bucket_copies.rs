@@ -85,7 +85,7 @@ impl BucketCopies {
     async fn change(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.random.u64(300..4_000))).await;
-            let bucket = session.bucket.name.clone();
+            let bucket = session.bucket.id;
             let command = match self.random.u8(..3) {
                 0 => {
                     let copies = [2, 2, 3, 1][self.random.usize(..4)];
@@ -96,7 +96,7 @@ impl BucketCopies {
                     Command::MoveBucket(MoveBucket { bucket, to })
                 }
             };
-            if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
+            if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command.into())).await {
                 self.summary.lock().expect("not poisoned").copies_asked += 1;
             }
         }
@@ -210,10 +210,10 @@ impl BucketCopies {
                 return violation(&self.summary, what);
             }
             if copies.is_none_or(|copies| copies.wanted != WANTED) {
-                let bucket = session.bucket.name.clone();
+                let bucket = session.bucket.id;
                 let command = Command::SetCopies(SetCopies { bucket, copies: WANTED });
                 // The command is sent again until the catalog shows it.
-                let _ = timeout(STATEMENT, session.backend.command(command)).await;
+                let _ = timeout(STATEMENT, session.backend.command(command.into())).await;
             }
             sleep(Duration::from_millis(200)).await;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use proto::model::catalog::Catalog;
 use proto::model::ids::LocalIndexId;
 use proto::model::index::{IndexSpec, IndexState};
-use proto::rpc::command::{BuildGeneration, Command, Outcome};
+use proto::rpc::command::{BuildGeneration, Outcome, Proposal};
 use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -38,12 +38,9 @@ pub(in crate::sim) async fn run(seed: u64, session: Session, summary: Shared) {
         let index = &INDEXES[random.usize(..INDEXES.len())];
         let Some(info) = session.router.catalog().index(index.name).cloned() else { continue };
         let spec = IndexSpec { slices: random.u16(1..6), ..(*info.spec).clone() };
-        let command = Command::BuildGeneration(BuildGeneration {
-            from: info.local_id(),
-            before: Box::new((*info.spec).clone()),
-            spec: Box::new(spec),
-        });
-        let begun = timeout(STATEMENT, session.backend.command(command)).await;
+        let command = BuildGeneration { index: info.id, spec: Box::new(spec) };
+        let proposal = Proposal::from(command).made_from([&*info]);
+        let begun = timeout(STATEMENT, session.backend.command(proposal)).await;
         let Ok(Ok(Outcome::Generation(id))) = begun else { continue };
         let decided = |catalog: &Catalog| !is_built(catalog, id);
         if let Ok(catalog) = timeout(WATCHED, session.router.wait_catalog(decided)).await

@@ -20,7 +20,7 @@ const SETTLE: Duration = Duration::from_secs(30);
 
 /// Begins hand-overs, or cancels those in progress.
 pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary: &Shared) {
-    let bucket = session.bucket.name.clone();
+    let bucket = session.bucket.id;
     let command = match random.u8(..5) {
         0 => Command::CancelHandOver(CancelHandOver { bucket }),
         _ => {
@@ -31,7 +31,7 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
         }
     };
     // A vbucket that is being transferred elsewhere is refused.
-    if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
+    if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command.into())).await {
         summary.lock().expect("not poisoned").hand_overs_asked += 1;
     }
 }

@@ -36,19 +36,14 @@ pub(in crate::sim) async fn step(random: &mut fastrand::Rng, session: &Session, 
     let index = indexes[random.usize(..indexes.len())];
     let command = match random.u8(..12) {
         0 => {
-            let request = RebalanceRequest { index: None, of_bucket: None, dry_run: random.bool() };
+            let request = RebalanceRequest { index: None, dry_run: random.bool() };
             let _ = timeout(STATEMENT, session.backend.rebalance(request)).await;
             return;
         }
-        1 => Command::CancelMoves(CancelMoves {
-            index: random.bool().then(|| index.spec.name.clone()),
-        }),
+        1 => Command::CancelMoves(CancelMoves { index: random.bool().then_some(index.id) }),
         2 => Command::DrainNode(DrainNode { node, drain: true }),
         3 => Command::DrainNode(DrainNode { node, drain: false }),
-        4 => Command::SetReplicas(SetReplicas {
-            index: index.spec.name.clone(),
-            replicas: random.u8(0..2),
-        }),
+        4 => Command::SetReplicas(SetReplicas { index: index.id, replicas: random.u8(0..2) }),
         _ => {
             let slice = SliceNo(random.u16(..index.topology.slices()));
             Command::StartMoves(StartMoves {
@@ -67,7 +62,7 @@ pub(in crate::sim) async fn step(random: &mut fastrand::Rng, session: &Session, 
         summary.lock().expect("not poisoned").drains_asked += 1;
     }
     // Many of these requests are invalid and refused.
-    if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command)).await {
+    if let Ok(Ok(_)) = timeout(STATEMENT, session.backend.command(command.into())).await {
         summary.lock().expect("not poisoned").moves_asked += 1;
     }
 }
@@ -80,8 +75,7 @@ pub(in crate::sim) async fn stop_draining(session: &Session) {
             return;
         }
         for node in draining {
-            let _ =
-                session.backend.command(Command::DrainNode(DrainNode { node, drain: false })).await;
+            let _ = session.backend.command(DrainNode { node, drain: false }.into()).await;
         }
         sleep(Duration::from_millis(200)).await;
     }

@@ -136,5 +136,5 @@ impl Removals {
 
 /// Sends a command; false if it was refused or not answered.
 async fn send(session: &Session, command: Command) -> bool {
-    matches!(timeout(STATEMENT, session.backend.command(command)).await, Ok(Ok(_)))
+    matches!(timeout(STATEMENT, session.backend.command(command.into())).await, Ok(Ok(_)))
 }

@@ -125,12 +125,12 @@ impl Query {
                 |n: &usize| AggregateCall { function: AGGREGATES[*n], argument: argument(*n) };
             self.aggregates_asked().iter().map(call).collect()
         };
-        let all = || vec![KeyRange::all()];
+        let all = || [KeyRange::all()].into();
         ScanRequest {
             index: id,
             ranges: self.ranges.as_ref().map_or_else(all, |r| r.iter().map(key_range).collect()),
             partitions: None,
-            filter: self.condition.as_ref().map(Condition::expr),
+            filter: self.condition.as_ref().map(|condition| condition.expr().into()),
             reverse: self.reverse,
             ordered: self.ordered,
             distinct_parts: self.distinct,

@@ -1,7 +1,7 @@
 //! The steps of a transaction before its end.
 
 use proto::model::ids::TransactionPlace;
-use proto::rpc::api::{CheckedWrite, CheckedWrites, Write, WriteKind};
+use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 use serde_json::Value;
@@ -94,9 +94,7 @@ impl Workload {
         running.hot.extend(writes.iter().map(|write| write.id.clone()));
         let expected = Expected::new(running, &writes, self.readable_of(session, &writes));
         let place = running.place();
-        let checked = writes.iter().cloned();
-        let checked = checked.map(|write| CheckedWrite::new(write, DOCUMENT_BYTES_MAX));
-        let checked: CheckedWrites = checked.collect::<Result<Vec<_>>>()?.into_iter().collect();
+        let checked = CheckedWrites::new(writes.clone(), DOCUMENT_BYTES_MAX)?;
         let (wrong, changes) = match running.changes.write(running.epoch(), checked).await {
             Ok(affected) => {
                 if affected > 0 {

@@ -11,9 +11,10 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::mutation::CommitMarker;
 use proto::{Error, ErrorCode, Result};
 
+use crate::apply::documents::Document;
 use crate::batch::EpochBatch;
 use crate::late_commit::commit_rows::prepared::PreparedCommit;
-use crate::late_commit::commits::order::{changed_ids, has_changed};
+use crate::late_commit::commits::order::has_changed;
 use crate::late_commit::store::LateCommitStore;
 use crate::late_commit::transactions::open::{OpenTransaction, Parts};
 
@@ -25,9 +26,12 @@ fn not_here(marker: &CommitMarker) -> Error {
 }
 
 /// Records the documents of a transaction that an epoch changes.
-fn note_changes(batch: &EpochBatch, transaction: &OpenTransaction, parts: &Parts) -> Result<()> {
-    for id in changed_ids(batch) {
-        let id = id?.as_bytes();
+fn note_changes(
+    documents: &[Document<'_>],
+    transaction: &OpenTransaction,
+    parts: &Parts,
+) -> Result<()> {
+    for id in documents.iter().map(|document| document.versions.id.as_bytes()) {
         if transaction.preparation().is_void() {
             break;
         }
@@ -68,11 +72,11 @@ impl LateCommitStore {
     }
 
     /// Records the documents of an epoch that was applied: what was written ahead of a commit with one of them needs a correction.
-    pub(crate) fn note_applied(&self, batch: &EpochBatch) {
+    pub(crate) fn note_applied(&self, batch: &EpochBatch, documents: &[Document<'_>]) {
         for transaction in self.under_way(batch) {
             // The documents of another commit are not in the batch.
             let parts = transaction.present_parts().ok().filter(|_| batch.commits.is_empty());
-            let noted = parts.map(|parts| note_changes(batch, &transaction, &parts));
+            let noted = parts.map(|parts| note_changes(documents, &transaction, &parts));
             if noted.is_none_or(|noted| noted.is_err()) {
                 transaction.preparation().void();
             }

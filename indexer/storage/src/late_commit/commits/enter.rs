@@ -27,7 +27,7 @@ use proto::model::ids::{Epoch, SliceNo};
 
 use crate::apply::apply_epoch::leaves_gap;
 use crate::apply::delta::{BackIndexScope, EpochDelta};
-use crate::apply::documents::{EpochDocuments, documents_where};
+use crate::apply::documents::EpochDocuments;
 use crate::batch::EpochBatch;
 use crate::files::data_files::{DataFiles, NewFragment};
 use crate::files::new_files::UnnamedFragments;
@@ -63,10 +63,9 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
         return Ok(());
     }
     let parts = batch.commits.iter().map(|marker| late.committed(mark.bucket, marker));
-    let order = CommitOrder::new(batch, parts.collect::<Result<_>>()?)?;
+    let (order, documents) = CommitOrder::read(batch, parts.collect::<Result<_>>()?)?;
     let mut prepared = take_prepared(late, batch, &order)?;
     let mut is_from_ahead = !prepared.is_empty();
-    let documents = documents_where(batch, |seqno, versions| order.counts(seqno, versions.id))?;
     let documents = EpochDocuments::by_index(&documents)?;
     let bytes_max = (context.options.memory_bytes / GATHERED_SHARE) as usize;
     for index in state.indexes_of_bucket(mark.bucket) {

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use proto::Result;
 use proto::model::ids::{Epoch, Seqno, vbucket_of};
-use proto::rpc::mutation::{CommitMarker, KeyVersionsReader};
+use proto::rpc::mutation::CommitMarker;
 
-use crate::batch::{EpochBatch, Piece};
+use crate::apply::documents::{Document, documents_where};
+use crate::batch::EpochBatch;
 use crate::late_commit::transactions::open::Parts;
 use crate::tables::table::BlocksFrom;
 
@@ -27,26 +28,13 @@ struct Commit<'a> {
 }
 
 impl<'a> CommitOrder<'a> {
-    /// The order in an epoch whose commits have these parts.
-    pub fn new(batch: &'a EpochBatch, parts: Vec<Parts>) -> Result<Self> {
+    /// Reads an epoch whose commits have these parts: their order, and the documents whose mutations count against the commits.
+    pub fn read(batch: &'a EpochBatch, parts: Vec<Parts>) -> Result<(Self, Vec<Document<'a>>)> {
         let commit = |(marker, parts)| Commit { marker, parts, behind: BTreeSet::new() };
         let commits = batch.commits.iter().zip(parts).map(commit).collect();
         let mut order = Self { vbuckets: batch.mark.cut.vbuckets(), commits };
-        for mutation in mutations(batch) {
-            let (seqno, id) = mutation?;
-            order.note(seqno, id);
-        }
-        Ok(order)
-    }
-
-    fn note(&mut self, seqno: Seqno, id: &'a str) {
-        let vbucket = vbucket_of(id, self.vbuckets);
-        for commit in &mut self.commits {
-            let range = commit.marker.range_of(vbucket);
-            if range.is_none_or(|range| seqno > range.to) {
-                commit.behind.insert(id.as_bytes());
-            }
-        }
+        let documents = documents_where(batch, |seqno, versions| order.counts(seqno, versions.id))?;
+        Ok((order, documents))
     }
 
     /// True if no document of a commit is changed by a mutation after it.
@@ -66,16 +54,19 @@ impl<'a> CommitOrder<'a> {
         self.commits.iter().map(|commit| &commit.parts)
     }
 
-    /// True if a mutation counts against the commits: none after it changes the document.
-    pub fn counts(&self, seqno: Seqno, id: &str) -> Result<bool> {
+    /// Notes the commits before a mutation. True if the mutation counts against the others: none after it changes the document.
+    fn counts(&mut self, seqno: Seqno, id: &'a str) -> Result<bool> {
         let vbucket = vbucket_of(id, self.vbuckets);
-        for commit in &self.commits {
+        let mut counts = true;
+        for commit in &mut self.commits {
             let range = commit.marker.range_of(vbucket);
-            if range.is_some_and(|range| seqno <= range.after) && commit.has(id.as_bytes())? {
-                return Ok(false);
+            if range.is_none_or(|range| seqno > range.to) {
+                commit.behind.insert(id.as_bytes());
             }
+            let is_before = range.is_some_and(|range| seqno <= range.after);
+            counts = counts && !(is_before && commit.has(id.as_bytes())?);
         }
-        Ok(true)
+        Ok(counts)
     }
 
     /// True if a document of a commit is changed again after it.
@@ -106,22 +97,4 @@ pub fn has_changed(parts: &Parts, id: &[u8]) -> Result<bool> {
         }
     }
     Ok(false)
-}
-
-/// The documents that an epoch's mutations change.
-pub fn changed_ids(batch: &EpochBatch) -> impl Iterator<Item = Result<&str>> {
-    mutations(batch).map(|mutation| mutation.map(|(_, id)| id))
-}
-
-fn mutations(batch: &EpochBatch) -> impl Iterator<Item = Result<(Seqno, &str)>> {
-    batch.pieces.iter().flat_map(|Piece { body, base, after, to }| {
-        let read = KeyVersionsReader::new(body).map(move |versions| {
-            let versions = versions?;
-            let seqno = base.0.saturating_add(versions.seqno_minus_base);
-            Ok((Seqno(seqno), versions.id))
-        });
-        read.filter(move |mutation| {
-            mutation.as_ref().map_or(true, |(seqno, _)| seqno > after && seqno <= to)
-        })
-    })
 }

@@ -39,7 +39,7 @@ impl Lane {
         let mut work = client.of_bucket(truth, random, (&INDEXES[n], IDS));
         work.load(&session).await;
         for index in work.indexes {
-            while timeout(STATEMENT, session.backend.command(create(index, true)))
+            while timeout(STATEMENT, create(&session, index, true))
                 .await
                 .is_ok_and(|created| created.is_err())
             {
@@ -61,7 +61,7 @@ async fn make_bucket(session: &Session, name: &str, has_copies: bool) -> Arc<Buc
             if_not_exists: true,
         });
         if let Ok(Ok(Outcome::Bucket(_))) =
-            timeout(STATEMENT, session.backend.command(command)).await
+            timeout(STATEMENT, session.backend.command(command.into())).await
         {
             let made = session.router.wait_catalog(|catalog| catalog.bucket(name).is_some()).await;
             return Arc::clone(made.bucket(name).expect("it was there"));

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use proto::model::catalog::Catalog;
 use proto::model::index::IndexState;
-use proto::rpc::command::{Command, DropIndex};
 use proto::{Error, ErrorCode};
-use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempts::Attempts;
@@ -18,7 +16,7 @@ use super::moments::pin_other;
 use super::session::CommitStages;
 use crate::sim::checks::is_lossy_without_copies;
 use crate::sim::client::session::Session;
-use crate::sim::client::workload::{Workload, create, now};
+use crate::sim::client::workload::{Workload, create, drop_index, now};
 use crate::sim::transactions::running::Running;
 use crate::sim::{Shared, Summary, violation};
 
@@ -114,14 +112,12 @@ impl Pair {
         let Self { background, lanes, .. } = self;
         let Lane { work, session } = &mut lanes[at];
         let (index, part) = (&work.indexes[1], &mut open.parts[at]);
-        let name = index.name.to_owned();
-        let dropping = Command::DropIndex(DropIndex { name, if_exists: true });
-        drop(background.beside(timeout(STEP, session.backend.command(dropping))).await);
+        drop(background.beside(timeout(STEP, drop_index(session, index.name))).await);
         let scanning = async {
             work.write_in(session, part, &[]).await?;
             // The transaction's changes are being sent to the indexers then.
             sleep(YOUNG).await;
-            session.backend.command(create(index, true)).await?;
+            create(session, index, true).await?;
             let is_online = |catalog: &Catalog| {
                 let made = catalog.index(index.name);
                 made.is_some_and(|made| made.state == IndexState::Maintenance)

@@ -1,0 +1,311 @@
+//! The next attempt of a shard scan. Pure: no I/O, no clock.
+//!
+//! A shard scan queries one node at a time for all of its slices: the first one by a call for the first batch, and then one after another
+//! by streams. Its driver ([`super::shard`]) passes the outcome of the last attempt, and carries out what [`Attempts::next`] returns.
+//!
+//! Attempts form *rounds*. In a round each node that has the slices is queried once, the slow nodes last. When all have failed, the next
+//! round begins after a pause, until the deadline. While there are other nodes to query, a node must send its first batch within a
+//! time-out. The router cannot tell a node that hangs from a slow one, so a round in which the time-out passed doubles it for the next
+//! round: otherwise a slow node that is the only one to answer would be abandoned again and again.
+//!
+//! A node that only misses a stage is waited for, together with other copies ([`Wait`], [`crate::hedging`]).
+
+use std::time::Duration;
+
+use proto::model::ids::{NodeId, SliceNo};
+use proto::rpc::scan::ShardBatch;
+use proto::{Error, ErrorCode, ErrorKind, Result};
+use tokio::time::Instant;
+
+use crate::hedging::{Batches, STAGE_MIN};
+
+/// Time-out for the first batch in the first round.
+pub(super) const FIRST_BATCH_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Causes that the error of a round names.
+const CAUSES_MAX: usize = 4;
+
+/// The nodes that have each slice, in the order in which they are queried.
+pub(super) struct Copies(pub Vec<Vec<NodeId>>);
+
+impl Copies {
+    /// Returns the first node that has all slices, and is not to be avoided.
+    pub fn of_all(&self, avoided: &[NodeId]) -> Option<NodeId> {
+        let (first, others) = self.0.split_first()?;
+        let has_all = |node: &&NodeId| others.iter().all(|nodes| nodes.contains(node));
+        first.iter().filter(|node| !avoided.contains(node)).find(has_all).copied()
+    }
+
+    /// True if each slice has a node that is not to be avoided; not necessarily the same node.
+    pub fn of_each(&self, avoided: &[NodeId]) -> bool {
+        self.0.iter().all(|nodes| nodes.iter().any(|node| !avoided.contains(node)))
+    }
+}
+
+/// Slices that have moved, each with its node.
+pub(super) type Places = Vec<(SliceNo, NodeId)>;
+
+/// The outcome of an attempt that has not ended the scan: an error, or slices that are on other nodes, so that nothing was read.
+pub(super) type Outcome = Result<Places>;
+
+/// The next step of a shard scan.
+#[cfg_attr(test, derive(Debug, PartialEq))]
+pub(super) enum Next {
+    /// A stream from this node, for all slices. Its first batch must arrive within the time-out.
+    Query(NodeId, Duration),
+    /// The places of slices that have moved are reported, and the slices that stay are read.
+    Report(Places, Vec<SliceNo>),
+    /// No node has all slices, so groups of them are read separately: the slices that stay at a node, if any, and the others by their nodes,
+    /// without the nodes to avoid.
+    Split(Vec<SliceNo>, Vec<NodeId>),
+    /// The next round begins after a pause.
+    Pause,
+    Fail(Error),
+}
+
+/// What is known when the next attempt is chosen.
+pub(super) struct Known<'a> {
+    pub now: Instant,
+    /// When the scan gives up.
+    pub deadline: Instant,
+    pub index: &'a str,
+    pub slices: &'a [SliceNo],
+    pub copies: Copies,
+    /// Nodes that are queried when all others have failed.
+    pub slow: &'a [NodeId],
+    /// An error if some slice has no node that may answer.
+    pub reachable: Result<()>,
+    pub reports_moved: bool,
+    /// True if there is only one round.
+    pub is_once: bool,
+}
+
+/// A query that was sent.
+struct Query {
+    node: NodeId,
+    /// True if each slice has another node that has not failed.
+    has_others: bool,
+    /// True for the call for a first batch.
+    is_call: bool,
+}
+
+/// The attempts of a shard scan in this round.
+pub(super) struct Attempts {
+    /// The nodes that are not queried again in this round.
+    pub failed: Vec<NodeId>,
+    /// The errors of the nodes that were queried in this round.
+    causes: Vec<(NodeId, Error)>,
+    /// The error that tells the client most, of the round before if no node was queried in this one.
+    last_error: Option<Error>,
+    last: Option<Query>,
+    /// `None` before the first choice of a node.
+    began: Option<Instant>,
+    first_batch_timeout: Duration,
+}
+
+impl Attempts {
+    /// The first round, in which nodes that have just failed are not queried.
+    pub fn without(failed: Vec<NodeId>) -> Self {
+        let (causes, first_batch_timeout) = (Vec::new(), FIRST_BATCH_TIMEOUT);
+        Self { failed, causes, last_error: None, last: None, began: None, first_batch_timeout }
+    }
+
+    /// Records the call for a first batch. Returns its time-out, of the time that is left.
+    pub fn call(&mut self, node: NodeId, has_others: bool, left: Duration) -> Duration {
+        self.last = Some(Query { node, has_others, is_call: true });
+        self.timeout(has_others, left)
+    }
+
+    /// Records the outcome of the last attempt, and returns the next one.
+    pub fn next(&mut self, outcome: Option<Outcome>, known: &Known<'_>) -> Next {
+        let decided = match (self.last.take(), outcome) {
+            (Some(last), Some(Err(error))) => self.after_error(&last, error, known),
+            // The first stream finds out where the slices are.
+            (Some(last), Some(Ok(places))) if !last.is_call => {
+                self.after_move(&last, places, known)
+            }
+            _ => None,
+        };
+        decided.unwrap_or_else(|| self.choose(known))
+    }
+
+    /// Records an error; an error that no other node can mend ends the scan.
+    fn after_error(&mut self, last: &Query, error: Error, known: &Known<'_>) -> Option<Next> {
+        let &Query { node, has_others, is_call } = last;
+        if is_call && known.now < known.deadline {
+            // A stream follows, from another node or the same again, and knows what to do about the error.
+            self.failed.extend((has_others && error.is_retry()).then_some(node));
+        } else if !is_call && may_try_another(&error, has_others) {
+            self.fail(node, error);
+        } else {
+            return Some(Next::Fail(error));
+        }
+        None
+    }
+
+    /// Divides the slices into those that have moved and those that stay. Other slices in the answer are ignored.
+    fn after_move(&mut self, last: &Query, mut places: Places, known: &Known<'_>) -> Option<Next> {
+        let node = last.node;
+        if places.is_empty() {
+            let error = Error::internal(format!("node {node} reports a move of no slice"));
+            return self.after_error(last, error, known);
+        }
+        places.retain(|(slice, _)| known.slices.contains(slice));
+        if places.is_empty() {
+            let text = format!("node {node} reports moved slices that were not asked for");
+            return Some(Next::Fail(Error::internal(text)));
+        }
+        let has_moved = |slice: &SliceNo| places.iter().any(|(moved, _)| moved == slice);
+        let stay: Vec<_> = known.slices.iter().copied().filter(|slice| !has_moved(slice)).collect();
+        if known.reports_moved {
+            return Some(Next::Report(places, stay));
+        }
+        if !stay.is_empty() {
+            return Some(Next::Split(stay, [&self.failed[..], &[node]].concat()));
+        }
+        let text = format!("node {node} no longer has slice {}", known.slices[0]);
+        self.fail(node, Error::new(ErrorCode::SliceMoved, text));
+        None
+    }
+
+    /// Chooses a node that has not failed.
+    fn choose(&mut self, known: &Known<'_>) -> Next {
+        if let Err(error) = &known.reachable {
+            return Next::Fail(error.clone());
+        }
+        self.began.get_or_insert(known.now);
+        for slow in [known.slow, &[]] {
+            let avoided = [&self.failed, slow].concat();
+            if let Some(node) = known.copies.of_all(&avoided) {
+                return self.query(node, known);
+            }
+            if known.slices.len() > 1 && known.copies.of_each(&avoided) {
+                return Next::Split(Vec::new(), avoided);
+            }
+        }
+        match known.is_once {
+            true => Next::Fail(Error::unavailable("no other copy has answered")),
+            false => self.next_round(known),
+        }
+    }
+
+    fn query(&mut self, node: NodeId, known: &Known<'_>) -> Next {
+        let has_others = known.copies.of_each(&[&self.failed[..], &[node]].concat());
+        // The others may have failed only for a moment, so a slow node is not waited for as if it were the only one.
+        let is_slow = known.slow.contains(&node);
+        let has_limit = has_others || is_slow && known.copies.of_each(&[node]);
+        self.last = Some(Query { node, has_others, is_call: false });
+        let left = known.deadline.saturating_duration_since(known.now);
+        Next::Query(node, self.timeout(has_limit, left))
+    }
+
+    /// The time-out of a first batch: shorter while there are other nodes to query.
+    fn timeout(&self, has_limit: bool, left: Duration) -> Duration {
+        if has_limit { left.min(self.first_batch_timeout) } else { left }
+    }
+
+    /// Begins the next round, or gives up with the most telling error of this one.
+    fn next_round(&mut self, known: &Known<'_>) -> Next {
+        let no_node = || Error::unavailable("no node has the slice");
+        let error = self.last_error.take().unwrap_or_else(no_node);
+        let error = with_causes(error, std::mem::take(&mut self.causes));
+        let gone = error.code == ErrorCode::SnapshotTooOld;
+        if gone || known.now >= known.deadline || !error.is_retry() {
+            return Next::Fail(named(known.index, known.slices, error));
+        }
+        // A busy node answers a little before its time-out has passed, so half of it counts as waiting.
+        let took = self.began.map_or(Duration::ZERO, |began| known.now - began);
+        let factor = if took >= self.first_batch_timeout / 2 { 2 } else { 1 };
+        let first_batch_timeout = self.first_batch_timeout.saturating_mul(factor);
+        let last_error = Some(error);
+        *self = Self { last_error, first_batch_timeout, ..Self::without(Vec::new()) };
+        Next::Pause
+    }
+
+    /// Records that a node failed.
+    fn fail(&mut self, node: NodeId, error: Error) {
+        self.failed.push(node);
+        self.causes.push((node, error.clone()));
+        // The error that tells the client most is retained: an epoch that is gone, then a busy node, then all others.
+        let rank = |error: &Error| match error.code {
+            ErrorCode::SnapshotTooOld => 2,
+            ErrorCode::TooBusy => 1,
+            _ => 0,
+        };
+        if self.last_error.as_ref().is_none_or(|last| rank(last) <= rank(&error)) {
+            self.last_error = Some(error);
+        }
+    }
+}
+
+/// True if another node may answer after a node's error. A replica with an older floor may still have the epoch, and a
+/// damaged replica is abandoned at once, if there are `others`.
+fn may_try_another(error: &Error, others: bool) -> bool {
+    let is_too_old = error.code == ErrorCode::SnapshotTooOld;
+    let is_other_chance = is_too_old || error.code.kind() == ErrorKind::Operator;
+    (error.is_retry() && !is_too_old) || (others && is_other_chance)
+}
+
+/// An error after which no node is left to query names the index and the slices.
+pub(super) fn named(index: &str, slices: &[SliceNo], error: Error) -> Error {
+    if !matches!(error.code, ErrorCode::Unavailable | ErrorCode::OtherCluster) {
+        return error;
+    }
+    let more = match slices.len() {
+        0 | 1 => String::new(),
+        slices => format!(" and {} more", slices - 1),
+    };
+    let slice = slices.first().copied().unwrap_or_default();
+    error.context(format_args!("index \"{index}\": slice {slice}{more}"))
+}
+
+/// The error of a round in which several nodes have failed: each with its cause.
+fn with_causes(error: Error, mut causes: Vec<(NodeId, Error)>) -> Error {
+    if causes.len() < 2 || error.code != ErrorCode::Unavailable {
+        return error;
+    }
+    causes.sort_by_key(|(node, _)| *node);
+    let cause = |(node, cause): &(NodeId, Error)| {
+        let name = format!("node {node}");
+        match cause.message.starts_with(&name) {
+            true => cause.message.clone(),
+            false => format!("{name}: {}", cause.message),
+        }
+    };
+    let mut what: Vec<String> = causes.iter().take(CAUSES_MAX).map(cause).collect();
+    if causes.len() > CAUSES_MAX {
+        what.push(format!("and {} more", causes.len() - CAUSES_MAX));
+    }
+    Error { message: format!("no node answers; {}", what.join("; ")), ..error }
+}
+
+/// A wait for a batch of a node, during which other copies are queried after a stage.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    pub node: NodeId,
+    pub of: Batches,
+    pub began: Instant,
+    pub stage: Duration,
+}
+
+impl Wait {
+    /// True for the call for a first batch.
+    pub fn is_call(&self) -> bool {
+        self.of != Batches::Rest
+    }
+
+    /// True if the wait counts. A reader that waits is woken at the end of the stage: later, it has read another shard meanwhile, and the
+    /// time says nothing. A task reads nothing else.
+    pub fn is_watched(&self, now: Instant) -> bool {
+        !self.is_call() || now <= self.began + self.stage + STAGE_MIN
+    }
+
+    /// True if a batch of another copy wins; after the first batch a sign of life does not.
+    pub fn is_won_by(&self, batch: &ShardBatch) -> bool {
+        self.is_call() || !matches!(batch, ShardBatch::Rows(block) if block.rows == 0)
+    }
+}
+
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;
