@@ -99,6 +99,7 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
     }
 
     /// Decodes any bytes, first unchanged, then as the body of a file whose head, length and checksum are right.
+    #[cfg(any(test, feature = "testing"))]
     pub fn fuzz(&self, data: &[u8]) {
         let _ = self.decode(data);
         let Some(body) = data.get(self.envelope.bytes_before()..) else { return };

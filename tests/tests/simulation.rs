@@ -173,7 +173,7 @@ fn every_scan_shows_its_epoch_under_faults() {
         ("groups in pieces", SEEDS / 20),
         ("changes of part", SEEDS / 2),
         ("copies filled by log", SEEDS),
-        // A few seeds have most of them: 16 in these seeds, 81 in 150 others.
+        // A few seeds have most of them.
         ("copies filled by documents", SEEDS / 20),
         ("copies rewound", 1),
         ("damaged buckets kept aside", 1),

@@ -63,8 +63,8 @@ pub(super) enum Next {
     Fail(Error),
 }
 
-/// What is known when the next attempt is chosen.
-pub(super) struct Known<'a> {
+/// The facts from which the next attempt is chosen.
+pub(super) struct Facts<'a> {
     pub now: Instant,
     /// When the scan gives up.
     pub deadline: Instant,
@@ -117,7 +117,7 @@ impl Attempts {
     }
 
     /// Records the outcome of the last attempt, and returns the next one.
-    pub fn next(&mut self, outcome: Option<Outcome>, known: &Known<'_>) -> Next {
+    pub fn next(&mut self, outcome: Option<Outcome>, known: &Facts<'_>) -> Next {
         let decided = match (self.last.take(), outcome) {
             (Some(last), Some(Err(error))) => self.after_error(&last, error, known),
             // The first stream finds out where the slices are.
@@ -130,7 +130,7 @@ impl Attempts {
     }
 
     /// Records an error; an error that no other node can mend ends the scan.
-    fn after_error(&mut self, last: &Query, error: Error, known: &Known<'_>) -> Option<Next> {
+    fn after_error(&mut self, last: &Query, error: Error, known: &Facts<'_>) -> Option<Next> {
         let &Query { node, has_others, is_call } = last;
         if is_call && known.now < known.deadline {
             // A stream follows, from another node or the same again, and knows what to do about the error.
@@ -144,7 +144,7 @@ impl Attempts {
     }
 
     /// Divides the slices into those that have moved and those that stay. Other slices in the answer are ignored.
-    fn after_move(&mut self, last: &Query, mut places: Places, known: &Known<'_>) -> Option<Next> {
+    fn after_move(&mut self, last: &Query, mut places: Places, known: &Facts<'_>) -> Option<Next> {
         let node = last.node;
         if places.is_empty() {
             let error = Error::internal(format!("node {node} reports a move of no slice"));
@@ -169,7 +169,7 @@ impl Attempts {
     }
 
     /// Chooses a node that has not failed.
-    fn choose(&mut self, known: &Known<'_>) -> Next {
+    fn choose(&mut self, known: &Facts<'_>) -> Next {
         if let Err(error) = &known.reachable {
             return Next::Fail(error.clone());
         }
@@ -189,7 +189,7 @@ impl Attempts {
         }
     }
 
-    fn query(&mut self, node: NodeId, known: &Known<'_>) -> Next {
+    fn query(&mut self, node: NodeId, known: &Facts<'_>) -> Next {
         let has_others = known.copies.of_each(&[&self.failed[..], &[node]].concat());
         // The others may have failed only for a moment, so a slow node is not waited for as if it were the only one.
         let is_slow = known.slow.contains(&node);
@@ -205,7 +205,7 @@ impl Attempts {
     }
 
     /// Begins the next round, or gives up with the most telling error of this one.
-    fn next_round(&mut self, known: &Known<'_>) -> Next {
+    fn next_round(&mut self, known: &Facts<'_>) -> Next {
         let no_node = || Error::unavailable("no node has the slice");
         let error = self.last_error.take().unwrap_or_else(no_node);
         let error = with_causes(error, std::mem::take(&mut self.causes));

@@ -43,7 +43,7 @@ fn scan(copies: &[&[u64]]) -> Scan {
 
 impl Scan {
     fn next(&mut self, outcome: Option<Outcome>) -> Next {
-        let known = Known {
+        let known = Facts {
             now: self.began + Duration::from_millis(self.now_ms),
             deadline: self.began + Duration::from_secs(10),
             index: "i",

@@ -23,7 +23,7 @@ use proto::rpc::scan::{FirstBatch, Output, ShardBatch};
 use proto::{Error, Result};
 use tokio::time::{Instant, timeout_at};
 
-use super::attempt::{Attempts, Known, Next, Outcome, Places, Wait, named};
+use super::attempt::{Attempts, Facts, Next, Outcome, Places, Wait, named};
 use super::gather::Gather;
 use super::place::{Place, ShardPosition};
 use super::plan::ScanPlan;
@@ -190,7 +190,7 @@ impl Shard {
     fn next(&mut self, outcome: Option<Outcome>) -> Next {
         let Self { plan, slices, position, .. } = self;
         let now = Instant::now();
-        let known = Known {
+        let known = Facts {
             now,
             deadline: *position.deadline.get_or_insert(now + plan.timeout()),
             index: &plan.index.spec.name,

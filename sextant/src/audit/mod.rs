@@ -18,6 +18,7 @@ mod facts;
 mod facts_file;
 mod file;
 mod follow;
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 mod line;
 mod open_audit;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const FILE: SideFile<StoredUsers> = SideFile::new("USERS", ENVELOPE, 4 << 20);
 const ENVELOPE: Envelope = Envelope::new("sextant users 1\n", "sextant users ");
 
-/// The kept users of a router.
+/// The stored users of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredUsers {
     /// The cluster of the users.
@@ -53,7 +53,7 @@ impl UsersFile {
                 return None;
             }
         };
-        // Without a kept catalog this process serves nothing before a coordinator answers.
+        // Without a stored catalog this process serves nothing before a coordinator answers.
         (Some(kept.cluster) == cluster).then_some(kept.users)
     }
 

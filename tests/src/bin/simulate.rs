@@ -60,7 +60,7 @@ struct Args {
     json: bool,
 }
 
-/// As in the binary; a run spends less of its time in it than in the system's.
+/// The allocator of the product's binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

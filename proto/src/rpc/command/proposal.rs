@@ -24,13 +24,13 @@ pub struct Proposal {
     pub request: Option<RequestId>,
     /// The user that sends the command; `None` for processes of the cluster and for trusted clients.
     pub sender: Option<UserId>,
-    /// What the command was made from. It is refused if that has changed by the time it is applied.
+    /// The objects from which the command was made. It is refused if one of them has changed before it is applied.
     pub expected: Expected,
     /// The command to apply.
     pub command: Command,
 }
 
-/// What a command was made from. Buckets need no mention: the number of a bucket is never given again, and its name never changes.
+/// The objects from which a command was made. A bucket is not among them: its name never changes, and its number is never reused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expected {
     /// Nothing that may change.

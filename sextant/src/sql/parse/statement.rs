@@ -11,7 +11,7 @@ use crate::sql::error::{SqlResult, unsupported};
 /// A statement with the facts of its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedStatement {
-    /// Its tree.
+    /// The syntax tree.
     pub statement: Statement,
     /// The number of its parameters: the highest number that occurs.
     pub parameters: u16,
