@@ -245,7 +245,7 @@ impl CoordinatorApi for Coordinator {
 
     async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>> {
         let view = self.member.replica.view();
-        let epochs = view.state.bucket(bucket).map(|bucket| &bucket.epochs);
+        let epochs = view.state.bucket(bucket).map(|bucket| bucket.epochs);
         if epochs.is_none_or(|epochs| epochs.last().epoch < epoch) {
             let bucket = view.state.bucket_text(bucket);
             let what = format!("this member does not know epoch {epoch} of {bucket} yet");

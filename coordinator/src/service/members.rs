@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::leader::driver::member::Member;
 use crate::raft::{MemberChange, Members, not_leader};
-use crate::state::nodes::NAME_BYTES_MAX;
+use crate::state::nodes::state::NAME_BYTES_MAX;
 
 /// The time limit of ADD COORDINATOR for the first vote of the new member.
 const VOTES_WITHIN: Duration = Duration::from_secs(20);

@@ -1,23 +1,17 @@
 //! Applies commands to the state, one by one, in the order of the log.
 
-use std::sync::Arc;
-
-use proto::model::identity::UniqueId;
-use proto::model::ids::BucketId;
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, Expected, Need, Outcome, Proposal};
 use proto::{Error, ErrorCode, Result};
 
 use super::capacity::limits::beginning;
+use super::consequence::Consequence;
 use super::context::StateContext;
 use super::decisions::Decisions;
 use super::effect::{Apply, Change, Effect};
 
 /// The length limit of a kept refusal and of its hint. A refusal may quote a name of any length.
 const REFUSAL_BYTES_MAX: usize = 1 << 10;
-
-/// The most time that may pass between two commands.
-const STEP_MS_MAX: u64 = 10_000;
 
 impl StateContext {
     /// Applies a proposal.
@@ -27,12 +21,8 @@ impl StateContext {
         decided: &Decisions,
         proposal: &Proposal,
     ) -> (Outcome, Vec<Effect>) {
-        let Decisions { unix_ms, .. } = *decided;
-        self.position = position;
-        let passed_ms = unix_ms.saturating_sub(std::mem::replace(&mut self.told_ms, unix_ms));
-        self.steady_ms += passed_ms.min(STEP_MS_MAX);
-        // The clock of a new leader may be slower than that of the old one.
-        self.unix_ms = self.unix_ms.max(unix_ms);
+        self.clock.reach(position);
+        self.clock.pass(decided.unix_ms);
         if let Some(id) = proposal.request
             && let Some(answer) = self.requests.answer(id)
             && !plant::is(Plant::DoneTwice)
@@ -43,22 +33,28 @@ impl StateContext {
             Ok((outcome, effects)) => (outcome, effects),
             Err(error) => (Outcome::Refused(shortened(error)), Vec::new()),
         };
-        if !effects.is_empty() {
-            self.cas += 1;
-        }
-        if effects.contains(&Effect::CatalogChanged) {
-            self.catalog_cas = self.cas;
-            self.forget_topologies();
-        }
-        if effects.contains(&Effect::UsersChanged) {
-            Arc::make_mut(&mut self.users).cas = self.cas;
-        }
+        self.count(&effects);
         let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
         debug_assert_eq!(broken(), Ok(()), "after {:?}", proposal.command);
         if let Some(id) = proposal.request {
             self.requests.keep(id, position, outcome.clone());
         }
         (outcome, effects)
+    }
+
+    /// Counts a change with these effects.
+    pub(super) fn count(&mut self, effects: &[Effect]) {
+        if effects.is_empty() {
+            return;
+        }
+        let of_catalog = effects.contains(&Effect::CatalogChanged);
+        let cas = self.clock.change(of_catalog);
+        if of_catalog {
+            self.carry_out(&Consequence::CatalogChanged);
+        }
+        if effects.contains(&Effect::UsersChanged) {
+            self.carry_out(&Consequence::UsersChanged { cas });
+        }
     }
 
     /// Runs the command of a proposal, if it was made from what there is.
@@ -80,7 +76,8 @@ impl StateContext {
                     _ => None,
                 };
                 let found = named.zip(*sender);
-                let found = found.and_then(|(name, sender)| self.users.same(&name, sender));
+                let found =
+                    found.and_then(|(name, sender)| self.users.current().same(&name, sender));
                 let gone = || Error::new(ErrorCode::UnknownUser, "the user was dropped");
                 found.map(drop).ok_or_else(gone)
             }
@@ -136,20 +133,6 @@ impl StateContext {
             Command::SkipEpochs(command) => command.apply(self, decided),
             Command::Users(command) => command.apply(self, decided),
         }
-    }
-
-    /// Creates a bucket with a random id, unless it exists.
-    pub(super) fn creating(
-        &mut self,
-        unique: UniqueId,
-        create: impl FnOnce(&mut Self) -> Change,
-    ) -> Change {
-        let newest = self.last_bucket;
-        let made = create(self)?;
-        if self.last_bucket > newest {
-            self.bucket_ids.insert(BucketId(self.last_bucket), unique);
-        }
-        Ok(made)
     }
 }
 

@@ -1,209 +1,221 @@
-//! The StateContext's fields and the queries on them.
+//! The StateContext: one sub-state for each family of commands, and the queries on them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use proto::Result;
+use proto::model::bucket::BucketInfo;
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
-use proto::model::data_set::{DataSet, FilesRead};
-use proto::model::identity::{ClusterId, NodeProof, UniqueId};
-use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId};
-use proto::model::index::IndexState;
-use proto::model::moves::EndedMove;
+use proto::model::data_set::DataSet;
+use proto::model::identity::{ClusterId, NodeProof};
+use proto::model::ids::{BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, TopologyNo};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::model::node::NodeInfo;
+use proto::model::topology::IndexTopology;
 use proto::model::users::Users;
 use serde::{Deserialize, Serialize};
 
-use super::buckets::record::BucketState;
+use super::bucket_view::BucketView;
+use super::buckets::state::BucketsState;
+use super::clock::Clock;
+use super::copies::state::CopiesState;
 use super::epochs::epoch_moments::EpochMoments;
-use super::epochs::skipped::Skips;
+use super::epochs::state::{BucketEpochs, EpochsState};
 use super::indexes::record::IndexRecord;
+use super::indexes::state::IndexesState;
+use super::moves::state::MovesState;
+use super::nodes::state::NodesState;
 use super::requests::Requests;
+use super::users::state::UsersState;
+use super::versions::state::VersionsState;
 
 /// Everything that the cluster has agreed on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateContext {
-    /// Counts the changes.
-    pub(super) cas: u64,
-    /// The value of `cas` after the last change of the catalog. Most changes are promotions, which leave the catalog
-    /// alone.
-    pub(super) catalog_cas: u64,
-    /// The log position of the last command, and the newest time of all commands.
-    pub(super) position: u64,
-    pub(super) unix_ms: u64,
-    /// The time of day in the last command.
-    pub(super) told_ms: u64,
-    /// A steady clock: a jump of the time of day moves it by `STEP_MS_MAX` (in `apply`) at most. Rollback points age
-    /// by it.
-    pub(super) steady_ms: u64,
-    /// The last ids that were assigned. An id is never assigned twice.
-    pub(super) last_bucket: u64,
-    pub(super) last_index: u64,
-    pub(super) last_move: u64,
-    pub(super) buckets: BTreeMap<BucketId, BucketState>,
-    pub(super) indexes: BTreeMap<IndexId, IndexRecord>,
-    pub(super) nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
-    /// Indexers that receive no more slices.
-    pub(super) draining: BTreeSet<NodeId>,
-    /// The nodes that were removed last, the newest last.
-    pub(super) removed: Vec<Arc<NodeInfo>>,
-    /// The cluster; `None` until its first node joins.
-    pub(super) cluster: Option<ClusterId>,
-    /// The proof of each node that joined with a data directory.
-    pub(super) proofs: BTreeMap<NodeId, NodeProof>,
-    /// The last ended moves, the newest last.
-    pub(super) ended_moves: Vec<EndedMove>,
+    pub(super) clock: Clock,
+    pub(super) buckets: BucketsState,
+    pub(super) indexes: IndexesState,
+    pub(super) moves: MovesState,
+    pub(super) nodes: NodesState,
+    pub(super) copies: CopiesState,
+    pub(super) epochs: EpochsState,
+    pub(super) versions: VersionsState,
+    pub(super) users: UsersState,
     pub(super) requests: Requests,
-    /// The random ids that buckets were made with.
-    pub(super) bucket_ids: BTreeMap<BucketId, UniqueId>,
-    /// The buckets that were dropped last, the newest last.
-    pub(super) dropped_buckets: Vec<(BucketId, UniqueId)>,
-    /// The numbers that `--skip-epochs` has passed over.
-    pub(super) skips: Skips,
-    /// The copies of the embedded buckets.
-    pub(super) copies: BTreeMap<BucketId, Copies>,
-    /// When the epochs of each bucket were published.
-    pub(super) moments: BTreeMap<BucketId, EpochMoments>,
-    /// The generations that are not in `indexes` ([`super::generations`]).
-    pub(super) generations: BTreeMap<LocalIndexId, IndexRecord>,
-    /// The newest generation that was begun of an index, for each index that had more than one.
-    pub(super) newest_generations: BTreeMap<IndexId, Generation>,
-    /// The versioned data sets, by their buckets.
-    pub(super) data_sets: BTreeMap<BucketId, DataSet>,
-    /// The sizes from which on indexes get more slices.
-    pub(super) slice_bytes_max: BTreeMap<IndexId, u64>,
-    /// The first projector's summary of the files of each version that is loading, by the version's bucket.
-    pub(super) files_read: BTreeMap<BucketId, (NodeId, FilesRead)>,
-    /// The users; not part of the catalog, since they have the hashes of secrets.
-    pub(super) users: Arc<Users>,
-    /// The buckets of the versions that may take the place of others without having a row.
-    pub(super) empty_allowed: BTreeSet<BucketId>,
 }
 
 impl StateContext {
     /// The number of changes so far.
     #[cfg(any(test, feature = "testing"))]
     pub fn cas(&self) -> u64 {
-        self.cas
+        self.clock.cas()
     }
 
     /// The newest time of all commands.
     #[cfg(any(test, feature = "testing"))]
     pub fn unix_ms(&self) -> u64 {
-        self.unix_ms
-    }
-
-    /// The revision of an index that the present command changes.
-    pub(super) fn revision(&self) -> u64 {
-        self.position + self.skips.above
+        self.clock.now().unix_ms
     }
 
     /// The `cas` of the newest catalog.
     pub fn catalog_cas(&self) -> u64 {
-        self.catalog_cas
+        self.clock.catalog_cas()
     }
 
-    /// The random id of a bucket, which every bucket has.
-    pub(super) fn unique_id(&self, bucket: BucketId) -> UniqueId {
-        self.bucket_ids.get(&bucket).copied().unwrap_or_default()
+    /// The log position of the last command: the present moment.
+    pub fn position(&self) -> u64 {
+        self.clock.now().position
     }
 
     /// Returns a bucket.
-    pub fn bucket(&self, id: BucketId) -> Option<&BucketState> {
-        self.buckets.get(&id)
+    pub fn bucket(&self, id: BucketId) -> Option<BucketView<'_>> {
+        Some(view(self.buckets.get(id)?, self.epochs.get(id)?))
+    }
+
+    /// All buckets, by id.
+    pub fn buckets(&self) -> impl Iterator<Item = (BucketId, BucketView<'_>)> {
+        let infos = self.buckets.all().iter();
+        infos.filter_map(|(id, info)| Some((*id, view(info, self.epochs.get(*id)?))))
+    }
+
+    /// The moments of a bucket.
+    pub fn moments(&self, bucket: BucketId) -> Option<&EpochMoments> {
+        self.epochs.get(bucket).map(|known| &known.moments)
+    }
+
+    /// The epoch up to which `--skip-epochs` makes all epochs dead, while its rollback of the bucket has not reached that stage.
+    pub fn skips_to(&self, bucket: BucketId) -> Epoch {
+        self.epochs.get(bucket).and_then(|known| known.skips_to).unwrap_or_default()
     }
 
     /// The copies of an embedded bucket.
     #[cfg(any(test, feature = "testing"))]
     pub fn copies(&self, bucket: BucketId) -> Option<&Copies> {
-        self.copies.get(&bucket)
+        self.copies.get(bucket)
     }
 
     /// The copies of all embedded buckets, by bucket.
     pub fn all_copies(&self) -> impl Iterator<Item = (BucketId, &Copies)> {
-        self.copies.iter().map(|(id, copies)| (*id, copies))
+        self.copies.all().iter().map(|(id, copies)| (*id, copies))
     }
 
-    /// All buckets, by id.
-    pub fn buckets(&self) -> impl Iterator<Item = (BucketId, &BucketState)> {
-        self.buckets.iter().map(|(id, bucket)| (*id, bucket))
+    /// The versioned data sets, by their buckets.
+    pub fn data_sets(&self) -> impl Iterator<Item = (BucketId, &DataSet)> {
+        self.versions.sets().iter().map(|(id, set)| (*id, set))
+    }
+
+    /// The data set and the number of the version that a bucket belongs to.
+    pub fn version_of(&self, bucket: BucketId) -> Option<(BucketId, u64)> {
+        self.versions.version_of(bucket)
+    }
+
+    /// The bucket whose documents the name of a bucket means.
+    pub fn current_bucket(&self, id: BucketId) -> BucketId {
+        self.versions.current_bucket(id)
     }
 
     /// All generations of all indexes: first the serving or first generation of each index, by id, then the others.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexRecord> {
-        self.indexes.values().chain(self.generations.values())
+        self.indexes.all()
     }
 
     /// The generations that the names of indexes mean, by id.
     pub fn named_indexes(&self) -> impl Iterator<Item = &IndexRecord> {
-        self.indexes.values()
+        self.indexes.named().values()
     }
 
     /// The generation of an index that serves scans.
     pub fn serving(&self, index: IndexId) -> Option<&IndexRecord> {
         let serves = |record: &&IndexRecord| record.info.state == IndexState::Maintenance;
-        self.indexes.get(&index).filter(serves)
+        self.indexes.named().get(&index).filter(serves)
+    }
+
+    /// The newest generation that was ever begun of an index.
+    pub(crate) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
+        self.indexes.newest_generation(index)
+    }
+
+    /// True if a generation is built over a version that is not current.
+    pub(crate) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
+        self.indexes.is_of_next_version(info)
+    }
+
+    /// The indexes that grow automatically, each with the size of a slice, in bytes, from which it grows.
+    pub(crate) fn slice_bytes_max(&self) -> impl Iterator<Item = (IndexId, u64)> {
+        self.indexes.slice_bytes_max().iter().map(|(index, bytes)| (*index, *bytes))
+    }
+
+    /// True if a generation with more slices may be begun for an index that serves.
+    pub(crate) fn can_grow(&self, from: LocalIndexId) -> bool {
+        self.indexes.can_grow(from)
+    }
+
+    /// Returns a topology of a generation by its number. A member that lags may not have the newest topologies yet.
+    pub fn topology(&self, id: LocalIndexId, number: TopologyNo) -> Result<Arc<IndexTopology>> {
+        self.indexes.topology(id, number)
     }
 
     /// Returns a registered node.
     pub fn node(&self, id: NodeId) -> Option<&Arc<NodeInfo>> {
-        self.nodes.get(&id)
-    }
-
-    /// The cluster; `None` until its first node joins.
-    pub fn cluster(&self) -> Option<ClusterId> {
-        self.cluster
-    }
-
-    /// The proof of the process that joined as a node.
-    pub fn proof(&self, node: NodeId) -> Option<NodeProof> {
-        self.proofs.get(&node).copied()
-    }
-
-    /// The users; the same `Arc` until they change.
-    pub fn users(&self) -> &Arc<Users> {
-        &self.users
+        self.nodes.get(id)
     }
 
     /// All registered nodes, by id.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
-        self.nodes.values()
+        self.nodes.all().values()
     }
 
     /// The indexers that receive no more slices.
     pub fn draining(&self) -> &BTreeSet<NodeId> {
-        &self.draining
+        self.nodes.draining()
     }
 
     /// True if the node is an indexer that receives no more slices.
     pub fn is_draining(&self, node: NodeId) -> bool {
-        self.draining.contains(&node)
+        self.nodes.draining().contains(&node)
+    }
+
+    /// The cluster; `None` until its first node joins.
+    pub fn cluster(&self) -> Option<ClusterId> {
+        self.nodes.cluster()
+    }
+
+    /// The proof of the process that joined as a node.
+    pub fn proof(&self, node: NodeId) -> Option<NodeProof> {
+        self.nodes.proof(node).copied()
+    }
+
+    /// The users; the same `Arc` until they change.
+    pub fn users(&self) -> &Arc<Users> {
+        self.users.current()
     }
 
     /// Builds the catalog, which every service may read.
     pub fn catalog(&self) -> Catalog {
-        let info = |(id, bucket): (&BucketId, &BucketState)| (*id, bucket.info.clone());
+        let info = |record: &IndexRecord| Arc::clone(&record.info);
+        let (named, others) = (self.indexes.named().iter(), self.indexes.others().iter());
         Catalog {
-            cas: self.catalog_cas,
-            cluster: self.cluster,
-            newest_index: IndexId(self.last_index),
-            bucket_ids: self.bucket_ids.clone(),
-            dropped_buckets: self.dropped_buckets.clone(),
-            buckets: self.buckets.iter().map(info).collect(),
-            indexes: self.indexes.iter().map(|(id, index)| (*id, index.info.clone())).collect(),
-            nodes: self.nodes.clone(),
-            draining: self.draining.clone(),
-            removed: self.removed.clone(),
-            ended_moves: self.ended_moves.clone(),
-            copies: self.copies.clone(),
-            generations: self
-                .generations
-                .iter()
-                .map(|(id, record)| (*id, Arc::clone(&record.info)))
-                .collect(),
-            newest_generations: self.newest_generations.clone(),
-            data_sets: self.data_sets.clone(),
-            slice_bytes_max: self.slice_bytes_max.clone(),
+            cas: self.clock.catalog_cas(),
+            cluster: self.nodes.cluster(),
+            newest_index: self.indexes.last(),
+            bucket_ids: self.buckets.unique_ids().clone(),
+            dropped_buckets: self.buckets.dropped().to_vec(),
+            buckets: self.buckets.all().clone(),
+            indexes: named.map(|(id, record)| (*id, info(record))).collect(),
+            nodes: self.nodes.all().clone(),
+            draining: self.nodes.draining().clone(),
+            removed: self.nodes.removed().to_vec(),
+            ended_moves: self.moves.ended().to_vec(),
+            copies: self.copies.all().clone(),
+            generations: others.map(|(id, record)| (*id, info(record))).collect(),
+            newest_generations: self.indexes.newest().clone(),
+            data_sets: self.versions.sets().clone(),
+            slice_bytes_max: self.indexes.slice_bytes_max().clone(),
         }
     }
+}
+
+fn view<'a>(info: &'a Arc<BucketInfo>, known: &'a BucketEpochs) -> BucketView<'a> {
+    BucketView { info, epochs: &known.history, logs: &known.logs }
 }

@@ -40,3 +40,8 @@ pub(super) fn nothing() -> Change {
 pub(super) fn catalog_changed() -> Change {
     Ok((Outcome::Done, vec![Effect::CatalogChanged]))
 }
+
+/// The effects of a change of the catalog, if there is one.
+pub(super) fn changed_if(changed: bool) -> Vec<Effect> {
+    if changed { vec![Effect::CatalogChanged] } else { Vec::new() }
+}

@@ -32,17 +32,16 @@
 use std::collections::BTreeSet;
 
 use proto::model::assignment::VbucketAssignment;
-use proto::model::bucket::SourceKind;
+use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::model::data_set::VersionStage;
-use proto::model::identity::UniqueId;
-use proto::model::ids::{BucketId, Epoch, LocalIndexId, NodeId, SliceNo};
+use proto::model::ids::{BucketId, Epoch, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::Role;
 use proto::model::rollback::RollbackStage;
 use proto::model::topology::TopologyProvider;
 
-use super::buckets::record::BucketState;
+use super::bucket_view::BucketView;
 use super::capacity::limits::{DROPPED_BUCKETS_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX};
 use super::context::StateContext;
 use super::copies::MEMBERS_MAX;
@@ -63,11 +62,11 @@ impl StateContext {
         self.names_are_unique()?;
         self.draining_nodes_are_indexers()?;
         self.users_fit()?;
-        for bucket in self.buckets.values() {
+        for (id, bucket) in self.buckets() {
             self.vbuckets_are_on_projectors(bucket)?;
-            self.copies_fit(bucket)?;
+            self.copies_fit(bucket.info)?;
             epochs_grow(bucket)?;
-            self.moments_fit(bucket)?;
+            self.moments_fit(id, bucket)?;
             no_dead_epoch_is_kept(bucket)?;
             rollback_is_prepared(bucket)?;
         }
@@ -82,12 +81,12 @@ impl StateContext {
     }
 
     fn records_are_bounded(&self) -> CheckResult {
-        let moves = self.indexes().map(|record| record.info.moves.len()).sum::<usize>();
+        let moves = self.indexes.infos().map(|info| info.moves.len()).sum::<usize>();
         let counts = [
-            (self.indexes().count(), INDEXES_MAX),
-            (self.nodes.len(), NODES_MAX),
+            (self.indexes.all().count(), INDEXES_MAX),
+            (self.nodes.all().len(), NODES_MAX),
             (moves, MOVES_IN_ALL_MAX),
-            (self.dropped_buckets.len(), DROPPED_BUCKETS_MAX),
+            (self.buckets.dropped().len(), DROPPED_BUCKETS_MAX),
         ];
         require(counts.iter().all(|(count, most)| count <= most), || {
             format!("indexes, nodes, moves and drops with their limits: {counts:?}")
@@ -95,33 +94,39 @@ impl StateContext {
     }
 
     fn numbers_were_given(&self) -> CheckResult {
-        require(self.catalog_cas <= self.cas, || "the catalog is newer than the state".into())?;
-        let of_none = self.copies.keys().find(|id| !self.buckets.contains_key(id));
+        let (buckets, clock) = (self.buckets.all(), &self.clock);
+        require(clock.catalog_cas() <= clock.cas(), || {
+            "the catalog is newer than the state".into()
+        })?;
+        let of_none = self.copies.all().keys().find(|id| !buckets.contains_key(id));
         require(of_none.is_none(), || format!("copies of {of_none:?}, which is no bucket"))?;
-        let is_there = |(id, _): &(BucketId, UniqueId)| self.buckets.contains_key(id);
-        require(!self.dropped_buckets.iter().any(is_there), || "a dropped bucket is there".into())?;
-        let bucket = self.buckets.keys().next_back().map_or(0, |id| id.0);
-        require(bucket <= self.last_bucket, || format!("bucket {bucket} was never made"))?;
-        let index = self.indexes.keys().next_back().map_or(0, |id| id.0);
-        require(index <= self.last_index, || format!("index {index} was never made"))?;
-        for record in self.indexes() {
-            let id = record.info.local_id();
-            let has_bucket = self.buckets.contains_key(&record.info.bucket);
-            require(has_bucket, || format!("index {id} belongs to an unknown bucket"))?;
-            let newest = record.info.moves.iter().map(|m| m.id.0).max().unwrap_or(0);
-            require(newest <= self.last_move, || format!("move {newest} was never started"))?;
+        let mut dropped = self.buckets.dropped().iter();
+        let is_there = dropped.any(|(id, _)| buckets.contains_key(id));
+        require(!is_there, || "a dropped bucket is there".into())?;
+        let bucket = buckets.keys().next_back().copied().unwrap_or_default();
+        require(bucket <= self.buckets.last(), || format!("bucket {bucket} was never made"))?;
+        let index = self.indexes.named().keys().next_back().copied().unwrap_or_default();
+        require(index <= self.indexes.last(), || format!("index {index} was never made"))?;
+        for info in self.indexes.infos() {
+            let has_bucket = buckets.contains_key(&info.bucket);
+            require(has_bucket, || {
+                format!("index {} belongs to an unknown bucket", info.local_id())
+            })?;
+            let newest = info.moves.iter().map(|m| m.id).max().unwrap_or_default();
+            require(newest <= self.moves.last(), || format!("move {newest} was never started"))?;
         }
-        let of_none = self.moments.keys().find(|id| !self.buckets.contains_key(id));
-        require(of_none.is_none(), || format!("moments of {of_none:?}, which is no bucket"))
+        require(self.epochs.all().keys().eq(buckets.keys()), || {
+            "epochs of no bucket, or a bucket without epochs".into()
+        })
     }
 
     /// Checks the generations of each index: those older than the one that its name means are retired, and at most one is newer, which is
     /// being built.
     fn generations_fit(&self) -> CheckResult {
-        for (id, record) in &self.generations {
+        for (id, record) in self.indexes.others() {
             let info = &record.info;
             require(info.local_id() == *id, || format!("generation {id} is kept as another"))?;
-            let Some(shown) = self.indexes.get(&id.index).map(|record| &record.info) else {
+            let Some(shown) = self.indexes.get(id.index) else {
                 return require(false, || format!("generation {id} is of no index"));
             };
             let expected = match id.generation < shown.generation {
@@ -137,13 +142,14 @@ impl StateContext {
             let same = info.spec.name == shown.spec.name && of_users[0] == of_users[1];
             require(same, || format!("generation {id} has another name or bucket than its index"))?;
         }
-        for (id, newest) in &self.newest_generations {
-            let of_index = self.generations_of(*id);
-            let fit = !of_index.is_empty() && of_index.iter().all(|of| of.generation <= *newest);
-            let beside =
-                self.generations.range(LocalIndexId::all_of(*id)).map(|(_, record)| record);
-            let built = beside.filter(|record| record.info.state == IndexState::Backfill).count();
-            require(fit && built <= 1, || {
+        for (id, newest) in self.indexes.newest() {
+            let of_index = || self.indexes.generations_of(*id);
+            let fit = self.indexes.get(*id).is_some_and(|shown| {
+                let others = of_index().filter(|info| info.generation != shown.generation);
+                others.filter(|info| info.state == IndexState::Backfill).count() <= 1
+            });
+            require(fit && of_index().all(|info| info.generation <= *newest), || {
+                let of_index: Vec<_> = of_index().map(|info| info.generation).collect();
                 format!("generations {of_index:?} of index {id}, the newest is {newest}")
             })?;
         }
@@ -152,10 +158,10 @@ impl StateContext {
 
     /// Each bucket that is loaded from files is that of a data set or of one of its versions.
     fn data_sets_fit(&self) -> CheckResult {
-        for (id, set) in &self.data_sets {
+        for (id, set) in self.versions.sets() {
             let of_set = set.versions.values().map(|version| version.bucket).chain([*id]);
             for bucket in of_set {
-                let known = self.buckets.get(&bucket).map(|bucket| bucket.info.source);
+                let known = self.buckets.get(bucket).map(|info| info.source);
                 let is_loaded = known == Some(SourceKind::Files);
                 require(is_loaded, || format!("bucket {bucket} of data set {id} is {known:?}"))?;
             }
@@ -170,18 +176,17 @@ impl StateContext {
                 format!("version {newest} of data set {id} was never begun")
             })?;
         }
-        let loaded =
-            self.buckets.iter().filter(|(_, known)| known.info.source == SourceKind::Files);
+        let loaded = self.buckets.all().values().filter(|info| info.source == SourceKind::Files);
         let mut strangers = loaded
-            .map(|(id, _)| *id)
-            .filter(|id| !self.data_sets.contains_key(id) && self.version_of(*id).is_none());
+            .map(|info| info.id)
+            .filter(|id| self.versions.get(*id).is_none() && self.version_of(*id).is_none());
         let stranger = strangers.next();
         require(stranger.is_none(), || format!("bucket {stranger:?} is of no data set"))
     }
 
     fn names_are_unique(&self) -> CheckResult {
-        let buckets = self.buckets.values().map(|bucket| &*bucket.info.name);
-        let indexes = self.indexes.values().map(|record| &*record.info.spec.name);
+        let buckets = self.buckets.all().values().map(|info| &*info.name);
+        let indexes = self.named_indexes().map(|record| &*record.info.spec.name);
         let mut names = BTreeSet::new();
         for name in buckets.chain(indexes) {
             require(names.insert(name), || format!("two buckets or indexes are named {name:?}"))?;
@@ -190,36 +195,40 @@ impl StateContext {
     }
 
     fn draining_nodes_are_indexers(&self) -> CheckResult {
-        let mut draining = self.draining.iter();
-        let stranger = draining.find(|node| !self.is_indexer(**node));
+        let mut draining = self.draining().iter();
+        let stranger = draining.find(|node| !self.nodes.is(**node, Role::Indexer));
         require(stranger.is_none(), || format!("node {stranger:?} drains and is no indexer"))
     }
 
-    fn is_indexer(&self, node: NodeId) -> bool {
-        self.nodes.get(&node).is_some_and(|info| info.role == Role::Indexer)
+    fn users_fit(&self) -> CheckResult {
+        let is_named =
+            |id: BucketId| self.buckets.get(id).is_some() && self.version_of(id).is_none();
+        self.users.check(self.clock.cas(), is_named)
     }
 
-    fn vbuckets_are_on_projectors(&self, bucket: &BucketState) -> CheckResult {
+    fn vbuckets_are_on_projectors(&self, bucket: BucketView<'_>) -> CheckResult {
         let assignment = &bucket.info.assignment;
         let targets = assignment.transfers().iter().map(|transfer| transfer.to);
-        let all_are =
-            assignment.projectors().into_iter().chain(targets).all(|node| self.is_projector(node));
+        let all_are = assignment
+            .projectors()
+            .into_iter()
+            .chain(targets)
+            .all(|node| self.nodes.is(node, Role::Projector));
         let name = &bucket.info.name;
         require(all_are, || format!("a vbucket of bucket {name:?} is not on a projector"))
     }
 
-    fn moments_fit(&self, bucket: &BucketState) -> CheckResult {
-        let (id, newest) = (bucket.info.id, bucket.epochs.last().epoch);
-        let fits = |moments: &EpochMoments| moments.fits(newest, self.position);
-        require(self.moments.get(&id).is_some_and(fits), || {
+    fn moments_fit(&self, id: BucketId, bucket: BucketView<'_>) -> CheckResult {
+        let newest = bucket.epochs.last().epoch;
+        let fits = |moments: &EpochMoments| moments.fits(newest, self.position());
+        require(self.moments(id).is_some_and(fits), || {
             format!("bucket {id}: its moments do not grow up to epoch {newest}")
         })
     }
 
-    fn copies_fit(&self, bucket: &BucketState) -> CheckResult {
-        let info = &bucket.info;
+    fn copies_fit(&self, info: &BucketInfo) -> CheckResult {
         let name = &info.name;
-        let Some(copies) = self.copies.get(&info.id) else {
+        let Some(copies) = self.copies.get(info.id) else {
             return require(!info.source.is_only_copy(), || format!("bucket {name:?} has no copy"));
         };
         require(info.source.is_only_copy(), || format!("bucket {name:?} has copies"))?;
@@ -227,8 +236,10 @@ impl StateContext {
         require(copies.members().count() <= MEMBERS_MAX, || {
             format!("bucket {name:?} has more than {MEMBERS_MAX} copies")
         })?;
-        let stranger =
-            copies.members().chain(copies.move_to).find(|node| !self.is_projector(*node));
+        let stranger = copies
+            .members()
+            .chain(copies.move_to)
+            .find(|node| !self.nodes.is(*node, Role::Projector));
         require(stranger.is_none(), || {
             format!("bucket {name:?}: node {stranger:?} has a copy and is no projector")
         })?;
@@ -236,10 +247,6 @@ impl StateContext {
         require(*info.assignment == owned, || {
             format!("bucket {name:?}: its leader {} does not own all vbuckets", copies.leader)
         })
-    }
-
-    fn is_projector(&self, node: NodeId) -> bool {
-        self.nodes.get(&node).is_some_and(|info| info.role == Role::Projector)
     }
 
     fn copies_are_on_distinct_indexers(&self, info: &IndexInfo) -> CheckResult {
@@ -254,7 +261,7 @@ impl StateContext {
             require(distinct, || {
                 format!("slice {slice} of index {name:?}: a node has two copies")
             })?;
-            let stranger = copies.iter().find(|node| !self.is_indexer(**node));
+            let stranger = copies.iter().find(|node| !self.nodes.is(**node, Role::Indexer));
             require(stranger.is_none(), || {
                 format!("slice {slice} of index {name:?}: node {stranger:?} is no indexer")
             })?;
@@ -270,8 +277,7 @@ impl StateContext {
         require(info.state.is_read(), || {
             format!("index {name:?} has moves and is not in maintenance")
         })?;
-        let rolls_back =
-            self.buckets.get(&info.bucket).is_some_and(|bucket| bucket.info.rollback.is_some());
+        let rolls_back = self.buckets.is_rolling_back(info.bucket);
         let mut moving: BTreeSet<SliceNo> = BTreeSet::new();
         for m in &info.moves {
             let what = || format!("move {} of index {name:?} does not fit the state", m.id);
@@ -290,9 +296,7 @@ impl StateContext {
     /// True if the source of an unfinished move has a copy and its target may receive one.
     fn ends_fit(&self, info: &IndexInfo, m: &SliceMove) -> bool {
         let has_source = m.from.is_none_or(|from| info.topology.hosts(from, m.slice));
-        let may_receive = |to: NodeId| {
-            self.is_indexer(to) && !self.draining.contains(&to) && !info.topology.hosts(to, m.slice)
-        };
+        let may_receive = |to: NodeId| self.nodes.receives(to) && !info.topology.hosts(to, m.slice);
         has_source && m.to.is_some_and(may_receive)
     }
 }
@@ -312,7 +316,7 @@ fn topologies_grow(record: &IndexRecord) -> CheckResult {
     require(grows, || format!("a topology of index {name:?} is older than the one before it"))
 }
 
-fn epochs_grow(bucket: &BucketState) -> CheckResult {
+fn epochs_grow(bucket: BucketView<'_>) -> CheckResult {
     let (name, last) = (&bucket.info.name, bucket.epochs.last());
     require(last.parent < last.epoch && last.horizon <= last.epoch, || {
         format!("bucket {name:?}: epoch {} follows {}", last.epoch, last.parent)
@@ -327,7 +331,7 @@ fn epochs_grow(bucket: &BucketState) -> CheckResult {
     })
 }
 
-fn no_dead_epoch_is_kept(bucket: &BucketState) -> CheckResult {
+fn no_dead_epoch_is_kept(bucket: BucketView<'_>) -> CheckResult {
     let (name, last) = (&bucket.info.name, bucket.epochs.last().epoch);
     for dead in &*bucket.info.dead {
         let next = bucket.epochs.after(dead.above()).next().map(|mark| mark.epoch);
@@ -339,7 +343,7 @@ fn no_dead_epoch_is_kept(bucket: &BucketState) -> CheckResult {
     Ok(())
 }
 
-fn rollback_is_prepared(bucket: &BucketState) -> CheckResult {
+fn rollback_is_prepared(bucket: BucketView<'_>) -> CheckResult {
     let Some(rollback) = &bucket.info.rollback else { return Ok(()) };
     let (stage, name) = (rollback.stage, &bucket.info.name);
     let fits = (rollback.failover.is_some() || stage < RollbackStage::Prepare)
@@ -358,7 +362,7 @@ mod tests {
     use crate::state::tests::{planned, serving, start};
 
     fn change(state: &mut StateContext, change: impl FnOnce(&mut IndexInfo)) {
-        let record: &mut IndexRecord = state.indexes.values_mut().next().unwrap();
+        let record: &mut IndexRecord = state.indexes.named_mut().values_mut().next().unwrap();
         change(std::sync::Arc::make_mut(&mut record.info));
     }
 
@@ -373,21 +377,27 @@ mod tests {
 
     #[test]
     fn each_broken_invariant_is_named() {
-        let no_bucket = broken(|state| drop(state.buckets.pop_first()));
+        let no_bucket = broken(|state| {
+            state.buckets.all_mut().clear();
+            state.copies = Default::default();
+        });
         assert!(no_bucket.contains("unknown bucket"), "{no_bucket}");
-        let unregistered = broken(|state| drop(state.nodes.remove(&NodeId(21))));
+        let unregistered = broken(|state| drop(state.nodes.edit().0.remove(&NodeId(21))));
         assert!(unregistered.contains("is no indexer"), "{unregistered}");
-        let projector = broken(|state| drop(state.nodes.remove(&NodeId(10))));
+        let projector = broken(|state| drop(state.nodes.edit().0.remove(&NodeId(10))));
         assert!(projector.contains("not on a projector"), "{projector}");
-        let target_drains = broken(|state| state.draining.extend([NodeId(22)]));
+        let target_drains = broken(|state| state.nodes.edit().1.extend([NodeId(22)]));
         assert!(target_drains.contains("does not fit"), "{target_drains}");
         let done = broken(|state| change(state, |info| info.moves[0].stage = MoveStage::Done));
         assert!(done.contains("does not fit"), "its source still has its copy: {done}");
         let pending = broken(|state| change(state, |info| info.state = IndexState::Backfill));
         assert!(pending.contains("not in maintenance"), "{pending}");
-        let number = broken(|state| state.last_move = 0);
+        let number = broken(|state| state.moves = Default::default());
         assert!(number.contains("never started"), "{number}");
-        let moments = broken(|state| drop(state.moments.pop_first()));
+        let moments = broken(|state| {
+            let known = state.epochs.all_mut().values_mut().next().unwrap();
+            known.moments = EpochMoments::new(Epoch(9), 1);
+        });
         assert!(moments.contains("do not grow up to epoch 1"), "{moments}");
     }
 }

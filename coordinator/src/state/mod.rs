@@ -35,14 +35,17 @@
 //! has seen every slice readable, then `maintenance`. Slices move only in `maintenance`.
 
 mod apply;
+pub mod bucket_view;
 pub mod buckets;
 pub(crate) mod capacity;
+mod carry_out;
+mod clock;
+mod consequence;
 pub mod context;
 mod copies;
 pub mod decisions;
 pub mod effect;
 pub mod epochs;
-mod generations;
 pub mod indexes;
 mod invariants;
 mod lookup;
@@ -53,7 +56,7 @@ mod snapshot;
 mod users;
 pub(crate) mod versions;
 
-pub use buckets::record::BucketState;
+pub use bucket_view::BucketView;
 pub use capacity::reserve::check_reserve;
 pub use context::StateContext;
 pub use decisions::Decisions;

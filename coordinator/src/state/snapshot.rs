@@ -5,7 +5,7 @@ use proto::{Error, ErrorCode, Result};
 use super::context::StateContext;
 
 /// The version of the state's encoding: the first byte of a snapshot.
-const SNAPSHOT_VERSION: u8 = 2;
+const SNAPSHOT_VERSION: u8 = 3;
 
 impl StateContext {
     /// Encodes the state.
@@ -45,6 +45,6 @@ mod tests {
         bytes[0] = SNAPSHOT_VERSION + 1;
         let error = StateContext::from_bytes(&bytes).unwrap_err();
         assert_eq!(error.code, ErrorCode::Version);
-        assert!(error.message.contains("version 2"), "{error}");
+        assert!(error.message.contains("version 3"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use proto::expr::{ColumnType, Expr};
 use proto::model::assignment::VbucketAssignment;
-use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::bucket::SourceKind;
 use proto::model::cut::Position;
 use proto::model::ids::{Epoch, Generation, MoveId, Seqno, SliceNo, VbucketId, Vbuuid};
 use proto::model::index::{INCLUDED_KB_DEFAULT, IndexSpec, IndexState, KeyPart, PartitionBy};
@@ -24,6 +24,7 @@ use proto::model::ids::{BucketId, IndexId, NodeId};
 use proto::model::node::NodeInfo;
 use proto::rpc::command::{Command, Outcome, Proposal};
 
+use super::consequence::Consequence;
 use super::*;
 
 /// Applies commands at growing positions, all at the same time.
@@ -40,7 +41,7 @@ pub(crate) fn apply_decided(
     decided: Decisions,
     proposal: impl Into<Proposal>,
 ) -> (Outcome, Vec<Effect>) {
-    let (position, unix_ms) = (state.position + 1, state.unix_ms);
+    let (position, unix_ms) = (state.position() + 1, state.unix_ms());
     state.apply(position, &Decisions { unix_ms, ..decided }, &proposal.into())
 }
 
@@ -66,11 +67,11 @@ pub(crate) fn done_decided(
 
 /// Returns the code of the refusal, and checks that the state is unchanged.
 pub(crate) fn refused(state: &mut StateContext, proposal: impl Into<Proposal>) -> ErrorCode {
-    let before = (state.cas, state.catalog());
+    let before = (state.cas(), state.catalog());
     match apply(state, proposal) {
         (Outcome::Refused(error), effects) => {
             assert!(effects.is_empty());
-            assert_eq!(before, (state.cas, state.catalog()));
+            assert_eq!(before, (state.cas(), state.catalog()));
             error.code
         }
         (outcome, _) => panic!("not refused: {outcome:?}"),
@@ -146,24 +147,25 @@ pub(crate) fn with_bucket_of(source: SourceKind) -> StateContext {
 
 /// Puts all of a bucket's history on one branch.
 pub(crate) fn one_branch(state: &mut StateContext, bucket: BucketId, vbuuid: u64) {
-    let bucket = state.buckets.get_mut(&bucket).unwrap();
-    let branches = vec![vec![(Vbuuid(vbuuid), 0)]; usize::from(bucket.info.vbuckets)];
-    bucket.logs = Arc::new(FailoverLogs::new(branches));
+    let known = state.epochs.all_mut().get_mut(&bucket).unwrap();
+    let vbuckets = usize::from(known.history.last().cut.vbuckets());
+    let branches = vec![vec![(Vbuuid(vbuuid), 0)]; vbuckets];
+    known.logs = Arc::new(FailoverLogs::new(branches));
 }
 
 /// Gives the vbuckets of a bucket to these owners in turn.
 pub(crate) fn assign(state: &mut StateContext, bucket: BucketId, owners: &[NodeId]) {
-    let bucket = state.buckets.get_mut(&bucket).unwrap();
-    let assignment = VbucketAssignment::round_robin(bucket.info.vbuckets, owners);
-    bucket.info = Arc::new(BucketInfo::clone(&bucket.info).with_assignment(assignment));
+    let info = state.buckets.get(bucket).unwrap();
+    let assignment = VbucketAssignment::round_robin(info.vbuckets, owners);
+    state.carry_out(&Consequence::Assigned { bucket, assignment });
 }
 
 /// Marks the epochs of bucket 1 above a point and up to `to` as dead.
 pub(crate) fn mark_dead(state: &mut StateContext, point: u64, to: u64) {
-    let bucket = state.buckets.get_mut(&BucketId(1)).unwrap();
-    let point = bucket.epochs.mark(Epoch(point)).cloned();
-    let dead = DeadEpochs { point, to: Epoch(to) };
-    Arc::make_mut(&mut bucket.info).dead = Arc::new(vec![dead]);
+    let bucket = BucketId(1);
+    let point = state.bucket(bucket).unwrap().epochs.mark(Epoch(point)).cloned();
+    let dead = Some(DeadEpochs { point, to: Epoch(to) });
+    state.carry_out(&Consequence::RollbackChanged { bucket, rollback: None, dead });
 }
 
 /// Index 1, called "i", serves scans. The first copies of slices 0 to 3 are on nodes 20, 21, 20, 21; a replica is on
@@ -210,7 +212,7 @@ pub(crate) fn advance(state: &mut StateContext, id: MoveId, to: MoveStage) {
 
 /// The nodes of a slice of index 1.
 pub(crate) fn copies(state: &StateContext, slice: u16) -> Vec<u64> {
-    let info = &state.indexes[&IndexId(1)].info;
+    let info = &state.indexes.named()[&IndexId(1)].info;
     info.topology.replicas(SliceNo(slice)).iter().map(|node| node.0).collect()
 }
 

@@ -2,6 +2,7 @@
 //! all of it, and the words of the comments.
 
 mod dependency_direction;
+mod families;
 mod generated;
 mod lanes;
 mod map;

@@ -12,7 +12,7 @@ use proto::rpc::api::{EpochHold, HELD_MS_MIN, HOLDS_MAX};
 
 use crate::leader::copies::joint::{ChosenCuts, Split, keep_whole};
 use crate::leader::epochs::stability::Stability;
-use crate::state::{BucketState, StateContext};
+use crate::state::{BucketView, StateContext};
 
 /// The epochs that are held now, the longest hold first.
 pub(in crate::leader) fn holds(
@@ -23,7 +23,7 @@ pub(in crate::leader) fn holds(
     if !stability.has_joint() {
         return Vec::new();
     }
-    let newest = |(id, bucket): (BucketId, &BucketState)| {
+    let newest = |(id, bucket): (BucketId, BucketView<'_>)| {
         bucket.info.readable_from()?;
         Some((id, stability.newest(id)?.clone()))
     };

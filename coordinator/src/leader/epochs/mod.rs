@@ -23,7 +23,7 @@ use crate::leader::epochs::stability::{Choice, Stability};
 use crate::leader::nodes::heartbeats::Heartbeats;
 use crate::leader::plan::Plan;
 use crate::state::epochs::history::advance;
-use crate::state::{BucketState, StateContext};
+use crate::state::{BucketView, StateContext};
 
 /// The longest time between two epochs while there are new mutations, however slow the log is.
 pub(in crate::leader) const TICK_MS_MAX: u64 = 1_000;
@@ -140,7 +140,7 @@ impl Promotions {
         &self,
         state: &StateContext,
         heartbeats: &Heartbeats,
-        bucket: &BucketState,
+        bucket: BucketView<'_>,
         moments: &BTreeSet<u64>,
         now_ms: u64,
     ) -> Epoch {

@@ -10,7 +10,7 @@ use proto::model::history::{FailoverLogs, SourcePlace};
 use proto::model::ids::{BucketId, NodeId};
 use proto::rpc::api::KnownPlace;
 
-use crate::state::{BucketState, StateContext};
+use crate::state::{BucketView, StateContext};
 
 /// The fingerprint of the history of some vbuckets.
 fn fingerprint_of(logs: &FailoverLogs, vbuckets: u16, kept: &VbucketSet) -> u64 {
@@ -21,7 +21,7 @@ fn fingerprint_of(logs: &FailoverLogs, vbuckets: u16, kept: &VbucketSet) -> u64 
 }
 
 /// The place that the newest epoch covers in the vbuckets of a projector.
-fn covered_place(bucket: &BucketState, kept: VbucketSet) -> SourcePlace {
+fn covered_place(bucket: BucketView<'_>, kept: VbucketSet) -> SourcePlace {
     let durable = bucket.epochs.last().cut.of(&kept);
     let history = fingerprint_of(&bucket.logs, bucket.info.vbuckets, &kept);
     SourcePlace { durable, history, kept }

@@ -14,7 +14,7 @@ use crate::leader::epochs::sources::Sources;
 use crate::leader::epochs::stability::Stability;
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
 use crate::leader::plan::Plan;
-use crate::state::{BucketState, StateContext};
+use crate::state::{BucketView, StateContext};
 
 impl Sources {
     /// Compares the sources' histories with the state, and plans the next step of each rollback.
@@ -49,7 +49,7 @@ impl Sources {
     }
 
     /// Queries the source again if its last answer reports a loss and may be late.
-    fn drop_expired(&mut self, id: BucketId, bucket: &BucketState, stage: Option<RollbackStage>) {
+    fn drop_expired(&mut self, id: BucketId, bucket: BucketView<'_>, stage: Option<RollbackStage>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
         let tells_loss = match stage {
             Some(RollbackStage::Started) => true,
@@ -66,9 +66,9 @@ impl Sources {
 
     /// Drops the closed cuts of a bucket whose source has lost a part of the newest cut without a change of its history. A cut that waits
     /// for a joint commit may be held for long, and no report would count meanwhile.
-    fn drop_lost_cuts(&self, stability: &mut Stability, id: BucketId, bucket: &BucketState) {
+    fn drop_lost_cuts(&self, stability: &mut Stability, id: BucketId, bucket: BucketView<'_>) {
         let Some((_, history)) = self.histories.get(&id) else { return };
-        let Some(newest) = stability.newest(id).filter(|_| history.logs == bucket.logs) else {
+        let Some(newest) = stability.newest(id).filter(|_| history.logs == *bucket.logs) else {
             return;
         };
         let lacking = owners_of_lacking(bucket, history, newest);
@@ -87,7 +87,7 @@ impl Sources {
         &mut self,
         state: &StateContext,
         heartbeats: &Heartbeats,
-        bucket: &BucketState,
+        bucket: BucketView<'_>,
         now_ms: u64,
     ) -> Option<RollbackStep> {
         let id = bucket.info.id;
@@ -102,7 +102,7 @@ impl Sources {
             if stage == Some(RollbackStage::Started) {
                 return Some(RollbackStep::Prepare(history.clone()));
             }
-            let agrees = history.logs == bucket.logs
+            let agrees = history.logs == *bucket.logs
                 && (history.has(&bucket.epochs.last().cut)
                     || stage.is_some_and(|stage| stage < RollbackStage::Rollback));
             if !agrees {
@@ -127,7 +127,7 @@ impl Sources {
 }
 
 /// The owners of the vbuckets in which a source's answer lacks a part of a cut.
-fn owners_of_lacking(bucket: &BucketState, history: &SourceHistory, cut: &Cut) -> Vec<NodeId> {
+fn owners_of_lacking(bucket: BucketView<'_>, history: &SourceHistory, cut: &Cut) -> Vec<NodeId> {
     let is_lacking = |(vbucket, at): &(VbucketId, Position)| {
         history.durable.get(*vbucket).seqno < at.seqno || !history.logs.includes(*vbucket, *at)
     };
@@ -139,7 +139,7 @@ fn owners_of_lacking(bucket: &BucketState, history: &SourceHistory, cut: &Cut) -
 /// began to serve (`Command::OpenSource`), and has lost nothing since.
 fn is_stale(
     state: &StateContext,
-    bucket: &BucketState,
+    bucket: BucketView<'_>,
     stage: Option<RollbackStage>,
     history: &SourceHistory,
 ) -> bool {
@@ -148,7 +148,7 @@ fn is_stale(
     }
     match stage {
         None | Some(RollbackStage::Rollback) => !history.has(&bucket.epochs.last().cut),
-        Some(_) => history.logs != bucket.logs,
+        Some(_) => history.logs != *bucket.logs,
     }
 }
 

@@ -29,7 +29,7 @@ use proto::model::rollback::RollbackStage;
 use proto::rpc::api::BucketReport;
 
 use crate::leader::epochs::stability::Stability;
-use crate::state::{BucketState, StateContext};
+use crate::state::{BucketView, StateContext};
 
 /// A bucket without reports for this long is queried.
 pub(in crate::leader) const SYNC_SILENCE_MS: u64 = 1_000;
@@ -213,7 +213,7 @@ impl Sources {
     pub(in crate::leader) fn report_cut(
         &mut self,
         stability: &mut Stability,
-        known: &BucketState,
+        known: BucketView<'_>,
         cut: Cut,
     ) -> Result<bool> {
         self.reset_on_new_history(stability, known);
@@ -224,10 +224,10 @@ impl Sources {
     pub(in crate::leader) fn reset_on_new_history(
         &mut self,
         stability: &mut Stability,
-        known: &BucketState,
+        known: BucketView<'_>,
     ) {
         let id = known.info.id;
-        if self.logs.get(&id).is_none_or(|logs| *logs != known.logs) {
+        if self.logs.get(&id).is_none_or(|logs| logs != known.logs) {
             stability.forget(id);
             self.logs.insert(id, Arc::clone(&known.logs));
         }

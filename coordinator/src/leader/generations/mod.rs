@@ -63,7 +63,7 @@ impl<'a> Builds<'a> {
     pub(in crate::leader) fn can_take_over(&self, index: &IndexInfo) -> bool {
         let floor = self.heartbeats.common_floor(index);
         let applied = self.heartbeats.servable(index);
-        let bucket = self.state.bucket(index.bucket).map(|bucket| &bucket.info);
+        let bucket = self.state.bucket(index.bucket).map(|bucket| bucket.info);
         let at_ms = self.now_ms.saturating_sub(BEHIND_MS_MAX);
         let published = self.promotions.published_at(index.bucket, at_ms);
         bucket.is_some_and(|bucket| bucket.rollback.is_none())

@@ -23,7 +23,7 @@ use proto::model::rollback::NewestNumbers;
 use proto::{Error, ErrorCode, Result};
 
 use crate::leader::nodes::heartbeats::{Heartbeats, SILENT_MS_MAX};
-use crate::state::{BucketState, StateContext};
+use crate::state::{BucketView, StateContext};
 
 /// The leader's doubts about its own log.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ pub(in crate::leader) fn evidence(state: &StateContext, heartbeats: &Heartbeats)
 }
 
 /// Describes an epoch of a bucket that a node has applied and the state does not have.
-fn newer_epoch(bucket: &BucketState, skips_to: Epoch, heartbeats: &Heartbeats) -> Option<String> {
+fn newer_epoch(bucket: BucketView<'_>, skips_to: Epoch, heartbeats: &Heartbeats) -> Option<String> {
     // A bucket of `--skip-epochs` continues above all of them once its rollback reaches that stage.
     let known = bucket.epochs.last().epoch.max(skips_to);
     let (applied, node) = heartbeats.newest_applied(bucket.info.id)?;

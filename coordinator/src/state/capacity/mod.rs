@@ -3,16 +3,16 @@
 pub mod limits;
 pub mod reserve;
 
-use proto::model::ids::LocalIndexId;
+use proto::model::ids::IndexId;
 use proto::model::index::{IndexInfo, IndexSpec};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::encoded_bytes;
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::capacity::limits::{
-    BUCKET_DEFINITION_BYTES_MAX, BUCKET_INDEXES_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX,
-    MOVES_IN_ALL_MAX, NODES_MAX, PAST_TOPOLOGY_BYTES_IN_ALL_MAX, PLACE_BYTES_MAX,
-    PLACES_IN_ALL_MAX, RECORD_BYTES_MAX, TOPOLOGY_BYTES_MAX, VBUCKETS_IN_ALL_MAX,
+    BUCKET_DEFINITION_BYTES_MAX, BUCKET_INDEXES_MAX, DATA_SETS_MAX, DEFINITION_BYTES_IN_ALL_MAX,
+    GROWING_INDEXES_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, PLACES_IN_ALL_MAX, RECORD_BYTES_MAX,
+    VBUCKETS_IN_ALL_MAX,
 };
 use crate::state::context::StateContext;
 use crate::state::indexes::record::IndexRecord;
@@ -68,7 +68,8 @@ impl StateContext {
 
     /// Checks that there is room for another bucket.
     pub(in crate::state) fn check_room_for_bucket(&self, name: &str, vbuckets: u16) -> Result<()> {
-        let all = self.vbuckets_in_all() + usize::from(vbuckets);
+        let all = self.buckets.all().values().map(|info| usize::from(info.vbuckets)).sum::<usize>()
+            + usize::from(vbuckets);
         if all > VBUCKETS_IN_ALL_MAX {
             let what = format!("{all} vbuckets in all buckets; at most {VBUCKETS_IN_ALL_MAX}");
             return Err(over(what).with_hint(
@@ -87,7 +88,7 @@ impl StateContext {
 
     /// Checks that there is room for more copies of slices.
     pub(in crate::state) fn check_places(&self, more: usize) -> Result<()> {
-        let all = more + self.indexes().map(|record| places_of(&record.info)).sum::<usize>();
+        let all = more + self.indexes.infos().map(|info| places_of(info)).sum::<usize>();
         if all <= PLACES_IN_ALL_MAX {
             return Ok(());
         }
@@ -107,49 +108,33 @@ impl StateContext {
             .with_hint("wait until some have ended (SHOW MOVES), and repeat the request"))
     }
 
-    /// Checks that there is room for another process.
-    pub(in crate::state) fn check_room_for_node(&self) -> Result<()> {
-        if self.nodes.len() < NODES_MAX {
+    /// Checks that there is room for another data set.
+    pub(in crate::state) fn check_room_for_data_set(&self) -> Result<()> {
+        if self.versions.sets().len() < DATA_SETS_MAX {
             return Ok(());
         }
-        Err(over(format!("there are {NODES_MAX} nodes, the most that are possible"))
-            .with_hint("REMOVE NODE what is no longer needed"))
+        let what = format!(
+            "there are {DATA_SETS_MAX} buckets made FROM FILES, the most that are possible"
+        );
+        Err(over(what).with_hint("DROP BUCKET what is no longer needed"))
     }
 
-    /// Forgets the oldest past topologies of all indexes beyond what a snapshot has room for. A scan that names a
-    /// forgotten one begins anew.
-    pub(in crate::state) fn forget_topologies(&mut self) {
-        let past = |record: &IndexRecord| {
-            let newest = record.topologies.len().saturating_sub(1);
-            record.topologies[..newest].iter().map(|t| topology_bytes(&t.topology)).sum::<usize>()
-        };
-        let mut bytes: usize = self.indexes().map(past).sum();
-        while bytes > PAST_TOPOLOGY_BYTES_IN_ALL_MAX {
-            let with_past = self.indexes().filter(|record| record.topologies.len() > 1);
-            let by_age =
-                |record: &&IndexRecord| (record.topologies[0].position, record.info.local_id());
-            let oldest = with_past.min_by_key(by_age);
-            let Some(id) = oldest.map(|record| record.info.local_id()) else { return };
-            let forgotten = self.forget_oldest_topology(id);
-            // Only in a damaged snapshot is a record stored under a wrong key.
-            if forgotten == 0 {
-                return;
-            }
-            bytes -= forgotten;
+    /// Checks that there is room for the `slice_bytes_max` of an index.
+    pub(in crate::state) fn check_room_for_growing(&self, id: IndexId, bytes: u64) -> Result<()> {
+        let growing = self.indexes.slice_bytes_max();
+        if bytes == 0 || growing.contains_key(&id) || growing.len() < GROWING_INDEXES_MAX {
+            return Ok(());
         }
-    }
-
-    fn forget_oldest_topology(&mut self, id: LocalIndexId) -> usize {
-        let Some(record) = self.record_mut(id) else { return 0 };
-        match record.topologies.is_empty() {
-            true => 0,
-            false => topology_bytes(&record.topologies.remove(0).topology),
-        }
+        let what =
+            format!("{GROWING_INDEXES_MAX} indexes have a slice_bytes_max, which is the limit");
+        Err(over(what).with_hint(
+            "set it to 0 for others, or set the number of slices with ALTER INDEX … SET (slices = n)",
+        ))
     }
 
     pub(in crate::state) fn definition_bytes(&self) -> usize {
         let indexes = self.indexes().map(|record| definition_bytes(&record.info.spec));
-        let buckets = self.buckets.values().map(|b| b.info.name.len() + RECORD_BYTES_MAX);
+        let buckets = self.buckets.all().values().map(|b| b.name.len() + RECORD_BYTES_MAX);
         indexes.chain(buckets).sum()
     }
 
@@ -158,7 +143,7 @@ impl StateContext {
         let spec = |record: &IndexRecord| {
             (definition_bytes(&record.info.spec), record.info.spec.name.clone())
         };
-        let mut all: Vec<(usize, String)> = self.indexes.values().map(spec).collect();
+        let mut all: Vec<(usize, String)> = self.named_indexes().map(spec).collect();
         all.sort_unstable_by(|a, b| b.cmp(a));
         let longest: Vec<String> = (all.iter().take(PROPOSED))
             .map(|(bytes, name)| format!("\"{name}\" ({bytes} bytes)"))
@@ -185,11 +170,6 @@ pub(in crate::state) fn places_of(info: &IndexInfo) -> usize {
 
 fn topology_places(topology: &IndexTopology) -> usize {
     topology.placement.iter().map(Vec::len).sum()
-}
-
-/// The size limit of a topology in a snapshot.
-fn topology_bytes(topology: &IndexTopology) -> usize {
-    TOPOLOGY_BYTES_MAX + PLACE_BYTES_MAX * topology_places(topology)
 }
 
 /// The size of a definition in a snapshot.

@@ -59,7 +59,7 @@ fn used(catalog: &Catalog) -> Room {
 impl StateContext {
     /// True if a generation with this definition leaves the administrators their part.
     pub(crate) fn has_room_for_all(&self, spec: &IndexSpec) -> bool {
-        let own: usize = self.indexes().map(|record| places_of(&record.info)).sum();
+        let own: usize = self.indexes.infos().map(|info| places_of(info)).sum();
         self.indexes().count() < for_all(INDEXES_MAX)
             && own + places(spec) <= for_all(PLACES_IN_ALL_MAX)
             && self.definition_bytes() + definition_bytes(spec)

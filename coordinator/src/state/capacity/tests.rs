@@ -13,7 +13,10 @@ use proto::value::Value;
 use super::*;
 use crate::state::capacity::limits::{
     BUCKET_INDEXES_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, NODES_MAX,
+    PAST_TOPOLOGY_BYTES_IN_ALL_MAX,
 };
+use crate::state::consequence::Consequence;
+use crate::state::indexes::record::IndexRecord;
 use crate::state::tests::{apply, create_bucket_of, done, node, spec, with_bucket};
 
 fn create(name: &str, predicate: usize, slices: u16) -> Command {
@@ -97,15 +100,14 @@ fn one_bucket_does_not_take_the_room_of_all() {
 fn more_indexes_than_the_state_has_room_for_are_refused() {
     let mut state = with_bucket();
     (0..INDEXES_MAX).for_each(|n| {
-        let record = state.indexes.values().next().cloned();
+        let record = state.named_indexes().next().cloned();
         match record {
             // One of many equal records. They are not created by commands, because each command checks all of them.
             Some(mut record) => {
-                state.last_index += 1;
                 let info = std::sync::Arc::make_mut(&mut record.info);
-                info.id = IndexId(state.last_index);
+                info.id = IndexId(n as u64 + 1);
                 std::sync::Arc::make_mut(&mut info.spec).name = format!("i{n}");
-                state.indexes.insert(info.id, record);
+                state.indexes.named_mut().insert(info.id, record);
             }
             None => drop(done(&mut state, create("i", 1, 1))),
         }
@@ -148,7 +150,7 @@ fn past_topologies_of_all_indexes_are_bounded() {
     let mut state = with_bucket();
     done(&mut state, create("wide", 1, 1024));
     done(&mut state, create("narrow", 1, 1));
-    for record in state.indexes.values_mut() {
+    for record in state.indexes.named_mut().values_mut() {
         let newest = record.topologies[0].clone();
         record.topologies = (0..300)
             .map(|n| {
@@ -158,9 +160,9 @@ fn past_topologies_of_all_indexes_are_bounded() {
             })
             .collect();
     }
-    state.forget_topologies();
+    state.carry_out(&Consequence::CatalogChanged);
     let kept = |record: &IndexRecord| encoded_bytes(&record.topologies);
-    let bytes: usize = state.indexes.values().map(kept).sum();
+    let bytes: usize = state.named_indexes().map(kept).sum();
     assert!(bytes <= PAST_TOPOLOGY_BYTES_IN_ALL_MAX, "{bytes}");
-    assert!(state.indexes.values().all(|record| record.topologies.len() > 100), "the oldest go");
+    assert!(state.named_indexes().all(|record| record.topologies.len() > 100), "the oldest go");
 }

@@ -21,105 +21,90 @@ use std::sync::Arc;
 
 use proto::model::cut::Cut;
 use proto::model::history::{FailoverLogs, MissingEnd, SourceHistory};
-use proto::model::ids::{BucketId, Epoch, NodeId};
+use proto::model::ids::{BucketId, NodeId};
 use proto::model::rollback::RollbackStage;
-use proto::rpc::command::Outcome;
+use proto::rpc::command::{OpenSource, Outcome};
 use proto::{Error, ErrorCode, Result};
 
-use crate::state::buckets::record::BucketState;
+use crate::state::bucket_view::BucketView;
+use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
-use crate::state::effect::{Change, Effect, nothing};
+use crate::state::decisions::Decisions;
+use crate::state::effect::{Apply, Change, Effect, nothing};
 
 /// The vbuckets that an error lists; it counts the others.
 const LISTED_MAX: usize = 8;
 
-impl StateContext {
-    pub(in crate::state) fn open_source(
-        &mut self,
-        (bucket, projector): (BucketId, NodeId),
-        history: &SourceHistory,
-        accepted: Option<Epoch>,
-    ) -> Change {
-        let skips = self.skips.epochs.contains_key(&bucket);
-        let Some(known) = self.buckets.get(&bucket) else {
+impl Apply for OpenSource {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let bucket = self.bucket;
+        let Some(known) = state.bucket(bucket) else {
             return Err(Error::new(ErrorCode::Unknown, format!("there is no bucket {bucket}")));
         };
         if !known.info.source.is_only_copy() {
             return nothing();
         }
-        known.check(history)?;
-        known.check_owner(projector, history)?;
-        let history = known.completed(history);
-        let needed = if skips { Cut::zero(known.info.vbuckets) } else { known.needed().clone() };
-        let missing = history.missing(&needed, &known.logs);
+        known.check(&self.history)?;
+        known.check_owner(self.projector, &self.history)?;
+        let history = known.completed(&self.history);
+        let needed = match state.skips_to(bucket).0 {
+            0 => known.needed().clone(),
+            _ => Cut::zero(known.info.vbuckets),
+        };
+        let missing = history.missing(&needed, known.logs);
         let epoch = known.epochs.last().epoch;
         if missing.is_empty() {
-            let (_, effects) = self.adopt(bucket, &history)?;
-            return Ok(self.opened(bucket, effects));
+            let adopted = known.adopts(&history);
+            return Ok(opened(state, bucket, adopted));
         }
-        if accepted != Some(epoch) {
+        if self.accepted != Some(epoch) {
             return Ok((Outcome::Lacks { epoch, error: known.lacks(&missing) }, Vec::new()));
         }
-        let (_, effects) = self.start_rollback(bucket, &history)?;
-        if let Some(known) = self.buckets.get_mut(&bucket) {
-            known.survives(&history.durable);
-        }
-        Ok(self.opened(bucket, effects))
-    }
-
-    /// The answer that lets a projector serve: the copies that it leads. Changes that its earlier process requested and that are still in
-    /// flight named an older revision.
-    fn opened(&mut self, bucket: BucketId, mut effects: Vec<Effect>) -> (Outcome, Vec<Effect>) {
-        let Some(copies) = self.copies.get_mut(&bucket) else { return (Outcome::Done, effects) };
-        copies.open();
-        if !effects.contains(&Effect::CatalogChanged) {
-            effects.push(Effect::CatalogChanged);
-        }
-        (Outcome::Opened(copies.clone()), effects)
-    }
-
-    /// Adopts the branches of a history that lacks nothing.
-    fn adopt(&mut self, bucket: BucketId, history: &SourceHistory) -> Change {
-        let Some(known) = self.buckets.get_mut(&bucket) else { return nothing() };
-        if known.logs == history.logs {
-            return nothing();
-        }
-        match known.info.rollback.as_ref().map(|rollback| rollback.stage) {
-            None | Some(RollbackStage::Rollback) => {
-                known.logs = Arc::clone(&history.logs);
-                Ok((Outcome::Done, vec![Effect::HistoryChanged(bucket)]))
-            }
-            // The chosen failover timestamp may not be in this history.
-            Some(_) => {
-                let survived = known.failover();
-                let started = self.start_rollback(bucket, history)?;
-                if let (Some(known), Some(cut)) = (self.buckets.get_mut(&bucket), survived) {
-                    known.survives(&cut);
-                }
-                Ok(started)
-            }
-        }
+        let (logs, failover) = (Some(history.logs), Some(Arc::new(history.durable)));
+        let begun = Consequence::RollbackBegun { bucket, logs, failover };
+        Ok(opened(state, bucket, Some(begun)))
     }
 }
 
-impl BucketState {
+/// The answer that lets a projector serve: the copies that it leads. Changes that its earlier process requested and that are still in
+/// flight named an older revision.
+fn opened(
+    state: &mut StateContext,
+    bucket: BucketId,
+    consequence: Option<Consequence>,
+) -> (Outcome, Vec<Effect>) {
+    let mut effects: Vec<Effect> =
+        consequence.iter().flat_map(|consequence| state.carry_out(consequence)).collect();
+    effects.push(Effect::CatalogChanged);
+    let Some(copies) = state.copies.get_mut(bucket) else { return (Outcome::Done, effects) };
+    copies.open();
+    (Outcome::Opened(copies.clone()), effects)
+}
+
+impl BucketView<'_> {
+    /// The adoption of the branches of a history that lacks nothing; `None` if they are known.
+    fn adopts(&self, history: &SourceHistory) -> Option<Consequence> {
+        if *self.logs == history.logs {
+            return None;
+        }
+        let (bucket, logs) = (self.info.id, Arc::clone(&history.logs));
+        Some(match self.stage() {
+            None | Some(RollbackStage::Rollback) => Consequence::HistoryAdopted { bucket, logs },
+            // The chosen failover timestamp may not be in this history.
+            Some(_) => {
+                let rollback = self.info.rollback.as_ref();
+                let failover = rollback.and_then(|rollback| rollback.failover.clone());
+                Consequence::RollbackBegun { bucket, logs: Some(logs), failover }
+            }
+        })
+    }
+
     /// The cut that a source must have: of the last epoch, or what was left when a loss was accepted.
     fn needed(&self) -> &Cut {
         let rollback = self.info.rollback.as_ref();
         let chosen = rollback.filter(|rollback| rollback.stage < RollbackStage::Rollback);
         let failover = chosen.and_then(|rollback| rollback.failover.as_deref());
         failover.unwrap_or(&self.epochs.last().cut)
-    }
-
-    fn failover(&self) -> Option<Arc<Cut>> {
-        self.info.rollback.as_ref()?.failover.clone()
-    }
-
-    /// Records the surviving history in a rollback that has just begun.
-    fn survives(&mut self, cut: &Cut) {
-        if let Some(rollback) = &mut Arc::make_mut(&mut self.info).rollback {
-            Arc::make_mut(rollback).failover = Some(Arc::new(cut.clone()));
-        }
     }
 
     /// Checks that a projector reports its own vbuckets, and all of them.

@@ -60,7 +60,7 @@ fn ten_epochs() -> StateContext {
             promotions: vec![promotion],
             joined: Vec::new(),
         });
-        let position = state.position + 1;
+        let position = state.position() + 1;
         state.apply(position, &Decisions::at(n), &command.into());
     }
     state
@@ -79,7 +79,7 @@ fn a_source_with_all_that_the_last_epoch_covers_is_served() {
     let mut state = ten_epochs();
     let history = restarted([9, 12]);
     assert_eq!(done(&mut state, open(&history, None)), opened(2));
-    assert_eq!(state.bucket(BUCKET).unwrap().logs, history.logs, "its branches are known");
+    assert_eq!(*state.bucket(BUCKET).unwrap().logs, history.logs, "its branches are known");
     assert_eq!(stage(&state), None);
     // The new revision voids all proposals of the earlier process.
     assert_eq!(done(&mut state, open(&history, None)), opened(3));
@@ -95,7 +95,7 @@ fn a_source_that_lacks_something_is_refused_by_count_and_vbucket_and_changes_not
         "the projector lacks 3 mutations that epoch 10 covers: vbucket 0 ends at seqno 6, not 9";
     assert!(error.message.ends_with(what), "{}", error.message);
     assert!(error.hint.unwrap().contains("--accept-loss"));
-    assert_eq!(state.buckets, before.buckets);
+    assert_eq!((&state.buckets, &state.epochs), (&before.buckets, &before.epochs));
     // A lost disk.
     let error = refused(&mut state, open(&restarted([0, 0]), None));
     assert!(error.message.contains("lacks 18 mutations"), "{}", error.message);

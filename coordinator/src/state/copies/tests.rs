@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use proto::model::bucket::SourceKind;
 use proto::model::copies::CopiesChange::{Grow, Join, Leave, Promote, Shrink};
 use proto::model::identity::UniqueId;
+use proto::model::ids::BucketId;
 use proto::rpc::command::{
     CancelHandOver, ChangeCopies, Command, CreateBucket, DropBucket, MoveBucket, RegisterNode,
     RemoveNode, SetCopies, SkipEpochs,

@@ -15,91 +15,45 @@ pub mod history;
 pub mod moments;
 pub mod rollback;
 pub mod skip;
-pub mod skipped;
+pub mod state;
 
 use std::collections::BTreeSet;
 
 use proto::model::cut::Position;
-use proto::model::ids::{BucketId, VbucketId};
-use proto::rpc::command::{Outcome, PromoteEpochs, Promotion, Rollback, SkipEpochs};
+use proto::model::ids::VbucketId;
+use proto::rpc::command::{Outcome, PromoteEpochs, Promotion};
 
-use crate::state::capacity::limits::POSITIONS_MAX;
 use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect};
-use crate::state::epochs::history::EPOCHS_MIN;
-
-/// The number of epochs that a bucket keeps at most: more than a minute of epochs.
-const EPOCHS_MAX: usize = 4096;
 
 impl Apply for PromoteEpochs {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.promote_epochs(&self.promotions, &self.joined)
-    }
-}
-
-impl Apply for Rollback {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.rollback(self.bucket, &self.step)
-    }
-}
-
-impl Apply for SkipEpochs {
-    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.skip_epochs(&decided.newest)
-    }
-}
-
-impl StateContext {
-    pub(in crate::state) fn epochs_max(&self) -> usize {
-        (POSITIONS_MAX / self.vbuckets_in_all().max(1)).clamp(EPOCHS_MIN, EPOCHS_MAX)
-    }
-
-    /// Makes room for the epochs of a new bucket.
-    pub(in crate::state) fn thin_epochs(&mut self) {
-        let epochs_max = self.epochs_max();
-        self.buckets.values_mut().for_each(|bucket| bucket.epochs.thin(epochs_max));
-        self.thin_moments();
-    }
-
     /// Promotes buckets. Of each set of `joined` buckets, it promotes all that exist or none.
-    pub(in crate::state) fn promote_epochs(
-        &mut self,
-        promotions: &[Promotion],
-        joined: &[Vec<BucketId>],
-    ) -> Change {
-        let epochs_max = self.epochs_max();
-        let mut held: BTreeSet<_> = promotions
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let mut held: BTreeSet<_> = self
+            .promotions
             .iter()
-            .filter(|promotion| self.buckets.contains_key(&promotion.bucket))
-            .filter(|promotion| !self.stands(promotion))
+            .filter(|promotion| is_held(state, promotion))
             .map(|promotion| promotion.bucket)
             .collect();
-        let split = joined.iter().filter(|set| set.iter().any(|bucket| held.contains(bucket)));
+        let split = self.joined.iter().filter(|set| set.iter().any(|bucket| held.contains(bucket)));
         let split: Vec<_> = split.flatten().copied().collect();
         held.extend(split);
-        let mut effects = Vec::new();
-        for promotion in promotions.iter().filter(|promotion| !held.contains(&promotion.bucket)) {
-            // The bucket may have been dropped meanwhile.
-            let Some(bucket) = self.buckets.get_mut(&promotion.bucket) else { continue };
-            let mark = bucket.epochs.promote(promotion, self.steady_ms, epochs_max);
-            let Some(mark) = mark.cloned() else { continue };
-            effects.push(Effect::EpochPublished(mark));
-            self.note_published(promotion.bucket);
-        }
-        Ok((Outcome::Done, effects))
+        let promoted = self.promotions.iter().filter(|of| !held.contains(&of.bucket));
+        let now = state.clock.now();
+        let marks = promoted.filter_map(|promotion| state.epochs.promote(promotion, now));
+        Ok((Outcome::Done, marks.map(Effect::EpochPublished).collect()))
     }
+}
 
-    /// True if a bucket can be promoted. The leader may have planned the promotion in a history that has been lost since.
-    fn stands(&self, promotion: &Promotion) -> bool {
-        self.buckets.get(&promotion.bucket).is_some_and(|bucket| {
-            let frozen = bucket.info.rollback.as_ref().is_some_and(|r| r.resumes.is_none());
-            let in_history = |(vbucket, position): &(VbucketId, Position)| {
-                bucket.logs.includes(*vbucket, *position)
-            };
-            !frozen && promotion.changes.iter().all(in_history)
-        })
-    }
+/// True if a bucket cannot be promoted. The leader may have planned the promotion in a history that has been lost since.
+fn is_held(state: &StateContext, promotion: &Promotion) -> bool {
+    state.bucket(promotion.bucket).is_some_and(|bucket| {
+        let is_frozen = bucket.info.rollback.as_ref().is_some_and(|r| r.resumes.is_none());
+        let is_in_history =
+            |(vbucket, position): &(VbucketId, Position)| bucket.logs.includes(*vbucket, *position);
+        is_frozen || !promotion.changes.iter().all(is_in_history)
+    })
 }
 
 #[cfg(test)]

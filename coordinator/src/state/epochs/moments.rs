@@ -11,85 +11,46 @@ use proto::model::moment::Moment;
 use proto::rpc::api::LEASE_AGE_MS_MAX;
 use proto::{Error, ErrorCode, Result};
 
-use crate::state::capacity::limits::{MOMENTS_EACH_MIN, MOMENTS_MAX};
 use crate::state::context::StateContext;
-use crate::state::epochs::epoch_moments::{EpochMoments, InForce, MOMENTS_EACH_MAX};
+use crate::state::epochs::epoch_moments::InForce;
 
 impl StateContext {
-    /// The log position of the last command: the present moment.
-    pub fn position(&self) -> u64 {
-        self.position
-    }
-
-    fn moments_each_max(&self) -> usize {
-        (MOMENTS_MAX / self.buckets.len().max(1)).clamp(MOMENTS_EACH_MIN, MOMENTS_EACH_MAX)
-    }
-
-    /// Records that the command publishes the newest epoch of a bucket.
-    pub(in crate::state) fn note_published(&mut self, bucket: BucketId) {
-        let (at, each_max) = (self.position, self.moments_each_max());
-        let Some(known) = self.buckets.get(&bucket) else { return };
-        let (newest, oldest) = (known.epochs.last().epoch, known.epochs.oldest());
-        let is_first = known.info.readable_from() == Some(newest);
-        let moments = self.moments.entry(bucket).or_insert_with(|| EpochMoments::new(newest, at));
-        if is_first {
-            *moments = EpochMoments::new(newest, at);
-        } else if moments.newest_until(u64::MAX) != Some(newest) {
-            moments.publish(newest, at, oldest);
-            moments.thin(each_max);
-        }
-    }
-
-    /// Makes room for the moments of a new bucket.
-    pub(in crate::state) fn thin_moments(&mut self) {
-        let each_max = self.moments_each_max();
-        self.moments.values_mut().for_each(|moments| moments.thin(each_max));
-    }
-
-    /// The moments of a bucket.
-    pub fn moments(&self, bucket: BucketId) -> Option<&EpochMoments> {
-        self.moments.get(&bucket)
-    }
-
     /// The log index of a moment; `None` if that is not known.
     pub fn index_of(&self, moment: &Moment) -> Option<u64> {
         match moment.of {
             None => Some(moment.at),
-            Some((bucket, epoch)) => self.moments.get(&bucket)?.nearest(epoch, moment.at),
+            Some((bucket, epoch)) => self.moments(bucket)?.nearest(epoch, moment.at),
         }
     }
 
     /// The epoch in force in a bucket at a moment; `None` if this state has not reached the moment.
     pub fn epoch_at(&self, bucket: BucketId, moment: &Moment) -> Result<Option<Epoch>> {
         let is_ahead = |(of, epoch): (BucketId, Epoch)| {
-            self.buckets.get(&of).is_some_and(|known| known.epochs.last().epoch < epoch)
+            self.epochs.newest(of).is_some_and(|newest| newest < epoch)
         };
-        if moment.at > self.position || moment.of.is_some_and(is_ahead) {
+        if moment.at > self.position() || moment.of.is_some_and(is_ahead) {
             return Ok(None);
         }
-        let (Some(known), Some(moments)) = (self.buckets.get(&bucket), self.moments.get(&bucket))
-        else {
+        let (Some(info), Some(moments)) = (self.buckets.get(bucket), self.moments(bucket)) else {
             let what = format!("bucket {bucket} does not exist");
             return Err(Error::new(ErrorCode::Unknown, what));
         };
         let Some(at) = self.index_of(moment) else {
-            let of = moment.of.and_then(|(of, _)| self.buckets.get(&of));
-            return Err(lapsed(of.map_or(&known.info, |of| &of.info)));
+            let of = moment.of.and_then(|(of, _)| self.buckets.get(of));
+            return Err(lapsed(of.unwrap_or(info)));
         };
-        match (moments.in_force(at), known.info.readable_from()) {
+        match (moments.in_force(at), info.readable_from()) {
             (InForce::Epoch(epoch), Some(from)) if from <= epoch => Ok(Some(epoch)),
             (InForce::BeforeFirst, _) => {
-                Err(too_old(&known.info, "it was created after the moment that is read"))
+                Err(too_old(info, "it was created after the moment that is read"))
             }
             (InForce::Dropped, _) => {
                 let what = "so many epochs followed the moment that is read that the one of that time was dropped";
-                Err(too_old(&known.info, what))
+                Err(too_old(info, what))
             }
             // A rollback clears the list.
-            (InForce::BeforeOldest, from) if from != Some(moments.oldest()) => {
-                Err(lapsed(&known.info))
-            }
-            _ => Err(too_old(&known.info, "it was rolled back after the moment that is read")),
+            (InForce::BeforeOldest, from) if from != Some(moments.oldest()) => Err(lapsed(info)),
+            _ => Err(too_old(info, "it was rolled back after the moment that is read")),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Tests which epochs are in force at a moment, and the answer for moments that are no longer retained.
 
+use std::sync::Arc;
+
 use proto::model::bucket::SourceKind;
 use proto::model::cut::Position;
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
@@ -7,6 +9,7 @@ use proto::rpc::command::{Command, Outcome, PromoteEpochs, Promotion};
 
 use super::*;
 use crate::state::Decisions;
+use crate::state::consequence::Consequence;
 use crate::state::tests::{apply, create_bucket, one_branch, with_bucket};
 
 const ONE: BucketId = BucketId(1);
@@ -78,15 +81,15 @@ fn a_moment_of_an_epoch_is_where_it_is_in_force_next_to_the_index() {
 fn an_epoch_that_is_not_kept_is_refused_and_never_guessed() {
     let mut state = two_buckets();
     (1..=6).for_each(|n| promote(&mut state, 100 + n, vec![promotion(ONE, n, 1)]));
-    let first = state.moments[&ONE].clone();
-    state.moments.get_mut(&ONE).unwrap().thin(4);
+    let first = state.moments(ONE).unwrap().clone();
+    state.epochs.all_mut().get_mut(&ONE).unwrap().moments.thin(4);
     assert_eq!(epoch_at(&state, ONE, 99), Some(1), "the oldest, which a lease may hold");
     assert_eq!(epoch_at(&state, ONE, 106), Some(7));
     let told = refused(&state, ONE, Moment::at(103));
     assert!(told.contains("\"b\": so many epochs followed"), "{told}");
     let told = refused(&state, TWO, Moment { at: 103, of: Some((ONE, Epoch(4))) });
     assert!(told.contains("not kept any more"), "{told}");
-    state.moments.insert(ONE, first);
+    state.epochs.all_mut().get_mut(&ONE).unwrap().moments = first;
     promote(&mut state, 110, vec![promotion(ONE, 7, 5)]);
     assert_eq!(epoch_at(&state, ONE, 104), Some(5), "the horizon");
     let told = refused(&state, ONE, Moment::at(103));
@@ -110,12 +113,12 @@ fn a_moment_before_a_rollback_is_refused_in_its_bucket_alone() {
     let mut state = crate::state::tests::with_bucket_of(SourceKind::Push);
     promote(&mut state, 100, vec![promotion(ONE, 1, 1)]);
     promote(&mut state, 101, vec![promotion(ONE, 2, 1)]);
-    let known = state.buckets.get_mut(&ONE).unwrap();
     let dead = proto::model::rollback::DeadEpochs { point: None, to: Epoch(3) };
-    let mark = known.epochs.roll_back(&dead, std::sync::Arc::clone(&known.epochs.last().cut), 0);
-    std::sync::Arc::make_mut(&mut known.info).dead = std::sync::Arc::new(vec![dead]);
-    state.position = 102;
-    state.note_published(ONE);
+    let cut = Arc::clone(&state.bucket(ONE).unwrap().epochs.last().cut);
+    state.clock.reach(102);
+    let mark = state.epochs.roll_back(ONE, (&dead, cut), state.clock.now()).unwrap();
+    let (bucket, rollback, dead) = (ONE, None, Some(dead));
+    state.carry_out(&Consequence::RollbackChanged { bucket, rollback, dead });
     assert_eq!(epoch_at(&state, ONE, 102), Some(mark.epoch.0));
     let told = refused(&state, ONE, Moment::at(101));
     assert!(told.contains("rolled back after the moment"), "{told}");

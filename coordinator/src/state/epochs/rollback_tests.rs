@@ -1,7 +1,8 @@
 use proto::model::assignment::VbucketSet;
-use proto::model::cut::Position;
+use proto::model::cut::{EpochMark, Position};
 use proto::model::history::FailoverLogs;
-use proto::model::ids::{IndexId, MoveId, Seqno, VbucketId, Vbuuid};
+use proto::model::ids::{Epoch, IndexId, MoveId, Seqno, VbucketId, Vbuuid};
+use proto::model::moves::MoveStage;
 use proto::rpc::command::{Command, PromoteEpochs, Promotion, Rollback, StartMoves};
 
 use super::*;
@@ -38,7 +39,7 @@ fn promote(state: &mut StateContext, ends: [u64; 2], unix_ms: u64, horizon: u64)
     let promotion = Promotion { bucket: BUCKET, changes, horizon: Epoch(horizon) };
     let command =
         Command::PromoteEpochs(PromoteEpochs { promotions: vec![promotion], joined: Vec::new() });
-    let position = state.position + 1;
+    let position = state.position() + 1;
     state.apply(position, &Decisions::at(unix_ms), &command.into());
 }
 
@@ -179,9 +180,9 @@ fn a_rollback_undoes_moves_and_none_begins_until_it_has_ended() {
     promote(&mut state, [3, 3], 3, 1);
     let gone = history([(&[(8, 1), (7, 0)], 2), (&[(7, 0)], 3)]);
     done(&mut state, step(RollbackStep::Compare(gone.clone())));
-    assert!(state.indexes[&IndexId(1)].info.moves.is_empty());
+    assert!(state.indexes.named()[&IndexId(1)].info.moves.is_empty());
     assert_eq!(
-        state.ended_moves.last().unwrap().undone.as_deref(),
+        state.moves.ended().last().unwrap().undone.as_deref(),
         Some("the bucket is being rolled back")
     );
     let start = Command::StartMoves(StartMoves { moves: vec![planned(1, 21, 22)] });

@@ -15,51 +15,42 @@
 //! - Numbers of buckets that were made after the copy are never given again. These buckets were not dropped, so projectors keep their
 //!   documents ([`Catalog::dropped_buckets`](proto::model::catalog::Catalog::dropped_buckets)).
 
-use std::sync::Arc;
-
-use proto::model::ids::{BucketId, Epoch, TokenId, TopologyNo, UserId};
+use proto::model::ids::{BucketId, Epoch};
 use proto::model::rollback::{NewestNumbers, SKIP};
-use proto::rpc::command::Outcome;
+use proto::rpc::command::{Outcome, SkipEpochs};
 use proto::{Error, Result};
 
+use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
-use crate::state::effect::{Change, Effect};
+use crate::state::decisions::Decisions;
+use crate::state::effect::{Apply, Change, Effect};
 
-impl StateContext {
-    pub(in crate::state) fn skip_epochs(&mut self, known: &NewestNumbers) -> Change {
-        let to = self.bound_of(known)?;
-        (self.last_bucket, self.last_index, self.last_move) = (to, to, to);
-        (self.cas, self.skips.above) = (to, to);
-        let revision = self.revision();
-        for record in self.indexes.values_mut().chain(self.generations.values_mut()) {
-            record.change(revision, self.unix_ms, |info| {
-                Arc::make_mut(&mut info.topology).number = TopologyNo(to);
-            });
-        }
-        let reporting = self.buckets.iter().filter(|(_, bucket)| bucket.info.source.reports());
-        let buckets: Vec<BucketId> = reporting.map(|(id, _)| *id).collect();
+impl Apply for SkipEpochs {
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
+        let to = bound_of(state, &decided.newest)?;
+        state.carry_out(&Consequence::NumbersSkipped(to));
+        let reporting = state.buckets.all().values().filter(|info| info.source.reports());
+        let buckets: Vec<BucketId> = reporting.map(|info| info.id).collect();
         for bucket in buckets {
-            self.skips.epochs.insert(bucket, Epoch(to));
-            self.begin_rollback(bucket);
+            state.epochs.skip(bucket, Epoch(to));
+            let (logs, failover) = (None, None);
+            state.carry_out(&Consequence::RollbackBegun { bucket, logs, failover });
         }
-        self.leave_leaders_alone(to);
-        let users = Arc::make_mut(&mut self.users);
-        (users.last_user, users.last_token) = (UserId(to), TokenId(to));
         Ok((Outcome::Done, vec![Effect::CatalogChanged, Effect::UsersChanged]))
     }
+}
 
-    /// The number above which everything continues.
-    fn bound_of(&self, known: &NewestNumbers) -> Result<u64> {
-        let epochs = self.buckets.values().map(|bucket| bucket.epochs.last().epoch.0);
-        let own = [self.cas, self.revision(), self.last_bucket, self.last_index];
-        let users = [self.users.last_user.0, self.users.last_token.0];
-        let newest = epochs.chain(own).chain(users);
-        let newest = newest.chain([self.last_move, known.epoch.0, known.catalog_cas]);
-        let newest = newest.max().unwrap_or_default();
-        newest
-            .checked_add(SKIP)
-            .ok_or_else(|| Error::internal("no number is left above the known ones"))
-    }
+/// The number above which everything continues.
+fn bound_of(state: &StateContext, known: &NewestNumbers) -> Result<u64> {
+    let epochs = state.epochs.all().values().map(|known| known.history.last().epoch.0);
+    let (now, users) = (state.clock.now(), state.users.current());
+    let last = [state.buckets.last().0, state.indexes.last().0, state.moves.last().0];
+    let own = [state.clock.cas(), now.revision, users.last_user.0, users.last_token.0];
+    let newest = epochs.chain(last).chain(own).chain([known.epoch.0, known.catalog_cas]);
+    let newest = newest.max().unwrap_or_default();
+    newest
+        .checked_add(SKIP)
+        .ok_or_else(|| Error::internal("no number is left above the known ones"))
 }
 
 #[cfg(test)]

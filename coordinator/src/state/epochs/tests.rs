@@ -13,8 +13,9 @@ use proto::rpc::command::{Command, CreateBucket, PromoteEpochs};
 
 use super::*;
 use crate::raft::wire::MESSAGE_BYTES_MAX;
-use crate::state::BucketState;
+use crate::state::BucketView;
 use crate::state::Decisions;
+use crate::state::capacity::limits::POSITIONS_MAX;
 use crate::state::tests::{apply, one_branch, with_bucket};
 
 fn create_wide_bucket(state: &mut StateContext, name: &str) -> Outcome {
@@ -43,11 +44,11 @@ fn promote_all(state: &mut StateContext, bucket: u64, n: u64) {
     };
     let command =
         Command::PromoteEpochs(PromoteEpochs { promotions: vec![promotion], joined: Vec::new() });
-    state.apply(state.position + 1, &Decisions::at(n), &command.into());
+    state.apply(state.position() + 1, &Decisions::at(n), &command.into());
 }
 
 fn positions_kept(state: &StateContext) -> usize {
-    let kept = |bucket: &BucketState| {
+    let kept = |bucket: BucketView<'_>| {
         bucket.epochs.after(Epoch(0)).count() * usize::from(bucket.info.vbuckets)
     };
     state.buckets().map(|(_, bucket)| kept(bucket)).sum()
@@ -86,14 +87,15 @@ fn the_largest_possible_snapshot_fits_in_a_message() {
     for n in 1..=40 {
         (2..=32).for_each(|bucket| promote_all(&mut state, bucket, n));
     }
-    for bucket in state.buckets.values_mut() {
+    for (id, bucket) in state.epochs.all_mut() {
         let began = |n: usize| (Vbuuid(u64::MAX), u64::MAX / 2 + n as u64);
         let branches: Vec<_> = (0..BRANCHES_MAX).map(began).collect();
-        let all = vec![branches; usize::from(bucket.info.vbuckets)];
+        let all = vec![branches; usize::from(bucket.history.last().cut.vbuckets())];
         bucket.logs = Arc::new(proto::model::history::FailoverLogs::new(all));
-        let point = Some(bucket.epochs.last().clone());
+        let point = Some(bucket.history.last().clone());
         let dead = proto::model::rollback::DeadEpochs { point, to: Epoch(u64::MAX) };
-        Arc::make_mut(&mut bucket.info).dead = Arc::new(vec![dead; DEAD_MAX]);
+        Arc::make_mut(state.buckets.all_mut().get_mut(id).unwrap()).dead =
+            Arc::new(vec![dead; DEAD_MAX]);
     }
     let bytes = state.to_bytes().unwrap().len();
     assert!(bytes > 20 << 20, "{bytes}");

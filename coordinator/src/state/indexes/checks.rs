@@ -7,25 +7,11 @@ use proto::model::index::{
 use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result, expr::Expr};
 
-use crate::state::context::StateContext;
-
 /// The length limit of a name. PostgreSQL's clients show about half of it.
 const NAME_BYTES_MAX: usize = 128;
 
 /// The length limit of a declaration, which travels with the catalog.
 const SQL_BYTES_MAX: usize = 64 << 10;
-
-impl StateContext {
-    pub(in crate::state) fn check_free(&self, name: &str) -> Result<()> {
-        let kind = match (self.any_bucket_named(name), self.index_named(name)) {
-            (Some(_), _) => "a bucket",
-            (_, Some(_)) => "an index",
-            (None, None) => return Ok(()),
-        };
-        Err(Error::new(ErrorCode::Exists, format!("{kind} \"{name}\" exists already"))
-            .with_hint("buckets and indexes share one namespace; choose another name"))
-    }
-}
 
 pub(in crate::state) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {

@@ -1,13 +1,15 @@
 //! DDL of indexes.
 
 pub mod checks;
+pub mod generations;
 pub mod placement;
 pub mod record;
+pub mod state;
 
 use std::sync::Arc;
 
 use proto::Error;
-use proto::model::ids::{BucketId, Generation, IndexId, NodeId, TopologyNo};
+use proto::model::ids::{IndexId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::{
@@ -18,155 +20,145 @@ use proto::rpc::command::{
 use crate::planner;
 use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
-use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
+use crate::state::effect::{Apply, Change, Effect, catalog_changed, changed_if, nothing};
 use crate::state::indexes::checks::{check_name, check_range, check_spec};
-use crate::state::indexes::record::IndexRecord;
+use crate::state::indexes::generations::check_not_built;
+use crate::state::indexes::generations::growth::check_slice_bytes_max;
+use crate::state::indexes::placement::change_placement;
+use crate::state::nodes::lost::Heirs;
 
 impl Apply for CreateIndex {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        let how = (self.defer_build, self.if_not_exists);
-        let generation = decided.unique.first_generation();
-        state.create_index((self.bucket, &self.spec), generation, how, &decided.silent)
-    }
-}
-
-impl Apply for BuildIndexes {
-    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.build_on(&self.indexes, &decided.silent)
-    }
-}
-
-impl Apply for DropIndex {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.drop_index(self.index)
-    }
-}
-
-impl Apply for RenameIndex {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.rename_index(self.index, &self.to, &self.sql)
-    }
-}
-
-impl Apply for SetReplicas {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_replicas(self.index, self.replicas)
-    }
-}
-
-impl Apply for SetSeparateIncludedColumns {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_separate_included_columns(self.index, self.separate)
-    }
-}
-
-impl Apply for SetSliceBytesMax {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_slice_bytes_max(self.index, self.bytes)
-    }
-}
-
-impl StateContext {
-    pub(in crate::state) fn create_index(
-        &mut self,
-        (bucket, spec): (BucketId, &IndexSpec),
-        generation: Generation,
-        (defer_build, if_not_exists): (bool, bool),
-        silent: &[NodeId],
-    ) -> Change {
+        let Self { spec, defer_build, if_not_exists, .. } = self;
         check_name(&spec.name)?;
-        if self.bucket_of_command(bucket)?.name != spec.bucket {
+        if state.bucket_of_command(self.bucket)?.name != spec.bucket {
             return Err(Error::internal("a definition has the name of its bucket"));
         }
-        let bucket = self.current_bucket(bucket);
-        if let Some(id) = self.index_named(&spec.name).filter(|_| if_not_exists) {
+        if let Some(id) = state.indexes.id_of(&spec.name).filter(|_| *if_not_exists) {
             return Ok((Outcome::Index(id), Vec::new()));
         }
-        self.check_free(&spec.name)?;
+        state.check_free(&spec.name)?;
         check_spec(spec)?;
-        self.check_room_for_index(spec)?;
-        self.check_room_in_bucket(spec)?;
-        let placement = planner::place(spec.slices, spec.replicas, &self.indexer_loads(silent))?;
-        self.last_index += 1;
-        let id = IndexId(self.last_index);
-        let state = if defer_build { IndexState::Pending } else { IndexState::Backfill };
+        state.check_room_for_index(spec)?;
+        state.check_room_in_bucket(spec)?;
+        let loads = state.indexer_loads(&decided.silent);
+        let placement = planner::place(spec.slices, spec.replicas, &loads)?;
+        let id = state.indexes.next_id();
         let info = IndexInfo {
             id,
-            bucket,
+            bucket: state.current_bucket(self.bucket),
             spec: Arc::new(spec.clone()),
-            state,
-            generation,
+            state: if *defer_build { IndexState::Pending } else { IndexState::Backfill },
+            generation: decided.unique.first_generation(),
             topology: Arc::new(IndexTopology { number: TopologyNo(1), placement }),
             moves: Vec::new(),
             revision: 0,
             defined: 0,
         };
-        self.indexes.insert(id, IndexRecord::new(info, self.revision(), self.unix_ms));
+        state.indexes.create(info, state.clock.now());
         Ok((Outcome::Index(id), vec![Effect::CatalogChanged]))
     }
+}
 
-    pub(in crate::state) fn build_indexes(&mut self, indexes: &[IndexId]) -> Change {
-        indexes.iter().try_for_each(|id| self.index_of_command(*id).map(drop))?;
-        let mut ids = indexes.to_vec();
-        ids.sort_unstable();
-        ids.dedup();
-        // An index that is being built or is ready stays as it is.
-        ids.retain(|id| self.indexes[id].info.state == IndexState::Pending);
-        for id in &ids {
-            let id = self.indexes[id].info.local_id();
-            self.change_index(id, |info| info.state = IndexState::Backfill);
+impl Apply for BuildIndexes {
+    /// Begins builds. The copies on silent nodes go to others first, if there are any.
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
+        let mut infos = Vec::new();
+        for id in &self.indexes {
+            infos.push(state.index_of_command(*id)?);
         }
-        let effects = if ids.is_empty() { Vec::new() } else { vec![Effect::CatalogChanged] };
+        infos.sort_unstable_by_key(|info| info.id);
+        infos.dedup_by_key(|info| info.id);
+        // An index that is being built or is ready stays as it is.
+        infos.retain(|info| info.state == IndexState::Pending);
+        let mut heirs = Heirs::new(state, &[], &decided.silent);
+        for info in &infos {
+            let (id, now) = (info.local_id(), state.clock.now());
+            state.indexes.change(id, now, |info| info.state = IndexState::Backfill);
+            if let Some(placement) = heirs.avoid(info) {
+                state.indexes.change(id, now, |info| change_placement(info, placement));
+            }
+        }
+        let ids: Vec<IndexId> = infos.iter().map(|info| info.id).collect();
+        let effects = changed_if(!ids.is_empty());
         Ok((Outcome::Building(ids), effects))
     }
+}
 
-    pub(in crate::state) fn drop_index(&mut self, id: IndexId) -> Change {
-        self.index_of_command(id)?;
-        self.remove_index(id);
+impl Apply for DropIndex {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        state.index_of_command(self.index)?;
+        state.indexes.remove(self.index);
         catalog_changed()
     }
+}
 
-    /// Keeps the included columns of an index in fragments of their own, or no longer.
-    pub(in crate::state) fn set_separate_included_columns(
-        &mut self,
-        id: IndexId,
-        separate: bool,
-    ) -> Change {
-        if self.index_of_command(id)?.spec.separate_included_columns == separate {
-            return nothing();
-        }
-        self.change_spec(id, |spec| spec.separate_included_columns = separate);
+impl Apply for RenameIndex {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let Self { index, to, sql } = self;
+        let info = state.index_of_command(*index)?;
+        check_name(to)?;
+        state.check_free(to)?;
+        check_not_built(state, &info)?;
+        let rename = |spec: &mut IndexSpec| {
+            spec.name.clone_from(to);
+            spec.sql.clone_from(sql);
+        };
+        let mut renamed = IndexSpec::clone(&info.spec);
+        rename(&mut renamed);
+        check_spec(&renamed)?;
+        state.indexes.change_spec(*index, (state.clock.now(), true), rename);
         catalog_changed()
     }
+}
 
+impl Apply for SetReplicas {
     /// Sets the desired number of copies. The leader adds and removes copies by moves. An index that is not built yet
     /// keeps its placement until its build is complete.
-    pub(in crate::state) fn set_replicas(&mut self, id: IndexId, replicas: u8) -> Change {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let Self { index, replicas } = *self;
         check_range("replicas", u64::from(replicas), 0, u64::from(REPLICAS_MAX))?;
-        let now = self.index_of_command(id)?.spec.replicas;
-        if now == replicas {
+        let before = state.index_of_command(index)?.spec.replicas;
+        if before == replicas {
             return nothing();
         }
-        let indexers: Vec<_> = self.receiving_indexers().collect();
-        if replicas > now {
-            let kept = self.generations_of(id).into_iter().filter_map(|id| self.record(id));
-            let kept = kept.filter(|record| record.info.state != IndexState::Retired);
-            let slices: usize = kept.map(|record| usize::from(record.info.spec.slices)).sum();
-            self.check_places(slices * usize::from(replicas - now))?;
+        if replicas > before {
+            let kept = state.indexes.generations_of(index);
+            let kept = kept.filter(|info| info.state != IndexState::Retired);
+            let slices: usize = kept.map(|info| usize::from(info.spec.slices)).sum();
+            state.check_places(slices * usize::from(replicas - before))?;
+            let indexers: Vec<_> = state.nodes.receiving().map(|node| node.id).collect();
             planner::check_enough(replicas, &indexers)?;
         }
-        self.change_spec(id, |spec| spec.replicas = replicas);
+        let now = state.clock.now();
+        state.indexes.change_spec(index, (now, false), |spec| spec.replicas = replicas);
         catalog_changed()
     }
+}
 
-    /// Changes a setting of an index, also in the generation that is to take its place.
-    fn change_spec(&mut self, index: IndexId, change: impl Fn(&mut IndexSpec)) {
-        for id in self.generations_of(index) {
-            self.change_index(id, |info| {
-                if info.state != IndexState::Retired {
-                    change(Arc::make_mut(&mut info.spec));
-                }
-            });
+impl Apply for SetSeparateIncludedColumns {
+    /// Keeps the included columns of an index in fragments of their own, or no longer.
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let Self { index, separate } = *self;
+        if state.index_of_command(index)?.spec.separate_included_columns == separate {
+            return nothing();
+        }
+        let set = |spec: &mut IndexSpec| spec.separate_included_columns = separate;
+        state.indexes.change_spec(index, (state.clock.now(), false), set);
+        catalog_changed()
+    }
+}
+
+impl Apply for SetSliceBytesMax {
+    /// Sets the size from which on an index gets more slices; 0 means never.
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let Self { index, bytes } = *self;
+        let info = state.index_of_command(index)?;
+        check_slice_bytes_max(&info.spec, bytes)?;
+        state.check_room_for_growing(index, bytes)?;
+        match state.indexes.set_slice_bytes_max(index, bytes) {
+            true => catalog_changed(),
+            false => nothing(),
         }
     }
 }

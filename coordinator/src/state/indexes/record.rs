@@ -16,7 +16,7 @@ const TOPOLOGIES_MIN: usize = 64;
 /// Topologies that were current within this time are kept as well. No scan holds back the horizon for longer.
 const KEPT_MS: u64 = 15 * 60 * 1000;
 /// The limit of places (a copy of a slice on a node) in the kept topologies of an index. Beyond it only
-/// [`TOPOLOGIES_MIN`] topologies are kept. `StateContext::forget_topologies` bounds those of all indexes.
+/// [`TOPOLOGIES_MIN`] topologies are kept. `IndexesState` bounds those of all indexes.
 const PLACES_MAX: usize = 1 << 17;
 
 /// An index and its past topologies.

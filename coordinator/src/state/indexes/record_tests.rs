@@ -10,7 +10,7 @@ use crate::state::tests::{apply, create_index, spec, with_bucket};
 fn record() -> IndexRecord {
     let mut state = with_bucket();
     apply(&mut state, create_index(spec("i")));
-    state.indexes.remove(&IndexId(1)).unwrap()
+    state.indexes.named_mut().remove(&IndexId(1)).unwrap()
 }
 
 /// Moves slice 0 back and forth.

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use proto::model::assignment::{HandOver, VbucketAssignment};
-use proto::model::bucket::SourceKind;
-use proto::model::ids::{BucketId, NodeId, VbucketId};
+use proto::model::bucket::{BucketInfo, SourceKind};
+use proto::model::ids::NodeId;
 use proto::model::node::Role;
-use proto::rpc::command::Outcome;
+use proto::rpc::command::{self, CancelHandOver, HandedOver};
 use proto::{Error, ErrorCode, Result};
 
+use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
-use crate::state::effect::{Change, Effect, catalog_changed, nothing};
+use crate::state::decisions::Decisions;
+use crate::state::effect::{Apply, Change, catalog_changed, nothing};
 
 fn bad(what: String, hint: &str) -> Error {
     Error::new(ErrorCode::InvalidParameter, what).with_hint(hint)
@@ -22,53 +24,56 @@ const STATIC: &str = "the partitions of a version stay where they were loaded; t
 
 const WHOLE: &str = "an embedded bucket moves as a whole: ALTER BUCKET … MOVE TO 'n'";
 
-impl StateContext {
-    /// Chooses as many projectors as a new bucket needs, those with the fewest buckets first.
-    pub(in crate::state) fn choose_projectors(
-        &self,
-        source: SourceKind,
-        vbuckets: u16,
-        wanted: u16,
-    ) -> Result<Vec<NodeId>> {
-        let registered = self.nodes.values().filter(|node| node.role == Role::Projector);
-        let mut idlest: Vec<NodeId> = registered.map(|node| node.id).collect();
-        idlest.sort_by_key(|id| (self.buckets_at(*id), *id));
-        if idlest.is_empty() {
-            let what = "no projector is registered that could own the bucket";
-            return Err(Error::unavailable(what)
-                .with_hint("start a projector, or wait until one has registered"));
-        }
-        if wanted == 0 || wanted > vbuckets {
-            let what = format!("{wanted} projectors for {vbuckets} vbuckets");
-            return Err(bad(what, "give each projector at least one vbucket"));
-        }
-        if wanted > 1 && !source.can_span_projectors() {
-            return Err(bad(format!("an embedded bucket on {wanted} projectors"), SEVERAL));
-        }
-        if idlest.len() < usize::from(wanted) {
-            let what =
-                format!("the bucket needs {wanted} projectors, {} are registered", idlest.len());
-            return Err(Error::unavailable(what)
-                .with_hint("start more projectors, or wait until they have registered"));
-        }
-        idlest.truncate(usize::from(wanted));
-        Ok(idlest)
+/// Chooses as many projectors as a new bucket needs, those with the fewest buckets first.
+pub(in crate::state) fn choose_projectors(
+    state: &StateContext,
+    source: SourceKind,
+    vbuckets: u16,
+    wanted: u16,
+) -> Result<Vec<NodeId>> {
+    let mut idlest: Vec<NodeId> =
+        state.nodes.of_role(Role::Projector).map(|node| node.id).collect();
+    idlest.sort_by_key(|id| (buckets_at(state, *id), *id));
+    if idlest.is_empty() {
+        let what = "no projector is registered that could own the bucket";
+        return Err(Error::unavailable(what)
+            .with_hint("start a projector, or wait until one has registered"));
     }
+    if wanted == 0 || wanted > vbuckets {
+        let what = format!("{wanted} projectors for {vbuckets} vbuckets");
+        return Err(bad(what, "give each projector at least one vbucket"));
+    }
+    if wanted > 1 && !source.can_span_projectors() {
+        return Err(bad(format!("an embedded bucket on {wanted} projectors"), SEVERAL));
+    }
+    if idlest.len() < usize::from(wanted) {
+        let what = format!("the bucket needs {wanted} projectors, {} are registered", idlest.len());
+        return Err(Error::unavailable(what)
+            .with_hint("start more projectors, or wait until they have registered"));
+    }
+    idlest.truncate(usize::from(wanted));
+    Ok(idlest)
+}
 
-    pub(in crate::state) fn hand_over(
-        &mut self,
-        bucket: BucketId,
-        vbuckets: &[VbucketId],
-        to: NodeId,
-    ) -> Change {
-        let info = self.bucket_of_command(bucket)?;
-        if self.role_of(to)? != Role::Projector {
+/// The number of buckets in which a projector has a part.
+fn buckets_at(state: &StateContext, projector: NodeId) -> usize {
+    let has_part = |info: &&Arc<BucketInfo>| {
+        info.assignment.concerns(projector) || state.copies.concern(info.id, projector)
+    };
+    state.buckets.all().values().filter(has_part).count()
+}
+
+impl Apply for command::HandOver {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let (bucket, to) = (self.bucket, self.to);
+        let info = state.bucket_of_command(bucket)?;
+        if state.nodes.role_of(to)? != Role::Projector {
             return Err(bad(
                 format!("node {to} is not a projector"),
                 "SHOW NODES lists the projectors",
             ));
         }
-        let next = self.cas + 1;
+        let next = state.clock.now().cas;
         let (name, kind) = (&info.name, info.source);
         if !kind.can_hand_over() {
             let hint = if kind.is_only_copy() { WHOLE } else { STATIC };
@@ -76,7 +81,7 @@ impl StateContext {
         }
         let mut assignment = VbucketAssignment::clone(&info.assignment);
         let mut begun = 0;
-        for vbucket in vbuckets {
+        for vbucket in &self.vbuckets {
             let Some(owner) = assignment.owner(*vbucket) else {
                 let (has, hint) = (info.vbuckets, "vbuckets are counted from 0");
                 return Err(bad(
@@ -106,40 +111,43 @@ impl StateContext {
         if begun == 0 {
             return nothing();
         }
-        self.assign(bucket, assignment);
+        state.carry_out(&Consequence::Assigned { bucket, assignment });
         catalog_changed()
     }
+}
 
-    pub(in crate::state) fn handed_over(&mut self, bucket: BucketId, number: u64) -> Change {
+impl Apply for HandedOver {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let Self { bucket, number } = *self;
         let gone = || Error::new(ErrorCode::Unknown, format!("hand-over {number} was cancelled"));
-        let known = self.buckets.get_mut(&bucket).ok_or_else(gone)?;
-        let mut assignment = VbucketAssignment::clone(&known.info.assignment);
+        let known = state.buckets.get(bucket).ok_or_else(gone)?;
+        let mut assignment = VbucketAssignment::clone(&known.assignment);
         let transfer = assignment.transfers().iter().find(|transfer| transfer.number == number);
         let transfer = *transfer.ok_or_else(gone)?;
         assignment.finish_transfer(transfer);
-        Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
+        state.carry_out(&Consequence::Assigned { bucket, assignment });
+        catalog_changed()
     }
+}
 
-    pub(in crate::state) fn cancel_hand_over(&mut self, bucket: BucketId) -> Change {
-        let info = self.bucket_of_command(bucket)?;
-        if let Some(copies) = self.copies.get_mut(&bucket) {
-            return if copies.set_move_to(None) { catalog_changed() } else { nothing() };
+impl Apply for CancelHandOver {
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let bucket = self.bucket;
+        let info = state.bucket_of_command(bucket)?;
+        if let Some(copies) = state.copies.get(bucket) {
+            if copies.move_to.is_none() {
+                return nothing();
+            }
+            state.carry_out(&Consequence::BucketStays(bucket));
+            return catalog_changed();
         }
         if info.assignment.transfers().is_empty() {
             return nothing();
         }
         let mut assignment = VbucketAssignment::clone(&info.assignment);
         assignment.cancel_transfers();
-        self.assign(bucket, assignment);
+        state.carry_out(&Consequence::Assigned { bucket, assignment });
         catalog_changed()
-    }
-
-    /// Gives the vbuckets of a bucket other owners or transfers.
-    fn assign(&mut self, bucket: BucketId, assignment: VbucketAssignment) {
-        if let Some(known) = self.buckets.get_mut(&bucket) {
-            Arc::make_mut(&mut known.info).assignment = Arc::new(assignment);
-        }
     }
 }
 

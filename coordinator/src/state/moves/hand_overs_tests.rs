@@ -1,6 +1,6 @@
-use proto::model::ids::BucketId;
+use proto::model::ids::{BucketId, VbucketId};
 use proto::rpc::command::{
-    CancelHandOver, Command, CreateBucket, DropBucket, HandOver, HandedOver, RegisterNode,
+    CancelHandOver, Command, CreateBucket, DropBucket, HandOver, HandedOver, Outcome, RegisterNode,
     RemoveNode,
 };
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use proto::model::ids::{Generation, TopologyNo};
+use proto::model::ids::{BucketId, Generation, IndexId, TopologyNo};
 use proto::model::index::IndexSpec;
 use proto::rpc::command::{
     AdvanceMove, CancelMoves, Command, DrainNode, DropBucket, DropIndex, EndMove, PromoteEpochs,
@@ -17,7 +17,7 @@ const INDEX: IndexId = IndexId(1);
 const UNFINISHED: [MoveStage; 3] = [MoveStage::Start, MoveStage::Pending, MoveStage::Catchup];
 
 fn moves(state: &StateContext) -> &[SliceMove] {
-    &state.indexes[&INDEX].info.moves
+    &state.indexes.named()[&INDEX].info.moves
 }
 
 fn end(id: MoveId, undone: Option<&str>) -> Command {
@@ -26,7 +26,7 @@ fn end(id: MoveId, undone: Option<&str>) -> Command {
 
 /// The indexers that receive the mutations of a slice.
 fn fed(state: &StateContext, slice: u16) -> Vec<u64> {
-    let info = &state.indexes[&INDEX].info;
+    let info = &state.indexes.named()[&INDEX].info;
     (20..30).filter(|id| info.feeds(NodeId(*id), SliceNo(slice))).collect()
 }
 
@@ -42,7 +42,7 @@ fn a_move_passes_its_stages_and_changes_the_topology_once() {
         );
         done(&mut state, AdvanceMove { index: INDEX, id: ids[0], stage });
         let m = moves(&state)[0].clone();
-        let number = state.indexes[&INDEX].info.topology.number.0;
+        let number = state.indexes.named()[&INDEX].info.topology.number.0;
         seen.push((m.stage, m.epoch.0, fed(&state, 0), copies(&state, 0), number));
     }
     assert_eq!(seen[0], (MoveStage::Pending, 2, vec![20, 21], vec![20, 21], 1));
@@ -52,7 +52,8 @@ fn a_move_passes_its_stages_and_changes_the_topology_once() {
     assert_eq!((fed(&state, 0), moves(&state).len()), (vec![21, 22], 0));
     let ended = &state.catalog().ended_moves[0];
     assert_eq!((ended.was.id, ended.was.stage, &ended.undone), (ids[0], MoveStage::Done, &None));
-    let before = state.topology(state.indexes[&INDEX].info.local_id(), TopologyNo(1)).unwrap();
+    let before =
+        state.topology(state.indexes.named()[&INDEX].info.local_id(), TopologyNo(1)).unwrap();
     assert_eq!(before.placement[0], [NodeId(20), NodeId(21)], "scans that began before know it");
 }
 
@@ -84,11 +85,11 @@ fn a_stage_that_does_not_follow_changes_nothing() {
 fn a_move_that_is_undone_in_any_stage_leaves_no_trace_but_the_reason() {
     for stage in UNFINISHED {
         let mut state = serving(0);
-        let before = state.indexes[&INDEX].clone();
+        let before = state.indexes.named()[&INDEX].clone();
         let id = start(&mut state, &[planned(0, 20, 22)])[0];
         advance(&mut state, id, stage);
         done(&mut state, end(id, Some("the disk is full")));
-        let mut after = state.indexes[&INDEX].clone();
+        let mut after = state.indexes.named()[&INDEX].clone();
         let revision =
             std::mem::replace(&mut Arc::make_mut(&mut after.info).revision, before.info.revision);
         assert!(revision > before.info.revision, "no scan depends on the move any more");
@@ -208,11 +209,11 @@ fn ddl_continues_during_moves() {
     done(&mut state, RegisterNode { node: node(22, Role::Indexer) });
     assert_eq!(
         state,
-        StateContext { position: state.position, ..copy },
+        StateContext { clock: state.clock.clone(), ..copy },
         "the stage is known already"
     );
     done(&mut state, create_index(IndexSpec { slices: 3, replicas: 0, ..spec("j") }));
-    let placed = &state.indexes[&IndexId(2)].info.topology.placement;
+    let placed = &state.indexes.named()[&IndexId(2)].info.topology.placement;
     assert_eq!(placed[0], [NodeId(23)], "an arriving slice counts already");
     done(&mut state, DropIndex { index: IndexId(1) });
     done(&mut state, AdvanceMove { index: INDEX, id: MoveId(1), stage: MoveStage::Pending });
@@ -223,7 +224,7 @@ fn ddl_continues_during_moves() {
 
 /// A random command, valid or not.
 fn random_command(random: &mut fastrand::Rng, state: &StateContext) -> Command {
-    let info = &state.indexes[&INDEX].info;
+    let info = &state.indexes.named()[&INDEX].info;
     let any_move = |random: &mut fastrand::Rng| {
         let at = random.usize(..info.moves.len().max(1));
         info.moves.get(at).map_or((MoveId(1), MoveStage::Start), |m| (m.id, m.stage))
@@ -267,7 +268,7 @@ fn random_command(random: &mut fastrand::Rng, state: &StateContext) -> Command {
 
 /// Properties of every state.
 fn check_state(state: &StateContext) {
-    let record = &state.indexes[&INDEX];
+    let record = &state.indexes.named()[&INDEX];
     let info = &record.info;
     for copies in &info.topology.placement {
         assert!(!copies.is_empty(), "a slice lost its last copy");
@@ -275,7 +276,7 @@ fn check_state(state: &StateContext) {
         once.sort();
         once.dedup();
         assert_eq!(once.len(), copies.len(), "two copies on a node");
-        assert!(copies.iter().all(|node| state.nodes.contains_key(node)));
+        assert!(copies.iter().all(|node| state.nodes.all().contains_key(node)));
     }
     let numbers = record.topologies.iter().map(|record| record.topology.number);
     assert!(numbers.is_sorted_by(|a, b| a < b), "each number once");
@@ -292,7 +293,7 @@ fn check_state(state: &StateContext) {
 
 /// Checks every change of the nodes that receive or serve a slice.
 fn check_change(before: &StateContext, after: &StateContext) {
-    let [old, new] = [before, after].map(|state| &state.indexes[&INDEX].info);
+    let [old, new] = [before, after].map(|state| &state.indexes.named()[&INDEX].info);
     for (slice, id) in (0..4).flat_map(|slice| (20..26).map(move |id| (SliceNo(slice), NodeId(id))))
     {
         let hosts = [old, new].map(|info| info.topology.hosts(id, slice));
@@ -300,7 +301,7 @@ fn check_change(before: &StateContext, after: &StateContext) {
             assert!(old.feeds(id, slice), "node {id} answers for slice {slice} unprepared");
         }
         if hosts == [true, false] {
-            let removed = !after.nodes.contains_key(&id);
+            let removed = !after.nodes.all().contains_key(&id);
             assert_eq!(new.feeds(id, slice), !removed, "scans read slice {slice} on node {id}");
         }
         let at = |info: &IndexInfo, stage| {
@@ -334,7 +335,7 @@ fn no_sequence_of_commands_loses_a_slice_or_serves_an_unfed_copy() {
                 assert_eq!(before.catalog(), state.catalog());
             }
         }
-        let ended = state.ended_moves.iter();
+        let ended = state.moves.ended().iter();
         carried_out += ended.filter(|ended| ended.undone.is_none()).count();
         assert_eq!(StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap(), state);
     }

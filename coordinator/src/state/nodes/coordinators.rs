@@ -5,7 +5,8 @@ use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::context::StateContext;
-use crate::state::effect::Effect;
+use crate::state::effect::{Effect, changed_if};
+use crate::state::nodes::register_unproven;
 
 impl StateContext {
     /// Registers a new coordinator. An error refuses it and changes nothing: a process of another role may have the number.
@@ -23,28 +24,22 @@ impl StateContext {
         }
         let (role, zone) = (Role::Coordinator, String::new());
         let info = NodeInfo { id: node, role, address: address.to_owned(), zone };
-        let (_, effects) = self.register_unproven(&info)?;
+        let (_, effects) = register_unproven(self, &info)?;
         Ok(self.coordinators_changed(position, effects))
     }
 
     /// Removes a coordinator from the nodes, if it is among them.
     pub fn remove_coordinator(&mut self, position: u64, node: NodeId) -> Vec<Effect> {
         let is_known = self.node(node).is_some_and(|known| known.role == Role::Coordinator);
-        let removed = if is_known { self.nodes.remove(&node) } else { None };
-        let effects = removed.map_or_else(Vec::new, |info| {
-            self.note_removed(info);
-            vec![Effect::CatalogChanged]
-        });
-        self.coordinators_changed(position, effects)
+        if is_known {
+            self.nodes.remove(node);
+        }
+        self.coordinators_changed(position, changed_if(is_known))
     }
 
     fn coordinators_changed(&mut self, position: u64, effects: Vec<Effect>) -> Vec<Effect> {
-        self.position = position;
-        if !effects.is_empty() {
-            self.cas += 1;
-            self.catalog_cas = self.cas;
-            self.forget_topologies();
-        }
+        self.clock.reach(position);
+        self.count(&effects);
         let broken = || if effects.is_empty() { Ok(()) } else { self.check() };
         debug_assert_eq!(broken(), Ok(()), "after a change of the coordinators");
         effects
@@ -73,7 +68,7 @@ mod tests {
     fn the_number_of_another_process_is_refused_and_stays_its_own() {
         let mut state = with_bucket();
         let indexer = node(40, Role::Indexer);
-        state.register_unproven(&indexer).unwrap();
+        register_unproven(&mut state, &indexer).unwrap();
         let before = state.clone();
         let refused =
             state.add_coordinator(90, NodeId(40), "h:4").expect_err("an indexer's number");

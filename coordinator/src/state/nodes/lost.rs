@@ -13,18 +13,20 @@
 
 use std::collections::BTreeSet;
 
-use proto::model::ids::{IndexId, LocalIndexId, NodeId, SliceNo};
+use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::Role;
-use proto::rpc::command::Outcome;
+use proto::rpc::command::{Outcome, PlaceLost};
 use proto::{Error, ErrorCode};
 
 use crate::planner::{self, Load};
+use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
-use crate::state::effect::Change;
-use crate::state::indexes::placement::{Placement, change_placement};
-use crate::state::moves::catalog_changed;
+use crate::state::decisions::Decisions;
+use crate::state::effect::{Apply, Change, changed_if};
+use crate::state::indexes::placement::Placement;
+use crate::state::indexes::state::lost_with;
 
 /// The indexers that may get slices, with their loads.
 pub(in crate::state) struct Heirs {
@@ -34,13 +36,30 @@ pub(in crate::state) struct Heirs {
 }
 
 impl Heirs {
+    /// The indexers that may get slices when some are given up.
+    pub(in crate::state) fn new(
+        state: &StateContext,
+        given_up: &[NodeId],
+        silent: &[NodeId],
+    ) -> Self {
+        let is_given_up = |node: &NodeId| given_up.contains(node);
+        let loads = state.indexer_loads(silent).into_iter();
+        let standing = state.nodes.of_role(Role::Indexer).map(|node| node.id);
+        Self {
+            loads: loads.filter(|load| !is_given_up(&load.node)).collect(),
+            standing: standing
+                .filter(|node| !is_given_up(node) && !silent.contains(node))
+                .collect(),
+        }
+    }
+
     /// The node for one more copy beside others; a silent one only if each other node has a copy.
     pub(in crate::state) fn host(&mut self, others: &[NodeId]) -> Option<NodeId> {
         planner::choose(others, &mut self.loads)
     }
 
     /// The placement of an index without the copies on silent nodes that another node can take; `None` if there are none.
-    fn avoid(&mut self, info: &IndexInfo) -> Option<Placement> {
+    pub(in crate::state) fn avoid(&mut self, info: &IndexInfo) -> Option<Placement> {
         let mut placement = info.topology.placement.clone();
         for copies in &mut placement {
             let silent: Vec<NodeId> =
@@ -68,55 +87,16 @@ impl Heirs {
     }
 }
 
-impl StateContext {
-    /// The indexers that may get slices when some are given up.
-    pub(in crate::state) fn heirs(&self, given_up: &[NodeId], silent: &[NodeId]) -> Heirs {
-        let is_given_up = |node: &NodeId| given_up.contains(node);
-        let loads = self.indexer_loads(silent).into_iter();
-        let indexers = self.nodes.values().filter(|node| node.role == Role::Indexer);
-        let standing = indexers.map(|node| node.id);
-        Heirs {
-            loads: loads.filter(|load| !is_given_up(&load.node)).collect(),
-            standing: standing
-                .filter(|node| !is_given_up(node) && !silent.contains(node))
-                .collect(),
-        }
-    }
-
-    /// The slices of an index whose copies are all on these nodes. An index whose build has not begun has nothing to lose.
-    pub(in crate::state) fn alone_on(&self, id: LocalIndexId, nodes: &[NodeId]) -> Vec<SliceNo> {
-        let info = self.record(id).map(|record| &record.info);
-        let begun = info.filter(|info| info.state != IndexState::Pending);
-        begun.map(|info| alone_on(info, nodes)).unwrap_or_default()
-    }
-
-    /// A generation, and one of its slices, whose only copy is on this node.
-    pub fn only_copy_on(&self, node: NodeId) -> Option<(&IndexInfo, SliceNo)> {
-        self.indexes().find_map(|record| {
-            let slice = self.alone_on(record.info.local_id(), &[node]).first().copied()?;
-            Some((&*record.info, slice))
-        })
-    }
-
-    /// True if a slice would be given to another node by [`Command::PlaceLost`](proto::rpc::command::Command::PlaceLost).
-    pub fn has_lost(&self, lost: &[NodeId], lost_to_builds: &[NodeId]) -> bool {
-        let nodes = |info: &IndexInfo| given_up(info, lost, lost_to_builds);
-        self.indexes().any(|record| !alone_on(&record.info, nodes(&record.info)).is_empty())
-    }
-
+impl Apply for PlaceLost {
     /// Gives the slices that are on silent nodes alone to other nodes. A slice stays if no other node can take it.
-    pub(in crate::state) fn place_lost(
-        &mut self,
-        lost: &[NodeId],
-        lost_to_builds: &[NodeId],
-        silent: &[NodeId],
-    ) -> Change {
-        let mut heirs = self.heirs(&[lost, lost_to_builds].concat(), silent);
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
+        let Self { lost, lost_to_builds } = self;
+        let mut heirs = Heirs::new(state, &[&lost[..], lost_to_builds].concat(), &decided.silent);
         let mut placements: Vec<(LocalIndexId, Vec<SliceNo>, Placement)> = Vec::new();
-        for info in self.indexes().map(|record| &record.info) {
+        for info in state.indexes.infos() {
             let mut placement = info.topology.placement.clone();
             let mut placed = Vec::new();
-            for slice in alone_on(info, given_up(info, lost, lost_to_builds)) {
+            for slice in lost_with(info, given_up(info, lost, lost_to_builds)) {
                 let heir = heirs.heir(info, slice);
                 if let (Some(heir), Some(copies)) = (heir, placement.get_mut(usize::from(slice.0)))
                 {
@@ -128,36 +108,23 @@ impl StateContext {
                 placements.push((info.local_id(), placed, placement));
             }
         }
-        let effects = catalog_changed(!placements.is_empty());
-        for (id, placed, placement) in placements {
-            self.end_moves_of_lost(id, &placed);
-            self.change_index(id, |info| change_placement(info, placement));
-        }
+        let effects = changed_if(!placements.is_empty());
+        state.carry_out(&Consequence::LostPlaced(placements));
         Ok((Outcome::Done, effects))
     }
+}
 
-    /// Ends all moves of slices that are lost.
-    pub(in crate::state) fn end_moves_of_lost(&mut self, id: LocalIndexId, slices: &[SliceNo]) {
-        let is_done = |m: &SliceMove| slices.contains(&m.slice) && m.stage == MoveStage::Done;
-        self.end_moves(id, None, is_done);
-        let why = "the nodes with the slice are lost; another one rebuilds it";
-        self.end_moves(id, Some(why), |m| slices.contains(&m.slice));
+impl StateContext {
+    /// A generation, and one of its slices, whose only copy is on this node.
+    pub fn only_copy_on(&self, node: NodeId) -> Option<(&IndexInfo, SliceNo)> {
+        let only = |info| Some((info, lost_with(info, &[node]).first().copied()?));
+        self.indexes.infos().find_map(|info| only(&**info))
     }
 
-    /// BUILD INDEX: the copies on silent nodes go to others first, if there are any.
-    pub(in crate::state) fn build_on(&mut self, indexes: &[IndexId], silent: &[NodeId]) -> Change {
-        let (outcome, effects) = self.build_indexes(indexes)?;
-        if let Outcome::Building(ids) = &outcome {
-            let mut heirs = self.heirs(&[], silent);
-            for id in ids {
-                let Some(info) = self.indexes.get(id).map(|record| &record.info) else { continue };
-                let id = info.local_id();
-                if let Some(placement) = heirs.avoid(info) {
-                    self.change_index(id, |info| change_placement(info, placement));
-                }
-            }
-        }
-        Ok((outcome, effects))
+    /// True if a slice would be given to another node by [`PlaceLost`].
+    pub fn has_lost(&self, lost: &[NodeId], lost_to_builds: &[NodeId]) -> bool {
+        let nodes = |info: &IndexInfo| given_up(info, lost, lost_to_builds);
+        self.indexes.infos().any(|info| !lost_with(info, nodes(info)).is_empty())
     }
 }
 
@@ -172,12 +139,6 @@ fn given_up<'a>(
         IndexState::Backfill => lost_to_builds,
         IndexState::Maintenance | IndexState::Retired => lost,
     }
-}
-
-fn alone_on(info: &IndexInfo, nodes: &[NodeId]) -> Vec<SliceNo> {
-    let is_alone = |copies: &Vec<NodeId>| copies.iter().all(|node| nodes.contains(node));
-    let all = info.topology.placement.iter().enumerate();
-    all.filter(|(_, copies)| is_alone(copies)).map(|(slice, _)| SliceNo(slice as u16)).collect()
 }
 
 /// The refusal to give up a slice that no other node can take.

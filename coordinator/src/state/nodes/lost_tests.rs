@@ -38,7 +38,7 @@ fn refusal(state: &mut StateContext, command: Command) -> Error {
 #[test]
 fn force_gives_the_only_copies_to_other_nodes() {
     let mut state = serving(0);
-    let before = state.indexes[&INDEX].info.clone();
+    let before = state.indexes.named()[&INDEX].info.clone();
     let refusal =
         refusal(&mut state, Command::RemoveNode(RemoveNode { node: NodeId(20), force: false }));
     assert!(refusal.hint.unwrap().contains("REMOVE NODE '20' FORCE"));
@@ -48,7 +48,7 @@ fn force_gives_the_only_copies_to_other_nodes() {
     assert_eq!((one, three), (vec![21], vec![21]), "they stay");
     let heirs = [zero[0], two[0]];
     assert!(heirs == [22, 23] || heirs == [23, 22], "each goes to another one: {heirs:?}");
-    let after = &state.indexes[&INDEX].info;
+    let after = &state.indexes.named()[&INDEX].info;
     assert_eq!(after.topology.number.0, before.topology.number.0 + 1);
     assert_eq!(after.generation, before.generation, "the other slices go on");
     assert!(after.revision > before.revision);
@@ -102,7 +102,7 @@ fn moves_of_a_lost_slice_end_and_others_go_on() {
     let ids = start(&mut state, &[planned(0, 20, 22), planned(1, 21, 23), planned(2, 20, 23)]);
     advance(&mut state, ids[2], MoveStage::Catchup);
     done(&mut state, force(20));
-    let left: Vec<MoveId> = state.indexes[&INDEX].info.moves.iter().map(|m| m.id).collect();
+    let left: Vec<MoveId> = state.indexes.named()[&INDEX].info.moves.iter().map(|m| m.id).collect();
     assert_eq!(left, [ids[1]]);
     let ended = state.catalog().ended_moves;
     let why = |id| ended.iter().find(|e| e.was.id == id).and_then(|e| e.undone.clone());
@@ -119,8 +119,8 @@ fn a_node_that_has_just_given_the_slice_away_takes_it_back() {
     done_decided(&mut state, avoiding(&[21]), force(22));
     assert_eq!(copies(&state, 0), [20], "its copy is still fed, though it is drained");
     assert_eq!(copies(&state, 1), [23], "the copy on a silent node may be lost as well");
-    assert!(state.indexes[&INDEX].info.moves.is_empty());
-    assert!(state.indexes[&INDEX].info.feeds(NodeId(20), SliceNo(0)));
+    assert!(state.indexes.named()[&INDEX].info.moves.is_empty());
+    assert!(state.indexes.named()[&INDEX].info.feeds(NodeId(20), SliceNo(0)));
 }
 
 #[test]

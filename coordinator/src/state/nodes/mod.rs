@@ -7,27 +7,28 @@
 
 pub mod coordinators;
 pub mod lost;
+pub mod state;
 
 use std::sync::Arc;
 
 use proto::client::of_another_cluster;
 use proto::model::bucket::SourceKind;
-use proto::model::identity::{JoinRequest, NodeProof};
+use proto::model::identity::JoinRequest;
 use proto::model::ids::{LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
-use proto::model::moves::{MoveStage, SliceMove};
 use proto::model::node::{NodeInfo, Role};
-use proto::plant::{self, Plant};
-use proto::rpc::command::{DrainNode, Join, Outcome, PlaceLost, RegisterNode, RemoveNode};
+use proto::rpc::command::{DrainNode, Join, Outcome, RegisterNode, RemoveNode};
 use proto::{Error, ErrorCode, Result};
 
 use crate::planner::{self, replace_copy};
-use crate::state::capacity::limits::REMOVED_NODES_MAX;
+use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
+use crate::state::copies::check_copies_without;
 use crate::state::decisions::Decisions;
-use crate::state::effect::{Apply, Change, Effect};
-use crate::state::indexes::placement::{Placement, change_placement};
+use crate::state::effect::{Apply, Change, catalog_changed, changed_if, nothing};
+use crate::state::indexes::placement::Placement;
 use crate::state::nodes::lost::{Heirs, no_heir};
+use crate::state::versions::partitions::{check_versions_without, give_partitions_away};
 
 /// The error of a second process under the number of a node.
 pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
@@ -38,9 +39,6 @@ pub(crate) fn taken(node: NodeId, known: Option<&Arc<NodeInfo>>) -> Error {
          has been silent for some seconds, or after REMOVE NODE",
     )
 }
-
-/// The length limit of an address and of a zone.
-pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 /// The fate of slices that are on a removed indexer alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,260 +51,163 @@ pub(in crate::state) enum Removal {
 
 impl Apply for RegisterNode {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.register_unproven(&self.node)
+        register_unproven(state, &self.node)
     }
 }
 
 impl Apply for Join {
+    /// Registers a process with a data directory. The first one gives the cluster its id.
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.join(&self.request, decided.replaces)
+        let JoinRequest { node, proof, fresh, cluster: own } = &*self.request;
+        let cluster = state.nodes.cluster();
+        if let Some(own) = own.filter(|own| cluster != Some(*own)) {
+            let whose = format!("the data directory of {} {}", node.role.name(), node.id);
+            return Err(of_another_cluster(&whose, own, cluster));
+        }
+        let known = state.nodes.proof(node.id);
+        if known.is_some_and(|known| known != proof && decided.replaces != Some(*known)) {
+            return Err(taken(node.id, state.node(node.id)));
+        }
+        let is_changed = register(state, node)?;
+        let (cluster, is_other) = state.nodes.prove(node.id, *proof, *fresh);
+        Ok((Outcome::Joined(cluster), changed_if(is_changed || is_other)))
     }
 }
 
 impl Apply for DrainNode {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.drain_node(self.node, self.drain, &decided.silent)
+        let node = self.node;
+        let role = state.nodes.role_of(node)?;
+        if role != Role::Indexer {
+            let what = format!("node {node} is a {}; only indexers are drained", role.name());
+            return Err(Error::new(ErrorCode::InvalidParameter, what));
+        }
+        if self.drain == state.is_draining(node) {
+            return nothing();
+        }
+        if self.drain {
+            check_drain(state, node)?;
+        }
+        state.nodes.drain(node, self.drain);
+        if self.drain {
+            state.carry_out(&Consequence::NoTarget { node, why: "is being drained" });
+            let placements = unbuilt_elsewhere(state, node, &decided.silent);
+            state.carry_out(&Consequence::Placed(placements));
+        }
+        catalog_changed()
     }
 }
 
 impl Apply for RemoveNode {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
+        let node = self.node;
         let removal = if self.force { Removal::Forced } else { Removal::Kept };
-        state.remove_node(self.node, removal, &decided.silent)
-    }
-}
-
-impl Apply for PlaceLost {
-    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.place_lost(&self.lost, &self.lost_to_builds, &decided.silent)
-    }
-}
-
-impl StateContext {
-    /// Registers a process without a data directory.
-    pub(in crate::state) fn register_unproven(&mut self, node: &NodeInfo) -> Change {
-        match self.proofs.contains_key(&node.id) {
-            true => Err(taken(node.id, self.nodes.get(&node.id))),
-            false => self.register_node(node),
-        }
-    }
-
-    /// Registers a process with a data directory. The first one gives the cluster its id.
-    pub(in crate::state) fn join(
-        &mut self,
-        request: &JoinRequest,
-        replaces: Option<NodeProof>,
-    ) -> Change {
-        let JoinRequest { node, proof, .. } = request;
-        if let Some(own) = request.cluster.filter(|own| self.cluster != Some(*own)) {
-            let whose = format!("the data directory of {} {}", node.role.name(), node.id);
-            return Err(of_another_cluster(&whose, own, self.cluster));
-        }
-        let known = self.proofs.get(&node.id);
-        if known.is_some_and(|known| known != proof && replaces != Some(*known)) {
-            return Err(taken(node.id, self.nodes.get(&node.id)));
-        }
-        let is_same = known == Some(proof);
-        let (_, mut effects) = self.register_node(node)?;
-        let cluster = *self.cluster.get_or_insert(request.fresh);
-        self.proofs.insert(node.id, *proof);
-        if !is_same && effects.is_empty() {
-            effects.push(Effect::CatalogChanged);
-        }
-        Ok((Outcome::Joined(cluster), effects))
-    }
-
-    fn register_node(&mut self, node: &NodeInfo) -> Change {
-        let bad = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
-        if node.id.0 == 0 {
-            return bad("0 is not a valid node id".into());
-        }
-        let lengths = [node.address.len(), node.zone.len()];
-        if node.address.is_empty() || lengths.iter().any(|len| *len > NAME_BYTES_MAX) {
-            return bad(format!(
-                "node {}: the address is empty, or the address or the zone is too long",
-                node.id
-            ));
-        }
-        let was = self.removed.iter().find(|removed| removed.id == node.id);
-        if node.role == Role::Coordinator && was.is_some_and(|was| was.role == node.role) {
-            return bad(format!("coordinator {} was removed", node.id));
-        }
-        match self.nodes.get(&node.id) {
-            Some(known) if known.role != node.role => {
-                bad(format!("node {} is registered as a {}", node.id, known.role.name()))
-            }
-            Some(known) if **known == *node => Ok((Outcome::Done, Vec::new())),
-            known => {
-                if known.is_none() {
-                    self.check_room_for_node()?;
-                }
-                self.removed.retain(|removed| removed.id != node.id);
-                self.nodes.insert(node.id, Arc::new(node.clone()));
-                if plant::is(Plant::PartitionsMoved) && node.role == Role::Projector {
-                    let versions = self.data_sets.values_mut().flat_map(|set| &mut set.versions);
-                    versions.for_each(|(_, version)| version.nodes.push(node.id));
-                }
-                Ok((Outcome::Done, vec![Effect::CatalogChanged]))
-            }
-        }
-    }
-
-    pub(in crate::state) fn drain_node(
-        &mut self,
-        node: NodeId,
-        drain: bool,
-        silent: &[NodeId],
-    ) -> Change {
-        let role = self.role_of(node)?;
-        if role != Role::Indexer {
-            let what = format!("node {node} is a {}; only indexers are drained", role.name());
-            return Err(Error::new(ErrorCode::InvalidParameter, what));
-        }
-        if drain == self.draining.contains(&node) {
-            return Ok((Outcome::Done, Vec::new()));
-        }
-        if drain {
-            self.check_drain(node)?;
-            self.draining.insert(node);
-            self.undo_moves_to(node, "is being drained");
-            self.place_unbuilt_elsewhere(node, silent);
-        } else {
-            self.draining.remove(&node);
-        }
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
-    }
-
-    /// Checks that there is room elsewhere for each copy on the node.
-    fn check_drain(&self, node: NodeId) -> Result<()> {
-        let left: Vec<NodeId> = self.receiving_indexers().filter(|id| *id != node).collect();
-        if left.is_empty() {
-            let what = format!("node {node} is the last indexer that receives slices");
-            return Err(Error::new(ErrorCode::InvalidParameter, what)
-                .with_hint("start another indexer first, or stop draining one"));
-        }
-        let has_copies =
-            |info: &IndexInfo| info.topology.placement.iter().any(|nodes| nodes.contains(&node));
-        for info in self.indexes().map(|record| &record.info).filter(|info| has_copies(info)) {
-            planner::check_enough(info.spec.replicas, &left).map_err(|error| {
-                Error { code: ErrorCode::InvalidParameter, ..error }
-                    .context(format!("drain node {node}: index \"{}\"", info.spec.name))
-            })?;
-        }
-        Ok(())
-    }
-
-    pub(in crate::state) fn remove_node(
-        &mut self,
-        node: NodeId,
-        removal: Removal,
-        silent: &[NodeId],
-    ) -> Change {
-        let role = self.role_of(node)?;
-        let refuse = |what: String, hint: &str| {
-            Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint))
-        };
-        match role {
+        let consequence = match state.nodes.role_of(node)? {
             Role::Coordinator => {
                 let what = format!("node {node} is a coordinator");
-                return refuse(what, "use REMOVE COORDINATOR");
+                return Err(Error::new(ErrorCode::InvalidParameter, what)
+                    .with_hint("use REMOVE COORDINATOR"));
             }
-            Role::Projector => self.remove_projector(node).map_err(|error| match removal {
-                Removal::Kept => error,
-                Removal::Forced => documents_stay(error),
-            })?,
-            Role::Indexer => self.remove_copies(node, removal, silent)?,
-            Role::Router => {}
-        }
-        if let Some(info) = self.nodes.remove(&node) {
-            self.note_removed(info);
-        }
-        self.proofs.remove(&node);
-        self.draining.remove(&node);
-        Ok((Outcome::Done, vec![Effect::CatalogChanged]))
-    }
-
-    /// Removes a projector from the copies of embedded buckets, or changes nothing.
-    fn remove_projector(&mut self, node: NodeId) -> Result<()> {
-        self.check_copies_without(node)?;
-        self.check_versions_without(node)?;
-        let last = self.nodes.values().filter(|other| other.role == Role::Projector).count() == 1;
-        let stays = |kind: SourceKind| kind != SourceKind::Files || last;
-        let mut owned = self.buckets.values().filter(|bucket| stays(bucket.info.source));
-        let kept = owned.find(|bucket| bucket.info.assignment.concerns(node));
-        if let Some(bucket) = kept {
-            let what = format!("node {node} owns vbuckets of bucket \"{}\"", bucket.info.name);
-            return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(
-                "move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET",
-            ));
-        }
-        self.leave_copies(node);
-        self.leave_versions(node);
-        Ok(())
-    }
-
-    /// Removes a node from all topologies and moves, or changes nothing.
-    fn remove_copies(&mut self, node: NodeId, removal: Removal, silent: &[NodeId]) -> Result<()> {
-        let mut heirs = self.heirs(&[node], silent);
-        let mut placements: Vec<(LocalIndexId, Placement)> = Vec::new();
-        for info in self.indexes().map(|record| &record.info) {
-            let without = placement_without(info, node, removal, &mut heirs)?;
-            placements.extend(without.map(|placement| (info.local_id(), placement)));
-        }
-        for id in placements.iter().map(|(id, _)| *id) {
-            // The new node begins without data, so no move of the slice can continue.
-            let lost = self.alone_on(id, &[node]);
-            self.end_moves_of_lost(id, &lost);
-        }
-        self.undo_moves_to(node, "was removed");
-        let left = |m: &SliceMove| m.stage == MoveStage::Done && m.from == Some(node);
-        let leaves = |m: &SliceMove| m.from == Some(node);
-        for id in self.local_ids() {
-            self.end_moves(id, None, left);
-            if self.record(id).is_some_and(|record| record.info.moves.iter().any(leaves)) {
-                self.change_index(id, |info| {
-                    // The target's copy is then an additional one, copied from another source.
-                    info.moves.iter_mut().filter(|m| leaves(m)).for_each(|m| m.from = None);
-                });
+            Role::Projector => {
+                check_without_projector(state, node).map_err(|error| match removal {
+                    Removal::Kept => error,
+                    Removal::Forced => documents_stay(error),
+                })?;
+                Some(Consequence::ProjectorRemoved(node))
             }
-        }
-        for (id, placement) in placements {
-            self.change_index(id, |info| change_placement(info, placement));
-        }
-        Ok(())
-    }
-
-    fn undo_moves_to(&mut self, node: NodeId, why: &str) {
-        let why = format!("target node {node} {why}");
-        let goes_there = |m: &SliceMove| m.stage < MoveStage::Done && m.to == Some(node);
-        for id in self.local_ids() {
-            self.end_moves(id, Some(&why), goes_there);
-        }
-    }
-
-    /// Assigns the node's slices of unbuilt indexes to other nodes.
-    fn place_unbuilt_elsewhere(&mut self, node: NodeId, silent: &[NodeId]) {
-        let mut heirs = self.heirs(&[node], silent);
-        for id in self.local_ids() {
-            let Some(info) = self.record(id).map(|record| &record.info) else { continue };
-            let unbuilt = info.state == IndexState::Pending;
-            // A slice stays if no other node can take it.
-            let placement = Some(info)
-                .filter(|_| unbuilt)
-                .and_then(|info| placement_without(info, node, Removal::Kept, &mut heirs).ok())
-                .flatten();
-            if let Some(placement) = placement {
-                self.change_index(id, |info| change_placement(info, placement));
+            Role::Indexer => {
+                let placements = placements_without(state, node, removal, &decided.silent)?;
+                Some(Consequence::IndexerRemoved { node, placements })
             }
+            Role::Router => None,
+        };
+        state.nodes.remove(node);
+        consequence.iter().for_each(|consequence| drop(state.carry_out(consequence)));
+        if matches!(consequence, Some(Consequence::ProjectorRemoved(_))) {
+            give_partitions_away(state, node);
         }
+        catalog_changed()
     }
+}
 
-    /// Adds a node to the list of recently removed nodes.
-    pub(in crate::state) fn note_removed(&mut self, info: Arc<NodeInfo>) {
-        self.removed.push(info);
-        let surplus = self.removed.len().saturating_sub(REMOVED_NODES_MAX);
-        self.removed.drain(..surplus);
+/// Registers a process without a data directory.
+pub(in crate::state) fn register_unproven(state: &mut StateContext, node: &NodeInfo) -> Change {
+    match state.nodes.proof(node.id) {
+        Some(_) => Err(taken(node.id, state.node(node.id))),
+        None => Ok((Outcome::Done, changed_if(register(state, node)?))),
     }
+}
+
+fn register(state: &mut StateContext, node: &NodeInfo) -> Result<bool> {
+    let is_changed = state.nodes.register(node)?;
+    if is_changed && node.role == Role::Projector {
+        state.carry_out(&Consequence::ProjectorAdded(node.id));
+    }
+    Ok(is_changed)
+}
+
+/// Checks that there is room elsewhere for each copy on the node.
+fn check_drain(state: &StateContext, node: NodeId) -> Result<()> {
+    let left: Vec<NodeId> =
+        state.nodes.receiving().map(|other| other.id).filter(|id| *id != node).collect();
+    if left.is_empty() {
+        let what = format!("node {node} is the last indexer that receives slices");
+        return Err(Error::new(ErrorCode::InvalidParameter, what)
+            .with_hint("start another indexer first, or stop draining one"));
+    }
+    let has_copies =
+        |info: &IndexInfo| info.topology.placement.iter().any(|nodes| nodes.contains(&node));
+    for info in state.indexes.infos().filter(|info| has_copies(info)) {
+        planner::check_enough(info.spec.replicas, &left).map_err(|error| {
+            Error { code: ErrorCode::InvalidParameter, ..error }
+                .context(format!("drain node {node}: index \"{}\"", info.spec.name))
+        })?;
+    }
+    Ok(())
+}
+
+/// Checks that a projector has no part that only it can have.
+fn check_without_projector(state: &StateContext, node: NodeId) -> Result<()> {
+    check_copies_without(state, node)?;
+    check_versions_without(state, node)?;
+    let is_last = state.nodes.of_role(Role::Projector).count() == 1;
+    let stays = |kind: SourceKind| kind != SourceKind::Files || is_last;
+    let mut owned = state.buckets.all().values().filter(|info| stays(info.source));
+    let Some(info) = owned.find(|info| info.assignment.concerns(node)) else { return Ok(()) };
+    let what = format!("node {node} owns vbuckets of bucket \"{}\"", info.name);
+    Err(Error::new(ErrorCode::InvalidParameter, what)
+        .with_hint("move its vbuckets with ALTER BUCKET … MOVE VBUCKET, or use DROP BUCKET"))
+}
+
+/// The placements of all generations that have slices on an indexer, without it.
+fn placements_without(
+    state: &StateContext,
+    node: NodeId,
+    removal: Removal,
+    silent: &[NodeId],
+) -> Result<Vec<(LocalIndexId, Placement)>> {
+    let mut heirs = Heirs::new(state, &[node], silent);
+    let mut placements = Vec::new();
+    for info in state.indexes.infos() {
+        let without = placement_without(info, node, removal, &mut heirs)?;
+        placements.extend(without.map(|placement| (info.local_id(), placement)));
+    }
+    Ok(placements)
+}
+
+/// Other places for the slices on an indexer of indexes that are not built yet. A slice stays if no other node can take it.
+fn unbuilt_elsewhere(
+    state: &StateContext,
+    node: NodeId,
+    silent: &[NodeId],
+) -> Vec<(LocalIndexId, Placement)> {
+    let mut heirs = Heirs::new(state, &[node], silent);
+    let unbuilt = state.indexes.infos().filter(|info| info.state == IndexState::Pending);
+    let elsewhere = unbuilt.filter_map(|info| {
+        let placement = placement_without(info, node, Removal::Kept, &mut heirs).ok()??;
+        Some((info.local_id(), placement))
+    });
+    elsewhere.collect()
 }
 
 /// The placement of an index without a node; `None` if the node has no slice of it. Only slices that are not being

@@ -1,6 +1,7 @@
 use proto::model::identity::{ClusterId, NodeProof};
 use proto::model::ids::{BucketId, IndexId, SliceNo};
 use proto::model::index::IndexSpec;
+use proto::model::moves::MoveStage;
 use proto::rpc::command::{
     BuildGeneration, Command, CreateIndex, DrainNode, DropGeneration, DropIndex, IndexReady, Join,
     RegisterNode, RemoveNode, SetReplicas,
@@ -104,14 +105,14 @@ fn a_node_with_the_only_copy_is_not_removed() {
 #[test]
 fn a_drained_node_with_the_only_copy_of_a_retired_slice_is_not_removed_before_that_is_gone() {
     let mut state = serving(0);
-    let old = state.indexes[&INDEX].info.clone();
+    let old = state.indexes.named()[&INDEX].info.clone();
     let spec = Box::new((*old.spec).clone());
     let build = Command::BuildGeneration(BuildGeneration { index: old.id, spec });
     done(&mut state, drain(20, true));
     let Outcome::Generation(next) = done(&mut state, build) else { panic!("no generation") };
     done(&mut state, IndexReady { index: next.index, generation: next.generation });
     assert!(old.topology.hosts(NodeId(20), SliceNo(0)));
-    let serving = state.indexes[&INDEX].info.clone();
+    let serving = state.indexes.named()[&INDEX].info.clone();
     assert!(!serving.topology.nodes().contains(&NodeId(20)), "it is drained");
     let before = state.clone();
     let error = refusal(&mut state, remove(20));
@@ -135,7 +136,8 @@ fn removing_a_node_removes_its_copies_and_moves() {
     let all: Vec<_> = (0..4).map(|slice| copies(&state, slice)).collect();
     assert_eq!(all, [vec![21], vec![21], vec![21], vec![23]]);
     assert!(state.catalog().draining.is_empty());
-    let left: Vec<_> = state.indexes[&INDEX].info.moves.iter().map(|m| (m.id, m.from)).collect();
+    let left: Vec<_> =
+        state.indexes.named()[&INDEX].info.moves.iter().map(|m| (m.id, m.from)).collect();
     let node_21 = Some(NodeId(21));
     assert_eq!(left, [(ids[0], None), (ids[1], None), (ids[2], node_21), (ids[3], node_21)]);
     advance(&mut state, ids[1], MoveStage::Done);
@@ -158,7 +160,7 @@ fn a_removed_node_that_a_move_leaves_is_read_no_more() {
     let ids = start(&mut state, &plan);
     ids.iter().for_each(|id| advance(&mut state, *id, MoveStage::Done));
     done(&mut state, remove(20));
-    let info = &state.indexes[&INDEX].info;
+    let info = &state.indexes.named()[&INDEX].info;
     assert!(info.moves.is_empty() && !info.feeds(NodeId(20), SliceNo(0)));
     let ended = state.catalog().ended_moves;
     assert!(ended.len() == 2 && ended.iter().all(|e| e.undone.is_none()), "they were done");
@@ -186,14 +188,18 @@ fn replicas_need_enough_nodes() {
     assert_eq!(refused(&mut state, replicas(3)), ErrorCode::Unavailable, "one is being drained");
     let unknown = Command::SetReplicas(SetReplicas { index: IndexId(9), replicas: 0 });
     assert_eq!(refused(&mut state, unknown), ErrorCode::Changed);
-    let before = state.indexes[&INDEX].info.topology.clone();
+    let before = state.indexes.named()[&INDEX].info.topology.clone();
     done(&mut state, replicas(2));
     assert_eq!(state.catalog().index("i").unwrap().spec.replicas, 2);
     let cas = state.cas();
     done(&mut state, replicas(2));
     assert_eq!(state.cas(), cas);
     done(&mut state, replicas(0));
-    assert_eq!(state.indexes[&INDEX].info.topology, before, "the leader moves, not the command");
+    assert_eq!(
+        state.indexes.named()[&INDEX].info.topology,
+        before,
+        "the leader moves, not the command"
+    );
 }
 
 /// A request of a process with a directory: the cluster in it, and its proof.

@@ -1,21 +1,20 @@
-use proto::model::bucket::SourceKind;
 use proto::model::data_set::DataSet;
 use proto::model::ids::{Generation, IndexId};
 use proto::model::index::IndexInfo;
 use proto::model::rollback::NewestNumbers;
 use proto::model::users::Secret32;
 use proto::rpc::command::{
-    Command, CreateDataSet, DropBucket, DropIndex, Expected, IndexReady, LoadVersion, Proposal,
-    RenameIndex, SetReplicas, SkipEpochs, encoded_bytes,
+    Command, CreateDataSet, DropBucket, DropIndex, Expected, IndexReady, LoadVersion, Outcome,
+    Proposal, RenameIndex, SetReplicas, SkipEpochs, encoded_bytes,
 };
 
 use super::*;
-use crate::state::Decisions;
 use crate::state::capacity::limits::{GRANT_BYTES_MAX, TOKEN_BYTES_MAX, USER_BYTES_MAX};
 use crate::state::tests::{
     apply, create_bucket, create_index, create_index_on, done, done_decided, refused, spec,
     with_bucket,
 };
+use crate::state::{Decisions, Effect, StateContext};
 
 const FRESH: [u8; 32] = [9; 32];
 
@@ -117,16 +116,16 @@ fn a_change_of_the_password_gives_it_another_number_and_a_name_made_anew_is_anot
     let mut state = with_root();
     done(&mut state, create("ada", Some(password())));
     let first = user(&state, "ada");
-    assert_eq!(first.secret_no, state.cas, "the number of the command");
+    assert_eq!(first.secret_no, state.cas(), "the number of the command");
     done(&mut state, alter("ada", UserChange::Secret(password())));
     let second = user(&state, "ada");
     assert!(second.secret_no > first.secret_no);
     done(&mut state, alter("ada", UserChange::DropPassword));
     let third = user(&state, "ada");
     assert!(third.verifier.is_none() && third.secret_no > second.secret_no);
-    let cas = state.cas;
+    let cas = state.cas();
     done(&mut state, alter("ada", UserChange::DropPassword));
-    assert_eq!(state.cas, cas, "there was none");
+    assert_eq!(state.cas(), cas, "there was none");
     done(&mut state, drop_user("ada"));
     assert_eq!(refused(&mut state, drop_user("ada")), ErrorCode::UnknownUser);
     let absent = UserCommand::Drop { name: "ada".into(), if_exists: true };
@@ -180,10 +179,10 @@ fn privileges_are_added_and_taken_back_by_bucket_and_on_all() {
     let grants = |state: &StateContext| user(state, "ada").grants.clone();
     assert_eq!(grants(&state).buckets[&b], set(&[Scan, Write, Define]));
     assert_eq!(grants(&state).on(BucketId(9)), set(&[Scan]));
-    let cas = (state.cas, state.users().cas);
+    let cas = (state.cas(), state.users().cas);
     done(&mut state, grant("ada", &[Scan], GrantOn::All));
     done(&mut state, revoke("ada", &[Define], bucket(2)));
-    assert_eq!((state.cas, state.users().cas), cas, "nothing has changed");
+    assert_eq!((state.cas(), state.users().cas), cas, "nothing has changed");
     done(&mut state, revoke("ada", &[Define], bucket(1)));
     assert_eq!(grants(&state).buckets[&b], set(&[Scan, Write]));
     done(&mut state, revoke("ada", &[Scan], GrantOn::All));
@@ -239,15 +238,14 @@ fn a_data_set_has_privileges_and_its_versions_have_no_names() {
         if_not_exists,
     });
     done(&mut state, create);
-    let version = state.buckets.values().find(|bucket| bucket.info.source == SourceKind::Files);
-    let data_set = version.unwrap().info.id;
+    let (data_set, _) = state.data_sets().next().unwrap();
     done(&mut state, grant("root", &[Privilege::Scan], GrantOn::Bucket(data_set)));
     assert!(user(&state, "root").grants.buckets.contains_key(&data_set));
     let version = "v1".to_owned();
     let files = proto::model::data_set::Files { pattern: "*.jsonl".into(), id: "id".into() };
     done(&mut state, LoadVersion { bucket: data_set, version, files, allow_empty: false });
     let name = proto::model::data_set::version_bucket_name("d", "v1");
-    let hidden = state.any_bucket_named(&name).expect("the bucket of the version");
+    let hidden = state.buckets.named(&name).expect("the bucket of the version");
     let hidden = grant("root", &[Privilege::Scan], GrantOn::Bucket(hidden));
     assert_eq!(refused(&mut state, hidden), ErrorCode::Changed);
     done(&mut state, DropBucket { bucket: data_set, restrict: false });
@@ -270,7 +268,7 @@ fn the_last_user_who_may_do_everything_and_can_log_in_stays() {
         done(&mut state, create(name, secret));
         done(&mut state, grant(name, &[Privilege::Admin], GrantOn::All));
         let request = Proposal::from(last[0].clone());
-        let (outcome, _) = state.apply(state.position + 1, &Decisions::at(100), &request);
+        let (outcome, _) = state.apply(state.position() + 1, &Decisions::at(100), &request);
         assert!(matches!(&outcome, Outcome::Refused(_)), "{name}: {outcome:?}");
     }
     done(&mut state, create("ada", Some(token(500))));
@@ -318,18 +316,18 @@ fn a_full_set_of_users_fits_in_its_part_of_the_snapshot() {
         + GRANTS_IN_ALL_MAX * GRANT_BYTES_MAX;
     assert!(bytes <= most, "{bytes} of {most}");
     // Each limit is kept.
-    let users = Arc::make_mut(&mut state.users);
+    let users = state.users.edit();
     users.by_name = by_name;
     for user in users.by_name.values_mut() {
         let user = Arc::make_mut(user);
         (user.id, user.tokens, user.grants) = Default::default();
     }
     assert_eq!(refused(&mut state, create("more", None)), ErrorCode::OverLimit);
-    let many = Arc::make_mut(Arc::make_mut(&mut state.users).by_name.get_mut(&long(0)).unwrap());
+    let many = Arc::make_mut(state.users.edit().by_name.get_mut(&long(0)).unwrap());
     many.grants.buckets = (10..10 + GRANTS_IN_ALL_MAX as u64).map(|n| (BucketId(n), all)).collect();
     let more = grant(&long(1), &[Privilege::Scan], bucket(1));
     assert_eq!(refused(&mut state, more), ErrorCode::OverLimit);
-    let many = Arc::make_mut(Arc::make_mut(&mut state.users).by_name.get_mut(&long(0)).unwrap());
+    let many = Arc::make_mut(state.users.edit().by_name.get_mut(&long(0)).unwrap());
     many.grants = Default::default();
     many.tokens = std::iter::repeat_with(token).take(TOKENS_IN_ALL_MAX).collect();
     let more = alter(&long(1), UserChange::Secret(super::tests::token(5)));
@@ -424,7 +422,7 @@ fn a_command_about_a_dropped_bucket_does_not_reach_the_next_of_its_name() {
 fn a_command_that_was_made_from_an_earlier_definition_of_an_index_is_refused() {
     let mut state = with_bucket();
     done(&mut state, create_index(spec("i")));
-    let info = |state: &StateContext| Arc::clone(&state.indexes[&IndexId(1)].info);
+    let info = |state: &StateContext| Arc::clone(&state.indexes.named()[&IndexId(1)].info);
     let drop_of = |seen: &IndexInfo| Proposal::from(DropIndex { index: seen.id }).made_from([seen]);
     let built = info(&state);
     let replicas = |replicas| SetReplicas { index: IndexId(1), replicas };

@@ -4,9 +4,10 @@
 //! publishes the only epoch that the version has. So the source of a version is never queried, compared or rolled back: a projector that
 //! has lost a partition is no holder any more, and the indexes of the version stay as they are.
 
-pub mod builds;
 pub mod partitions;
+pub mod queries;
 pub mod removal;
+pub mod state;
 
 use std::sync::Arc;
 
@@ -17,20 +18,25 @@ use proto::model::data_set::{
     VERSION_NAME_BYTES_MAX, VERSIONS_MAX, Version, VersionStage, holders_of, version_bucket_name,
 };
 use proto::model::ids::{BucketId, NodeId};
+use proto::model::index::{IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::rpc::command::{
-    BuildVersion, CancelVersion, CreateDataSet, DropVersion, LoadVersion, Outcome, OwnPartitions,
-    PartitionsLoaded, PartitionsLost, SetVersionIdle, SwitchVersion, VersionFailed,
+    BuildVersion, CancelVersion, CreateDataSet, DropVersion, LoadVersion, Outcome, SetVersionIdle,
+    SwitchVersion,
 };
 use proto::{Error, ErrorCode, Result};
 
+use crate::state::buckets::{existing, new_bucket};
 use crate::state::capacity::limits::{
     DATA_SETS_MAX, LOADING_NODES_MAX, VERSIONS_EACH_MIN, VERSIONS_IN_ALL_MAX,
 };
+use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, nothing};
 use crate::state::indexes::checks::{check_name, check_range};
+use crate::state::indexes::generations::new_generation;
+use crate::state::versions::removal::remove_version;
 
 fn wrong_state(what: String, hint: impl Into<String>) -> Error {
     Error::new(ErrorCode::WrongState, what).with_hint(hint)
@@ -43,216 +49,136 @@ fn bad(what: String) -> Error {
 impl Apply for CreateDataSet {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
         let set = DataSet::new(self.partitions, self.replication, self.idle_ms);
-        state.creating(decided.unique, |state| {
-            state.create_data_set(&self.name, set, self.if_not_exists)
-        })
+        check_range("partitions", set.partitions.into(), 1, PARTITIONS_MAX.into())?;
+        check_range("replication", set.replication.into(), 1, REPLICATION_MAX.into())?;
+        check_idle(set.idle_ms)?;
+        if let Some(id) = existing(state, &self.name, self.if_not_exists)? {
+            return Ok((Outcome::Bucket(id), Vec::new()));
+        }
+        state.check_room_for_data_set()?;
+        let info = Arc::new(new_bucket(state, (&self.name, 1, SourceKind::Files), 1)?);
+        let (id, unique) = (info.id, decided.unique);
+        state.versions.create(id, set);
+        let mut effects = vec![Effect::CatalogChanged];
+        effects.extend(state.carry_out(&Consequence::BucketMade { info, unique, copies: None }));
+        Ok((Outcome::Bucket(id), effects))
     }
 }
 
 impl Apply for SetVersionIdle {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.set_version_idle(self.bucket, self.idle_ms)
+        check_idle(self.idle_ms)?;
+        data_set_of_command(state, self.bucket)?;
+        let Some(set) = state.versions.get_mut(self.bucket) else { return nothing() };
+        if std::mem::replace(&mut set.idle_ms, self.idle_ms) == self.idle_ms {
+            return nothing();
+        }
+        catalog_changed()
     }
 }
 
 impl Apply for LoadVersion {
     fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.creating(decided.unique, |state| {
-            let version = (self.bucket, &*self.version);
-            let made = state.load_version(version, &self.files, &decided.silent)?;
-            if self.allow_empty {
-                state.empty_allowed.insert(BucketId(state.last_bucket));
-            }
-            Ok(made)
-        })
+        let (id, version) = (self.bucket, &*self.version);
+        let (info, set) = data_set_of_command(state, id)?;
+        check_version(version, &self.files)?;
+        let name = version_bucket_name(&info.name, version);
+        check_new_version(state, (id, set), (&info.name, version))?;
+        state.check_free(&name)?;
+        let nodes = loading_projectors(state, &decided.silent)?;
+        let partitions = set.partitions;
+        state.check_room_for_bucket(&name, partitions)?;
+        let holders = holders_of(partitions, set.replication, &nodes);
+        let owners = holders.iter().filter_map(|holders| holders.first().copied()).collect();
+        let bucket = state.buckets.next();
+        let info = BucketInfo::new(bucket, name, partitions, SourceKind::Files, NodeId(0));
+        let info = Arc::new(info.with_assignment(VbucketAssignment::of_owners(owners)));
+        let Some(set) = state.versions.get_mut(id) else { return nothing() };
+        set.newest += 1;
+        set.failed = None;
+        let number = set.newest;
+        let partitions = vec![Partition::default(); usize::from(partitions)];
+        let (name, files) = (version.to_owned(), self.files.clone());
+        let stage = VersionStage::Loading;
+        set.versions.insert(number, Version { name, bucket, files, nodes, stage, partitions });
+        if self.allow_empty {
+            state.versions.allow_empty(bucket);
+        }
+        let unique = decided.unique;
+        let mut effects = vec![Effect::CatalogChanged];
+        effects.extend(state.carry_out(&Consequence::BucketMade { info, unique, copies: None }));
+        Ok((Outcome::Version(id, number), effects))
+    }
+}
+
+/// Checks that a data set has room for a version of that name, and loads no other.
+fn check_new_version(
+    state: &StateContext,
+    (id, set): (BucketId, &DataSet),
+    (name, version): (&str, &str),
+) -> Result<()> {
+    if let Some((_, loading)) = set.loading() {
+        let what = format!("version '{}' of bucket \"{name}\" is loading", loading.name);
+        let hint = format!(
+            "SHOW VERSIONS shows how far it is; ALTER BUCKET {name} CANCEL VERSION '{}' ends it",
+            loading.name
+        );
+        return Err(wrong_state(what, hint));
+    }
+    if set.versions.values().any(|known| known.name == version) {
+        let what = format!("bucket \"{name}\" has a version '{version}'");
+        return Err(Error::new(ErrorCode::Exists, what).with_hint("give the new one another name"));
+    }
+    if set.versions.len() >= VERSIONS_MAX {
+        let what =
+            format!("bucket \"{name}\" has {VERSIONS_MAX} versions, which may still be read");
+        let hint = format!(
+            "an old one goes within seconds if nobody has read it, and else when nobody has asked for it during version_idle ({} s)",
+            set.idle_ms / 1_000
+        );
+        return Err(wrong_state(what, hint));
+    }
+    if versions_reserved_with(state, id) > VERSIONS_IN_ALL_MAX {
+        let all: usize = state.versions.sets().values().map(|set| set.versions.len()).sum();
+        let what = format!(
+            "there are {all} versions in all buckets, and more than {VERSIONS_EACH_MIN} of one bucket are not possible now"
+        );
+        return Err(Error::new(ErrorCode::OverLimit, what).with_hint(
+            "wait until old ones have gone, set a shorter version_idle, or DROP BUCKET what is no longer needed",
+        ));
+    }
+    Ok(())
+}
+
+/// The number of versions including one more of a data set, where each possible data set counts with at least its guaranteed number.
+fn versions_reserved_with(state: &StateContext, more: BucketId) -> usize {
+    let possible = DATA_SETS_MAX.saturating_sub(state.versions.sets().len()) * VERSIONS_EACH_MIN;
+    let of_set = |(id, set): (&BucketId, &DataSet)| {
+        (set.versions.len() + usize::from(*id == more)).max(VERSIONS_EACH_MIN)
+    };
+    possible + state.versions.sets().iter().map(of_set).sum::<usize>()
+}
+
+/// The projectors that a new version is given to, ascending: all that are not silent, if there are any.
+fn loading_projectors(state: &StateContext, silent: &[NodeId]) -> Result<Vec<NodeId>> {
+    let all: Vec<NodeId> = state.nodes.of_role(Role::Projector).map(|node| node.id).collect();
+    let live: Vec<NodeId> = all.iter().copied().filter(|id| !silent.contains(id)).collect();
+    let mut nodes = if live.is_empty() { all } else { live };
+    nodes.truncate(LOADING_NODES_MAX);
+    match nodes.is_empty() {
+        true => Err(Error::unavailable("no projector is registered that could load the version")
+            .with_hint("start a projector, or wait until one has registered")),
+        false => Ok(nodes),
     }
 }
 
 impl Apply for CancelVersion {
     fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.cancel_version(self.bucket, &self.version)
-    }
-}
-
-impl Apply for PartitionsLoaded {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.partitions_loaded(self.bucket, self.node, &self.partitions, self.read)
-    }
-}
-
-impl Apply for PartitionsLost {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.partitions_lost(self.bucket, self.node, &self.partitions)
-    }
-}
-
-impl Apply for VersionFailed {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.version_failed(self.bucket, self.node, &self.error)
-    }
-}
-
-impl Apply for OwnPartitions {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.own_partitions(self.bucket, &self.owners)
-    }
-}
-
-impl Apply for BuildVersion {
-    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
-        state.build_version(self.from, self.bucket, &decided.silent)
-    }
-}
-
-impl Apply for SwitchVersion {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.switch_version(self.data_set, self.version)
-    }
-}
-
-impl Apply for DropVersion {
-    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
-        state.drop_version(self.data_set, self.version)
-    }
-}
-
-impl StateContext {
-    pub(in crate::state) fn create_data_set(
-        &mut self,
-        name: &str,
-        set: DataSet,
-        if_not_exists: bool,
-    ) -> Change {
-        check_range("partitions", set.partitions.into(), 1, PARTITIONS_MAX.into())?;
-        check_range("replication", set.replication.into(), 1, REPLICATION_MAX.into())?;
-        check_idle(set.idle_ms)?;
-        let newest = self.last_bucket;
-        if self.data_sets.len() >= DATA_SETS_MAX && self.bucket_named(name).is_none() {
-            let what = format!(
-                "there are {DATA_SETS_MAX} buckets made FROM FILES, the most that are possible"
-            );
-            return Err(Error::new(ErrorCode::OverLimit, what)
-                .with_hint("DROP BUCKET what is no longer needed"));
-        }
-        let made = self.create_bucket((name, 1, SourceKind::Files), 1, if_not_exists)?;
-        if self.last_bucket > newest {
-            self.data_sets.insert(BucketId(self.last_bucket), set);
-        }
-        Ok(made)
-    }
-
-    pub(in crate::state) fn set_version_idle(&mut self, id: BucketId, idle_ms: u64) -> Change {
-        check_idle(idle_ms)?;
-        self.data_set_of_command(id)?;
-        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
-        if std::mem::replace(&mut set.idle_ms, idle_ms) == idle_ms {
-            return nothing();
-        }
-        catalog_changed()
-    }
-
-    pub(in crate::state) fn load_version(
-        &mut self,
-        (id, version): (BucketId, &str),
-        files: &Files,
-        silent: &[NodeId],
-    ) -> Change {
-        let info = self.data_set_of_command(id)?;
+        let version = &self.version;
+        let (info, set) = data_set_of_command(state, self.bucket)?;
         let name = &*info.name;
-        check_version(version, files)?;
-        let bucket_name = version_bucket_name(name, version);
-        self.check_new_version(id, name, version)?;
-        self.check_free(&bucket_name)?;
-        let nodes = self.loading_projectors(silent)?;
-        let set = &self.data_sets[&id];
-        let partitions = set.partitions;
-        self.check_room_for_bucket(&bucket_name, partitions)?;
-        let holders = holders_of(partitions, set.replication, &nodes);
-        let owners = holders.iter().filter_map(|holders| holders.first().copied()).collect();
-        let info =
-            BucketInfo::new(BucketId(0), bucket_name, partitions, SourceKind::Files, NodeId(0))
-                .with_assignment(VbucketAssignment::of_owners(owners));
-        let (bucket, mut effects) = self.add_bucket(info);
-        let partitions = vec![Partition::default(); usize::from(partitions)];
-        let (stage, files) = (VersionStage::Loading, files.clone());
-        let version = Version { name: version.to_owned(), bucket, files, nodes, stage, partitions };
-        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
-        set.newest += 1;
-        set.failed = None;
-        set.versions.insert(set.newest, version);
-        let number = set.newest;
-        effects.push(Effect::CatalogChanged);
-        Ok((Outcome::Version(id, number), effects))
-    }
-
-    /// Checks that a data set has room for a version of that name, and loads no other.
-    fn check_new_version(&self, id: BucketId, name: &str, version: &str) -> Result<()> {
-        let set = &self.data_sets[&id];
-        if let Some((_, loading)) = set.loading() {
-            let what = format!("version '{}' of bucket \"{name}\" is loading", loading.name);
-            let hint = format!(
-                "SHOW VERSIONS shows how far it is; ALTER BUCKET {name} CANCEL VERSION '{}' ends it",
-                loading.name
-            );
-            return Err(wrong_state(what, hint));
-        }
-        if set.versions.values().any(|known| known.name == version) {
-            let what = format!("bucket \"{name}\" has a version '{version}'");
-            return Err(
-                Error::new(ErrorCode::Exists, what).with_hint("give the new one another name")
-            );
-        }
-        if set.versions.len() >= VERSIONS_MAX {
-            let what =
-                format!("bucket \"{name}\" has {VERSIONS_MAX} versions, which may still be read");
-            let hint = format!(
-                "an old one goes within seconds if nobody has read it, and else when nobody has asked for it during version_idle ({} s)",
-                set.idle_ms / 1_000
-            );
-            return Err(wrong_state(what, hint));
-        }
-        if self.versions_reserved_with(id) > VERSIONS_IN_ALL_MAX {
-            let all: usize = self.data_sets.values().map(|set| set.versions.len()).sum();
-            let what = format!(
-                "there are {all} versions in all buckets, and more than {VERSIONS_EACH_MIN} of one bucket are not possible now"
-            );
-            return Err(Error::new(ErrorCode::OverLimit, what).with_hint(
-                "wait until old ones have gone, set a shorter version_idle, or DROP BUCKET what is no longer needed",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The number of versions including one more of a data set, where each possible data set counts with at least its guaranteed number.
-    fn versions_reserved_with(&self, more: BucketId) -> usize {
-        let possible = DATA_SETS_MAX.saturating_sub(self.data_sets.len()) * VERSIONS_EACH_MIN;
-        let of_set = |(id, set): (&BucketId, &DataSet)| {
-            (set.versions.len() + usize::from(*id == more)).max(VERSIONS_EACH_MIN)
-        };
-        possible + self.data_sets.iter().map(of_set).sum::<usize>()
-    }
-
-    /// The projectors that a new version is given to, ascending: all that are not silent, if there are any.
-    fn loading_projectors(&self, silent: &[NodeId]) -> Result<Vec<NodeId>> {
-        let projectors = self.nodes.values().filter(|node| node.role == Role::Projector);
-        let all: Vec<NodeId> = projectors.map(|node| node.id).collect();
-        let live: Vec<NodeId> = all.iter().copied().filter(|id| !silent.contains(id)).collect();
-        let mut nodes = if live.is_empty() { all } else { live };
-        nodes.truncate(LOADING_NODES_MAX);
-        match nodes.is_empty() {
-            true => {
-                Err(Error::unavailable("no projector is registered that could load the version")
-                    .with_hint("start a projector, or wait until one has registered"))
-            }
-            false => Ok(nodes),
-        }
-    }
-
-    pub(in crate::state) fn cancel_version(&mut self, id: BucketId, version: &str) -> Change {
-        let info = self.data_set_of_command(id)?;
-        let name = &*info.name;
-        let mut versions = self.data_sets[&id].versions.iter();
-        let Some((number, known)) = versions.find(|(_, known)| known.name == version) else {
+        let Some((number, known)) = set.versions.iter().find(|(_, known)| known.name == *version)
+        else {
             let what = format!("bucket \"{name}\" has no version '{version}'");
             return Err(Error::new(ErrorCode::Unknown, what).with_hint("SHOW VERSIONS lists them"));
         };
@@ -260,59 +186,85 @@ impl StateContext {
             let what = format!("version '{version}' of bucket \"{name}\" is not loading");
             return Err(wrong_state(what, "only a version that is loading can be cancelled"));
         }
-        self.remove_version(id, *number)
+        let number = *number;
+        remove_version(state, self.bucket, number)
     }
+}
 
-    /// Makes the version that is loading current. Its generations serve from here on.
-    pub(in crate::state) fn switch_version(&mut self, id: BucketId, number: u64) -> Change {
-        let Some(set) = self.data_sets.get(&id) else { return nothing() };
-        let Some((_, version)) = set.loading().filter(|(loading, _)| *loading == number) else {
-            return nothing();
-        };
-        let (from, to) = (self.current_bucket(id), version.bucket);
-        if !self.is_published(version) || !self.switch_generations(from, to) {
+impl Apply for BuildVersion {
+    /// Begins the generation of an index over a version that is complete. The switch to the version makes it serve. It replaces a
+    /// generation that waits for a partition which its own version has lost.
+    fn apply(&self, state: &mut StateContext, decided: &Decisions) -> Change {
+        let (from, bucket) = (self.from, self.bucket);
+        // The version may have been dropped, or the index changed, since the leader looked.
+        let named = state.indexes.get(from.index).filter(|_| state.version_of(bucket).is_some());
+        let Some(info) = named.filter(|info| info.local_id() == from) else { return nothing() };
+        let is_begun = matches!(info.state, IndexState::Maintenance | IndexState::Backfill);
+        let next = state.indexes.next_generation(from.index);
+        let is_kept = |next: &Arc<IndexInfo>| next.bucket == bucket || !state.is_stuck(next);
+        if !is_begun || next.is_some_and(is_kept) {
             return nothing();
         }
+        let replaces = next.map(|next| next.local_id());
+        let spec = &next.unwrap_or(info).spec;
+        let how = (state.buckets.unique_id(bucket), &decided.silent[..]);
+        let info = new_generation(state, info, (spec, bucket), how)?;
+        let id = info.local_id();
+        state.carry_out(&Consequence::GenerationBegun { info, replaces });
+        Ok((Outcome::Generation(id), vec![Effect::CatalogChanged]))
+    }
+}
+
+impl Apply for SwitchVersion {
+    /// Makes the version that is loading current. Its generations serve from here on.
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let id = self.data_set;
+        let set = state.versions.get(id);
+        let loading = set.and_then(|set| set.loading()).filter(|(no, _)| *no == self.version);
+        let Some((_, version)) = loading else { return nothing() };
+        let (from, to) = (state.current_bucket(id), version.bucket);
+        if !state.is_published(version) || !state.indexes.can_switch(from, to) {
+            return nothing();
+        }
+        state.carry_out(&Consequence::VersionSwitched { from, to });
         // Projectors that come later are compared by their own partitions only.
-        self.files_read.remove(&to);
-        self.empty_allowed.remove(&to);
-        let Some(set) = self.data_sets.get_mut(&id) else { return nothing() };
+        state.versions.end_loading(to);
+        let Some(set) = state.versions.get_mut(id) else { return nothing() };
         for (known, version) in &mut set.versions {
             match version.stage {
                 VersionStage::Current => version.stage = VersionStage::Kept,
-                VersionStage::Loading if *known == number => version.stage = VersionStage::Current,
+                VersionStage::Loading if *known == self.version => {
+                    version.stage = VersionStage::Current;
+                }
                 VersionStage::Loading | VersionStage::Kept => {}
             }
         }
         catalog_changed()
     }
+}
 
+impl Apply for DropVersion {
     /// Removes a version without readers.
-    pub(in crate::state) fn drop_version(&mut self, id: BucketId, number: u64) -> Change {
-        let stage = self.data_sets.get(&id).and_then(|set| set.versions.get(&number));
-        match stage.map(|version| version.stage) {
-            Some(VersionStage::Kept) => self.remove_version(id, number),
+    fn apply(&self, state: &mut StateContext, _decided: &Decisions) -> Change {
+        let set = state.versions.get(self.data_set);
+        let version = set.and_then(|set| set.versions.get(&self.version));
+        match version.map(|version| version.stage) {
+            Some(VersionStage::Kept) => remove_version(state, self.data_set, self.version),
             _ => nothing(),
         }
     }
+}
 
-    fn data_set_of_command(&self, id: BucketId) -> Result<Arc<BucketInfo>> {
-        let info = self.bucket_of_command(id)?;
-        match self.data_sets.contains_key(&id) {
-            true => Ok(info),
-            false => {
-                let name = &info.name;
-                let what = format!("bucket \"{name}\" has no versions: it was not made FROM FILES");
-                Err(Error::new(ErrorCode::Unsupported, what)
-                    .with_hint("CREATE BUCKET … FROM FILES makes one that has"))
-            }
-        }
-    }
-
-    /// The versioned data sets, by their buckets.
-    pub fn data_sets(&self) -> impl Iterator<Item = (BucketId, &DataSet)> {
-        self.data_sets.iter().map(|(id, set)| (*id, set))
-    }
+/// A data set that a command is about, with its bucket.
+fn data_set_of_command(state: &StateContext, id: BucketId) -> Result<(Arc<BucketInfo>, &DataSet)> {
+    let info = state.bucket_of_command(id)?;
+    let Some(set) = state.versions.get(id) else {
+        let name = &info.name;
+        let what = format!("bucket \"{name}\" has no versions: it was not made FROM FILES");
+        return Err(Error::new(ErrorCode::Unsupported, what)
+            .with_hint("CREATE BUCKET … FROM FILES makes one that has"));
+    };
+    Ok((info, set))
 }
 
 fn check_idle(idle_ms: u64) -> Result<()> {

@@ -65,7 +65,7 @@ pub(crate) fn loading(state: &StateContext) -> BucketId {
 }
 
 pub(super) fn set(state: &StateContext) -> &DataSet {
-    &state.data_sets[&SET]
+    &state.versions.sets()[&SET]
 }
 
 fn version<'s>(state: &'s StateContext, name: &str) -> &'s Version {
@@ -108,7 +108,7 @@ pub(crate) fn complete(state: &mut StateContext, name: &str) -> BucketId {
 /// Makes a version current.
 pub(crate) fn switched(state: &mut StateContext, name: &str) -> BucketId {
     let bucket = complete(state, name);
-    let from = state.indexes[&IndexId(1)].info.local_id();
+    let from = state.indexes.named()[&IndexId(1)].info.local_id();
     done(state, BuildVersion { from, bucket });
     let version = set(state).newest;
     done(state, SwitchVersion { data_set: SET, version });
@@ -155,7 +155,7 @@ fn the_last_advertisement_publishes_the_only_epoch_which_covers_every_partition(
     let second = advertise(&state, bucket, 12);
     let (_, effects) = apply(&mut state, second);
     assert!(published(&effects), "each partition has a holder, although projector 11 has none yet");
-    let mark = state.buckets[&bucket].epochs.last();
+    let mark = state.bucket(bucket).unwrap().epochs.last();
     assert_eq!(mark.epoch, Epoch(2));
     for partition in (0..PARTITIONS).map(VbucketId) {
         let (at, rows) = (mark.cut.get(partition), content(partition.0).rows);
@@ -173,7 +173,7 @@ fn a_partition_is_owned_by_a_projector_that_has_it() {
     done(&mut state, load("v1"));
     let bucket = loading(&state);
     let owner = |state: &StateContext, p| {
-        state.buckets[&bucket].info.assignment.owner(VbucketId(p)).unwrap().0
+        state.bucket(bucket).unwrap().info.assignment.owner(VbucketId(p)).unwrap().0
     };
     let command = advertise(&state, bucket, 11);
     done(&mut state, command);
@@ -220,7 +220,7 @@ fn a_version_whose_holders_have_other_documents_fails_and_says_where() {
         failed.why.contains("projector 11") && failed.why.contains("projector 10"),
         "{failed:?}"
     );
-    assert!(set(&state).versions.is_empty() && !state.buckets.contains_key(&bucket));
+    assert!(set(&state).versions.is_empty() && state.bucket(bucket).is_none());
     done(&mut state, load("v1"));
     assert!(set(&state).failed.is_none());
 }
@@ -247,7 +247,7 @@ fn a_version_whose_projectors_have_read_other_rows_fails_although_they_have_no_p
         alone.expect("a partition that the other one does not load").0
     });
     done(&mut state, told(nodes[0], first, 60));
-    assert!(state.files_read.contains_key(&bucket));
+    assert!(state.versions.files_read(bucket).is_some());
     let copy = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap();
     assert_eq!(copy, state);
     done(&mut state, told(nodes[1], second, 61));
@@ -255,7 +255,7 @@ fn a_version_whose_projectors_have_read_other_rows_fails_although_they_have_no_p
     for part in ["projector 11", "projector 10", "61 rows of 2 files", "60 rows of 2 files"] {
         assert!(failed.why.contains(part), "{failed:?}");
     }
-    assert!(state.files_read.is_empty(), "nothing is left of the version");
+    assert!(state.versions.files_read(bucket).is_none(), "nothing is left of the version");
     let mut state = copy;
     done(&mut state, told(nodes[1], second, 60));
     assert!(set(&state).failed.is_none());
@@ -304,7 +304,7 @@ fn each_data_set_can_load_a_version_beside_its_current_one() {
             panic!("no bucket")
         };
         done(&mut state, load(id, "v1"));
-        let version = state.data_sets[&id].loading().unwrap().1;
+        let version = state.versions.sets()[&id].loading().unwrap().1;
         let (bucket, node) = (version.bucket, version.nodes[0]);
         let partitions = vec![(VbucketId(0), content(1))];
         done(&mut state, PartitionsLoaded { bucket, node, partitions, read: None });
@@ -312,7 +312,7 @@ fn each_data_set_can_load_a_version_beside_its_current_one() {
         assert_eq!(state.current_bucket(id), bucket);
     }
     assert_eq!(refused(&mut state, create("one more")), ErrorCode::OverLimit);
-    let ids: Vec<_> = state.data_sets.keys().copied().collect();
+    let ids: Vec<_> = state.versions.sets().keys().copied().collect();
     ids.into_iter().for_each(|id| drop(done(&mut state, load(id, "v2"))));
 }
 
@@ -374,7 +374,7 @@ fn dropping_a_data_set_drops_its_versions_and_its_indexes() {
     let (_, effects) = apply(&mut state, drop);
     let gone = effects.iter().filter(|effect| matches!(effect, Effect::BucketDropped(_))).count();
     assert_eq!(gone, 4);
-    assert!(state.buckets.is_empty() && state.data_sets.is_empty());
+    assert!(state.buckets.all().is_empty() && state.versions.sets().is_empty());
     assert_eq!(state.indexes().count(), 0);
 }
 
@@ -393,7 +393,8 @@ fn a_projector_is_removed_unless_a_version_needs_it() {
     let version = version(&state, "v1");
     assert_eq!(version.partitions_of(NodeId(11), 2), mine, "nobody is to load other partitions");
     assert!(version.partitions.iter().all(|partition| !partition.holders.is_empty()));
-    let owners = [SET, bucket].map(|bucket| state.buckets[&bucket].info.assignment.projectors());
+    let owners =
+        [SET, bucket].map(|bucket| state.bucket(bucket).unwrap().info.assignment.projectors());
     assert!(owners.iter().flatten().all(|owner| *owner != NodeId(10)), "{owners:?}");
     assert_eq!(
         refused(&mut state, remove(11)),
@@ -466,6 +467,8 @@ fn a_version_without_rows_takes_the_place_of_another_one_only_if_that_is_allowed
     let empty = told(&state);
     done(&mut state, empty);
     assert!(set(&state).loading().is_some(), "it goes on: {:?}", set(&state).failed);
+    let bucket = set(&state).loading().unwrap().1.bucket;
+    assert!(state.versions.may_be_empty(bucket));
     done(&mut state, CancelVersion { bucket: BucketId(1), version: "v3".into() });
-    assert!(state.empty_allowed.is_empty());
+    assert!(!state.versions.may_be_empty(bucket));
 }

@@ -1,4 +1,4 @@
-use proto::model::ids::{IndexId, NodeId, SliceNo};
+use proto::model::ids::{Generation, IndexId, NodeId, SliceNo};
 use proto::model::index::IndexState;
 use proto::rpc::command::{
     BuildGeneration, CancelBuild, Command, CreateIndex, DropBucket, DropGeneration, DropIndex,
@@ -6,6 +6,7 @@ use proto::rpc::command::{
 };
 
 use super::*;
+use crate::state::indexes::record::IndexRecord;
 use crate::state::tests::{advance, done, planned, refused, serving, start, with_bucket};
 
 const INDEX: IndexId = IndexId(1);
@@ -16,7 +17,7 @@ fn generation(number: u32) -> LocalIndexId {
 
 /// The command that gives the index other slices.
 fn with_slices(state: &StateContext, slices: u16) -> Proposal {
-    let info = &state.indexes[&INDEX].info;
+    let info = &state.indexes.named()[&INDEX].info;
     let spec = Box::new(IndexSpec { slices, ..(*info.spec).clone() });
     Proposal::from(BuildGeneration { index: info.id, spec }).made_from([&**info])
 }
@@ -73,7 +74,7 @@ fn one_command_switches_and_the_old_generation_retires() {
 #[test]
 fn a_retired_generation_goes_and_no_other() {
     let mut state = switched();
-    let revision = state.indexes[&INDEX].info.revision;
+    let revision = state.indexes.named()[&INDEX].info.revision;
     for number in [2, 3] {
         done(&mut state, DropGeneration { generation: generation(number) });
         assert_eq!(states(&state).len(), 2, "generation {number} is not retired");
@@ -81,7 +82,10 @@ fn a_retired_generation_goes_and_no_other() {
     done(&mut state, DropGeneration { generation: generation(1) });
     assert_eq!(states(&state), [(2, IndexState::Maintenance)]);
     assert!(state.catalog().is_gone(generation(1)));
-    assert!(state.indexes[&INDEX].info.revision > revision, "nodes can tell an older catalog");
+    assert!(
+        state.indexes.named()[&INDEX].info.revision > revision,
+        "nodes can tell an older catalog"
+    );
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn settings_concern_what_serves_and_what_is_built() {
     assert!(state.indexes().all(|record| record.info.spec.replicas == 0));
     done(&mut state, ready(2));
     done(&mut state, SetReplicas { index: IndexId(1), replicas: 2 });
-    assert_eq!(state.record(generation(1)).unwrap().info.spec.replicas, 0, "it is retired");
+    assert_eq!(state.indexes.record(generation(1)).unwrap().info.spec.replicas, 0, "it is retired");
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn an_index_that_was_not_built_is_declared_anew() {
     let command = with_slices(&state, 8);
     assert_eq!(done(&mut state, command), Outcome::Generation(generation(2)));
     assert_eq!(states(&state), [(2, IndexState::Pending)]);
-    assert_eq!(state.indexes[&INDEX].info.topology.placement.len(), 8);
+    assert_eq!(state.indexes.named()[&INDEX].info.topology.placement.len(), 8);
 }
 
 #[test]
@@ -172,19 +176,19 @@ fn an_unfinished_move_ends_with_the_switch_and_a_finished_one_stays_until_its_so
     let ids = start(&mut state, &[planned(0, 20, 22), planned(1, 21, 23)]);
     advance(&mut state, ids[0], proto::model::moves::MoveStage::Done);
     done(&mut state, ready(2));
-    let old = &state.record(generation(1)).unwrap().info;
+    let old = &state.indexes.record(generation(1)).unwrap().info;
     assert_eq!(old.moves.iter().map(|m| m.id).collect::<Vec<_>>(), [ids[0]]);
     assert!(
         old.topology.hosts(NodeId(22), SliceNo(0)) && !old.topology.hosts(NodeId(23), SliceNo(1))
     );
     done(&mut state, EndMove { index: INDEX, id: ids[0], undone: None });
-    assert!(state.record(generation(1)).unwrap().info.moves.is_empty());
+    assert!(state.indexes.record(generation(1)).unwrap().info.moves.is_empty());
 }
 
 #[test]
 fn a_new_name_is_that_of_all_generations_but_not_during_a_build() {
     let rename = |state: &StateContext, to: &str| {
-        let info = &state.indexes[&INDEX].info;
+        let info = &state.indexes.named()[&INDEX].info;
         let (to, sql) = (to.into(), "CREATE INDEX …".into());
         Proposal::from(RenameIndex { index: info.id, to, sql }).made_from([&**info])
     };
@@ -208,7 +212,8 @@ fn a_new_name_is_that_of_all_generations_but_not_during_a_build() {
 #[test]
 fn nothing_switches_while_the_bucket_is_rolled_back() {
     let mut state = building();
-    state.begin_rollback(state.indexes[&INDEX].info.bucket);
+    let bucket = state.indexes.named()[&INDEX].info.bucket;
+    state.carry_out(&Consequence::RollbackBegun { bucket, logs: None, failover: None });
     done(&mut state, ready(2));
     assert_eq!(states(&state), [(1, IndexState::Maintenance), (2, IndexState::Backfill)]);
 }

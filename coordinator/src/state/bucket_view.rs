@@ -1,29 +1,34 @@
-//! The record of a bucket.
+//! A bucket as queries see it: its record and its stability timestamps.
 
 use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::history::{FailoverLogs, SourceHistory};
+use proto::model::rollback::RollbackStage;
 use proto::{Error, ErrorCode, Result};
-use serde::{Deserialize, Serialize};
 
 use crate::state::epochs::history::EpochHistory;
 
 /// A bucket and its stability timestamps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BucketState {
+#[derive(Clone, Copy, Debug)]
+pub struct BucketView<'a> {
     /// The bucket as the catalog shows it.
-    pub info: Arc<BucketInfo>,
+    pub info: &'a Arc<BucketInfo>,
     /// The retained epochs of the bucket.
-    pub epochs: EpochHistory,
+    pub epochs: &'a EpochHistory,
     /// The failover logs that the source reported last; empty before its first report.
-    pub logs: Arc<FailoverLogs>,
+    pub logs: &'a Arc<FailoverLogs>,
 }
 
-impl BucketState {
+impl BucketView<'_> {
+    /// The stage of the bucket's rollback, if it is being rolled back.
+    pub fn stage(&self) -> Option<RollbackStage> {
+        self.info.rollback.as_ref().map(|rollback| rollback.stage)
+    }
+
     /// Checks that a history has as many vbuckets as the bucket.
     pub fn check(&self, history: &SourceHistory) -> Result<()> {
-        let BucketInfo { vbuckets, name, .. } = &*self.info;
+        let BucketInfo { vbuckets, name, .. } = &**self.info;
         let (of_cut, of_logs) = (history.durable.vbuckets(), history.logs.iter().count());
         if of_cut == *vbuckets && of_logs == usize::from(*vbuckets) {
             return Ok(());

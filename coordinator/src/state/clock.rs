@@ -1,0 +1,81 @@
+//! The counters of changes, and the position and the time of the last command.
+
+use serde::{Deserialize, Serialize};
+
+/// The most time that may pass between two commands.
+const STEP_MS_MAX: u64 = 10_000;
+
+/// The counters of changes, and the position and the time of the last command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Clock {
+    /// Counts the changes.
+    cas: u64,
+    /// The value of `cas` after the last change of the catalog. Most changes are promotions, which leave the catalog
+    /// alone.
+    catalog_cas: u64,
+    /// The log position of the last command, and the newest time of all commands.
+    position: u64,
+    unix_ms: u64,
+    /// The time of day in the last command.
+    told_ms: u64,
+    /// A steady clock: a jump of the time of day moves it by [`STEP_MS_MAX`] at most. Rollback points age by it.
+    steady_ms: u64,
+    /// The offset of log positions that serve as revisions. `--skip-epochs` makes revisions larger than those that
+    /// nodes know.
+    revisions_above: u64,
+}
+
+/// The numbers of the present command.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    /// The value of `cas` after the command, if it changes something.
+    pub(super) cas: u64,
+    pub(super) position: u64,
+    /// The revision of an index that the command changes.
+    pub(super) revision: u64,
+    pub(super) unix_ms: u64,
+    pub(super) steady_ms: u64,
+}
+
+impl Clock {
+    pub(super) fn cas(&self) -> u64 {
+        self.cas
+    }
+
+    pub(super) fn catalog_cas(&self) -> u64 {
+        self.catalog_cas
+    }
+
+    pub(super) fn now(&self) -> Now {
+        let Self { position, unix_ms, steady_ms, .. } = *self;
+        let revision = position + self.revisions_above;
+        Now { cas: self.cas + 1, position, revision, unix_ms, steady_ms }
+    }
+
+    /// Moves to the position of the next entry of the log.
+    pub(super) fn reach(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// Moves to the time of the next command.
+    pub(super) fn pass(&mut self, unix_ms: u64) {
+        let passed_ms = unix_ms.saturating_sub(std::mem::replace(&mut self.told_ms, unix_ms));
+        self.steady_ms += passed_ms.min(STEP_MS_MAX);
+        // The clock of a new leader may be slower than that of the old one.
+        self.unix_ms = self.unix_ms.max(unix_ms);
+    }
+
+    /// Counts a change; returns its number.
+    pub(super) fn change(&mut self, of_catalog: bool) -> u64 {
+        self.cas += 1;
+        if of_catalog {
+            self.catalog_cas = self.cas;
+        }
+        self.cas
+    }
+
+    /// Continues above a number.
+    pub(super) fn skip(&mut self, above: u64) {
+        (self.cas, self.revisions_above) = (above, above);
+    }
+}

@@ -1,0 +1,461 @@
+//! The records of indexes, with all of their generations ([`crate::state::indexes::generations`] explains generations).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, SliceNo, TopologyNo};
+use proto::model::index::{IndexInfo, IndexSpec, IndexState};
+use proto::model::moves::{EndedMove, MoveStage, SliceMove};
+use proto::model::topology::IndexTopology;
+use serde::{Deserialize, Serialize};
+
+use crate::state::capacity::limits::{
+    PAST_TOPOLOGY_BYTES_IN_ALL_MAX, PLACE_BYTES_MAX, TOPOLOGY_BYTES_MAX,
+};
+use crate::state::clock::Now;
+use crate::state::consequence::Consequence;
+use crate::state::indexes::placement::{Placement, change_copies, change_placement};
+use crate::state::indexes::record::IndexRecord;
+
+/// The records of indexes. Ids are never reused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::state) struct IndexesState {
+    /// The last id that was assigned.
+    last: u64,
+    /// The generations that the names of indexes mean.
+    named: BTreeMap<IndexId, IndexRecord>,
+    /// The other generations.
+    others: BTreeMap<LocalIndexId, IndexRecord>,
+    /// The newest generation that was begun of an index, for each index that had more than one.
+    newest: BTreeMap<IndexId, Generation>,
+    /// The sizes from which on indexes get more slices.
+    slice_bytes_max: BTreeMap<IndexId, u64>,
+}
+
+impl IndexesState {
+    pub(in crate::state) fn last(&self) -> IndexId {
+        IndexId(self.last)
+    }
+
+    /// The generations that the names of indexes mean, by id.
+    pub(in crate::state) fn named(&self) -> &BTreeMap<IndexId, IndexRecord> {
+        &self.named
+    }
+
+    /// The generations that no name means.
+    pub(in crate::state) fn others(&self) -> &BTreeMap<LocalIndexId, IndexRecord> {
+        &self.others
+    }
+
+    pub(in crate::state) fn newest(&self) -> &BTreeMap<IndexId, Generation> {
+        &self.newest
+    }
+
+    pub(in crate::state) fn slice_bytes_max(&self) -> &BTreeMap<IndexId, u64> {
+        &self.slice_bytes_max
+    }
+
+    /// All generations of all indexes: first the named one of each index, by id, then the others.
+    pub(in crate::state) fn all(&self) -> impl Iterator<Item = &IndexRecord> {
+        self.named.values().chain(self.others.values())
+    }
+
+    pub(in crate::state) fn infos(&self) -> impl Iterator<Item = &Arc<IndexInfo>> {
+        self.all().map(|record| &record.info)
+    }
+
+    /// The generation that the name of an index means.
+    pub(in crate::state) fn get(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
+        self.named.get(&index).map(|record| &record.info)
+    }
+
+    pub(in crate::state) fn id_of(&self, name: &str) -> Option<IndexId> {
+        self.named.iter().find(|(_, index)| index.info.spec.name == name).map(|(id, _)| *id)
+    }
+
+    /// The indexes on a bucket, as their names mean them.
+    pub(in crate::state) fn on_bucket(
+        &self,
+        bucket: BucketId,
+    ) -> impl Iterator<Item = &Arc<IndexInfo>> {
+        let infos = self.named.values().map(|record| &record.info);
+        infos.filter(move |info| info.bucket == bucket)
+    }
+
+    /// The record of a generation.
+    pub(in crate::state) fn record(&self, id: LocalIndexId) -> Option<&IndexRecord> {
+        let named = self.named.get(&id.index).filter(|record| record.info.local_id() == id);
+        named.or_else(|| self.others.get(&id))
+    }
+
+    /// All generations of an index, the one that its name means first.
+    pub(in crate::state) fn generations_of(
+        &self,
+        index: IndexId,
+    ) -> impl Iterator<Item = &Arc<IndexInfo>> {
+        let others = self.others.range(LocalIndexId::all_of(index)).map(|(_, record)| &record.info);
+        self.get(index).into_iter().chain(others)
+    }
+
+    /// The newest generation that was ever begun of an index.
+    pub(in crate::state) fn newest_generation(&self, index: IndexId) -> Option<Generation> {
+        let named = self.get(index)?.generation;
+        Some(self.newest.get(&index).copied().unwrap_or(named))
+    }
+
+    /// The generation that is being built to replace the named one of an index.
+    pub(in crate::state) fn next_generation(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
+        let mut others = self.others.range(LocalIndexId::all_of(index)).map(|(_, record)| record);
+        let next = others.find(|record| record.info.state == IndexState::Backfill);
+        next.map(|record| &record.info)
+    }
+
+    /// True if a generation is built over a version that is not current.
+    pub(in crate::state) fn is_of_next_version(&self, info: &IndexInfo) -> bool {
+        self.get(info.id).is_some_and(|named| named.bucket != info.bucket)
+    }
+
+    /// True if each index on a bucket that was begun has a next generation over another bucket.
+    pub(in crate::state) fn can_switch(&self, from: BucketId, to: BucketId) -> bool {
+        let mut begun = self.on_bucket(from).filter(|info| info.state != IndexState::Pending);
+        begun.all(|info| self.next_generation(info.id).is_some_and(|next| next.bucket == to))
+    }
+
+    #[cfg(test)]
+    pub(in crate::state) fn named_mut(&mut self) -> &mut BTreeMap<IndexId, IndexRecord> {
+        &mut self.named
+    }
+
+    pub(super) fn next_id(&self) -> IndexId {
+        IndexId(self.last + 1)
+    }
+
+    /// Adds an index under the next id.
+    pub(super) fn create(&mut self, info: IndexInfo, now: Now) {
+        self.last = info.id.0;
+        self.named.insert(info.id, IndexRecord::new(info, now.revision, now.unix_ms));
+    }
+
+    /// Adds the newest generation of an index.
+    pub(super) fn begin_generation(&mut self, info: IndexInfo, now: Now) {
+        let id = info.local_id();
+        self.newest.insert(id.index, id.generation);
+        let is_pending = info.state == IndexState::Pending;
+        let record = IndexRecord::new(info, now.revision, now.unix_ms);
+        if is_pending {
+            // No part of the index was built: the new declaration replaces the old one.
+            self.named.insert(id.index, record);
+        } else {
+            self.others.insert(id, record);
+            self.note_generations(id.index, now);
+        }
+    }
+
+    /// Sets the size from which on an index gets more slices, 0 for never; returns true if it changes.
+    pub(super) fn set_slice_bytes_max(&mut self, index: IndexId, bytes: u64) -> bool {
+        let before = match bytes {
+            0 => self.slice_bytes_max.remove(&index),
+            _ => self.slice_bytes_max.insert(index, bytes),
+        };
+        before.unwrap_or(0) != bytes
+    }
+
+    fn record_mut(&mut self, id: LocalIndexId) -> Option<&mut IndexRecord> {
+        match self.named.get_mut(&id.index).filter(|record| record.info.local_id() == id) {
+            Some(record) => Some(record),
+            None => self.others.get_mut(&id),
+        }
+    }
+
+    fn ids(&self) -> Vec<LocalIndexId> {
+        self.infos().map(|info| info.local_id()).collect()
+    }
+
+    /// Changes a generation, if it is there.
+    pub(super) fn change(
+        &mut self,
+        id: LocalIndexId,
+        now: Now,
+        change: impl FnOnce(&mut IndexInfo),
+    ) {
+        if let Some(record) = self.record_mut(id) {
+            record.change(now.revision, now.unix_ms, change);
+        }
+    }
+
+    /// Changes the definition of an index, in all generations that are not retired, or in all.
+    pub(super) fn change_spec(
+        &mut self,
+        index: IndexId,
+        (now, retired_too): (Now, bool),
+        change: impl Fn(&mut IndexSpec),
+    ) {
+        let ids: Vec<LocalIndexId> = self.generations_of(index).map(|of| of.local_id()).collect();
+        for id in ids {
+            self.change(id, now, |info| {
+                if retired_too || info.state != IndexState::Retired {
+                    change(Arc::make_mut(&mut info.spec));
+                }
+            });
+        }
+    }
+
+    /// Records a change of the set of an index's generations in the record that the name means.
+    pub(super) fn note_generations(&mut self, index: IndexId, now: Now) {
+        if let Some(record) = self.named.get_mut(&index) {
+            record.change(now.revision, now.unix_ms, |_| {});
+        }
+    }
+
+    /// Removes all generations of an index.
+    pub(super) fn remove(&mut self, index: IndexId) {
+        self.named.remove(&index);
+        self.others.retain(|id, _| id.index != index);
+        self.newest.remove(&index);
+        self.slice_bytes_max.remove(&index);
+    }
+
+    /// Removes a generation that no name means. The nodes drop what they have of it.
+    pub(super) fn remove_generation(&mut self, id: LocalIndexId, now: Now) {
+        self.others.remove(&id);
+        self.note_generations(id.index, now);
+    }
+
+    /// Puts a generation in the place of the named one, which retires; returns the moves that this ends.
+    pub(super) fn serve(&mut self, id: LocalIndexId, now: Now) -> Vec<EndedMove> {
+        let next = self.others.remove(&id);
+        let ended = if next.is_some() { self.retire(id.index, now) } else { Vec::new() };
+        self.named.extend(next.map(|next| (id.index, next)));
+        self.change(id, now, |info| info.state = IndexState::Maintenance);
+        ended
+    }
+
+    /// Puts the named generation among the others. An unfinished first build is dropped: it was never readable.
+    fn retire(&mut self, index: IndexId, now: Now) -> Vec<EndedMove> {
+        let Some(info) = self.get(index) else { return Vec::new() };
+        if info.state == IndexState::Backfill {
+            self.named.remove(&index);
+            return Vec::new();
+        }
+        let id = info.local_id();
+        let why = "a newer generation serves the index";
+        let ended = self.end_moves(id, now, Some(why), is_unfinished);
+        self.change(id, now, |info| info.state = IndexState::Retired);
+        self.others.extend(self.named.remove(&index).map(|record| (id, record)));
+        ended
+    }
+
+    /// Ends the moves of a generation that `ends` selects.
+    fn end_moves(
+        &mut self,
+        id: LocalIndexId,
+        now: Now,
+        undone: Option<&str>,
+        ends: impl Fn(&SliceMove) -> bool,
+    ) -> Vec<EndedMove> {
+        let Some(record) = self.record_mut(id) else { return Vec::new() };
+        if !record.info.moves.iter().any(&ends) {
+            return Vec::new();
+        }
+        let extract = |info: &mut IndexInfo| info.moves.extract_if(.., |m| ends(m)).collect();
+        let ended: Vec<SliceMove> = record.change(now.revision, now.unix_ms, extract);
+        let end = |was| EndedMove { index: id.index, was, undone: undone.map(str::to_owned) };
+        ended.into_iter().map(end).collect()
+    }
+
+    /// Ends all moves of slices that are lost.
+    fn end_moves_of_lost(
+        &mut self,
+        id: LocalIndexId,
+        now: Now,
+        slices: &[SliceNo],
+    ) -> Vec<EndedMove> {
+        let is_done = |m: &SliceMove| slices.contains(&m.slice) && m.stage == MoveStage::Done;
+        let mut ended = self.end_moves(id, now, None, is_done);
+        let why = "the nodes with the slice are lost; another one rebuilds it";
+        ended.extend(self.end_moves(id, now, Some(why), |m| slices.contains(&m.slice)));
+        ended
+    }
+
+    /// Takes the part of a consequence that concerns indexes; returns the moves that this ends.
+    pub(in crate::state) fn on(&mut self, consequence: &Consequence, now: Now) -> Vec<EndedMove> {
+        match consequence {
+            Consequence::BucketDropped(bucket) => self.remove_over(*bucket, now),
+            Consequence::RollbackBegun { bucket, .. } => {
+                let of_bucket = self.infos().filter(|info| info.bucket == *bucket);
+                let ids: Vec<LocalIndexId> = of_bucket.map(|info| info.local_id()).collect();
+                let why = Some("the bucket is being rolled back");
+                let end = |id| self.end_moves(id, now, why, is_unfinished);
+                return ids.into_iter().flat_map(end).collect();
+            }
+            Consequence::NumbersSkipped(above) => self.skip(*above, now),
+            Consequence::VersionSwitched { from, to } => return self.switch(*from, *to, now),
+            Consequence::GenerationBegun { info, replaces } => {
+                self.begin_generation(info.clone(), now);
+                replaces.iter().for_each(|id| drop(self.others.remove(id)));
+            }
+            Consequence::MoveStarted { index, started } => {
+                let Some(id) = self.get(*index).map(|info| info.local_id()) else {
+                    return Vec::new();
+                };
+                self.change(id, now, |info| {
+                    info.moves.push(started.clone());
+                    take_place(info, started);
+                });
+            }
+            Consequence::MoveAdvanced { generation, id, stage, epoch } => {
+                self.change(*generation, now, |info| {
+                    let Some(m) = info.moves.iter_mut().find(|m| m.id == *id) else { return };
+                    (m.stage, m.epoch) = (*stage, *epoch);
+                    let advanced = m.clone();
+                    take_place(info, &advanced);
+                });
+            }
+            Consequence::MovesEnded { generation, ids, undone } => {
+                let ends = |m: &SliceMove| ids.contains(&m.id);
+                return self.end_moves(*generation, now, undone.as_deref(), ends);
+            }
+            Consequence::CatalogChanged => self.forget_topologies(),
+            Consequence::NoTarget { node, why } => return self.undo_moves_to(*node, now, why),
+            Consequence::Placed(placements) => self.place(placements, now),
+            Consequence::LostPlaced(lost) => {
+                let mut ended = Vec::new();
+                for (id, slices, placement) in lost {
+                    ended.extend(self.end_moves_of_lost(*id, now, slices));
+                    self.change(*id, now, |info| change_placement(info, placement.clone()));
+                }
+                return ended;
+            }
+            Consequence::IndexerRemoved { node, placements } => {
+                return self.leave(*node, placements, now);
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Removes the indexes on a bucket, and other generations over it.
+    fn remove_over(&mut self, bucket: BucketId, now: Now) {
+        let indexes: Vec<IndexId> = self.on_bucket(bucket).map(|info| info.id).collect();
+        indexes.into_iter().for_each(|index| self.remove(index));
+        let over = self.others.iter().filter(|(_, record)| record.info.bucket == bucket);
+        let generations: Vec<LocalIndexId> = over.map(|(id, _)| *id).collect();
+        generations.into_iter().for_each(|id| self.remove_generation(id, now));
+    }
+
+    /// Puts the generations over one bucket in the place of those over another: all of them.
+    fn switch(&mut self, from: BucketId, to: BucketId, now: Now) -> Vec<EndedMove> {
+        let indexes: Vec<LocalIndexId> = self.on_bucket(from).map(|info| info.local_id()).collect();
+        let mut ended = Vec::new();
+        for id in indexes {
+            match self.next_generation(id.index).map(|next| next.local_id()) {
+                Some(next) => ended.extend(self.serve(next, now)),
+                // This generation has no entries yet.
+                None => self.change(id, now, |info| info.bucket = to),
+            }
+        }
+        ended
+    }
+
+    /// Continues with numbers above this one.
+    fn skip(&mut self, above: u64, now: Now) {
+        self.last = above;
+        for record in self.named.values_mut().chain(self.others.values_mut()) {
+            record.change(now.revision, now.unix_ms, |info| {
+                Arc::make_mut(&mut info.topology).number = TopologyNo(above);
+            });
+        }
+    }
+
+    fn undo_moves_to(&mut self, node: NodeId, now: Now, why: &str) -> Vec<EndedMove> {
+        let why = format!("target node {node} {why}");
+        let goes_there = |m: &SliceMove| is_unfinished(m) && m.to == Some(node);
+        let ids = self.ids().into_iter();
+        ids.flat_map(|id| self.end_moves(id, now, Some(&why), goes_there)).collect()
+    }
+
+    fn place(&mut self, placements: &[(LocalIndexId, Placement)], now: Now) {
+        for (id, placement) in placements {
+            self.change(*id, now, |info| change_placement(info, placement.clone()));
+        }
+    }
+
+    /// Removes a node from all topologies and moves.
+    fn leave(
+        &mut self,
+        node: NodeId,
+        placements: &[(LocalIndexId, Placement)],
+        now: Now,
+    ) -> Vec<EndedMove> {
+        let mut ended = Vec::new();
+        for (id, _) in placements {
+            // The new node begins without data, so no move of the slice can continue.
+            let info = self.record(*id).map(|record| Arc::clone(&record.info));
+            let lost = info.map(|info| lost_with(&info, &[node])).unwrap_or_default();
+            ended.extend(self.end_moves_of_lost(*id, now, &lost));
+        }
+        ended.extend(self.undo_moves_to(node, now, "was removed"));
+        let left = |m: &SliceMove| m.stage == MoveStage::Done && m.from == Some(node);
+        let leaves = |m: &SliceMove| m.from == Some(node);
+        for id in self.ids() {
+            ended.extend(self.end_moves(id, now, None, left));
+            if self.record(id).is_some_and(|record| record.info.moves.iter().any(leaves)) {
+                self.change(id, now, |info| {
+                    // The target's copy is then an additional one, copied from another source.
+                    info.moves.iter_mut().filter(|m| leaves(m)).for_each(|m| m.from = None);
+                });
+            }
+        }
+        self.place(placements, now);
+        ended
+    }
+
+    /// Forgets the oldest past topologies of all indexes beyond what a snapshot has room for. A scan that names a
+    /// forgotten one begins again.
+    fn forget_topologies(&mut self) {
+        let past = |record: &IndexRecord| {
+            let newest = record.topologies.len().saturating_sub(1);
+            record.topologies[..newest].iter().map(|t| topology_bytes(&t.topology)).sum::<usize>()
+        };
+        let mut bytes: usize = self.all().map(past).sum();
+        while bytes > PAST_TOPOLOGY_BYTES_IN_ALL_MAX {
+            let with_past = self.all().filter(|record| record.topologies.len() > 1);
+            let by_age =
+                |record: &&IndexRecord| (record.topologies[0].position, record.info.local_id());
+            let oldest = with_past.min_by_key(by_age).map(|record| record.info.local_id());
+            // Only in a damaged snapshot is a record stored under a wrong key.
+            let Some(record) = oldest.and_then(|id| self.record_mut(id)) else { return };
+            if record.topologies.len() < 2 {
+                return;
+            }
+            bytes -= topology_bytes(&record.topologies.remove(0).topology);
+        }
+    }
+}
+
+/// The size limit of a topology in a snapshot.
+fn topology_bytes(topology: &IndexTopology) -> usize {
+    let places: usize = topology.placement.iter().map(Vec::len).sum();
+    TOPOLOGY_BYTES_MAX + PLACE_BYTES_MAX * places
+}
+
+fn is_unfinished(m: &SliceMove) -> bool {
+    m.stage < MoveStage::Done
+}
+
+/// Makes a move that is done the next topology.
+fn take_place(info: &mut IndexInfo, m: &SliceMove) {
+    if m.stage == MoveStage::Done {
+        change_copies(info, m.slice, m.from, m.to);
+    }
+}
+
+/// The slices whose copies are all on these nodes. An index whose build has not begun has nothing to lose.
+pub(in crate::state) fn lost_with(info: &IndexInfo, nodes: &[NodeId]) -> Vec<SliceNo> {
+    if info.state == IndexState::Pending {
+        return Vec::new();
+    }
+    let is_alone = |copies: &Vec<NodeId>| copies.iter().all(|node| nodes.contains(node));
+    let all = info.topology.placement.iter().enumerate();
+    all.filter(|(_, copies)| is_alone(copies)).map(|(slice, _)| SliceNo(slice as u16)).collect()
+}

@@ -1,0 +1,412 @@
+//! The users, their secrets and their privileges, and the changes that commands make.
+
+use std::sync::Arc;
+
+use proto::model::ids::{BucketId, TokenId, UserId};
+use proto::model::users::{
+    GrantOn, HashedToken, NewSecret, Privilege, Privileges, ScramVerifier, USER_NAME_BYTES_MAX,
+    User, UserChange, UserCommand, UserLimits, Users,
+};
+use proto::{Error, ErrorCode, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::state::capacity::limits::{
+    GRANTS_IN_ALL_MAX, TOKENS_EACH_MAX, TOKENS_IN_ALL_MAX, USERS_MAX,
+};
+use crate::state::clock::Now;
+use crate::state::consequence::Consequence;
+use crate::state::indexes::checks::check_range;
+
+/// The minimum of iterations of a verifier, from RFC 7677.
+const ITERATIONS_MIN: u64 = 4_096;
+/// The most: clients derive a key with as many, and refuse to if that takes long.
+const ITERATIONS_MAX: u64 = 100_000;
+
+/// The result of a change for its caller: the user, and the token that was created.
+pub(super) type ChangeOutcome = (Option<UserId>, Option<TokenId>);
+
+/// The users; not part of the catalog, since they have the hashes of secrets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::state) struct UsersState(Arc<Users>);
+
+impl UsersState {
+    /// The users; the same `Arc` until they change.
+    pub(in crate::state) fn current(&self) -> &Arc<Users> {
+        &self.0
+    }
+
+    #[cfg(test)]
+    pub(in crate::state) fn edit(&mut self) -> &mut Users {
+        Arc::make_mut(&mut self.0)
+    }
+
+    /// Takes the part of a consequence that concerns users; returns true if it changes any.
+    pub(in crate::state) fn on(&mut self, consequence: &Consequence) -> bool {
+        match consequence {
+            Consequence::BucketDropped(bucket) => self.forget_grants_on(*bucket),
+            Consequence::UsersChanged { cas } => {
+                Arc::make_mut(&mut self.0).cas = *cas;
+                false
+            }
+            Consequence::NumbersSkipped(above) => {
+                let users = Arc::make_mut(&mut self.0);
+                (users.last_user, users.last_token) = (UserId(*above), TokenId(*above));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Changes the users, or leaves them as they are. A bucket of the command is known, or the error says that it is
+    /// not.
+    pub(super) fn change(
+        &mut self,
+        command: &UserCommand,
+        bucket: Result<()>,
+        now: Now,
+    ) -> Result<(ChangeOutcome, bool)> {
+        let mut users = Users::clone(&self.0);
+        let outcome = change_users(&mut users, command, bucket, now)?;
+        if users == *self.0 {
+            return Ok((outcome, false));
+        }
+        self.check_last_admin(&users, now.unix_ms)?;
+        self.0 = Arc::new(users);
+        Ok((outcome, true))
+    }
+
+    /// Takes back the privileges on a bucket that was dropped; returns true if there were any.
+    fn forget_grants_on(&mut self, bucket: BucketId) -> bool {
+        let has = |user: &Arc<User>| user.grants.buckets.contains_key(&bucket);
+        if !self.0.by_name.values().any(has) {
+            return false;
+        }
+        let users = Arc::make_mut(&mut self.0);
+        for user in users.by_name.values_mut().filter(|user| has(user)) {
+            Arc::make_mut(user).grants.buckets.remove(&bucket);
+        }
+        true
+    }
+
+    /// Refuses a change that leaves no administrator.
+    fn check_last_admin(&self, after: &Users, unix_ms: u64) -> Result<()> {
+        let count = |users: &Users, counts: &dyn Fn(&User) -> bool| {
+            users.by_name.values().filter(|user| counts(user)).count()
+        };
+        let is_admin = |user: &User| user.grants.all.names(Privilege::Admin);
+        let has_secret = |user: &User| {
+            let has_password =
+                user.verifier.is_some() && user.until_unix_ms.is_none_or(|until| until > unix_ms);
+            has_password || user.tokens.iter().any(|token| token.until_unix_ms > unix_ms)
+        };
+        let logs_in = |user: &User| is_admin(user) && has_secret(user);
+        let goes = |counts: &dyn Fn(&User) -> bool| {
+            count(&self.0, counts) > 0 && count(after, counts) == 0
+        };
+        let what = match (goes(&is_admin), goes(&logs_in)) {
+            (true, _) => "no user would be left with admin ON ALL",
+            (_, true) => "no user with admin ON ALL would be left with a valid password or token",
+            (false, false) => return Ok(()),
+        };
+        Err(Error::new(ErrorCode::WrongState, what)
+            .with_hint("give another user a password and GRANT ALL TO that user first"))
+    }
+
+    /// Checks the users' part of the invariants. A privilege may name some buckets only.
+    pub(in crate::state) fn check(
+        &self,
+        cas: u64,
+        may_be_granted: impl Fn(BucketId) -> bool,
+    ) -> std::result::Result<(), String> {
+        let users = &*self.0;
+        if users.cas > cas {
+            return Err("the users are newer than the state".into());
+        }
+        let tokens = tokens_in_all(users);
+        let counts = (users.by_name.len(), tokens, grants_in_all(users));
+        if counts.0 > USERS_MAX || counts.1 > TOKENS_IN_ALL_MAX || counts.2 > GRANTS_IN_ALL_MAX {
+            return Err(format!("users, tokens and grants beyond their limits: {counts:?}"));
+        }
+        for (name, user) in &users.by_name {
+            let ids = || user.tokens.iter().map(|token| token.id);
+            let is_given = user.id <= users.last_user
+                && ids().is_sorted_by(|a, b| a < b)
+                && ids().all(|id| id <= users.last_token);
+            if *name != user.name || !is_given {
+                return Err(format!("the name or the numbers of user {name:?}"));
+            }
+            let fits = |(id, set): (&BucketId, &Privileges)| may_be_granted(*id) && is_set(*set);
+            if !user.grants.buckets.iter().all(fits) {
+                return Err(format!("the privileges of user {name:?}: {:?}", user.grants));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn change_users(
+    users: &mut Users,
+    command: &UserCommand,
+    bucket: Result<()>,
+    now: Now,
+) -> Result<ChangeOutcome> {
+    match command {
+        UserCommand::Create { name, secret, limits, fresh, first } => {
+            check_user_name(name)?;
+            check_new(users, name, *first)?;
+            if users.mock_key.matches(&[0; 32]) {
+                users.mock_key = fresh.clone();
+            }
+            create_user(users, name, (secret.as_ref(), *limits), (*first, now))
+        }
+        UserCommand::Alter { name, change } => {
+            let mut user = User::clone(user_named(users, name)?);
+            let token = alter_user(users, &mut user, change, now)?;
+            Ok((Some(put(users, user)), token))
+        }
+        UserCommand::Drop { name, if_exists } => match users.by_name.remove(name) {
+            Some(user) => Ok((Some(user.id), None)),
+            None if *if_exists => Ok((None, None)),
+            None => Err(no_user(name)),
+        },
+        UserCommand::Grant { user, privileges, on } => {
+            check_privileges(*privileges)?;
+            let mut user = User::clone(user_named(users, user)?);
+            bucket?;
+            grant(&mut user, *privileges, on);
+            let id = put(users, user);
+            check_room_for_grants(users)?;
+            Ok((Some(id), None))
+        }
+        UserCommand::Revoke { user, privileges, on } => {
+            check_privileges(*privileges)?;
+            let mut user = User::clone(user_named(users, user)?);
+            bucket?;
+            revoke(&mut user, *privileges, on);
+            Ok((Some(put(users, user)), None))
+        }
+    }
+}
+
+fn create_user(
+    users: &mut Users,
+    name: &str,
+    (secret, limits): (Option<&NewSecret>, UserLimits),
+    (first, now): (bool, Now),
+) -> Result<ChangeOutcome> {
+    users.last_user = UserId(users.last_user.0 + 1);
+    let mut user = User {
+        id: users.last_user,
+        name: name.into(),
+        verifier: None,
+        until_unix_ms: None,
+        tokens: Vec::new(),
+        grants: Default::default(),
+        limits: with_limits(UserLimits::default(), limits),
+        secret_no: 0,
+    };
+    if first {
+        user.grants.all = [Privilege::Admin].into_iter().collect();
+    }
+    let token = match secret {
+        Some(secret) => add_secret(users, &mut user, secret, now)?,
+        None => None,
+    };
+    Ok((Some(put(users, user)), token))
+}
+
+fn alter_user(
+    users: &mut Users,
+    user: &mut User,
+    change: &UserChange,
+    now: Now,
+) -> Result<Option<TokenId>> {
+    match change {
+        UserChange::Secret(secret) => return add_secret(users, user, secret, now),
+        UserChange::DropPassword if user.verifier.is_none() => {}
+        UserChange::DropPassword => {
+            (user.verifier, user.until_unix_ms) = (None, None);
+            user.secret_no = now.cas;
+        }
+        UserChange::DropToken(id) => {
+            let (before, name) = (user.tokens.len(), &user.name);
+            user.tokens.retain(|token| token.id != *id);
+            if user.tokens.len() == before {
+                let what = format!("user \"{name}\" has no token {id}");
+                return Err(Error::new(ErrorCode::Unknown, what)
+                    .with_hint("SHOW USERS lists the numbers of the tokens"));
+            }
+        }
+        UserChange::Limits(limits) => user.limits = with_limits(user.limits, *limits),
+    }
+    Ok(None)
+}
+
+/// Replaces the password of a user or adds a token; returns the number of the token.
+fn add_secret(
+    users: &mut Users,
+    user: &mut User,
+    secret: &NewSecret,
+    now: Now,
+) -> Result<Option<TokenId>> {
+    match secret {
+        NewSecret::Password { verifier, until_unix_ms } => {
+            check_verifier(verifier)?;
+            user.verifier = Some(verifier.clone());
+            user.until_unix_ms = *until_unix_ms;
+            user.secret_no = now.cas;
+            Ok(None)
+        }
+        NewSecret::Token { sha256, until_unix_ms } => {
+            check_room_for_token(users, user)?;
+            users.last_token = TokenId(users.last_token.0 + 1);
+            let (id, sha256) = (users.last_token, sha256.clone());
+            user.tokens.push(HashedToken { id, sha256, until_unix_ms: *until_unix_ms });
+            Ok(Some(id))
+        }
+    }
+}
+
+fn grant(user: &mut User, privileges: Privileges, on: &GrantOn) {
+    let granted = match on {
+        GrantOn::All => &mut user.grants.all,
+        GrantOn::Bucket(id) => user.grants.buckets.entry(*id).or_default(),
+    };
+    *granted = granted.with(privileges);
+}
+
+fn revoke(user: &mut User, privileges: Privileges, on: &GrantOn) {
+    let buckets = &mut user.grants.buckets;
+    match on {
+        GrantOn::All => {
+            user.grants.all = user.grants.all.without(privileges);
+            buckets.values_mut().for_each(|own| *own = own.without(privileges));
+        }
+        GrantOn::Bucket(id) => {
+            let own = buckets.get_mut(id);
+            own.into_iter().for_each(|own| *own = own.without(privileges));
+        }
+    }
+    buckets.retain(|_, own| !own.is_empty());
+}
+
+/// Puts a user back; returns the number.
+fn put(users: &mut Users, user: User) -> UserId {
+    let id = user.id;
+    users.by_name.insert(user.name.clone(), Arc::new(user));
+    id
+}
+
+fn user_named<'a>(users: &'a Users, name: &str) -> Result<&'a Arc<User>> {
+    users.named(name).ok_or_else(|| no_user(name))
+}
+
+fn no_user(name: &str) -> Error {
+    // A name from elsewhere may be long.
+    let name = crate::state::capacity::limits::beginning(name, USER_NAME_BYTES_MAX);
+    Error::new(ErrorCode::UnknownUser, format!("user \"{name}\" does not exist"))
+        .with_hint("SHOW USERS lists the users")
+}
+
+/// A limit that is given counts from now on; zero takes it back.
+fn with_limits(own: UserLimits, given: UserLimits) -> UserLimits {
+    let with = |own: Option<u32>, given: Option<u32>| match given {
+        None => own,
+        Some(0) => None,
+        some => some,
+    };
+    UserLimits {
+        sessions_max: with(own.sessions_max, given.sessions_max),
+        statements_max: with(own.statements_max, given.statements_max),
+    }
+}
+
+fn check_user_name(name: &str) -> Result<()> {
+    let what = match name.len() {
+        1..=USER_NAME_BYTES_MAX if !name.chars().any(char::is_control) => return Ok(()),
+        1..=USER_NAME_BYTES_MAX => "a control character".into(),
+        bytes => format!("{bytes} bytes"),
+    };
+    Err(Error::new(
+        ErrorCode::InvalidParameter,
+        format!(
+            "the name of a user has 1 to {USER_NAME_BYTES_MAX} bytes without control characters, this one has {what}"
+        ),
+    ))
+}
+
+fn check_new(users: &Users, name: &str, first: bool) -> Result<()> {
+    if first && !users.by_name.is_empty() {
+        return Err(Error::new(ErrorCode::WrongState, "there are users already")
+            .with_hint("a user with admin ON ALL makes further ones"));
+    }
+    if users.named(name).is_some() {
+        return Err(Error::new(ErrorCode::UserExists, format!("user \"{name}\" exists already"))
+            .with_hint("ALTER USER changes it"));
+    }
+    if users.by_name.len() >= USERS_MAX {
+        return Err(over(format!("there are {USERS_MAX} users, the most that are possible"))
+            .with_hint("DROP USER those that are no longer needed"));
+    }
+    Ok(())
+}
+
+fn check_verifier(verifier: &ScramVerifier) -> Result<()> {
+    let iterations = u64::from(verifier.iterations);
+    check_range("the iterations of a SCRAM verifier", iterations, ITERATIONS_MIN, ITERATIONS_MAX)
+}
+
+fn check_room_for_token(users: &Users, user: &User) -> Result<()> {
+    let hint = "ALTER USER … DROP TOKEN those that are no longer needed";
+    if user.tokens.len() >= TOKENS_EACH_MAX {
+        let what = format!(
+            "user \"{}\" has {TOKENS_EACH_MAX} tokens, the most that are possible",
+            user.name
+        );
+        return Err(over(what).with_hint(hint));
+    }
+    let in_all = tokens_in_all(users);
+    if in_all >= TOKENS_IN_ALL_MAX {
+        let what = format!("all users have {in_all} tokens, the most that are possible");
+        return Err(over(what).with_hint(hint));
+    }
+    Ok(())
+}
+
+/// True for a set of known privileges that is not empty.
+fn is_set(privileges: Privileges) -> bool {
+    privileges.is_valid() && !privileges.is_empty()
+}
+
+fn check_privileges(privileges: Privileges) -> Result<()> {
+    if is_set(privileges) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorCode::InvalidParameter, "a set without a known privilege, or with others"))
+}
+
+fn tokens_in_all(users: &Users) -> usize {
+    users.by_name.values().map(|user| user.tokens.len()).sum()
+}
+
+fn grants_in_all(users: &Users) -> usize {
+    users.by_name.values().map(|user| user.grants.buckets.len()).sum()
+}
+
+fn check_room_for_grants(users: &Users) -> Result<()> {
+    let in_all = grants_in_all(users);
+    if in_all <= GRANTS_IN_ALL_MAX {
+        return Ok(());
+    }
+    let what =
+        format!("all users would have privileges on {in_all} buckets; at most {GRANTS_IN_ALL_MAX}");
+    Err(over(what).with_hint("REVOKE what is no longer needed, or GRANT … ON ALL"))
+}
+
+fn over(what: String) -> Error {
+    Error::new(ErrorCode::OverLimit, what)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
