@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::raft::wire::MESSAGE_BYTES_MAX;
 use crate::raft::{MemberChange, StateMachine};
-use crate::state::capacity::limits::STATE_BYTES_MAX;
+use crate::state::capacity::table::STATE_BYTES_MAX;
 use crate::state::{Decisions, Effect, StateContext};
 
 /// The version of a record's encoding: its first byte.

@@ -20,7 +20,7 @@ const WIRE_VERSION: u8 = 1;
 /// The size limit of a call apart from one large message: the frame of the call, and the small messages in it.
 const CALL_BYTES: usize = 2 << 20;
 
-/// The size limit of a message. The largest message is a snapshot, and `state/capacity/limits.rs` keeps the state below this
+/// The size limit of a message. The largest message is a snapshot, and `state/capacity/table.rs` keeps the state below this
 /// limit. A message must fit in one call, or it would never arrive.
 pub const MESSAGE_BYTES_MAX: usize = PEER_MESSAGE_BYTES_MAX - CALL_BYTES;
 

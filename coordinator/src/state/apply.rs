@@ -2,7 +2,7 @@
 
 use proto::plant::{self, Plant};
 use proto::rpc::command::{Command, Expected, Need, Outcome, Proposal};
-use proto::{Error, ErrorCode, Result};
+use proto::{Error, ErrorCode, Result, of_command};
 
 use super::capacity::limits::beginning;
 use super::consequence::Consequence;
@@ -60,7 +60,7 @@ impl StateContext {
     /// Runs the command of a proposal, if it was made from what there is.
     fn run(&mut self, decided: &Decisions, proposal: &Proposal) -> Change {
         self.check_expected(proposal)?;
-        self.change(&proposal.command, decided)
+        of_command!(&proposal.command, command => command.apply(self, decided))
     }
 
     /// Checks that what a command was made from has not changed since.
@@ -81,57 +81,6 @@ impl StateContext {
                 let gone = || Error::new(ErrorCode::UnknownUser, "the user was dropped");
                 found.map(drop).ok_or_else(gone)
             }
-        }
-    }
-
-    fn change(&mut self, command: &Command, decided: &Decisions) -> Change {
-        match command {
-            Command::CreateBucket(command) => command.apply(self, decided),
-            Command::DropBucket(command) => command.apply(self, decided),
-            Command::CreateIndex(command) => command.apply(self, decided),
-            Command::BuildIndexes(command) => command.apply(self, decided),
-            Command::DropIndex(command) => command.apply(self, decided),
-            Command::RenameIndex(command) => command.apply(self, decided),
-            Command::SetReplicas(command) => command.apply(self, decided),
-            Command::SetSeparateIncludedColumns(command) => command.apply(self, decided),
-            Command::SetSliceBytesMax(command) => command.apply(self, decided),
-            Command::BuildGeneration(command) => command.apply(self, decided),
-            Command::IndexReady(command) => command.apply(self, decided),
-            Command::CancelBuild(command) => command.apply(self, decided),
-            Command::DropGeneration(command) => command.apply(self, decided),
-            Command::GrowIndex(command) => command.apply(self, decided),
-            Command::SplitSlice(command) => command.apply(self, decided),
-            Command::CreateDataSet(command) => command.apply(self, decided),
-            Command::SetVersionIdle(command) => command.apply(self, decided),
-            Command::LoadVersion(command) => command.apply(self, decided),
-            Command::CancelVersion(command) => command.apply(self, decided),
-            Command::PartitionsLoaded(command) => command.apply(self, decided),
-            Command::PartitionsLost(command) => command.apply(self, decided),
-            Command::VersionFailed(command) => command.apply(self, decided),
-            Command::OwnPartitions(command) => command.apply(self, decided),
-            Command::BuildVersion(command) => command.apply(self, decided),
-            Command::SwitchVersion(command) => command.apply(self, decided),
-            Command::DropVersion(command) => command.apply(self, decided),
-            Command::StartMoves(command) => command.apply(self, decided),
-            Command::AdvanceMove(command) => command.apply(self, decided),
-            Command::EndMove(command) => command.apply(self, decided),
-            Command::CancelMoves(command) => command.apply(self, decided),
-            Command::HandOver(command) => command.apply(self, decided),
-            Command::HandedOver(command) => command.apply(self, decided),
-            Command::CancelHandOver(command) => command.apply(self, decided),
-            Command::RegisterNode(command) => command.apply(self, decided),
-            Command::Join(command) => command.apply(self, decided),
-            Command::DrainNode(command) => command.apply(self, decided),
-            Command::RemoveNode(command) => command.apply(self, decided),
-            Command::PlaceLost(command) => command.apply(self, decided),
-            Command::SetCopies(command) => command.apply(self, decided),
-            Command::MoveBucket(command) => command.apply(self, decided),
-            Command::ChangeCopies(command) => command.apply(self, decided),
-            Command::OpenSource(command) => command.apply(self, decided),
-            Command::PromoteEpochs(command) => command.apply(self, decided),
-            Command::Rollback(command) => command.apply(self, decided),
-            Command::SkipEpochs(command) => command.apply(self, decided),
-            Command::Users(command) => command.apply(self, decided),
         }
     }
 }

@@ -9,13 +9,16 @@
 //! Consequences outside of the state are returned as [`Effect`]s, which are plain values. The caller decides what to
 //! do with them.
 //!
-//! Each family of commands (`proto::rpc::command`) has a folder of its name, which applies them ([`apply`]):
+//! Each family of commands (`proto::rpc::command`) has a folder of its name, which applies them ([`effect::Apply`]), with
+//! its sub-state in `state.rs`. A command reads the whole context and changes the sub-state of its family. What it means
+//! for other families is a plain value, a `Consequence`, which `carry_out` gives to all of them in one order. So
+//! sub-states know nothing of each other; their fields are private, and `tests/tests/sources/families.rs` checks the rest.
 //!
 //! | folder | contents |
 //! |---|---|
-//! | [`buckets`] | the record of a bucket; making and dropping it |
-//! | [`indexes`] | the record of an index, checks of definitions, placements |
-//! | `generations` | builds beside what serves; growth |
+//! | [`buckets`] | the records of buckets; making and dropping them |
+//! | [`indexes`] | the records of indexes with all generations, checks of definitions, placements |
+//! | `indexes/generations` | builds beside what serves; growth |
 //! | `versions` | versioned data sets, and the projectors that load their versions |
 //! | `moves` | moves of slices, hand-overs of vbuckets |
 //! | [`nodes`] | registration, draining, removal; coordinators; slices without a copy that is left |
@@ -25,11 +28,13 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | [`context`], `lookup` | the state and the queries on it |
-//! | [`decisions`], [`effect`] | what the leader adds to a proposal, and the result of a command |
+//! | [`context`], [`bucket_view`], `lookup` | the list of sub-states, and the queries that join them |
+//! | `apply`, [`decisions`], [`effect`] | a command with what the leader adds to it, and its result |
+//! | `consequence`, `carry_out` | what a command means for other families |
+//! | `clock` | the counters of changes, and the position and the time of the last command |
 //! | `requests` | the answers that are kept for retries |
 //! | `invariants` | what holds after each command, checked by debug builds |
-//! | `snapshot`, [`capacity`] | the encoded state, its size limits, the refusals beyond them, and what is kept for administrators |
+//! | `snapshot`, [`capacity`] | the encoded state, the table of its limits, and what is kept for administrators |
 //!
 //! An index is `pending` until it is built (by CREATE INDEX itself, or by BUILD INDEX), `backfill` until the leader
 //! has seen every slice readable, then `maintenance`. Slices move only in `maintenance`.
@@ -57,7 +62,7 @@ mod users;
 pub(crate) mod versions;
 
 pub use bucket_view::BucketView;
-pub use capacity::reserve::check_reserve;
+pub use capacity::check_reserve;
 pub use context::StateContext;
 pub use decisions::Decisions;
 pub use effect::Effect;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proto::model::assignment::VbucketAssignment;
 use proto::model::bucket::{BucketInfo, SourceKind, VBUCKETS_MAX};
 use proto::model::ids::{BucketId, NodeId};
-use proto::rpc::command::{CreateBucket, DropBucket, Outcome};
+use proto::rpc::command::{CreateBucket, DropBucket, Outcome, Room};
 use proto::{Error, ErrorCode, Result};
 
 use crate::state::consequence::Consequence;
@@ -78,7 +78,8 @@ pub(in crate::state) fn new_bucket(
     projectors: u16,
 ) -> Result<BucketInfo> {
     check_range("vbuckets", u64::from(vbuckets), 1, u64::from(VBUCKETS_MAX))?;
-    state.check_room_for_bucket(name, vbuckets)?;
+    let data_sets = usize::from(source == SourceKind::Files);
+    state.check_room(Room { vbuckets: vbuckets.into(), data_sets, ..Room::of_name(name) })?;
     let projectors = choose_projectors(state, source, vbuckets, projectors)?;
     let assignment = VbucketAssignment::round_robin(vbuckets, &projectors);
     let info = BucketInfo::new(state.buckets.next(), name, vbuckets, source, NodeId(0));

@@ -1,46 +1,85 @@
-//! Refusals of commands whose result would not fit in the state ([`crate::state::capacity::limits`]). Each one proposes objects to drop.
+//! The room in the state: refusals of commands whose result would not fit ([`crate::state::capacity::table`]), and the
+//! part of it that is kept for administrators, an eighth. Other users with the privilege to define can fill the rest, and
+//! an administrator can still drop and define.
+//!
+//! The router checks the reserve before it sends the command of a user that is no administrator. The state itself does not
+//! know the sender. The leader checks it before an index gets more slices by itself.
 
 pub mod limits;
-pub mod reserve;
+pub mod table;
 
-use proto::model::ids::IndexId;
+use std::sync::Arc;
+
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
 use proto::model::index::{IndexInfo, IndexSpec};
-use proto::model::topology::IndexTopology;
-use proto::rpc::command::encoded_bytes;
+use proto::rpc::command::{Command, Room, encoded_bytes};
 use proto::{Error, ErrorCode, Result};
 
-use crate::state::capacity::limits::{
-    BUCKET_DEFINITION_BYTES_MAX, BUCKET_INDEXES_MAX, DATA_SETS_MAX, DEFINITION_BYTES_IN_ALL_MAX,
-    GROWING_INDEXES_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, PLACES_IN_ALL_MAX, RECORD_BYTES_MAX,
-    VBUCKETS_IN_ALL_MAX,
-};
+use crate::state::capacity::limits::{BUCKET_DEFINITION_BYTES_MAX, BUCKET_INDEXES_MAX};
+use crate::state::capacity::table::{CAPACITIES, Capacity};
 use crate::state::context::StateContext;
 use crate::state::indexes::record::IndexRecord;
 
 /// Maximum number of indexes that a refusal proposes to drop.
 const PROPOSED: usize = 3;
 
+/// Refuses a definition that would take what is kept for administrators.
+pub fn check_reserve(catalog: &Catalog, command: &Command) -> Result<()> {
+    let more = command.room(catalog);
+    if more == Room::default() {
+        return Ok(());
+    }
+    let indexes = catalog.indexes.values().chain(catalog.generations.values());
+    let used = taken(catalog.buckets.values(), indexes, catalog.data_sets.len());
+    check(more, used, Capacity::check_for_all)
+}
+
+/// The room that buckets, indexes and data sets take.
+fn taken<'a>(
+    buckets: impl Iterator<Item = &'a Arc<BucketInfo>>,
+    indexes: impl Iterator<Item = &'a Arc<IndexInfo>>,
+    data_sets: usize,
+) -> Room {
+    let of_indexes = indexes.fold(Room::default(), |room, index| {
+        room.with(Room { places: places_of(index), ..Room::of_index(&index.spec) })
+    });
+    buckets.fold(Room { data_sets, ..of_indexes }, |room, bucket| {
+        room.with(Room { vbuckets: usize::from(bucket.vbuckets), ..Room::of_name(&bucket.name) })
+    })
+}
+
+/// Checks each kind of which more is needed: a command that needs no room of a kind is not refused because that kind is
+/// full.
+fn check(more: Room, used: Room, check: fn(&Capacity, usize) -> Result<()>) -> Result<()> {
+    let all = used.with(more);
+    let of_room = CAPACITIES.iter().filter_map(|of| Some((of, of.of_room?)));
+    let mut needed = of_room.filter(|(_, count)| count(&more) > 0);
+    needed.try_for_each(|(capacity, count)| check(capacity, count(&all)))
+}
+
+/// The number of copies of slices that an index has or should have, whichever is more.
+fn places_of(info: &IndexInfo) -> usize {
+    let placed: usize = info.topology.placement.iter().map(Vec::len).sum();
+    Room::of_index(&info.spec).places.max(placed)
+}
+
 impl StateContext {
-    /// Checks that there is room for another index.
-    pub(in crate::state) fn check_room_for_index(&self, spec: &IndexSpec) -> Result<()> {
-        if self.indexes().count() >= INDEXES_MAX {
-            return Err(over(format!(
-                "there are {INDEXES_MAX} indexes, the most that are possible"
-            ))
-            .with_hint("DROP INDEX what is no longer needed"));
-        }
-        self.check_places(places(spec))?;
-        let bytes = definition_bytes(spec);
-        let all = self.definition_bytes() + bytes;
-        if all <= DEFINITION_BYTES_IN_ALL_MAX {
-            return Ok(());
-        }
-        let what = format!(
-            "index \"{}\" has a definition of {bytes} bytes; all definitions would have {all}, \
-             the limit is {DEFINITION_BYTES_IN_ALL_MAX}",
-            spec.name
-        );
-        Err(over(what).with_hint(self.what_to_drop()))
+    fn used(&self) -> Room {
+        taken(self.buckets.all().values(), self.indexes.infos(), self.versions.sets().len())
+    }
+
+    /// Checks that there is room for more.
+    pub(in crate::state) fn check_room(&self, more: Room) -> Result<()> {
+        check(more, self.used(), Capacity::check).map_err(|error| match &error.hint {
+            Some(hint) if hint.is_empty() => error.with_hint(self.what_to_drop()),
+            _ => error,
+        })
+    }
+
+    /// True if a generation with this definition leaves the administrators their part.
+    pub(crate) fn has_room_for_all(&self, spec: &IndexSpec) -> bool {
+        check(Room::of_index(spec), self.used(), Capacity::check_for_all).is_ok()
     }
 
     /// Checks that a bucket may have another index. One bucket must not take the room of all others.
@@ -54,8 +93,8 @@ impl StateContext {
             );
             return Err(over(what).with_hint("DROP INDEX what is no longer needed"));
         }
-        let others: usize = of_bucket().map(|other| definition_bytes(&other.info.spec)).sum();
-        let all = others + definition_bytes(spec);
+        let others: usize = of_bucket().map(|other| encoded_bytes(&*other.info.spec)).sum();
+        let all = others + encoded_bytes(spec);
         if all <= BUCKET_DEFINITION_BYTES_MAX {
             return Ok(());
         }
@@ -66,82 +105,10 @@ impl StateContext {
         Err(over(what).with_hint("DROP INDEX what is no longer needed, or write shorter ones"))
     }
 
-    /// Checks that there is room for another bucket.
-    pub(in crate::state) fn check_room_for_bucket(&self, name: &str, vbuckets: u16) -> Result<()> {
-        let all = self.buckets.all().values().map(|info| usize::from(info.vbuckets)).sum::<usize>()
-            + usize::from(vbuckets);
-        if all > VBUCKETS_IN_ALL_MAX {
-            let what = format!("{all} vbuckets in all buckets; at most {VBUCKETS_IN_ALL_MAX}");
-            return Err(over(what).with_hint(
-                "DROP BUCKET what is no longer needed, or give the new one fewer vbuckets",
-            ));
-        }
-        let bytes = self.definition_bytes() + name.len() + RECORD_BYTES_MAX;
-        if bytes > DEFINITION_BYTES_IN_ALL_MAX {
-            let what = format!(
-                "all definitions would have {bytes} bytes; at most {DEFINITION_BYTES_IN_ALL_MAX}"
-            );
-            return Err(over(what).with_hint(self.what_to_drop()));
-        }
-        Ok(())
-    }
-
-    /// Checks that there is room for more copies of slices.
-    pub(in crate::state) fn check_places(&self, more: usize) -> Result<()> {
-        let all = more + self.indexes.infos().map(|info| places_of(info)).sum::<usize>();
-        if all <= PLACES_IN_ALL_MAX {
-            return Ok(());
-        }
-        let what =
-            format!("all indexes would have {all} copies of slices; at most {PLACES_IN_ALL_MAX}");
-        Err(over(what)
-            .with_hint("DROP INDEX what is no longer needed, or ask for fewer slices or replicas"))
-    }
-
-    /// Checks that there is room for another move.
-    pub(in crate::state) fn check_room_for_move(&self) -> Result<()> {
-        let all: usize = self.indexes().map(|record| record.info.moves.len()).sum();
-        if all < MOVES_IN_ALL_MAX {
-            return Ok(());
-        }
-        Err(Error::unavailable(format!("{all} moves are in progress, the most that are possible"))
-            .with_hint("wait until some have ended (SHOW MOVES), and repeat the request"))
-    }
-
-    /// Checks that there is room for another data set.
-    pub(in crate::state) fn check_room_for_data_set(&self) -> Result<()> {
-        if self.versions.sets().len() < DATA_SETS_MAX {
-            return Ok(());
-        }
-        let what = format!(
-            "there are {DATA_SETS_MAX} buckets made FROM FILES, the most that are possible"
-        );
-        Err(over(what).with_hint("DROP BUCKET what is no longer needed"))
-    }
-
-    /// Checks that there is room for the `slice_bytes_max` of an index.
-    pub(in crate::state) fn check_room_for_growing(&self, id: IndexId, bytes: u64) -> Result<()> {
-        let growing = self.indexes.slice_bytes_max();
-        if bytes == 0 || growing.contains_key(&id) || growing.len() < GROWING_INDEXES_MAX {
-            return Ok(());
-        }
-        let what =
-            format!("{GROWING_INDEXES_MAX} indexes have a slice_bytes_max, which is the limit");
-        Err(over(what).with_hint(
-            "set it to 0 for others, or set the number of slices with ALTER INDEX … SET (slices = n)",
-        ))
-    }
-
-    pub(in crate::state) fn definition_bytes(&self) -> usize {
-        let indexes = self.indexes().map(|record| definition_bytes(&record.info.spec));
-        let buckets = self.buckets.all().values().map(|b| b.name.len() + RECORD_BYTES_MAX);
-        indexes.chain(buckets).sum()
-    }
-
     /// Names the indexes with the longest definitions.
     fn what_to_drop(&self) -> String {
         let spec = |record: &IndexRecord| {
-            (definition_bytes(&record.info.spec), record.info.spec.name.clone())
+            (encoded_bytes(&*record.info.spec), record.info.spec.name.clone())
         };
         let mut all: Vec<(usize, String)> = self.named_indexes().map(spec).collect();
         all.sort_unstable_by(|a, b| b.cmp(a));
@@ -158,28 +125,11 @@ impl StateContext {
     }
 }
 
-/// The number of copies of slices that an index should have.
-pub(in crate::state) fn places(spec: &IndexSpec) -> usize {
-    usize::from(spec.slices) * (usize::from(spec.replicas) + 1)
-}
-
-/// The number of copies of slices that an index has or should have, whichever is more.
-pub(in crate::state) fn places_of(info: &IndexInfo) -> usize {
-    places(&info.spec).max(topology_places(&info.topology))
-}
-
-fn topology_places(topology: &IndexTopology) -> usize {
-    topology.placement.iter().map(Vec::len).sum()
-}
-
-/// The size of a definition in a snapshot.
-pub(in crate::state) fn definition_bytes(spec: &IndexSpec) -> usize {
-    encoded_bytes(spec)
-}
-
 fn over(what: String) -> Error {
     Error::new(ErrorCode::OverLimit, what)
 }
 
+#[cfg(test)]
+mod reserve_tests;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,10 @@
 
 use proto::expr::Expr;
 use proto::model::bucket::SourceKind;
-use proto::model::ids::{BucketId, IndexId};
-use proto::model::node::Role;
+use proto::model::ids::{BucketId, Epoch, IndexId, MoveId, NodeId, SliceNo, TopologyNo};
+use proto::model::moves::{EndedMove, MoveStage, SliceMove};
+use proto::model::node::{NodeInfo, Role};
+use proto::model::topology::IndexTopology;
 use proto::rpc::command::{
     CancelVersion, Command, CreateIndex, DropIndex, Outcome, RegisterNode, SetReplicas,
     encoded_bytes,
@@ -12,11 +14,12 @@ use proto::value::Value;
 
 use super::*;
 use crate::state::capacity::limits::{
-    BUCKET_INDEXES_MAX, DEFINITION_BYTES_IN_ALL_MAX, INDEXES_MAX, NODES_MAX,
-    PAST_TOPOLOGY_BYTES_IN_ALL_MAX,
+    DEFINITION_BYTES_IN_ALL_MAX, ENDED_MOVES_MAX, INDEXES_MAX, MOVES_IN_ALL_MAX, NODES_MAX,
+    PAST_TOPOLOGY_BYTES_IN_ALL_MAX, PLACES_IN_ALL_MAX, REASON_BYTES_MAX,
 };
+use crate::state::capacity::table::STATE_BYTES_MAX;
 use crate::state::consequence::Consequence;
-use crate::state::indexes::record::IndexRecord;
+use crate::state::indexes::record::TopologyRecord;
 use crate::state::tests::{apply, create_bucket_of, done, node, spec, with_bucket};
 
 fn create(name: &str, predicate: usize, slices: u16) -> Command {
@@ -165,4 +168,57 @@ fn past_topologies_of_all_indexes_are_bounded() {
     let bytes: usize = state.named_indexes().map(kept).sum();
     assert!(bytes <= PAST_TOPOLOGY_BYTES_IN_ALL_MAX, "{bytes}");
     assert!(state.named_indexes().all(|record| record.topologies.len() > 100), "the oldest go");
+}
+
+/// The bytes in a snapshot of the kinds of records with these names.
+fn bytes_of(kinds: &[&str]) -> usize {
+    let named = CAPACITIES.iter().filter(|of| kinds.contains(&of.what));
+    let bytes: Vec<usize> = named.map(|of| of.limit * of.bytes).collect();
+    assert_eq!(bytes.len(), kinds.len(), "{kinds:?}");
+    bytes.iter().sum()
+}
+
+#[test]
+fn as_many_of_the_largest_records_as_possible_take_the_bytes_of_the_table() {
+    let mut state = with_bucket();
+    done(&mut state, create("i", 1, 1));
+    let (most, node) = (u64::MAX, NodeId(u64::MAX));
+    let (nodes, draining) = state.nodes.edit();
+    for id in (0..NODES_MAX as u64).map(|n| NodeId(most - n)) {
+        let (address, zone) = ("a".repeat(255), "z".repeat(255));
+        nodes.insert(id, Arc::new(NodeInfo { id, role: Role::Indexer, address, zone }));
+        draining.insert(id);
+    }
+    let bytes = encoded_bytes(&state.nodes);
+    assert!(bytes <= bytes_of(&["nodes", "removed nodes"]), "{bytes} bytes of nodes");
+    let moved = SliceMove {
+        id: MoveId(most),
+        slice: SliceNo(u16::MAX),
+        from: Some(node),
+        to: Some(node),
+        stage: MoveStage::Done,
+        epoch: Epoch(most),
+    };
+    let record = state.indexes.named_mut().pop_first().unwrap().1;
+    for id in (0..INDEXES_MAX as u64).map(|n| IndexId(most - n)) {
+        let mut record = record.clone();
+        let info = Arc::make_mut(&mut record.info);
+        let placement = vec![vec![node]; PLACES_IN_ALL_MAX / INDEXES_MAX];
+        info.id = id;
+        info.topology = Arc::new(IndexTopology { number: TopologyNo(most), placement });
+        info.moves = vec![moved.clone(); MOVES_IN_ALL_MAX / INDEXES_MAX];
+        let topology = Arc::clone(&info.topology);
+        record.topologies = vec![TopologyRecord { topology, position: most, unix_ms: most }];
+        state.indexes.named_mut().insert(id, record);
+    }
+    let definitions: usize = state.indexes.infos().map(|info| encoded_bytes(&*info.spec)).sum();
+    let bytes = encoded_bytes(&state.indexes) - definitions;
+    let kinds = ["indexes", "copies of slices", "moves in progress"];
+    assert!(bytes <= bytes_of(&kinds), "{bytes} bytes of indexes");
+    let undone = Some("w".repeat(2 * REASON_BYTES_MAX));
+    let ended = vec![EndedMove { index: IndexId(most), was: moved, undone }; ENDED_MOVES_MAX + 1];
+    state.carry_out(&Consequence::SliceMovesEnded(ended));
+    let bytes = encoded_bytes(&state.moves);
+    assert!(bytes <= bytes_of(&["ended moves"]), "{bytes} bytes of moves");
+    assert!(state.to_bytes().unwrap().len() < STATE_BYTES_MAX);
 }

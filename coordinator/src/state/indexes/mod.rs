@@ -13,11 +13,12 @@ use proto::model::ids::{IndexId, TopologyNo};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState, REPLICAS_MAX};
 use proto::model::topology::IndexTopology;
 use proto::rpc::command::{
-    BuildIndexes, CreateIndex, DropIndex, Outcome, RenameIndex, SetReplicas,
+    BuildIndexes, CreateIndex, DropIndex, Outcome, RenameIndex, Room, SetReplicas,
     SetSeparateIncludedColumns, SetSliceBytesMax,
 };
 
 use crate::planner;
+use crate::state::capacity::table::GROWING;
 use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
 use crate::state::effect::{Apply, Change, Effect, catalog_changed, changed_if, nothing};
@@ -39,7 +40,7 @@ impl Apply for CreateIndex {
         }
         state.check_free(&spec.name)?;
         check_spec(spec)?;
-        state.check_room_for_index(spec)?;
+        state.check_room(Room::of_index(spec))?;
         state.check_room_in_bucket(spec)?;
         let loads = state.indexer_loads(&decided.silent);
         let placement = planner::place(spec.slices, spec.replicas, &loads)?;
@@ -126,7 +127,8 @@ impl Apply for SetReplicas {
             let kept = state.indexes.generations_of(index);
             let kept = kept.filter(|info| info.state != IndexState::Retired);
             let slices: usize = kept.map(|info| usize::from(info.spec.slices)).sum();
-            state.check_places(slices * usize::from(replicas - before))?;
+            let places = slices * usize::from(replicas - before);
+            state.check_room(Room { places, ..Room::default() })?;
             let indexers: Vec<_> = state.nodes.receiving().map(|node| node.id).collect();
             planner::check_enough(replicas, &indexers)?;
         }
@@ -155,7 +157,10 @@ impl Apply for SetSliceBytesMax {
         let Self { index, bytes } = *self;
         let info = state.index_of_command(index)?;
         check_slice_bytes_max(&info.spec, bytes)?;
-        state.check_room_for_growing(index, bytes)?;
+        let growing = state.indexes.slice_bytes_max();
+        if bytes > 0 && !growing.contains_key(&index) {
+            GROWING.check(growing.len() + 1)?;
+        }
         match state.indexes.set_slice_bytes_max(index, bytes) {
             true => catalog_changed(),
             false => nothing(),

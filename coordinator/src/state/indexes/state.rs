@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proto::model::ids::{BucketId, Generation, IndexId, LocalIndexId, NodeId, SliceNo, TopologyNo};
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId, SliceNo, TopologyNo,
+};
 use proto::model::index::{IndexInfo, IndexSpec, IndexState};
 use proto::model::moves::{EndedMove, MoveStage, SliceMove};
 use proto::model::topology::IndexTopology;
 use serde::{Deserialize, Serialize};
 
-use crate::state::capacity::limits::{
-    PAST_TOPOLOGY_BYTES_IN_ALL_MAX, PLACE_BYTES_MAX, TOPOLOGY_BYTES_MAX,
-};
+use crate::state::capacity::limits::PAST_TOPOLOGY_BYTES_IN_ALL_MAX;
+use crate::state::capacity::table::{PLACE_BYTES_MAX, TOPOLOGY_BYTES_MAX};
 use crate::state::clock::Now;
 use crate::state::consequence::Consequence;
 use crate::state::indexes::placement::{Placement, change_copies, change_placement};
@@ -294,22 +295,9 @@ impl IndexesState {
                 self.begin_generation(info.clone(), now);
                 replaces.iter().for_each(|id| drop(self.others.remove(id)));
             }
-            Consequence::MoveStarted { index, started } => {
-                let Some(id) = self.get(*index).map(|info| info.local_id()) else {
-                    return Vec::new();
-                };
-                self.change(id, now, |info| {
-                    info.moves.push(started.clone());
-                    take_place(info, started);
-                });
-            }
+            Consequence::MoveStarted { index, started } => self.start_move(*index, started, now),
             Consequence::MoveAdvanced { generation, id, stage, epoch } => {
-                self.change(*generation, now, |info| {
-                    let Some(m) = info.moves.iter_mut().find(|m| m.id == *id) else { return };
-                    (m.stage, m.epoch) = (*stage, *epoch);
-                    let advanced = m.clone();
-                    take_place(info, &advanced);
-                });
+                self.change(*generation, now, |info| advance_move(info, *id, *stage, *epoch));
             }
             Consequence::MovesEnded { generation, ids, undone } => {
                 let ends = |m: &SliceMove| ids.contains(&m.id);
@@ -332,6 +320,14 @@ impl IndexesState {
             _ => {}
         }
         Vec::new()
+    }
+
+    fn start_move(&mut self, index: IndexId, started: &SliceMove, now: Now) {
+        let Some(id) = self.get(index).map(|info| info.local_id()) else { return };
+        self.change(id, now, |info| {
+            info.moves.push(started.clone());
+            take_place(info, started);
+        });
     }
 
     /// Removes the indexes on a bucket, and other generations over it.
@@ -441,6 +437,13 @@ fn topology_bytes(topology: &IndexTopology) -> usize {
 
 fn is_unfinished(m: &SliceMove) -> bool {
     m.stage < MoveStage::Done
+}
+
+fn advance_move(info: &mut IndexInfo, id: MoveId, stage: MoveStage, epoch: Epoch) {
+    let Some(m) = info.moves.iter_mut().find(|m| m.id == id) else { return };
+    (m.stage, m.epoch) = (stage, epoch);
+    let advanced = m.clone();
+    take_place(info, &advanced);
 }
 
 /// Makes a move that is done the next topology.

@@ -23,6 +23,7 @@ use proto::model::topology::TopologyProvider;
 use proto::rpc::command::{AdvanceMove, CancelMoves, EndMove, Outcome, StartMoves};
 use proto::{Error, ErrorCode, Result};
 
+use crate::state::capacity::table::MOVES;
 use crate::state::consequence::Consequence;
 use crate::state::context::StateContext;
 use crate::state::decisions::Decisions;
@@ -107,7 +108,8 @@ impl Apply for CancelMoves {
 
 /// Checks that a move is possible.
 fn check_move(state: &StateContext, planned: &PlannedMove) -> Result<()> {
-    state.check_room_for_move()?;
+    let moves: usize = state.indexes.infos().map(|info| info.moves.len()).sum();
+    MOVES.check(moves + 1).map_err(|error| Error { code: ErrorCode::Unavailable, ..error })?;
     let index = planned.index;
     // Only slices of the serving generation move.
     let Some(info) = state.indexes.get(index) else {

@@ -9,7 +9,8 @@ use proto::model::node::{NodeInfo, Role};
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::state::capacity::limits::{NODES_MAX, REMOVED_NODES_MAX};
+use crate::state::capacity::limits::REMOVED_NODES_MAX;
+use crate::state::capacity::table::NODES;
 
 /// The length limit of an address and of a zone.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -107,12 +108,7 @@ impl NodesState {
             }
             Some(known) if **known == *node => return Ok(false),
             Some(_) => {}
-            None if self.infos.len() < NODES_MAX => {}
-            None => {
-                let what = format!("there are {NODES_MAX} nodes, the most that are possible");
-                return Err(Error::new(ErrorCode::OverLimit, what)
-                    .with_hint("REMOVE NODE what is no longer needed"));
-            }
+            None => NODES.check(self.infos.len() + 1)?,
         }
         self.removed.retain(|removed| removed.id != node.id);
         self.infos.insert(node.id, Arc::new(node.clone()));

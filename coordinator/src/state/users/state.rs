@@ -10,9 +10,8 @@ use proto::model::users::{
 use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::state::capacity::limits::{
-    GRANTS_IN_ALL_MAX, TOKENS_EACH_MAX, TOKENS_IN_ALL_MAX, USERS_MAX,
-};
+use crate::state::capacity::limits::TOKENS_EACH_MAX;
+use crate::state::capacity::table::{GRANTS, TOKENS, USERS};
 use crate::state::clock::Now;
 use crate::state::consequence::Consequence;
 use crate::state::indexes::checks::check_range;
@@ -122,11 +121,11 @@ impl UsersState {
         if users.cas > cas {
             return Err("the users are newer than the state".into());
         }
-        let tokens = tokens_in_all(users);
-        let counts = (users.by_name.len(), tokens, grants_in_all(users));
-        if counts.0 > USERS_MAX || counts.1 > TOKENS_IN_ALL_MAX || counts.2 > GRANTS_IN_ALL_MAX {
-            return Err(format!("users, tokens and grants beyond their limits: {counts:?}"));
-        }
+        USERS
+            .check(users.by_name.len())
+            .and_then(|()| TOKENS.check(tokens_in_all(users)))
+            .and_then(|()| GRANTS.check(grants_in_all(users)))
+            .map_err(|error| error.message)?;
         for (name, user) in &users.by_name {
             let ids = || user.tokens.iter().map(|token| token.id);
             let is_given = user.id <= users.last_user
@@ -175,7 +174,7 @@ fn change_users(
             bucket?;
             grant(&mut user, *privileges, on);
             let id = put(users, user);
-            check_room_for_grants(users)?;
+            GRANTS.check(grants_in_all(users))?;
             Ok((Some(id), None))
         }
         UserCommand::Revoke { user, privileges, on } => {
@@ -344,11 +343,7 @@ fn check_new(users: &Users, name: &str, first: bool) -> Result<()> {
         return Err(Error::new(ErrorCode::UserExists, format!("user \"{name}\" exists already"))
             .with_hint("ALTER USER changes it"));
     }
-    if users.by_name.len() >= USERS_MAX {
-        return Err(over(format!("there are {USERS_MAX} users, the most that are possible"))
-            .with_hint("DROP USER those that are no longer needed"));
-    }
-    Ok(())
+    USERS.check(users.by_name.len() + 1)
 }
 
 fn check_verifier(verifier: &ScramVerifier) -> Result<()> {
@@ -357,20 +352,15 @@ fn check_verifier(verifier: &ScramVerifier) -> Result<()> {
 }
 
 fn check_room_for_token(users: &Users, user: &User) -> Result<()> {
-    let hint = "ALTER USER … DROP TOKEN those that are no longer needed";
     if user.tokens.len() >= TOKENS_EACH_MAX {
         let what = format!(
             "user \"{}\" has {TOKENS_EACH_MAX} tokens, the most that are possible",
             user.name
         );
-        return Err(over(what).with_hint(hint));
+        return Err(Error::new(ErrorCode::OverLimit, what)
+            .with_hint("ALTER USER … DROP TOKEN those that are no longer needed"));
     }
-    let in_all = tokens_in_all(users);
-    if in_all >= TOKENS_IN_ALL_MAX {
-        let what = format!("all users have {in_all} tokens, the most that are possible");
-        return Err(over(what).with_hint(hint));
-    }
-    Ok(())
+    TOKENS.check(tokens_in_all(users) + 1)
 }
 
 /// True for a set of known privileges that is not empty.
@@ -391,20 +381,6 @@ fn tokens_in_all(users: &Users) -> usize {
 
 fn grants_in_all(users: &Users) -> usize {
     users.by_name.values().map(|user| user.grants.buckets.len()).sum()
-}
-
-fn check_room_for_grants(users: &Users) -> Result<()> {
-    let in_all = grants_in_all(users);
-    if in_all <= GRANTS_IN_ALL_MAX {
-        return Ok(());
-    }
-    let what =
-        format!("all users would have privileges on {in_all} buckets; at most {GRANTS_IN_ALL_MAX}");
-    Err(over(what).with_hint("REVOKE what is no longer needed, or GRANT … ON ALL"))
-}
-
-fn over(what: String) -> Error {
-    Error::new(ErrorCode::OverLimit, what)
 }
 
 #[cfg(test)]

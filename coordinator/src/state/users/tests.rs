@@ -9,7 +9,7 @@ use proto::rpc::command::{
 };
 
 use super::*;
-use crate::state::capacity::limits::{GRANT_BYTES_MAX, TOKEN_BYTES_MAX, USER_BYTES_MAX};
+use crate::state::capacity::limits::{GRANTS_IN_ALL_MAX, TOKENS_IN_ALL_MAX, USERS_MAX};
 use crate::state::tests::{
     apply, create_bucket, create_index, create_index_on, done, done_decided, refused, spec,
     with_bucket,
@@ -311,9 +311,7 @@ fn a_full_set_of_users_fits_in_its_part_of_the_snapshot() {
         .map(|n| (long(n), Arc::new(User { name: long(n), ..full.clone() })))
         .collect();
     let bytes = encoded_bytes(&by_name);
-    let most = USERS_MAX * USER_BYTES_MAX
-        + TOKENS_IN_ALL_MAX * TOKEN_BYTES_MAX
-        + GRANTS_IN_ALL_MAX * GRANT_BYTES_MAX;
+    let most: usize = [USERS, TOKENS, GRANTS].iter().map(|of| of.limit * of.bytes).sum();
     assert!(bytes <= most, "{bytes} of {most}");
     // Each limit is kept.
     let users = state.users.edit();

@@ -21,8 +21,8 @@ use proto::model::ids::{BucketId, NodeId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::rpc::command::{
-    BuildVersion, CancelVersion, CreateDataSet, DropVersion, LoadVersion, Outcome, SetVersionIdle,
-    SwitchVersion,
+    BuildVersion, CancelVersion, CreateDataSet, DropVersion, LoadVersion, Outcome, Room,
+    SetVersionIdle, SwitchVersion,
 };
 use proto::{Error, ErrorCode, Result};
 
@@ -55,7 +55,6 @@ impl Apply for CreateDataSet {
         if let Some(id) = existing(state, &self.name, self.if_not_exists)? {
             return Ok((Outcome::Bucket(id), Vec::new()));
         }
-        state.check_room_for_data_set()?;
         let info = Arc::new(new_bucket(state, (&self.name, 1, SourceKind::Files), 1)?);
         let (id, unique) = (info.id, decided.unique);
         state.versions.create(id, set);
@@ -87,7 +86,7 @@ impl Apply for LoadVersion {
         state.check_free(&name)?;
         let nodes = loading_projectors(state, &decided.silent)?;
         let partitions = set.partitions;
-        state.check_room_for_bucket(&name, partitions)?;
+        state.check_room(Room { vbuckets: partitions.into(), ..Room::of_name(&name) })?;
         let holders = holders_of(partitions, set.replication, &nodes);
         let owners = holders.iter().filter_map(|holders| holders.first().copied()).collect();
         let bucket = state.buckets.next();

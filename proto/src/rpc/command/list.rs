@@ -8,7 +8,17 @@ use crate::model::catalog::Catalog;
 
 /// Declares [`Command`] with the facts of each of its kinds.
 macro_rules! commands {
-    ($($family:ident { $($name:ident,)* })*) => {
+    ($d:tt $($family:ident { $($name:ident,)* })*) => {
+        /// The result of an expression for the value of a `Command`, which is in scope, whatever its kind is.
+        #[macro_export]
+        macro_rules! of_command {
+            ($d command:expr, $d value:ident => $d result:expr) => {
+                match $d command {
+                    $($(Command::$name($d value) => $d result,)*)*
+                }
+            };
+        }
+
         /// A change of the StateContext.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "each kind has its own")]
@@ -25,28 +35,28 @@ macro_rules! commands {
         impl Command {
             /// See [`CommandKind::need`].
             pub fn need(&self) -> Need {
-                match self { $($(Self::$name(command) => command.need(),)*)* }
+                of_command!(self, command => command.need())
             }
 
             /// See [`CommandKind::room`].
             pub fn room(&self, catalog: &Catalog) -> Room {
-                match self { $($(Self::$name(command) => command.room(catalog),)*)* }
+                of_command!(self, command => command.room(catalog))
             }
 
             /// See [`CommandKind::creates`].
             pub fn creates(&self) -> bool {
-                match self { $($(Self::$name(command) => command.creates(),)*)* }
+                of_command!(self, command => command.creates())
             }
 
             /// See [`CommandKind::places`].
             pub fn places(&self) -> Option<PlacedKind> {
-                match self { $($(Self::$name(command) => command.places(),)*)* }
+                of_command!(self, command => command.places())
             }
         }
     };
 }
 
-commands! {
+commands! { $
     buckets {
         CreateBucket,
         DropBucket,

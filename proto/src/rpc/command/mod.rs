@@ -3,7 +3,7 @@
 //! receives the first outcome.
 //!
 //! The commands are in files by *family*; the coordinator has a folder of the same name that applies them. A new command is a struct
-//! with its [`CommandKind`] in the file of its family, a line in `list`, and its application in the coordinator (`Apply`), which a line of `apply.rs` calls.
+//! with its [`CommandKind`] in the file of its family, a line in `list`, and its application in the coordinator (`Apply`).
 //!
 //! | file | commands |
 //! |---|---|

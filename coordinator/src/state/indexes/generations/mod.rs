@@ -1,8 +1,8 @@
 //! The generations of indexes.
 //!
 //! A generation is one complete set of slices, built for one definition. To nodes each is an index of its own: it has its place, its
-//! build, its moves and its files. `indexes` has the generation that a name means: the one that serves, or the first one during its
-//! build. `generations` has those beside it:
+//! build, its moves and its files. The name of an index means one of them: the one that serves, or the first one during its
+//! build. Others are beside it:
 //!
 //! - at most one for each index that is newer and being built. When it is complete, one command puts it in the place of the serving
 //!   generation. A cancelled one is dropped without any effect on the serving one. An index whose first generation is not complete gets a
@@ -30,7 +30,9 @@ use proto::model::ids::{BucketId, IndexId, LocalIndexId, NodeId, TopologyNo};
 use proto::model::index::{GENERATIONS_MAX, IndexInfo, IndexSpec, IndexState};
 use proto::model::topology::IndexTopology;
 use proto::plant::{self, Plant};
-use proto::rpc::command::{BuildGeneration, CancelBuild, DropGeneration, IndexReady, Outcome};
+use proto::rpc::command::{
+    BuildGeneration, CancelBuild, DropGeneration, IndexReady, Outcome, Room,
+};
 use proto::{Error, ErrorCode, Result};
 
 use crate::planner;
@@ -69,7 +71,7 @@ pub(in crate::state) fn new_generation(
     (spec, bucket): (&IndexSpec, BucketId),
     (unique, silent): (UniqueId, &[NodeId]),
 ) -> Result<IndexInfo> {
-    state.check_room_for_index(spec)?;
+    state.check_room(Room::of_index(spec))?;
     let newest = state.newest_generation(info.id).unwrap_or(info.generation);
     let generation = unique.generation_behind(newest).ok_or_else(|| {
         Error::new(

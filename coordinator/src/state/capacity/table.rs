@@ -1,0 +1,163 @@
+//! The table of what the state has room for, so that a snapshot fits in one message between members: each kind of record
+//! with its limit, the bytes of a record in a snapshot, and the refusal beyond the limit.
+
+use proto::model::data_set::{PATTERN_BYTES_MAX, VERSION_NAME_BYTES_MAX};
+use proto::model::history::BRANCHES_MAX;
+use proto::model::rollback::DEAD_MAX;
+use proto::model::users::USER_NAME_BYTES_MAX;
+use proto::rpc::command::Room;
+use proto::{Error, ErrorCode, Result};
+
+use crate::state::capacity::limits::{
+    ANSWER_BYTES_IN_ALL_MAX, CLIENTS_MAX, DATA_SETS_MAX, DEFINITION_BYTES_IN_ALL_MAX,
+    DROPPED_BUCKETS_MAX, ENDED_MOVES_MAX, GRANTS_IN_ALL_MAX, GROWING_INDEXES_MAX, INDEXES_MAX,
+    LOADING_NODES_MAX, MOMENTS_MAX, MOVES_IN_ALL_MAX, NODES_MAX, PAST_TOPOLOGY_BYTES_IN_ALL_MAX,
+    PLACES_IN_ALL_MAX, POSITIONS_MAX, REASON_BYTES_MAX, REMOVED_NODES_MAX, TOKENS_IN_ALL_MAX,
+    USERS_MAX, VBUCKETS_IN_ALL_MAX, VERSIONS_IN_ALL_MAX,
+};
+
+/// A kind of record of which the state has a limited number.
+#[derive(Clone, Copy)]
+pub(in crate::state) struct Capacity {
+    /// The records, in refusals.
+    pub(in crate::state) what: &'static str,
+    /// The most records. A record of some kinds is a byte.
+    pub(in crate::state) limit: usize,
+    /// The encoded size limit of a record.
+    pub(in crate::state) bytes: usize,
+    /// The advice of a refusal.
+    hint: &'static str,
+    /// The number of records in a room. An eighth of such a kind is for administrators.
+    pub(in crate::state) of_room: Option<fn(&Room) -> usize>,
+}
+
+impl Capacity {
+    /// A kind of which the oldest records are forgotten, or whose commands have a refusal of their own.
+    const fn new(what: &'static str, limit: usize, bytes: usize) -> Self {
+        Self { what, limit, bytes, hint: "", of_room: None }
+    }
+
+    const fn with_hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
+    }
+
+    const fn of_room(self, of_room: fn(&Room) -> usize) -> Self {
+        Self { of_room: Some(of_room), ..self }
+    }
+
+    /// Refuses so many records if they are beyond the limit.
+    pub(in crate::state) fn check(&self, all: usize) -> Result<()> {
+        let Self { what, limit, hint, .. } = *self;
+        if all <= limit {
+            return Ok(());
+        }
+        let what = format!("there would be {all} {what}; at most {limit} are possible");
+        Err(Error::new(ErrorCode::OverLimit, what).with_hint(hint))
+    }
+
+    /// Refuses so many records if they are beyond what is available to all users.
+    pub(in crate::state) fn check_for_all(&self, all: usize) -> Result<()> {
+        let Self { what, limit, .. } = *self;
+        let most = limit / 8 * 7;
+        if all <= most {
+            return Ok(());
+        }
+        let text = format!(
+            "the cluster has no room for more {what}: {most} are for all users, the rest up to {limit} for administrators"
+        );
+        Err(Error::new(ErrorCode::OverLimit, text).with_hint(
+            "drop what is no longer needed: SHOW INDEXES and SHOW BUCKETS list it; or ask an administrator",
+        ))
+    }
+}
+
+/// The encoded size limit of a position of a vbucket.
+const POSITION_BYTES_MAX: usize = 20;
+/// The encoded size limit of a place: a node id, and its share of the lists.
+pub(in crate::state) const PLACE_BYTES_MAX: usize = 12;
+/// The encoded size limit of a topology besides its places: its number, its time and its position in the log.
+pub(in crate::state) const TOPOLOGY_BYTES_MAX: usize = 48;
+/// The encoded size limit of a move: its numbers and nodes.
+const MOVE_BYTES_MAX: usize = 64;
+/// The encoded size limit of a process: its address, its zone and some numbers.
+const NODE_BYTES_MAX: usize = 640;
+
+/// Besides the cuts, a vbucket has its branches, its position in each range of dead epochs, and two positions during a
+/// rollback; its owner and a hand-over, in 40 bytes; and the copies of its bucket (five numbers and five projectors), or
+/// as a partition its holders and its content, in 112 bytes.
+const VBUCKET_BYTES_MAX: usize = POSITION_BYTES_MAX * (BRANCHES_MAX + DEAD_MAX + 2) + 40 + 112;
+
+pub(in crate::state) const GROWING: Capacity =
+    Capacity::new("indexes with a slice_bytes_max", GROWING_INDEXES_MAX, 20).with_hint(
+        "set it to 0 for others, or set the number of slices with ALTER INDEX … SET (slices = n)",
+    );
+pub(in crate::state) const MOVES: Capacity =
+    Capacity::new("moves in progress", MOVES_IN_ALL_MAX, MOVE_BYTES_MAX)
+        .with_hint("wait until some have ended (SHOW MOVES), and repeat the request");
+pub(in crate::state) const NODES: Capacity = Capacity::new("nodes", NODES_MAX, NODE_BYTES_MAX)
+    .with_hint("REMOVE NODE what is no longer needed");
+/// The name of a user is there twice, with a verifier and some numbers.
+pub(in crate::state) const USERS: Capacity =
+    Capacity::new("users", USERS_MAX, 2 * USER_NAME_BYTES_MAX + 144)
+        .with_hint("DROP USER those that are no longer needed");
+/// A token has a number, a hash and its end.
+pub(in crate::state) const TOKENS: Capacity =
+    Capacity::new("tokens of all users", TOKENS_IN_ALL_MAX, 56)
+        .with_hint("ALTER USER … DROP TOKEN those that are no longer needed");
+/// A grant has a bucket and a set of privileges.
+pub(in crate::state) const GRANTS: Capacity =
+    Capacity::new("buckets on which users have privileges", GRANTS_IN_ALL_MAX, 12)
+        .with_hint("REVOKE what is no longer needed, or GRANT … ON ALL");
+
+/// All kinds of records in a snapshot.
+pub(in crate::state) const CAPACITIES: [Capacity; 21] = [
+    Capacity::new("vbuckets", VBUCKETS_IN_ALL_MAX, VBUCKET_BYTES_MAX)
+        .with_hint("DROP BUCKET what is no longer needed, or give the new one fewer vbuckets")
+        .of_room(|room| room.vbuckets),
+    // A data set has some numbers, the last version that failed, and what was read of a version that is loading.
+    Capacity::new("data sets", DATA_SETS_MAX, 1_280 + 50)
+        .with_hint("DROP BUCKET what is no longer needed")
+        .of_room(|room| room.data_sets),
+    // A generation has some numbers, a key, and a topology.
+    Capacity::new("indexes", INDEXES_MAX, Room::RECORD_BYTES_MAX + TOPOLOGY_BYTES_MAX + 32)
+        .with_hint("DROP INDEX what is no longer needed")
+        .of_room(|room| room.indexes),
+    // A place is in the index and in its newest topology.
+    Capacity::new("copies of slices", PLACES_IN_ALL_MAX, 2 * PLACE_BYTES_MAX)
+        .with_hint("DROP INDEX what is no longer needed, or ask for fewer slices or replicas")
+        .of_room(|room| room.places),
+    Capacity::new("bytes of definitions", DEFINITION_BYTES_IN_ALL_MAX, 1)
+        .of_room(|room| room.definition_bytes),
+    GROWING,
+    MOVES,
+    NODES,
+    USERS,
+    TOKENS,
+    GRANTS,
+    Capacity::new("positions in cuts", POSITIONS_MAX, POSITION_BYTES_MAX),
+    Capacity::new("positions in rollback points", POSITIONS_MAX / 4, POSITION_BYTES_MAX),
+    // A moment has an epoch and a log index, which only count and stay below 2^56.
+    Capacity::new("moments of epochs", MOMENTS_MAX, 16),
+    Capacity::new("bytes of past topologies", PAST_TOPOLOGY_BYTES_IN_ALL_MAX, 1),
+    Capacity::new("ended moves", ENDED_MOVES_MAX, MOVE_BYTES_MAX + REASON_BYTES_MAX),
+    Capacity::new("dropped buckets", DROPPED_BUCKETS_MAX, 32),
+    // A version has names of 128 bytes, the pattern of its files, and its projectors.
+    Capacity::new(
+        "versions",
+        VERSIONS_IN_ALL_MAX,
+        VERSION_NAME_BYTES_MAX + PATTERN_BYTES_MAX + 256 + LOADING_NODES_MAX * 10,
+    ),
+    Capacity::new("removed nodes", REMOVED_NODES_MAX, NODE_BYTES_MAX),
+    Capacity::new("clients", CLIENTS_MAX, 48),
+    Capacity::new("bytes of answers and counters", ANSWER_BYTES_IN_ALL_MAX + 1_024, 1),
+];
+
+/// The largest snapshot.
+pub(crate) const STATE_BYTES_MAX: usize = {
+    let (mut bytes, mut at) = (0, 0);
+    while at < CAPACITIES.len() {
+        bytes += CAPACITIES[at].limit * CAPACITIES[at].bytes;
+        at += 1;
+    }
+    bytes
+};
