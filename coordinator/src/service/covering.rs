@@ -64,7 +64,7 @@ fn covering(
     // No epoch is readable while a rollback is about to remove the newest ones.
     let Some(from) = bucket.info.readable_from() else { return Ok(None) };
     let newest = bucket.epochs.last().epoch;
-    if newest < at_least || !is_known(&bucket.logs, cut, history) {
+    if newest < at_least || !is_known(bucket.logs, cut, history) {
         return Ok(None);
     }
     let oldest = bucket.epochs.covering(cut, from);
@@ -82,7 +82,7 @@ async fn check_in_history(
     {
         let view = member.replica.view();
         let Some(known) = view.state.bucket(bucket) else { return Ok(()) };
-        if is_known(&known.logs, cut, wanted) {
+        if is_known(known.logs, cut, wanted) {
             return Ok(());
         }
     }

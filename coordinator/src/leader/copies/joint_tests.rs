@@ -204,7 +204,7 @@ fn joined_buckets_are_promoted_all_or_none_also_if_one_has_lost_its_history_mean
 fn the_answer_of_a_source_is_no_cut_because_it_names_no_joint_commits() {
     let mut world = World::new();
     let asked = world.leader.begin_query();
-    let logs = Arc::clone(&world.state.bucket(A).unwrap().logs);
+    let logs = Arc::clone(world.state.bucket(A).unwrap().logs);
     let history = SourceHistory { durable: cut(5), logs, kept: VbucketSet::all(2) };
     world.leader.record_history(&world.state, A, asked, history).unwrap();
     assert_eq!(world.tick(), Default::default());

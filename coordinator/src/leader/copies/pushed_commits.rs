@@ -25,7 +25,7 @@ pub(in crate::leader) fn keep_pushed_whole(
             return true;
         };
         let published = &known.epochs.last().cut;
-        keep_whole(stability.pushed(*bucket), (published, &known.logs), cut);
+        keep_whole(stability.pushed(*bucket), (published, known.logs), cut);
         !advance(published, cut).is_empty()
     });
 }

@@ -184,7 +184,7 @@ fn an_owner_that_has_lost_a_held_part_is_queried_and_its_reports_count_again() {
     }
     assert!(queried.contains(&BUCKET), "{queried:?}");
     let asked = world.leader.begin_query();
-    let logs = Arc::clone(&world.state.bucket(BUCKET).unwrap().logs);
+    let logs = Arc::clone(world.state.bucket(BUCKET).unwrap().logs);
     let answer = SourceHistory { durable: cut([3, 6]), logs, kept: VbucketSet::all(2) };
     world.leader.record_history(&world.state, BUCKET, asked, answer).unwrap();
     world.tick();

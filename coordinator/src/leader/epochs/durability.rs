@@ -32,7 +32,7 @@ pub(in crate::leader) fn durable_epoch(
     let durable = |node: &NodeId| {
         let progress = &heartbeats.indexer(*node)?.buckets;
         let progress = progress.iter().find(|progress| progress.bucket == bucket)?;
-        Some(surviving(&known.info, progress.durable))
+        Some(surviving(known.info, progress.durable))
     };
     // Without copies, no indexer will request the mutations published so far.
     let newest = known.epochs.last().epoch;

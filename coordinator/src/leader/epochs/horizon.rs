@@ -121,7 +121,7 @@ mod tests {
     }
 
     fn of(state: &StateContext) -> &EpochHistory {
-        &state.bucket(BucketId(1)).unwrap().epochs
+        state.bucket(BucketId(1)).unwrap().epochs
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Promotions {
         let mut chosen = ChosenCuts::new();
         let is_due = due_ms <= now_ms;
         for (id, bucket) in state.buckets() {
-            self.published.entry(id).or_default().observe(&bucket.epochs, now_ms);
+            self.published.entry(id).or_default().observe(bucket.epochs, now_ms);
             if bucket.info.readable_from().is_none() || stability.newest(id).is_none() {
                 continue;
             }
@@ -157,6 +157,6 @@ impl Promotions {
             .filter(|index| index.bucket == id && index.state == IndexState::Maintenance)
             .map(|index| heartbeats.servable(index));
         let in_force = in_force(state, id, moments);
-        horizon::horizon(&bucket.epochs, published, now_ms, leases, in_force, servable)
+        horizon::horizon(bucket.epochs, published, now_ms, leases, in_force, servable)
     }
 }

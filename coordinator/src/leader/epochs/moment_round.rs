@@ -23,7 +23,7 @@ fn fingerprint_of(logs: &FailoverLogs, vbuckets: u16, kept: &VbucketSet) -> u64 
 /// The place that the newest epoch covers in the vbuckets of a projector.
 fn covered_place(bucket: BucketView<'_>, kept: VbucketSet) -> SourcePlace {
     let durable = bucket.epochs.last().cut.of(&kept);
-    let history = fingerprint_of(&bucket.logs, bucket.info.vbuckets, &kept);
+    let history = fingerprint_of(bucket.logs, bucket.info.vbuckets, &kept);
     SourcePlace { durable, history, kept }
 }
 
@@ -78,7 +78,7 @@ impl WantedPlace {
     pub fn new(state: &StateContext, bucket: BucketId, place: SourcePlace) -> Self {
         let known = state.bucket(bucket);
         let history =
-            known.map(|known| fingerprint_of(&known.logs, known.info.vbuckets, &place.kept));
+            known.map(|known| fingerprint_of(known.logs, known.info.vbuckets, &place.kept));
         Self { bucket, place, known_history: history.unwrap_or_default() }
     }
 
@@ -90,7 +90,7 @@ impl WantedPlace {
             return WantedProgress::Frozen;
         }
         let SourcePlace { durable, history, kept } = &self.place;
-        let now = fingerprint_of(&known.logs, known.info.vbuckets, kept);
+        let now = fingerprint_of(known.logs, known.info.vbuckets, kept);
         let has_changed = now != self.known_history;
         if now != *history && !has_changed {
             return WantedProgress::WaitsForHistory;

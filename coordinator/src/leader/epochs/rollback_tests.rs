@@ -209,7 +209,7 @@ fn a_late_answer_is_not_taken_for_a_loss() {
     let mut world = World::new();
     let asked = world.leader.begin_query();
     let mut late = branched(5, [5, 5]);
-    late.logs = Arc::clone(&world.state.bucket(BUCKET).unwrap().logs);
+    late.logs = Arc::clone(world.state.bucket(BUCKET).unwrap().logs);
     // While the answer is in flight, SYNC reports more and an epoch ends there.
     world.sync(cut(7, [5, 6]));
     world.run();

@@ -229,7 +229,7 @@ impl Sources {
         let id = known.info.id;
         if self.logs.get(&id).is_none_or(|logs| logs != known.logs) {
             stability.forget(id);
-            self.logs.insert(id, Arc::clone(&known.logs));
+            self.logs.insert(id, Arc::clone(known.logs));
         }
     }
 

@@ -51,7 +51,7 @@ fn ten_epochs() -> StateContext {
 }
 
 fn info(state: &StateContext) -> &BucketInfo {
-    &state.bucket(BUCKET).unwrap().info
+    state.bucket(BUCKET).unwrap().info
 }
 
 fn stage(state: &StateContext) -> Option<RollbackStage> {

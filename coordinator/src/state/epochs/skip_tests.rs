@@ -26,7 +26,7 @@ fn skip(state: &mut StateContext, epoch: u64, catalog_cas: u64) {
 fn history(state: &StateContext) -> SourceHistory {
     let bucket = state.bucket(BUCKET).unwrap();
     let durable = Cut::clone(&bucket.epochs.last().cut);
-    SourceHistory { durable, logs: Arc::clone(&bucket.logs), kept: VbucketSet::all(2) }
+    SourceHistory { durable, logs: Arc::clone(bucket.logs), kept: VbucketSet::all(2) }
 }
 
 fn promote(state: &mut StateContext, seqno: u64) {
@@ -53,7 +53,7 @@ fn everything_goes_on_above_all_known_numbers_and_no_older_epoch_is_alive() {
         (state.catalog(), state.bucket(BUCKET).unwrap().epochs.last().cut.clone());
     skip(&mut state, 150, 3_000);
     let to = 3_000 + SKIP;
-    let info = || Arc::clone(&state.bucket(BUCKET).unwrap().info);
+    let info = || Arc::clone(state.bucket(BUCKET).unwrap().info);
     assert_eq!(info().rollback.as_ref().unwrap().stage, RollbackStage::Started);
     assert_eq!(info().readable_from(), None, "new scans wait");
     let catalog = state.catalog();
