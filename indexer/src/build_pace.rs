@@ -1,14 +1,16 @@
 //! The progress of a build from the source, and an estimate of the remaining time.
 //!
-//! The node measures the documents that a build has read, and its heartbeat reports the percentage and the remaining
-//! seconds at that pace. The status of the cluster combines the nodes (`CoordinatorStatus::build_of`).
+//! The node counts the documents that a build has read. Its heartbeat reports the percentage, and
+//! the remaining seconds at the average pace. The status of the cluster combines the nodes
+//! (`CoordinatorStatus::build_of`).
 
 use tokio::time::Instant;
 
-/// The time after which a build reports an estimate: the first documents are no measure of the pace.
+/// The time in milliseconds after which a build reports an estimate: the first documents are too
+/// few to measure the pace.
 const KNOWN_AFTER_MS: u128 = 1_000;
 
-/// The number of documents that a build has read so far, and since when.
+/// The number of documents that a build has read so far, and the time of its start.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildPace {
     began: Instant,
@@ -22,7 +24,8 @@ impl BuildPace {
         Self { began, read: 0, of: 0 }
     }
 
-    /// Records the number of documents read, and of all documents. The latter is not exact.
+    /// Records the number of documents read (`read`) and the approximate number of all documents
+    /// (`of`).
     pub fn note(&mut self, read: u64, of: u64) {
         (self.read, self.of) = (read, of.max(read));
     }
@@ -32,8 +35,8 @@ impl BuildPace {
         (self.read * 100).checked_div(self.of).unwrap_or(0).min(99) as u8
     }
 
-    /// The seconds until all documents are read, at the average pace so far: a build without progress reports a growing number. `None`
-    /// while the pace is not known.
+    /// Returns the seconds until all documents are read, at the average pace so far; the number
+    /// grows while a build makes no progress. `None` until the pace can be estimated.
     pub fn seconds_left(&self, now: Instant) -> Option<u64> {
         let passed_ms = now.saturating_duration_since(self.began).as_millis();
         let left = u128::from(self.of.saturating_sub(self.read));

@@ -8,13 +8,15 @@ use proto::model::node::NodeInfo;
 
 use storage::StoreOptions;
 
-/// Default rate limit of a move, in bytes per second, since scans and streams use the same disk and network.
+/// Default rate limit of a move in bytes per second; scans and streams use the same disk and
+/// network.
 const MOVE_BYTES_PER_S_MAX: u64 = 1 << 30;
 
-/// Default number of concurrent shard scans. Each may use a blocking thread: enough for many cores and disks, and an eighth of
-/// all such threads, so that epochs and flushes always find one.
+/// Default number of concurrent shard scans. Each may use a blocking thread: the number suffices
+/// for many cores and disks, and is an eighth of all such threads, so that epochs and flushes
+/// always find one.
 const SCANS_MAX: usize = 64;
-/// Default bytes of rows in a full batch: a few hundred rows, so that the cost of a batch is shared by many.
+/// Default bytes of rows in a full batch: a few hundred rows share the cost of a batch.
 const SCAN_BATCH_BYTES: usize = 64 << 10;
 /// Minimum memory for scans, and for the queue of a bucket, in bytes.
 const BYTES_MIN: u64 = 8 << 20;
@@ -28,19 +30,21 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Settings of the storage engine.
     pub store: StoreOptions,
-    /// Time between two heartbeats if nothing changes.
+    /// Longest time between two heartbeats, which are also sent after changes.
     pub heartbeat: Duration,
     /// Pause before another attempt to reach a peer.
     pub retry: Duration,
     /// Maximum number of concurrent shard scans; further scans wait until their time-out.
     pub scans_max: usize,
-    /// Memory limit of all shard scans, in bytes; `None`: an eighth of the engine's memory.
+    /// Memory limit of all shard scans together, in bytes; `None` means an eighth of the engine's
+    /// memory.
     pub scan_memory_total_bytes: Option<usize>,
     /// Memory limit of one shard scan, in bytes; `None` uses the limit of all scans together.
     pub scan_memory_each_bytes: Option<usize>,
     /// Bytes of rows in a full batch of a shard scan; a batch has at least one row.
     pub scan_batch_bytes: usize,
-    /// Maximum bytes of a bucket that wait for their epoch; `None`: an eighth of the engine's memory.
+    /// Maximum bytes of a bucket's frames that wait for their epoch; `None` means an eighth of the
+    /// engine's memory.
     pub queue_bytes_max: Option<u64>,
     /// Rate limit of each move, in bytes per second.
     pub move_bytes_per_s_max: u64,
@@ -68,7 +72,7 @@ impl Config {
         (self.store.memory_bytes / 8).max(BYTES_MIN)
     }
 
-    /// Maximum bytes of a bucket that wait for their epoch.
+    /// Returns the maximum bytes of a bucket's frames that wait for their epoch.
     pub fn queue_bytes_max(&self) -> u64 {
         self.queue_bytes_max.unwrap_or_else(|| self.eighth_of_memory())
     }

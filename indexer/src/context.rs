@@ -1,4 +1,4 @@
-//! The parts of a node that its followers, moves and service share.
+//! The context of a node that its followers, moves and service share.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -18,37 +18,37 @@ use tokio::sync::watch;
 use crate::build_pace::BuildPace;
 use crate::config::Config;
 
-/// The parts of a node that its tasks share; cheap to clone.
+/// The services and the state that the tasks of a node share; cheap to clone.
 #[derive(Clone)]
 pub struct NodeContext {
     /// Settings.
     pub config: Config,
-    /// The owner of the data directory, and its cluster.
+    /// The identity in the data directory: the node and its cluster.
     pub identity: Arc<NodeIdentity>,
-    /// The seams.
+    /// The clock, files, random numbers and tasks of the process.
     pub env: Env,
-    /// The other services.
+    /// The clients of the other services.
     pub directory: Arc<dyn Directory>,
     /// The storage engine.
     pub store: Arc<StorageEngine>,
-    /// Counts the catalogs received.
+    /// Incremented at each received catalog.
     pub catalog_taken: watch::Sender<u64>,
     /// The newest catalog.
     pub catalog: Arc<ArcSwap<Catalog>>,
-    /// Counts applied epochs and changes of the set of slices.
+    /// Incremented at each applied epoch and each change of the set of slices.
     pub applied: watch::Sender<u64>,
-    /// Counts changes of the set of slices and of their readability.
+    /// Incremented when the set of slices, or the readability of a slice, changes.
     pub slices: watch::Sender<u64>,
-    /// The number of generations whose slices were made in place so far.
+    /// The number of generations whose slices this process has made in place.
     pub slices_split: Arc<AtomicU64>,
-    /// The number of backfill snapshots that builds have begun to read.
+    /// The number of backfill snapshots that builds of this process have begun to read.
     pub backfills: Arc<AtomicU64>,
     /// The progress of each build from the source.
     pub builds: Arc<Mutex<BTreeMap<LocalIndexId, BuildPace>>>,
 }
 
 impl NodeContext {
-    /// Returns the source of a bucket, by the present catalog.
+    /// Returns a client of the projector that owns a bucket, according to the present catalog.
     pub fn source(&self, bucket: BucketId) -> Result<Arc<dyn ProjectorApi>> {
         let catalog = self.catalog.load();
         let unknown = || Error::unavailable(format!("bucket {bucket} is not known here"));

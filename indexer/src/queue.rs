@@ -1,13 +1,15 @@
-//! The mutation queue of one bucket: gathers frames until the cut of an epoch is known and covered, and then yields the
-//! mutations of that epoch (I1, I2). Pure: no clock, no I/O.
+//! The mutation queue of one bucket: gathers frames until the cut of an epoch is known and covered,
+//! and then returns the mutations of that epoch (I1, I2). Pure: no clock, no I/O.
 //!
-//! A frame is accepted only at the vbucket's watermark. An older frame is ignored; a newer frame means that mutations are missing, and the
-//! caller opens a new stream from the watermarks. Epochs are applied in order, each when the watermarks cover its cut, so that vbuckets and
-//! slices without changes advance with the others.
+//! A frame is accepted only at the vbucket's watermark. An older frame is ignored; a newer frame
+//! means that mutations are missing, and the caller opens a new stream from the watermarks. Epochs
+//! are applied in order, each when the watermarks cover its cut, so that vbuckets and slices
+//! without changes advance with the others.
 //!
-//! The mutations of a large commit are not in the frames that cover them: a marker stands for them, and the late-commit store has
-//! them. A marker belongs as a whole to the first epoch that reaches its seqnos. Frames whose mutations a marker stands for are incomplete
-//! without it, so a queue with markers is dropped with its stream.
+//! The mutations of a large commit are not in the frames that cover them: a marker replaces them,
+//! and the late-commit store has them. A marker belongs with all of its mutations to the first
+//! epoch that reaches its seqnos. Such frames are incomplete without the marker, so a queue with
+//! markers is dropped with its stream.
 //!
 //! Frames that wait for an epoch are in memory, and are not spilled.
 
@@ -20,28 +22,28 @@ use proto::rpc::mutation::{CommitMarker, Frame};
 
 use storage::{EpochBatch, Piece};
 
-/// The queue of one bucket.
+/// The mutation queue of one bucket.
 pub struct MutationQueue {
     /// The end of the mutations received without a gap.
     watermarks: Cut,
-    /// The end of the mutations applied.
+    /// The cut of the applied mutations.
     applied_cut: Cut,
     applied: Epoch,
     staged: BTreeMap<VbucketId, VecDeque<Frame>>,
     staged_bytes: usize,
     epochs: VecDeque<EpochMark>,
-    /// Commits that wait for their epoch, in the order of the log.
+    /// Commits that wait for their epoch, in the order of the source's log.
     commits: VecDeque<CommitMarker>,
 }
 
-/// A hole: a frame begins after the watermark.
+/// A gap in the stream: a frame begins after the watermark.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Hole {
-    /// The vbucket that the frames belong to.
+    /// The vbucket with the gap.
     pub vbucket: VbucketId,
-    /// The expected beginning of the frame.
+    /// The seqno at which the frame should begin.
     pub expected: Seqno,
-    /// The beginning of the frame.
+    /// The seqno at which the frame begins.
     pub found: Seqno,
 }
 
@@ -69,29 +71,31 @@ impl MutationQueue {
         self.staged_bytes
     }
 
-    /// The newest epoch that was applied or waits for its mutations.
+    /// Returns the newest epoch that was applied or waits for its mutations.
     pub fn newest_epoch(&self) -> Epoch {
         self.epochs.back().map_or(self.applied, |mark| mark.epoch)
     }
 
-    /// Forgets the waiting stability timestamps: the next stream sends them again if they are still alive.
+    /// Drops the waiting stability timestamps: the next stream sends them again if they are still
+    /// valid.
     pub fn forget_epochs(&mut self) {
         self.epochs.clear();
     }
 
-    /// Forgets all waiting stability timestamps except the newest, since the others will not be applied.
+    /// Drops all waiting stability timestamps except the newest, because the others will not be
+    /// applied.
     pub fn keep_newest_epoch(&mut self) {
         self.epochs.drain(..self.epochs.len().saturating_sub(1));
     }
 
-    /// Forgets the waiting stability timestamps before the first one that satisfies a condition.
+    /// Drops the waiting stability timestamps before the first one that satisfies `will_do`.
     pub fn skip_epochs(&mut self, will_do: impl Fn(&EpochMark) -> bool) {
         while self.epochs.front().is_some_and(|mark| !will_do(mark)) {
             self.epochs.pop_front();
         }
     }
 
-    /// Adds a frame.
+    /// Adds a frame; ignores an old frame, and returns the gap before a frame that is too new.
     pub fn frame(&mut self, frame: Frame) -> Result<(), Hole> {
         let watermark = self.watermarks.get(frame.vbucket);
         if frame.from > watermark.seqno {
@@ -108,7 +112,7 @@ impl MutationQueue {
         Ok(())
     }
 
-    /// Adds the marker of a commit, whose frames come after it.
+    /// Adds the marker of a commit; its frames must be added afterwards.
     pub fn commit(&mut self, marker: CommitMarker) {
         self.commits.push_back(marker);
     }
@@ -118,7 +122,8 @@ impl MutationQueue {
         !self.commits.is_empty()
     }
 
-    /// The waiting commits that an epoch of this cut has, in the order of their markers. On several projectors a later marker may be reached first.
+    /// Removes and returns the waiting commits that belong to the epoch of a cut, in the order of
+    /// their markers. With several projectors a later marker may be reached first.
     fn commits_of(&mut self, cut: &Cut) -> Vec<CommitMarker> {
         let is_reached = |marker: &CommitMarker| {
             marker.ranges.iter().any(|range| cut.get(range.vbucket).seqno > range.after)
@@ -128,8 +133,9 @@ impl MutationQueue {
         reached
     }
 
-    /// Adds a stability timestamp; a timestamp that is not newer than the last one is ignored. Waiting timestamps that the new one does not
-    /// follow are removed: a rollback undid them before they were applied, and a mutation that they wait for may be lost.
+    /// Adds a stability timestamp; ignores one that is not newer than the last. Removes waiting
+    /// timestamps that the new one does not follow: a rollback undid them before they were applied,
+    /// and the mutations that they wait for may be lost.
     pub fn epoch(&mut self, mark: EpochMark) {
         if mark.epoch <= self.newest_epoch() {
             return;
@@ -145,7 +151,8 @@ impl MutationQueue {
         self.epochs.iter().map(|mark| mark.epoch)
     }
 
-    /// The next epoch that can be applied, with its mutations.
+    /// Removes and returns the next epoch that can be applied, with its mutations; `None` if its
+    /// cut is not covered yet.
     pub fn next_ready(&mut self) -> Option<EpochBatch> {
         let mark = self.epochs.front()?;
         let last = mark.cut.vbuckets().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Real tasks whose failures a test can read.
+//! Real tasks whose failures are recorded for tests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ struct RecordingSpawner {
     recorded: Recorded,
 }
 
-/// The environment of a real process, and the record of its tasks' failures.
+/// Returns the environment of a real process, and the record of its tasks' failures.
 pub fn env() -> (Env, Recorded) {
     let recorded = Recorded::default();
     let spawner = RecordingSpawner { tasks: TokioSpawner::default(), recorded: recorded.clone() };

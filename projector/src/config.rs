@@ -1,4 +1,4 @@
-//! Settings of a projector: plain data. `Service::start` receives the components.
+//! Settings of a projector, as plain data. `Service::start` receives the components separately.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,19 +9,22 @@ use proto::model::node::NodeInfo;
 use proto::rpc::api::{PRODUCER_KEPT_MS, TRANSACTION_KEPT_MS};
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 
-/// Memory of all open transactions by default.
+/// Default memory limit of all open transactions together, in bytes.
 const TRANSACTIONS_BYTES_MAX: usize = 256 << 20;
 
-/// A transaction is one record of the log, which has at most 1 GiB.
+/// Default memory limit of one transaction in bytes: a commit is one record of the log, which has
+/// at most 1 GiB.
 const TRANSACTION_BYTES_MAX: usize = 768 << 20;
 
-/// The limit of a copy's step by default, in bytes.
+/// Default limit of the data that a copy stores in one step, in bytes.
 const COPY_STEP_BYTES: usize = 256 << 20;
 
-/// A smaller commit is cheaper as one table in memory: each index flushes for a large one, and writes a few files.
+/// The smallest number of changes of a large commit. A smaller commit is cheaper as one table in
+/// memory, because a large commit makes each index flush and write a few files.
 const LARGE_COMMIT_CHANGES: u64 = 100_001;
 
-/// The part of the memory of all transactions that one transaction may use: a quarter is left to the others.
+/// Returns the part of the memory of all transactions that one transaction may use; a quarter is
+/// left for the others.
 fn share_of_one(bytes: usize) -> usize {
     (bytes / 4 * 3).min(TRANSACTION_BYTES_MAX)
 }
@@ -29,42 +32,53 @@ fn share_of_one(bytes: usize) -> usize {
 /// The settings of a projector.
 #[derive(Clone)]
 pub struct Config {
-    /// The projector's own registration.
+    /// The projector's node id and addresses.
     pub node: NodeInfo,
-    /// The owner of the data directory, and its cluster; `None` for documents without a directory, in tests.
+    /// The identity in the data directory: the node and its cluster. `None` for a store without a
+    /// directory, in tests.
     pub identity: Option<Arc<NodeIdentity>>,
-    /// The size limit of a document.
+    /// The size limit of a document in bytes.
     pub document_bytes_max: usize,
-    /// The limit of waiting writes, in bytes of documents.
+    /// The limit of the writes that wait in the queue, in bytes of documents.
     pub write_queue_bytes_max: usize,
-    /// The limit of a bucket's mutations that no stability timestamp covers yet, in bytes. Writers wait above it.
+    /// The limit of a bucket's mutations that no stability timestamp covers yet, in bytes. Writers
+    /// wait above it.
     pub unpublished_bytes_max: usize,
-    /// The limit of the changes of one transaction, in bytes: its commit is one request of the log.
+    /// The limit of the changes of one transaction, in bytes: its commit is one record of the log.
     pub transaction_bytes_max: usize,
-    /// The limit of the changes of all open transactions, in bytes: they are in memory.
+    /// The limit of the changes of all open transactions, in bytes; the changes are in memory.
     pub transactions_bytes_max: usize,
-    /// Documents that a large commit changes at least: its changes enter the indexes from where they wait as bodies.
+    /// The smallest number of changed documents of a large commit. The indexers apply such a commit
+    /// from the bodies that they have received before it.
     pub large_commit_changes: u64,
-    /// The limit of open transactions of a bucket.
+    /// The maximum number of open transactions of a bucket.
     pub transactions_max: usize,
-    /// The time after which a transaction without any call of its session is rolled back.
+    /// The time without a call of its session after which a transaction is rolled back.
     pub transaction_kept: Duration,
-    /// The time after its last mutation when an open transaction of a producer is rolled back.
+    /// The time after its last mutation after which an open transaction of a producer is rolled
+    /// back.
     pub producer_kept: Duration,
-    /// The size of a bucket's head: the newest mutations, kept in memory for its streams.
+    /// The size in bytes of a bucket's head: the newest mutations, which are kept in memory for its
+    /// streams.
     pub head_bytes_max: usize,
-    /// The limit of the data that a copy stores in one step, in bytes: it is in memory meanwhile. For a copy in sync these are the groups
-    /// that wait for it, each of which may be one long request, or the commit of a transaction.
+    /// The limit of the data that a copy stores in one step, in bytes; it is in memory meanwhile. A
+    /// copy in sync stores the groups that wait for it in one step; each may be a long request, or
+    /// the commit of a transaction.
     pub copy_step_bytes_max: usize,
-    /// The directory below which the files of versions are; `None` if this projector loads none.
+    /// The directory with the files of data sets' versions; `None` if this projector loads no
+    /// versions.
     pub files_dir: Option<PathBuf>,
-    /// The approximate size of a message with groups for another copy. A group of more than twice as much is sent in pieces.
+    /// The approximate size in bytes of a message with groups for another copy. A group of more
+    /// than twice this size is sent in pieces.
     pub copy_message_bytes: usize,
-    /// The size of a bucket's change log, in bytes of its entries. The oldest entries are purged above it.
+    /// The limit of a bucket's change log, in bytes of its entries. The oldest entries are purged
+    /// above it.
     pub log_bytes_max: u64,
-    /// The limit of a stream's messages that wait for their reader, in bytes. A longer message waits alone.
+    /// The limit of a stream's messages that wait for the reader, in bytes. A longer message waits
+    /// alone.
     pub stream_bytes_max: usize,
-    /// Maximum bytes of frames that a stream sends beyond its newest stability timestamp.
+    /// The limit of the frames that a stream sends ahead of its newest stability timestamp, in
+    /// bytes.
     pub frames_ahead_bytes_max: usize,
 }
 
@@ -100,7 +114,7 @@ impl Config {
         }
     }
 
-    /// Sets the memory of all open transactions.
+    /// Sets the memory limit of all open transactions, and with it the limit of one.
     pub fn set_transactions_bytes(&mut self, bytes: usize) {
         self.transaction_bytes_max = share_of_one(bytes);
         self.transactions_bytes_max = bytes;

@@ -1,5 +1,6 @@
-//! The damaged buckets of a projector. Such a bucket stays on disk, and is excluded by name from all calls, reports and copies. All other
-//! buckets are served. A bucket with another copy is recreated from that copy (`crate::copies`).
+//! The damaged buckets of a projector. Such a bucket is kept on disk, and is excluded from all
+//! calls, reports and copies. All other buckets are served. A bucket with another copy is recreated
+//! from that copy (`crate::copies`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -11,20 +12,20 @@ use proto::model::copies::Copies;
 use proto::model::ids::BucketId;
 use proto::{Error, ErrorCode};
 
-/// The damaged buckets, and the recreated ones.
+/// The damaged buckets of a projector, and the recreated ones.
 #[derive(Default)]
 pub(crate) struct DamagedBuckets {
     damaged: Mutex<BTreeMap<BucketId, DamagedBucket>>,
     /// The recreated buckets whose damaged files still exist.
     replaced: Mutex<BTreeSet<BucketId>>,
-    /// The damaged buckets that are no longer needed, and that have data which their leaders lack.
+    /// The damaged buckets that are no longer needed, but have data that their leaders lack.
     kept: Mutex<BTreeSet<BucketId>>,
-    /// True if a recreated bucket has timestamps.
+    /// True if a recreated bucket has missed stability timestamps.
     lacks_epochs: AtomicBool,
 }
 
 impl DamagedBuckets {
-    /// The damaged buckets of a store that was just opened.
+    /// Creates the lists for a store that was just opened.
     pub(crate) fn new(
         damaged: BTreeMap<BucketId, DamagedBucket>,
         replaced: BTreeSet<BucketId>,
@@ -36,12 +37,12 @@ impl DamagedBuckets {
         Self { damaged, replaced, ..Self::default() }
     }
 
-    /// The damaged buckets.
+    /// Returns the ids of the damaged buckets.
     pub(crate) fn ids(&self) -> BTreeSet<BucketId> {
         lock(&self.damaged).keys().copied().collect()
     }
 
-    /// A bucket, if it is damaged.
+    /// Returns the damage of a bucket; `None` if it is not damaged.
     pub(crate) fn get(&self, bucket: BucketId) -> Option<DamagedBucket> {
         lock(&self.damaged).get(&bucket).cloned()
     }
@@ -51,7 +52,7 @@ impl DamagedBuckets {
         lock(&self.replaced).clone()
     }
 
-    /// Records that a bucket was recreated, and when its damaged files are removed.
+    /// Records that a bucket was recreated; `files` says when its damaged files are removed.
     pub(crate) fn made_anew(&self, bucket: BucketId, files: DamagedFiles) {
         lock(&self.damaged).remove(&bucket);
         if files == DamagedFiles::UntilComplete {
@@ -60,12 +61,14 @@ impl DamagedBuckets {
         self.lacks_epochs.store(true, Ordering::Relaxed);
     }
 
-    /// True if a bucket was recreated since the last call: its timestamps arrived before it existed here.
+    /// Returns true if a bucket was recreated since the last call: its stability timestamps arrived
+    /// before it existed on this projector.
     pub(crate) fn take_lacks_epochs(&self) -> bool {
         self.lacks_epochs.swap(false, Ordering::Relaxed)
     }
 
-    /// Records that the damaged files of an unneeded bucket are kept for the operator. True if that was not known.
+    /// Records that the damaged files of an unneeded bucket are kept for the operator. Returns true
+    /// at the first call for the bucket.
     pub(crate) fn keeps(&self, bucket: BucketId) -> bool {
         lock(&self.kept).insert(bucket)
     }
@@ -76,7 +79,7 @@ impl DamagedBuckets {
         lock(&self.replaced).remove(&bucket);
     }
 
-    /// The error for callers of a bucket; `None` if it is whole.
+    /// Returns the error for callers of a damaged bucket; `None` if it is not damaged.
     pub(crate) fn refusal(&self, bucket: BucketId, copies: Option<&Copies>) -> Option<Error> {
         let damage = self.get(bucket)?.error.message;
         let what = format!("{damage}: the bucket is damaged and not served");

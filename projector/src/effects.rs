@@ -1,13 +1,14 @@
-//! Decides which writes of a request change anything.
+//! The decision which writes of a request have an effect.
 
 use std::collections::BTreeMap;
 
 use proto::rpc::api::{CheckedWrite, WriteKind};
 use proto::{Error, ErrorCode, Result};
 
-/// Validates a request as a whole before any of it is executed. Returns for each write whether it changes anything; `None`
-/// if all of them do. `DuplicateId` if an insert finds the document, perhaps from an earlier write of the same request.
-/// `exists` returns whether a document existed before the request.
+/// Validates a request before any of its writes is executed. Returns for each write whether it
+/// changes a document; `None` if all of them do. `DuplicateId` if an insert finds the document,
+/// perhaps from an earlier write of the same request. `exists` returns whether a document existed
+/// before the request.
 pub fn effects(
     bucket: &str,
     writes: &[CheckedWrite],
@@ -36,7 +37,7 @@ pub fn effects(
     Ok(Some(effective))
 }
 
-/// The refusal of an insert.
+/// Returns the error of an insert whose document exists.
 pub fn duplicate(bucket: &str, id: &str) -> Error {
     let what = format!("bucket {bucket} already has a document {id:?}");
     Error::new(ErrorCode::DuplicateId, what)

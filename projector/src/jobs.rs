@@ -1,4 +1,4 @@
-//! Passes jobs to the writers of buckets, and returns their answers.
+//! The queues of jobs for the writers of buckets, and the answers of the writers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Job, Room, Work, Writer};
 
-/// The time limit of a call's wait for the other copies of a bucket: longer than a take-over.
+/// The time limit for which a call waits for the other copies of a bucket: longer than a take-over.
 const COPIES_WAIT: Duration = Duration::from_secs(10);
 
 impl Projector {
@@ -31,7 +31,7 @@ impl Projector {
         .await
     }
 
-    /// Queues a job, after room for its bytes.
+    /// Waits for room for `bytes`, queues a job, and returns its answer.
     pub(crate) async fn queue<T>(
         &self,
         bucket: Arc<Bucket>,
@@ -47,8 +47,9 @@ impl Projector {
         self.send(bucket, (bytes, Some(room)), work).await
     }
 
-    /// Queues a job that needs no room: its bytes are held elsewhere, or it has none. A follower's work has its room at its
-    /// leader: if it waited for room here, two projectors could wait for each other.
+    /// Queues a job without a wait for room: its bytes are reserved elsewhere, or it has none. A
+    /// follower's job has its room at the leader: if it waited for room on this projector, two
+    /// projectors could wait for each other.
     pub(crate) async fn queue_held<T>(
         &self,
         bucket: Arc<Bucket>,
@@ -79,7 +80,7 @@ impl Projector {
     }
 }
 
-/// The error for a job that was never begun.
+/// Returns the error for a job that was never begun.
 fn ending(bucket: &Bucket) -> Error {
     match bucket.is_removed() {
         true => bucket.removed_error(),
@@ -87,8 +88,8 @@ fn ending(bucket: &Bucket) -> Error {
     }
 }
 
-/// Waits for an event that the other copies of a bucket may delay; with a time limit if the bucket has other copies. `None` if the time
-/// limit has passed.
+/// Waits for an event that the other copies of a bucket may delay; with a time limit if the bucket
+/// has other copies. `None` after the time limit.
 async fn with_patience<T>(bucket: &Bucket, wanted: impl Future<Output = T>) -> Option<T> {
     tokio::pin!(wanted);
     loop {

@@ -1,6 +1,6 @@
-//! The projector stores the documents of embedded and pushed buckets, evaluates the expressions of indexes over them,
-//! and streams the resulting key-versions to indexers. It does not know where an index lives: the router's inward
-//! side decides what each node receives.
+//! The projector stores the documents of embedded and pushed buckets, evaluates the expressions of
+//! indexes over them, and streams the resulting key-versions to indexers. The router decides what
+//! each node receives; the projector does not know where the slices of an index are.
 //!
 //! ```text
 //!  write, push ─▶ check ─▶ writer (numbers, group commit) ─▶ DocumentStore
@@ -21,7 +21,7 @@
 //! | `keys` | from documents to entries |
 //! | `feed` | the streams to the indexers |
 //! | `roles`, `damaged`, `load_reports`, `projector`, `jobs` | the state that calls and tasks share |
-//! | `follow`, `hand_over`, `copies`, `purge`, `pushed_parts`, `resolve`, `versions` | the tasks |
+//! | `follow`, `hand_over`, `copies`, `purge`, `resolve`, `versions` | the tasks |
 //! | `service` | starts the tasks, and answers the calls |
 //!
 //! A module imports only modules above it in this table.
@@ -39,7 +39,6 @@ mod load_reports;
 mod maintenance;
 mod projector;
 mod purge;
-mod pushed_parts;
 mod resolve;
 mod roles;
 mod service;

@@ -9,17 +9,18 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
 use proto::rpc::api::{LOAD_TROUBLE_BYTES_MAX, LoadReport};
 
-/// The versions that are being loaded here, or could not be loaded.
+/// The data set versions that this projector is loading, or could not load.
 #[derive(Default)]
 pub(crate) struct LoadReports(Mutex<BTreeMap<BucketId, LoadReport>>);
 
 impl LoadReports {
-    /// Records progress of a load.
+    /// Records that a load has made `steps` further steps.
     pub(crate) fn step(&self, bucket: BucketId, steps: u64) {
         self.change(bucket, |report| report.steps += steps);
     }
 
-    /// Records an error of a load. It stays until the load is done, so that the switch does not wait for a load that fails repeatedly.
+    /// Records an error of a load. The report is kept until the load is complete, so that the
+    /// switch of versions does not wait for a load that fails repeatedly.
     pub(crate) fn trouble(&self, bucket: BucketId, error: &Error) {
         let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
         let text = format!("{}{hint}", error.message);
@@ -28,12 +29,12 @@ impl LoadReports {
         self.change(bucket, |report| report.trouble = Some(text[..end].to_owned()));
     }
 
-    /// Forgets a version that is loaded or was dropped.
+    /// Removes the report of a version that is loaded or was dropped.
     pub(crate) fn remove(&self, bucket: BucketId) {
         lock(&self.0).remove(&bucket);
     }
 
-    /// Forgets the versions that are not in the catalog.
+    /// Removes the reports of versions that are not in the catalog.
     pub(crate) fn keep(&self, catalog: &Catalog) {
         lock(&self.0).retain(|bucket, _| catalog.buckets.contains_key(bucket));
     }

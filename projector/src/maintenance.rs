@@ -9,12 +9,13 @@ use tokio::sync::Notify;
 
 use crate::projector::Projector;
 
-/// The pause while nothing is due. A bulk load fills a memtable in about a second.
+/// The pause while no maintenance is due. A bulk load fills a memtable in about a second.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Maintains the store until it is cancelled, and notifies when the store has failed. Each piece of work is complete, or may be repeated.
+/// Maintains the store until cancelled, and notifies `failed` when the store has failed. Each piece
+/// of work is completed, or may be repeated.
 pub(crate) async fn maintain(projector: Arc<Projector>, failed: Arc<Notify>) -> Infallible {
     loop {
         let store = projector.store();

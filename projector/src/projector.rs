@@ -30,27 +30,28 @@ use crate::source::{DocumentStore, StoredId};
 use crate::transactions::counts::{Counts, TransactionFigures};
 use crate::transactions::limits::Limits;
 
-/// The time limit of a call's wait for a bucket or an index that was just created.
+/// The longest time that a call waits for a bucket or an index that was just created.
 const CATALOG_WAIT: Duration = Duration::from_secs(2);
 
-/// The time limit of a call's wait for a bucket that the coordinators have not compared yet: an election, and the time for which a lone
-/// coordinator waits for the reports of all nodes.
+/// The longest time that a call waits for a bucket that the coordinators have not compared yet:
+/// enough for an election, and for a lone coordinator that waits for the reports of all nodes.
 const OPEN_WAIT: Duration = Duration::from_secs(10);
 
-/// Jobs in the queue of a bucket's writer: this limits small ones. Large ones are limited by their bytes.
+/// The maximum number of jobs in the queue of a bucket's writer. It limits small jobs; large jobs
+/// are limited by their bytes.
 const WRITE_JOBS: usize = 4096;
 
-/// The waiting writes of one bucket may use at most one part in this many of the total limit. That is still several
-/// groups, which keep its log busy.
+/// The waiting writes of one bucket may use the total limit divided by this number: still several
+/// groups, which keep the bucket's log busy.
 const BUCKET_SHARE: usize = 4;
 
-/// A bucket and its writer.
+/// A bucket with its writer.
 pub(crate) struct BucketWriter {
     bucket: Arc<Bucket>,
     jobs: Sender<Job>,
-    /// The limit of the bucket's waiting writes.
+    /// The memory limit of the bucket's waiting writes.
     room: Budget,
-    /// `None` while the service stops.
+    /// The writer's task; `None` while the service stops.
     writer: Option<Task>,
 }
 
@@ -61,9 +62,10 @@ pub struct Projector {
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) streams: Arc<StreamContext>,
     pub(crate) catalog: watch::Sender<Option<Arc<Catalog>>>,
-    /// `Catalog::cas` of the newest catalog that was received, also before the last start.
+    /// `Catalog::cas` of the newest catalog that this process, or an earlier one, has received.
     pub(crate) catalog_cas: AtomicU64,
-    /// The stored buckets, served or not, with their random ids; `None` for one without a stored id.
+    /// The stored buckets, served or not, with their random ids; `None` for a bucket without a
+    /// stored id.
     pub(crate) stored: Mutex<BTreeMap<BucketId, Option<StoredId>>>,
     pub(crate) changed_buckets: Arc<ChangedBuckets>,
     pub(crate) buckets: Mutex<BTreeMap<BucketId, BucketWriter>>,
@@ -74,7 +76,7 @@ pub struct Projector {
     pub(crate) roles: Roles,
     pub(crate) damaged: DamagedBuckets,
     pub(crate) loads: LoadReports,
-    /// Held while buckets are made and removed.
+    /// Locked while buckets are created and removed.
     pub(crate) catalog_turn: tokio::sync::Mutex<()>,
     /// The readings of buckets that backfills may join.
     pub(crate) readings: Arc<Readings>,
@@ -85,11 +87,11 @@ pub struct Projector {
 pub struct Status {
     /// The node id of the projector.
     pub node: NodeId,
-    /// The figures of its transactions.
+    /// The counts of its transactions.
     pub transactions: TransactionFigures,
 }
 
-/// The buckets that have changed since the last look.
+/// The buckets that have changed since the last report.
 #[derive(Default)]
 pub(crate) struct ChangedBuckets {
     buckets: Mutex<BTreeSet<BucketId>>,
@@ -147,7 +149,8 @@ impl Projector {
         Arc::clone(&self.streams.store)
     }
 
-    /// The queue of a bucket's writer; `None` if the bucket has been replaced since the caller found it.
+    /// Returns the queue of a bucket's writer and its budget; `None` if the bucket object was
+    /// replaced.
     pub(crate) fn queue_of(&self, bucket: &Arc<Bucket>) -> Option<(Sender<Job>, Budget)> {
         let buckets = self.buckets();
         let same = |found: &&BucketWriter| Arc::ptr_eq(&found.bucket, bucket);
@@ -163,7 +166,8 @@ impl Projector {
         self.buckets().keys().copied().collect()
     }
 
-    /// True if the stored bucket under this number is not the catalog's.
+    /// Returns true if the stored bucket under this number has another random id than the
+    /// catalog's.
     pub(crate) fn is_foreign(&self, bucket: BucketId) -> bool {
         lock(&self.stored).get(&bucket).is_some_and(|id| id.is_some_and(|id| id.is_foreign))
     }
@@ -195,8 +199,8 @@ impl Projector {
         self.roles.newest(bucket)
     }
 
-    /// Stores a configuration, unless a newer one is known. A leader that has lost its role accepts no more writes from
-    /// now on.
+    /// Stores a configuration, unless a newer one is stored. A leader that has lost its role
+    /// accepts no writes from then on.
     pub(crate) fn learn_copies(&self, bucket: BucketId, copies: &Copies) {
         if !self.roles.learn(bucket, copies) {
             return;
@@ -211,13 +215,15 @@ impl Projector {
         self.roles.look_again();
     }
 
-    /// True if this projector leads the bucket as far as it knows, and the bucket object was opened for that role.
+    /// Returns true if this projector leads the bucket, according to its newest configuration, and
+    /// the bucket object was opened for that role.
     pub(crate) fn leads(&self, bucket: &Bucket) -> bool {
         let leader = self.copies_of(bucket.info.id).map(|copies| copies.leader);
         bucket.is_leader() && leader.is_none_or(|leader| leader == self.me())
     }
 
-    /// Replaces the object of a bucket by a new one; readers of the old one end. Timestamps that arrive meanwhile are in one of the two.
+    /// Replaces the object of a bucket by a new one; the streams of the old object end with the
+    /// error `why`. Timestamps that arrive meanwhile are in one of the two objects.
     pub(crate) fn replace(&self, old: &Bucket, why: Error, new: Bucket) {
         let mut buckets = self.buckets();
         old.retire(why);
@@ -232,7 +238,8 @@ impl Projector {
         self.add_to(&mut buckets, new);
     }
 
-    /// Ends a bucket's readers, and its writer after the group in progress.
+    /// Ends the streams of a bucket, and its writer after the group in progress. Returns the
+    /// bucket.
     pub(crate) fn remove(&self, bucket: BucketId) -> Option<Arc<Bucket>> {
         let written = self.buckets().remove(&bucket)?;
         self.roles.not_compared(bucket);
@@ -246,7 +253,8 @@ impl Projector {
         self.buckets().values_mut().for_each(|written| written.writer = None);
     }
 
-    /// Waits a little until the catalog shows what the caller expects.
+    /// Waits a short time until `look` finds what it needs in the catalog; returns the error
+    /// `missing` otherwise.
     pub(crate) async fn wait_for<T>(
         &self,
         look: impl Fn(Option<&Catalog>) -> Option<T> + Send,
@@ -266,7 +274,8 @@ impl Projector {
         tokio::time::timeout(CATALOG_WAIT, found).await.map_err(|_| missing())
     }
 
-    /// Waits for a limited time for the first catalog of this process. Before it, a number may mean another bucket than the stored one.
+    /// Waits, with a time limit, for the first catalog of this process. Before it, the number of a
+    /// stored bucket may belong to another bucket.
     async fn wait_for_catalog(&self) -> Result<()> {
         if self.catalog.borrow().is_some() {
             return Ok(());
@@ -278,7 +287,7 @@ impl Projector {
         self.wait_for(|catalog| catalog.map(|_| ()), missing).await
     }
 
-    /// The bucket of a call, once it is served.
+    /// Returns a bucket, after waiting until it is served.
     pub(crate) async fn bucket(&self, bucket: BucketId) -> Result<Arc<Bucket>> {
         let found = self.bucket_of_catalog(bucket).await?;
         if found.check_open().is_ok() {
@@ -302,12 +311,12 @@ impl Projector {
         }
     }
 
-    /// The error for callers of a damaged bucket; `None` if it is whole.
+    /// Returns the error for callers of a damaged bucket; `None` if it is not damaged.
     fn refusal_of_damaged(&self, bucket: BucketId) -> Option<Error> {
         self.damaged.refusal(bucket, self.copies_of(bucket).as_ref())
     }
 
-    /// A bucket in a message.
+    /// Returns the text with which messages name a bucket.
     fn bucket_text(&self, bucket: BucketId) -> String {
         match &*self.catalog.borrow() {
             Some(catalog) => catalog.bucket_text(bucket),
@@ -361,7 +370,8 @@ impl Projector {
         owned.filter(|(_, owned)| !owned.is_empty()).collect()
     }
 
-    /// True if the bucket may be newer than the catalog that this projector has carried out: numbers of buckets only grow.
+    /// Returns true if the bucket may be newer than the catalog that this projector has applied:
+    /// bucket numbers only grow.
     pub(crate) fn may_be_new(&self, bucket: BucketId) -> bool {
         let catalog = self.catalog.borrow();
         let newest = catalog.as_ref().and_then(|catalog| catalog.buckets.keys().next_back());

@@ -1,17 +1,21 @@
-//! Bounds the change logs. A log serves copies that were down for a while; copies that were down for longer are resynced from a snapshot.
+//! Bounds the change logs. A log serves copies that were down for a while; copies that were down
+//! for longer are resynced from a snapshot.
 //!
-//! Each bucket's log is measured regularly. A log above its limit is purged down to a low mark, so that the next
-//! purge is some time away. The oldest entries are removed: everything before the cut of a stability timestamp, because a copy is at a
-//! timestamp and needs all vbuckets from there. After a restart, no known timestamp may be old enough. Then each vbucket gives up the same
-//! share of its bytes.
+//! Each bucket's log is measured regularly. A log above its limit is purged down to a low mark, so
+//! that the next purge is some time away. The oldest entries are removed: all entries before the
+//! cut of a stability timestamp, because a copy is at a timestamp and needs all later entries of
+//! all vbuckets. After a restart, the projector may have no timestamp that is old enough. Then an
+//! equal share of the bytes of each vbucket is removed.
 //!
-//! A log is on disk in segments, and the mutations of a vbucket that seldom changes hold segments in which all others are
-//! purged. A log that uses twice its limit on disk gives up all mutations of its oldest segments.
+//! A log is stored in segments, and the mutations of a vbucket that seldom changes can retain
+//! segments in which all other mutations are purged. If a log uses twice its limit on disk, all
+//! mutations in its oldest segments are purged.
 //!
-//! The task also rolls back the open transactions without calls of their sessions.
+//! The task also rolls back open transactions whose sessions have made no call for long.
 //!
-//! A purge is one group of the log, or a few if the bucket has many vbuckets. It is done off the async threads, and the
-//! bucket's writer commits its own groups between. A stream that still reads purged entries detects the purge itself (`crate::feed`).
+//! A purge is one group of the log, or a few if the bucket has many vbuckets. Purges run off the
+//! async threads, and the bucket's writer commits its groups in between. A stream that still reads
+//! purged entries detects the purge itself (`crate::feed`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,12 +31,13 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{DocumentStore, LogExtent};
 
-/// The interval of measurements. At full load a few per cent of the limit are written in between.
+/// The interval of measurements. At full load a few percent of the limit are written per interval.
 const LOOK: Duration = Duration::from_secs(1);
-/// Vbuckets that one group purges. Each costs a look-up in the log while the bucket's writer waits: some milliseconds for all.
+/// The number of vbuckets that one group purges. Each costs a look-up in the log while the bucket's
+/// writer waits: some milliseconds for all.
 const STEP_VBUCKETS: usize = 64;
 
-/// The size down to which a log over its limit is purged.
+/// Returns the size in bytes to which a log over its limit is purged.
 fn low_mark(bytes_max: u64) -> u64 {
     bytes_max / 8 * 7
 }
@@ -61,7 +66,7 @@ fn roll_back_forgotten(projector: &Projector) {
     projector.transaction_counts.add_forgotten(forgotten.sum());
 }
 
-/// For some vbuckets, the last entry to remove in one group.
+/// For some vbuckets, the last seqno to remove in one group.
 type Step = Vec<(VbucketId, Seqno)>;
 
 async fn bound(projector: &Projector, bucket: &Arc<Bucket>) -> Result<()> {
@@ -97,7 +102,8 @@ fn plan(store: &dyn DocumentStore, bucket: &Bucket, bytes_max: u64) -> Result<Ve
     Ok(steps(&extents, &points))
 }
 
-/// Chooses the last entry to remove in each vbucket, so that about `keep` bytes stay, or a little less.
+/// Chooses the last seqno to remove in each vbucket, so that about `keep` bytes remain, or a little
+/// less.
 fn choose(
     store: &dyn DocumentStore,
     bucket: BucketId,
@@ -137,7 +143,8 @@ fn choose(
     extents.iter().zip(0..).map(share).collect()
 }
 
-/// Returns the first seqno up to which a log has the given number of bytes.
+/// Returns the first seqno up to which a log has `bytes` bytes; `log` returns the bytes up to a
+/// seqno.
 fn first_with(extent: &LogExtent, bytes: u64, log: impl Fn(Seqno) -> Result<u64>) -> Result<Seqno> {
     let (mut low, mut high) = (extent.purged.0, extent.end.0);
     while low < high {
@@ -150,7 +157,7 @@ fn first_with(extent: &LogExtent, bytes: u64, log: impl Fn(Seqno) -> Result<u64>
     Ok(Seqno(low))
 }
 
-/// Splits the removal into groups. Vbuckets that keep everything are left out.
+/// Splits a purge into groups. Vbuckets without a removal are left out.
 fn steps(extents: &[LogExtent], points: &[Seqno]) -> Vec<Step> {
     let goes = |((extent, point), n): ((&LogExtent, &Seqno), u16)| {
         let to = (*point).min(extent.end);
@@ -175,7 +182,8 @@ mod tests {
 
     const BUCKET: BucketId = BucketId(1);
 
-    /// Vbucket 0 has only old entries; vbucket 1 has as many, all later. Each entry has 100 bytes.
+    /// Returns a bucket in which vbucket 0 has old entries, and vbucket 1 as many, all later. Each
+    /// entry has 100 bytes.
     fn world() -> (MemoryStore, Bucket) {
         let info = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, NodeId(1));
         let ownership = Ownership { owned: VbucketSet::all(2), ..Ownership::default() };

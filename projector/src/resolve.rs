@@ -1,16 +1,16 @@
-//! Ends joint commits whose session has ended ([`proto::model::joint`] explains them).
+//! Resolves late commits ([`proto::model::open_commit`]): those whose session or producer does not end them in time.
 //!
 //! - A transaction that has been prepared for a while asks the bucket that decides. If that bucket was dropped, the others decide together:
-//!   it is committed if all of them have prepared or committed it, since its session may have learned that it was.
-//! - For a joint commit that has been open for a while, its other buckets are checked: a bucket that has only prepared it gets the outcome,
-//!   and a bucket that has lost its part is no longer waited for.
+//!   it is committed if all of them have prepared or committed it, since its session may have learned that it was. A deciding bucket that
+//!   does not know the transaction answers that it never commits (presumed abort). It remembers the number, so that a late call does not
+//!   begin the transaction.
+//! - For a commit that has been open for a while, the other participants are queried for the state of their parts. A bucket that has only
+//!   prepared a joint commit gets the outcome. A part that is lost is no longer waited for.
 //!
-//! All steps can be repeated, and are repeated while a bucket does not answer.
-//!
-//! A deciding bucket that does not know the transaction answers that it never commits (presumed abort). It remembers the number, so that a
-//! late call does not begin the transaction.
+//! Usually the next epochs show the states, and no answer is needed for correctness. All steps can be repeated, and are repeated
+//! while a participant does not answer.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,75 +19,187 @@ use futures::StreamExt;
 use futures::stream;
 use proto::client::source::source_of;
 use proto::lock::lock;
-use proto::model::ids::{BucketId, TransactionId};
+use proto::model::assignment::VbucketSet;
+use proto::model::bucket::SourceKind;
+use proto::model::ids::{BucketId, NodeId, TransactionId};
 use proto::model::joint::{JointCommit, Prepared};
+use proto::model::open_commit::{OpenCommit, PartState, Participant};
+use proto::model::pushed_commit::PushedCommit;
 use proto::plant::{self, Plant};
-use proto::rpc::api::{Decision, ProjectorApi, TransactionFate};
+use proto::rpc::api::{Decision, ProjectorApi, PushedLook, TransactionFate};
 use proto::{Error, Result};
 use tokio::time::timeout;
 
 use crate::projector::Projector;
+use crate::source::commits::open::LATE_AFTER;
 use crate::source::view::bucket::Bucket;
 
-/// The pause between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// A session ends what it has prepared sooner than this.
-const PREPARED_AFTER: Duration = Duration::from_secs(1);
-/// The age from which an open joint commit is checked; its epoch is usually published sooner.
-const OPEN_AFTER: Duration = Duration::from_secs(2);
-/// The time limit of a question.
+/// The pause between two turns.
+const TURN_EVERY: Duration = Duration::from_millis(250);
+/// The time limit of a query.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
-/// Questions at once.
-const ASKED_MAX: usize = 16;
-/// Open joint commits of a bucket that are checked at once; the others follow later.
-const OPEN_MAX: usize = 64;
+/// The number of concurrent queries.
+const QUERIES_MAX: usize = 16;
+/// The number of open commits of a bucket that are queried in one turn; the others follow in the next turns.
+const COMMITS_MAX: usize = 64;
 
-/// The answer of another bucket about a transaction.
-enum BucketAnswer {
-    /// The fate of the transaction in the bucket.
-    Fate(TransactionFate),
-    /// The bucket was dropped.
-    Dropped,
-    /// The bucket does not answer.
-    Silent,
+/// The late commits that a task resolves. Each kind has a task, so that a participant that does not answer delays no other kind.
+#[derive(Clone, Copy)]
+pub(crate) enum LateKind {
+    /// Prepared transactions. They hold documents.
+    Prepared,
+    /// Open joint commits.
+    Joint,
+    /// Open commits of producers.
+    Pushed,
 }
 
-/// Looks at the joint commits of all buckets until it is cancelled; safe to cancel at any await.
-pub(crate) async fn end_joint_commits(projector: Arc<Projector>) -> Infallible {
+/// Resolves the late commits of all buckets until it is cancelled; safe to cancel at any await.
+pub(crate) async fn resolve_late(projector: Arc<Projector>, kind: LateKind) -> Infallible {
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        let buckets = projector.bucket_ids().into_iter().filter_map(|id| projector.find(id));
-        let led = buckets.filter(|bucket| bucket.has_joint() && bucket.is_led());
-        let (mut all_prepared, mut all_open) = (Vec::new(), Vec::new());
-        for bucket in led.filter(|bucket| bucket.check_open().is_ok()) {
-            let (prepared, open) = bucket.old_joint(PREPARED_AFTER, OPEN_AFTER);
-            all_prepared.extend(prepared.into_iter().map(|one| (Arc::clone(&bucket), one)));
-            let open = open.into_iter().take(OPEN_MAX);
-            all_open.extend(open.map(|one| (Arc::clone(&bucket), one)));
+        tokio::time::sleep(TURN_EVERY).await;
+        let turn = Turn { projector: Arc::clone(&projector), silent: Mutex::default() };
+        match kind {
+            LateKind::Prepared => turn.end_all_prepared().await,
+            LateKind::Joint => turn.query_open(SourceKind::Embedded).await,
+            LateKind::Pushed => turn.query_open(SourceKind::Push).await,
         }
-        let pass = &Pass { projector: Arc::clone(&projector), silent: Mutex::default() };
-        // Prepared transactions hold documents, so they come first.
-        stream::iter(all_prepared)
-            .for_each_concurrent(ASKED_MAX, |(bucket, one)| async move {
-                pass.end_prepared(&bucket, one).await;
-            })
-            .await;
-        stream::iter(all_open)
-            .for_each_concurrent(ASKED_MAX, |(bucket, one)| async move {
-                pass.look_after(&bucket, one).await;
-            })
-            .await;
     }
 }
 
-/// One pass over all late transactions.
-struct Pass {
-    projector: Arc<Projector>,
-    /// The buckets that have not answered, and are not queried again in this pass.
-    silent: Mutex<BTreeSet<BucketId>>,
+/// The answer about a transaction from another bucket.
+enum BucketAnswer {
+    /// The fate of the transaction in the bucket.
+    Fate(TransactionFate),
+    /// The other bucket was dropped.
+    Dropped,
+    /// The other bucket does not answer.
+    Silent,
 }
 
-impl Pass {
+/// A process that is queried for the parts of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Respondent {
+    /// The leader of another bucket.
+    Leader(BucketId),
+    /// The owner of other vbuckets.
+    Owner(NodeId),
+}
+
+/// One turn over all late commits of a kind.
+struct Turn {
+    projector: Arc<Projector>,
+    /// The respondents that have not answered, and are not queried again in this turn.
+    silent: Mutex<BTreeSet<Respondent>>,
+}
+
+impl Turn {
+    /// The served buckets of a kind that this process leads, with something that is not settled.
+    fn buckets(&self, source: SourceKind) -> impl Iterator<Item = Arc<Bucket>> {
+        let ids = self.projector.bucket_ids().into_iter();
+        let buckets = ids.filter_map(|id| self.projector.find(id));
+        let of_kind = buckets.filter(move |bucket| bucket.info.source == source);
+        let unsettled = of_kind.filter(|bucket| bucket.has_unsettled() && bucket.is_led());
+        unsettled.filter(|bucket| bucket.check_open().is_ok()).inspect(|bucket| bucket.count_ages())
+    }
+
+    async fn end_all_prepared(&self) {
+        let mut late = Vec::new();
+        for bucket in self.buckets(SourceKind::Embedded) {
+            let prepared = bucket.prepared_for(LATE_AFTER).into_iter();
+            late.extend(prepared.map(|one| (Arc::clone(&bucket), one)));
+        }
+        stream::iter(late)
+            .for_each_concurrent(QUERIES_MAX, |(bucket, one)| async move {
+                self.end_prepared(&bucket, one).await;
+            })
+            .await;
+    }
+
+    async fn query_open(&self, source: SourceKind) {
+        let mut queries = Vec::new();
+        for bucket in self.buckets(source) {
+            for (commit, participants) in bucket.to_query(COMMITS_MAX) {
+                let commit = Arc::new(commit);
+                let respondents = respondents(&bucket, participants).into_iter();
+                queries
+                    .extend(respondents.map(|of| (Arc::clone(&bucket), Arc::clone(&commit), of)));
+            }
+        }
+        stream::iter(queries)
+            .for_each_concurrent(
+                QUERIES_MAX,
+                |(bucket, commit, (respondent, vbuckets))| async move {
+                    let parts = match (&*commit, respondent) {
+                        (OpenCommit::Joint(joint), Respondent::Leader(other)) => {
+                            self.part_in(&bucket, joint, other).await
+                        }
+                        (OpenCommit::Pushed(pushed), Respondent::Owner(owner)) => {
+                            self.parts_at(&bucket, pushed, (owner, vbuckets)).await
+                        }
+                        _ => return,
+                    };
+                    bucket.note_parts(&commit, &parts);
+                },
+            )
+            .await;
+    }
+
+    /// The part of another bucket in a joint commit, if its state is final. A bucket that has only prepared it gets the outcome.
+    async fn part_in(
+        &self,
+        bucket: &Bucket,
+        joint: &JointCommit,
+        other: BucketId,
+    ) -> Vec<(Participant, PartState)> {
+        let transaction = joint.committed.transaction;
+        let has_changes = joint.at().is_some();
+        let state = match self.fate_in(other, transaction).await {
+            // An epoch there has it, as after a rollback of that bucket, and it is not named any more.
+            BucketAnswer::Fate(TransactionFate::Committed { is_open: false, .. }) => {
+                Some(PartState::Shown)
+            }
+            BucketAnswer::Fate(TransactionFate::Unknown) if has_changes => Some(PartState::Lost),
+            // A bucket may forget an old commit, so this answer proves nothing about a commit without changes here.
+            BucketAnswer::Fate(TransactionFate::Unknown) | BucketAnswer::Dropped => {
+                (!has_changes).then_some(PartState::Shown)
+            }
+            BucketAnswer::Fate(TransactionFate::Prepared) => {
+                let participants = joint.participants.clone();
+                let ended = self.tell(other, transaction, Decision::Commit { participants }).await;
+                note(bucket, transaction, ended);
+                None
+            }
+            BucketAnswer::Fate(TransactionFate::Committed { .. } | TransactionFate::Open)
+            | BucketAnswer::Silent => None,
+        };
+        state.map(|state| (Participant::Bucket(other), state)).into_iter().collect()
+    }
+
+    /// The parts of a producer's commit in the vbuckets of another owner.
+    async fn parts_at(
+        &self,
+        bucket: &Bucket,
+        commit: &PushedCommit,
+        (owner, wanted): (NodeId, VbucketSet),
+    ) -> Vec<(Participant, PartState)> {
+        let catalog = self.projector.catalog.borrow().clone();
+        let node = catalog.and_then(|catalog| catalog.nodes.get(&owner).cloned());
+        let is_silent = lock(&self.silent).contains(&Respondent::Owner(owner));
+        let Some(node) = node.filter(|_| !is_silent) else { return Vec::new() };
+        let look = PushedLook { bucket: bucket.info.id, commit: commit.clone(), wanted };
+        let answer = self.projector.directory.projector(&node);
+        match timeout(ANSWER_WAIT, answer.look_at_pushed(look)).await {
+            Ok(Ok(parts)) => {
+                parts.into_iter().map(|(at, state)| (Participant::Vbucket(at), state)).collect()
+            }
+            Ok(Err(_)) | Err(_) => {
+                lock(&self.silent).insert(Respondent::Owner(owner));
+                Vec::new()
+            }
+        }
+    }
+
     async fn end_prepared(&self, bucket: &Bucket, prepared: Arc<Prepared>) {
         let transaction = prepared.transaction;
         let Some(decider) = prepared.decider() else { return };
@@ -134,52 +246,19 @@ impl Pass {
         }
     }
 
-    async fn look_after(&self, bucket: &Bucket, joint: JointCommit) {
-        let transaction = joint.committed.transaction;
-        let mut are_done = true;
-        for other in joint.participants.iter().filter(|other| **other != bucket.info.id) {
-            match self.fate_in(*other, transaction).await {
-                BucketAnswer::Fate(TransactionFate::Committed { is_open: true, .. }) => {
-                    are_done = false
-                }
-                // An epoch there has it, as after a rollback of that bucket, and it is not named any more.
-                BucketAnswer::Fate(TransactionFate::Committed { .. }) => {
-                    bucket.leave_out(transaction, *other, false);
-                }
-                BucketAnswer::Fate(TransactionFate::Prepared) => {
-                    are_done = false;
-                    let participants = joint.participants.clone();
-                    let told = self.tell(*other, transaction, Decision::Commit { participants });
-                    note(bucket, transaction, told.await);
-                }
-                // A bucket may forget an old commit, so this answer proves nothing about a commit without changes here.
-                BucketAnswer::Fate(TransactionFate::Unknown) if joint.at().is_some() => {
-                    bucket.leave_out(transaction, *other, true);
-                }
-                BucketAnswer::Fate(TransactionFate::Unknown) | BucketAnswer::Dropped => {}
-                BucketAnswer::Fate(TransactionFate::Open) | BucketAnswer::Silent => {
-                    are_done = false
-                }
-            }
-        }
-        if are_done && joint.at().is_none() {
-            bucket.settle(transaction);
-        }
-    }
-
     async fn fate_in(&self, bucket: BucketId, transaction: TransactionId) -> BucketAnswer {
         let source = match self.source(bucket) {
             Some(source) => source,
             None => return BucketAnswer::Dropped,
         };
-        if lock(&self.silent).contains(&bucket) {
+        if lock(&self.silent).contains(&Respondent::Leader(bucket)) {
             return BucketAnswer::Silent;
         }
         let Ok(source) = source else { return BucketAnswer::Silent };
         match timeout(ANSWER_WAIT, source.fate(bucket, transaction)).await {
             Ok(Ok(fate)) => BucketAnswer::Fate(fate),
             Ok(Err(_)) | Err(_) => {
-                lock(&self.silent).insert(bucket);
+                lock(&self.silent).insert(Respondent::Leader(bucket));
                 BucketAnswer::Silent
             }
         }
@@ -196,7 +275,8 @@ impl Pass {
         told.map_or(Ok(()), |told| told.map(drop))
     }
 
-    /// The projectors of a bucket; `None` if it was dropped. A bucket that is younger than the catalog of this process does not answer yet.
+    /// Returns a client of a bucket's projectors; `None` if the bucket was dropped, or an error if
+    /// it is younger than the catalog of this process.
     fn source(&self, bucket: BucketId) -> Option<Result<Arc<dyn ProjectorApi>>> {
         let catalog = self.projector.catalog.borrow().clone();
         let Some(catalog) = catalog else { return Some(Err(not_known(bucket))) };
@@ -208,6 +288,25 @@ impl Pass {
             None => Some(Err(not_known(bucket))),
         }
     }
+}
+
+/// The processes to query for the parts of these participants, each owner with its vbuckets.
+fn respondents(
+    bucket: &Bucket,
+    participants: Vec<Participant>,
+) -> BTreeMap<Respondent, VbucketSet> {
+    let (assignment, mut found) = (bucket.assignment(), BTreeMap::<_, VbucketSet>::new());
+    for participant in participants {
+        match participant {
+            Participant::Bucket(other) => drop(found.entry(Respondent::Leader(other)).or_default()),
+            Participant::Vbucket(vbucket) => {
+                if let Some(owner) = assignment.owner(vbucket) {
+                    found.entry(Respondent::Owner(owner)).or_default().insert(vbucket);
+                }
+            }
+        }
+    }
+    found
 }
 
 fn not_known(bucket: BucketId) -> Error {

@@ -1,5 +1,6 @@
-//! The projector's knowledge of the copies of embedded buckets: the newest configurations, the terms in which a bucket here was
-//! compared with its leader, and the moments at which leaders answered.
+//! The projector's information about the copies of embedded buckets: the newest configurations, the
+//! terms in which this process has compared its copy with the leader, and the times of the leaders'
+//! answers.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,13 +11,13 @@ use proto::model::ids::BucketId;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The configurations of the embedded buckets, and this process's dealings with their leaders.
+/// The configurations of the embedded buckets, and this process's contacts with their leaders.
 pub(crate) struct Roles {
     /// The newest configuration of each bucket.
     copies: Mutex<BTreeMap<BucketId, Copies>>,
-    /// Counts the changes of configurations.
+    /// Incremented at each change of a configuration.
     changed: watch::Sender<u64>,
-    /// The buckets that were compared with their leader by this process, with the last term of that.
+    /// For each bucket, the last term in which this process has compared its copy with the leader.
     compared: Mutex<BTreeMap<BucketId, u64>>,
     /// The time of the last answer of each bucket's leader.
     heard: Mutex<BTreeMap<BucketId, Instant>>,
@@ -35,7 +36,7 @@ impl Roles {
         self.changed.subscribe()
     }
 
-    /// The last term in which this process had all that the leader had.
+    /// Returns the last term in which this process had all mutations of the leader.
     pub(crate) fn compared_in(&self, bucket: BucketId) -> Option<u64> {
         lock(&self.compared).get(&bucket).copied()
     }
@@ -44,12 +45,14 @@ impl Roles {
         lock(&self.compared).insert(bucket, term);
     }
 
-    /// Records that the bucket must be compared with its leader again: it was recreated, or changes piece by piece.
+    /// Records that the bucket must be compared with its leader again, because the bucket was
+    /// recreated or changes piece by piece.
     pub(crate) fn not_compared(&self, bucket: BucketId) {
         lock(&self.compared).remove(&bucket);
     }
 
-    /// The last time at which this process, or possibly a previous one, has granted a lease to a leader.
+    /// Returns the last time at which this process, or possibly a previous one, has granted a lease
+    /// to the bucket's leader.
     pub(crate) fn heard_at(&self, bucket: BucketId) -> Instant {
         lock(&self.heard).get(&bucket).copied().unwrap_or(self.began)
     }
@@ -63,8 +66,8 @@ impl Roles {
         lock(&self.copies).get(&bucket).cloned()
     }
 
-    /// Stores a configuration. Returns false if one that is at least as new was known. The caller then calls
-    /// [`Self::look_again`].
+    /// Stores a configuration, and returns true; returns false if the stored one is at least as
+    /// new. After true the caller must call [`Self::look_again`].
     pub(crate) fn learn(&self, bucket: BucketId, copies: &Copies) -> bool {
         let mut known = lock(&self.copies);
         if known.get(&bucket).is_some_and(|known| known.revision >= copies.revision) {
@@ -74,7 +77,7 @@ impl Roles {
         true
     }
 
-    /// Forgets the buckets that no longer exist.
+    /// Removes the buckets for which `is_kept` returns false.
     pub(crate) fn keep(&self, is_kept: impl Fn(BucketId) -> bool) {
         lock(&self.copies).retain(|bucket, _| is_kept(*bucket));
         lock(&self.compared).retain(|bucket, _| is_kept(*bucket));

@@ -1,11 +1,13 @@
-//! The envelope of a small file that is written whole: its kind and version, its length, and a checksum.
+//! The envelope of a small file that is written in one piece: its kind and version, its length, and
+//! a checksum.
 //!
 //! ```text
 //! file := head length:u64 check:u32 body       (little endian)
 //! ```
 //!
-//! `head` is a line of text that ends with the version, such as `sextant users 1`, and `check` the CRC-32C of everything else. So a file of
-//! another version is distinguished from a damaged one.
+//! `head` is a line of text that ends with the version, such as `sextant users 1`, and `check` is
+//! the CRC-32C of all other bytes. So a file of another version is distinguished from a damaged
+//! one.
 
 use crate::{Error, ErrorCode, Result};
 
@@ -15,24 +17,24 @@ const CHECK_BYTES: usize = size_of::<u32>();
 /// The envelope of a kind of file.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope {
-    /// The first line, with its end.
+    /// The first line, including its line break.
     head: &'static str,
-    /// The part of it that all versions have.
+    /// The part of the first line that all versions share.
     any_head: &'static str,
 }
 
 impl Envelope {
-    /// An envelope whose first line has these words, a space, and a version.
+    /// Creates an envelope; `head` and `any_head` are the first line with and without the version.
     pub const fn new(head: &'static str, any_head: &'static str) -> Self {
         Self { head, any_head }
     }
 
-    /// The bytes in front of a body.
+    /// Returns the number of bytes before the body.
     pub const fn bytes_before(&self) -> usize {
         self.head.len() + LENGTH_BYTES + CHECK_BYTES
     }
 
-    /// The file with this body.
+    /// Returns the bytes of a file with this body.
     pub fn seal(&self, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes_before() + body.len());
         out.extend_from_slice(self.head.as_bytes());
@@ -43,7 +45,8 @@ impl Envelope {
         out
     }
 
-    /// The body of a file; an error if the file is damaged ([`ErrorCode::Corrupt`]) or of another version.
+    /// Returns the body of a file; an error if the file is damaged ([`ErrorCode::Corrupt`]) or of
+    /// another version.
     pub fn open<'a>(&self, file: &'a [u8]) -> Result<&'a [u8]> {
         if !file.starts_with(self.head.as_bytes()) {
             return Err(match file.starts_with(self.any_head.as_bytes()) {

@@ -6,11 +6,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum of a message, and of a hint, in bytes. A message may quote a name of any length from a client, and the metadata of a gRPC call, in
-/// which a byte may take three, has 16 KiB in usual clients.
+/// Maximum size of a message, and of a hint, in bytes. A message may quote a name of any length
+/// from a client, and the metadata of a gRPC call, in which a byte may take three, has 16 KiB in
+/// usual clients.
 const TEXT_BYTES_MAX: usize = 2 << 10;
 
-/// The number of bytes at the end of a text that stay when it is shortened, since they contain the remedy.
+/// The number of bytes at the end of a text that are kept when it is shortened, since they contain
+/// the remedy.
 const TAIL_BYTES: usize = 512;
 
 /// The kind of an error, for programs.
@@ -26,7 +28,8 @@ pub enum ErrorCode {
     SnapshotTooOld,
     /// Retry: the slice is no longer on this node; the scan continues at the node in the topology.
     SliceMoved,
-    /// Retry: the reader is out of step with a stream, and opens a new one from its watermarks.
+    /// Retry: the reader's position does not fit a stream; it opens a new stream from its
+    /// watermarks.
     DropData,
     /// Caller: a syntax error (42601).
     Syntax,
@@ -48,9 +51,9 @@ pub enum ErrorCode {
     InvalidParameter,
     /// Caller: a producer sent a position that does not follow the last one (22023).
     OutOfOrder,
-    /// Caller: the statement does not fit the transaction's state (25000).
+    /// Caller: the statement is not possible in the transaction's state (25000).
     TransactionState,
-    /// Operator: data on disk that does not pass its checks (XX001).
+    /// Operator: data on disk fails its checks (XX001).
     Corrupt,
     /// Operator: reading or writing files or sockets failed (58030).
     Io,
@@ -88,7 +91,8 @@ pub enum ErrorCode {
     OtherCluster,
     /// Operator: the coordinator was restored from an older copy of its data (58000).
     OlderCopy,
-    /// Retry: a read that must not wait needs a block that is not in memory; the reader reads again on a thread that may wait.
+    /// Retry: a block is not in memory, and the read must not wait; the reader repeats the read on
+    /// a thread that may wait.
     NotInMemory,
     /// Caller: another transaction has changed the same documents, or the transaction is lost (40001); restart the transaction.
     Conflict,
@@ -98,9 +102,9 @@ pub enum ErrorCode {
     NoTransaction,
     /// Caller: it is unknown whether a transaction was committed (08007); check the data.
     InDoubt,
-    /// Retry: a prepared transaction holds a document, and its outcome is not known yet (55P03).
+    /// Retry: a prepared transaction whose outcome is unknown locks a document (55P03).
     Held,
-    /// Caller: the object is not in the state that the statement is for (55000).
+    /// Caller: the object is not in the state that the statement requires (55000).
     WrongState,
     /// Caller: another session has ended the build that the statement waits for (57014).
     BuildCancelled,
@@ -112,7 +116,7 @@ pub enum ErrorCode {
     UserExists,
     /// Caller: the name, password or token of a log-in is wrong (28P01).
     BadPassword,
-    /// Caller: a log-in that is not possible this way (28000).
+    /// Caller: this way of logging in is not possible for the user (28000).
     BadLogin,
     /// Caller: the user of the session was dropped or has another password (57P05).
     SessionEnded,
@@ -120,13 +124,13 @@ pub enum ErrorCode {
     OutOfRoom,
     /// Caller: a division by zero (22012).
     DivisionByZero,
-    /// Caller: a name that the server keeps for itself (42939).
+    /// Caller: a name that is reserved for the server (42939).
     ReservedName,
     /// Caller: a name that may mean two columns (42702).
     AmbiguousColumn,
-    /// Caller: the statement comes too late in its transaction (25001).
+    /// Caller: the statement is only possible earlier in its transaction (25001).
     TooLate,
-    /// Caller: an expression of another type than its place needs (42804).
+    /// Caller: the type of an expression is not allowed in its place (42804).
     WrongType,
     /// Caller: an object was changed or dropped after the statement had looked it up (55000); repeat the statement if it still fits.
     Changed,
@@ -144,7 +148,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorCode {
-    /// True if a commit with this error has not been made, and another try is refused too.
+    /// Returns true if a commit with this error was not made, and would be refused again.
     pub fn refuses_commit(self) -> bool {
         matches!(self, Self::Conflict | Self::DuplicateId)
     }
@@ -215,12 +219,12 @@ impl ErrorCode {
     }
 }
 
-/// An error as it crosses the services and reaches the user.
+/// An error, as services return it to each other and to the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// The kind of the error, for programs.
     pub code: ErrorCode,
-    /// The failure and its place, for people.
+    /// The failure and its place, for display.
     pub message: String,
     /// The remedy, if one is known, as a sentence for the user.
     pub hint: Option<String>,
@@ -289,7 +293,7 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The result of anything that can fail with an [`Error`].
+/// The result of a function that may fail with an [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[cfg(test)]

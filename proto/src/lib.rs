@@ -1,8 +1,8 @@
-//! The types that Sextant's services share: identifiers, values, keys, messages, errors, and the seams to the operating
-//! system.
+//! The types that Sextant's services share: identifiers, values, keys, messages, errors, and the
+//! seams to the operating system.
 //!
-//! Nothing here decides anything about a cluster: the services do, and they communicate through these types. The services
-//! never import each other.
+//! This crate makes no decisions about a cluster: the services make them, and communicate through
+//! these types. The services never import each other.
 //!
 //! | module | contents | imports |
 //! |---|---|---|
@@ -30,15 +30,15 @@ pub mod value;
 
 pub use error::{Error, ErrorCode, ErrorKind, Result};
 
-/// The gRPC services. Generated from `sextant/v1/*.proto` into `generated/`, so that no build has to compile a protobuf
-/// compiler; a test compares the two.
+/// The gRPC services. Generated from `sextant/v1/*.proto` into `generated/`, so that a build needs
+/// no protobuf compiler; a test compares the two.
 #[allow(missing_docs, clippy::all, clippy::disallowed_types)]
 #[rustfmt::skip]
 pub mod grpc {
     include!("../generated/sextant.v1.rs");
 
-    /// The descriptors of the services for users, for reflection.
+    /// The descriptors of the gRPC services for users, for reflection.
     pub const DESCRIPTORS: &[u8] = include_bytes!("../generated/descriptors.bin");
-    /// The descriptors of the service for other processes.
+    /// The descriptors of the gRPC service for other processes.
     pub const PEER_DESCRIPTORS: &[u8] = include_bytes!("../generated/peer_descriptors.bin");
 }

@@ -1,10 +1,11 @@
 //! Locks that stay usable after a panic.
 //!
-//! A panic under a lock poisons it, and every later holder would panic too. Data that a panic may
-//! leave half changed is changed only by tasks whose panic ends the process (`env::TaskPolicy`), so that the data behind a
-//! poisoned lock can still be read.
+//! A panic under a lock poisons the lock, and every later use would panic too. Data that a panic
+//! may leave half changed is changed only by tasks whose panic ends the process
+//! (`env::TaskPolicy`), so that the data behind a poisoned lock can still be read.
 //!
-//! A simulation may decide at each lock which thread runs next (`turn.rs`, only with the feature `testing`).
+//! A simulation may decide at each lock which thread runs next (`turn.rs`, only with the feature
+//! `testing`).
 
 use std::sync::{
     Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
@@ -22,12 +23,12 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks a mutex, unless another thread has it.
+/// Locks a mutex; `None` if another thread has locked it.
 pub fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     taken(mutex.try_lock())
 }
 
-/// Locks for reading.
+/// Locks for reading, also after a panic.
 pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     #[cfg(any(test, feature = "testing"))]
     if let Some(guard) = in_turn(|| taken(lock.try_read())) {
@@ -36,7 +37,7 @@ pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks for writing.
+/// Locks for writing, also after a panic.
 pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     #[cfg(any(test, feature = "testing"))]
     if let Some(guard) = in_turn(|| taken(lock.try_write())) {
@@ -45,7 +46,7 @@ pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The guard, unless another thread has the lock.
+/// Returns the guard; `None` if another thread has the lock.
 fn taken<G>(tried: Result<G, TryLockError<G>>) -> Option<G> {
     match tried {
         Ok(guard) => Some(guard),

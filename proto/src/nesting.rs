@@ -1,9 +1,10 @@
-//! Limits the nesting of decoded trees. A decoder recurses, and a stack overflow aborts the process, so that a client could
-//! stop a node with a few kilobytes. Recursive types therefore count their levels while they are decoded.
+//! Limits the nesting of decoded trees. A decoder recurses, and a stack overflow aborts the
+//! process, so that a client could stop a node with a few kilobytes. Recursive types therefore
+//! count their levels while they are decoded.
 //!
-//! A recursive type derives its code with `#[serde(remote = "Self")]`, which generates inherent functions, and implements
-//! the serde traits with `recursive!`, which counts a level around each call. The type's fields are decoded through the
-//! traits, and so pass the count.
+//! A recursive type derives its code with `#[serde(remote = "Self")]`, which generates inherent
+//! functions, and implements the serde traits with `recursive!`, which counts a level around each
+//! call. The type's fields are decoded through the traits, so their levels are counted.
 
 use std::cell::Cell;
 
@@ -15,11 +16,11 @@ thread_local! {
     static LEVELS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One level of nesting while it is decoded.
+/// A guard of one level of nesting during its decoding.
 pub(crate) struct Level;
 
 impl Level {
-    /// Enters a level; `None` if that is too deep.
+    /// Enters a level; `None` if the tree is too deep.
     pub fn enter() -> Option<Self> {
         let deeper = LEVELS.get() + 1;
         (deeper <= LEVELS_MAX).then(|| {
@@ -66,7 +67,7 @@ mod tests {
     use crate::expr::Expr;
     use crate::value::Value;
 
-    /// So many negations of a constant.
+    /// Returns the encoding of `levels` nested negations of a constant.
     fn negations(levels: usize) -> Vec<u8> {
         let not = postcard::to_stdvec(&Expr::Not(Box::new(Expr::DocumentId))).unwrap()[0];
         let mut bytes = vec![not; levels];

@@ -1,11 +1,12 @@
-//! Known bugs that can be switched on, to prove that the simulation finds them (`simulate --plant`).
+//! Known bugs that can be switched on, to prove that the simulation finds them (`simulate
+//! --plant`).
 //!
-//! A simulation that finds nothing may be unable to; a known bug shows whether it is. Each property that the simulation
-//! checks therefore has a *plant*: one line, at the place where the bug would be, that calls [`is`]. Without the cargo
-//! feature `plants` the call is a constant and compiles to nothing; with the feature, a plant is switched on for a
-//! whole process.
+//! A simulation that finds no bug may be unable to find any; a known bug shows whether it is able.
+//! Each property that the simulation checks therefore has a *plant*: one line, at the place where
+//! the bug would be, that calls [`is`]. Without the cargo feature `plants` the call is a constant
+//! and compiles to nothing; with the feature, a plant is switched on for a whole process.
 
-/// Declares the plants: the bug, its name on the command line, and its effect.
+/// Declares the plants: for each bug its name on the command line, and its effect.
 macro_rules! plants {
     ($($(#[$bug:meta])* $plant:ident, $name:literal, $effect:literal;)*) => {
         /// A known bug.
@@ -14,19 +15,19 @@ macro_rules! plants {
             $($(#[$bug])* $plant,)*
         }
 
-        /// All plants, with name and effect, in the order of their numbers.
+        /// All plants with name and effect, in the order of their numbers.
         pub const PLANTS: &[(Plant, &str, &str)] = &[$((Plant::$plant, $name, $effect),)*];
     };
 }
 
 plants! {
-    /// A moved slice is shown on its new node from an epoch on that its stream does not cover.
+    /// A moved slice is readable on its new node from an epoch that its stream does not cover.
     HandOverUncovered, "hand-over-uncovered", "a mutation is missed at the hand-over of a move";
     /// A backfill writes entries and no back index.
     BuildSkipsBackIndex, "build-skips-back-index", "rows are doubled after a build";
     /// A moved slice is installed without its back index.
     InstallSkipsBackIndex, "install-skips-back-index", "rows are doubled after a move";
-    /// A node that is no longer fed with a slice keeps it and answers from it.
+    /// A node whose stream no longer carries a slice keeps the slice and answers from it.
     StaleOwnerAnswers, "stale-owner-answers", "a slice that has left a node still answers there";
     /// An epoch is applied before the mutations of its last vbucket have arrived.
     EpochUncovered, "epoch-uncovered", "an epoch is applied before its last vbucket arrived";
@@ -50,7 +51,7 @@ plants! {
     RollbackForgets, "rollback-forgets", "a rollback forgets earlier states of documents";
     /// Slices of the virtual-scan map are left out of virtual scans too.
     MappedSkippedInVirtual, "mapped-skipped-in-virtual", "mapped slices are left out of virtual scans";
-    /// A slice that returned is read from the position of its base shard.
+    /// A slice that moved back is read from the position of its base shard.
     ReturnedReadByShard, "returned-read-by-shard", "a slice that returned is read from the shard's position";
     /// A move found at the last base shard gets no virtual scan.
     PartsTakenOnce, "parts-taken-once", "a move found at the last shard is lost";
@@ -64,9 +65,10 @@ plants! {
     AcknowledgedEarly, "acknowledged-early", "a write is acknowledged before its sync";
     /// A vote is not persisted.
     VoteNotPersisted, "vote-not-persisted", "a vote is not persisted";
-    /// A member counts entries before they are on its disk, so that they are applied before a majority has them.
+    /// A member counts entries before they are on its disk, so that they are applied before a
+    /// majority has stored them.
     AppliedEarly, "applied-early", "an entry is applied before a majority has it on disk";
-    /// A repeated statement is executed twice.
+    /// A repeated statement is executed a second time.
     DoneTwice, "done-twice", "DDL is applied twice when it is sent again";
     /// A restarted source continues its old branch.
     BranchKept, "branch-kept", "a source that lost mutations continues its branch";
@@ -80,15 +82,17 @@ plants! {
     RollbackMissed, "rollback-missed", "an indexer that was down does not roll back";
     /// A build keeps a snapshot of a lost history.
     LostSnapshotKept, "lost-snapshot-kept", "a build shows lost mutations";
-    /// A scan reads before the surviving mutations of a rollback are shown again.
+    /// A scan reads before the surviving mutations of a rollback are readable again.
     SurvivorsUnshown, "survivors-unshown", "a rollback hides surviving mutations";
     /// A vbucket is handed over while its owner still accepts mutations.
     NotReleased, "not-released", "a vbucket's new owner lacks its last mutations";
     /// A copy that is compared with a snapshot keeps documents that the snapshot lacks.
     ResyncKeepsGhosts, "resync-keeps-ghosts", "a resync keeps deleted documents";
-    /// The encoding of keys ignores DESC. The judges share the encoding with the product.
+    /// The encoding of keys ignores DESC. The checkers of the simulation share the encoding with
+    /// the product.
     DescendingIgnored, "descending-ignored", "the encoding of keys ignores DESC";
-    /// The last mutation of a branch counts as one of the next branch. The judges share the branches of positions.
+    /// The last mutation of a branch counts as one of the next branch. The checkers of the
+    /// simulation share the branches of positions with the product.
     BranchOffByOne, "branch-off-by-one", "the last mutation of a branch counts as one of the next";
     /// The checksum of a slice leaves out the included values.
     ChecksumBlind, "checksum-blind", "copies with other included values count as equal";
@@ -102,53 +106,55 @@ plants! {
     CheckpointAhead, "checkpoint-ahead", "a checkpoint covers groups that its fragments do not have";
     /// Segments of a change log are removed with mutations that were not purged.
     SegmentReleasedEarly, "segment-released-early", "a segment of a change log is removed before its mutations are purged";
-    /// A rewind leaves the documents as they are.
+    /// A rewind leaves the documents unchanged.
     RewindKeepsDocuments, "rewind-keeps-documents", "documents of a lost history stay after a rewind";
     /// A leading copy acknowledges a write before the other copies have it.
     CopiesNotAwaited, "copies-not-awaited", "a write is acknowledged before every copy in sync has it";
-    /// A leading copy whose followers are silent continues without them before the coordinators know.
+    /// A leading copy whose followers are silent continues without them before the coordinators
+    /// have removed them.
     SilentCopyIgnored, "silent-copy-ignored", "a leading copy drops a silent one before the coordinators know";
-    /// A joining copy grows into the set while it lacks groups that were acknowledged before.
+    /// A joining copy becomes one in sync while it lacks groups that were acknowledged before.
     CopyGrowsEarly, "copy-grows-early", "a copy is in sync before it has everything acknowledged";
     /// A leading copy answers although its lease has ended.
     LeaseUnchecked, "lease-unchecked", "a leading copy answers after its lease has ended";
-    /// A returning copy keeps what it has beyond the history of the leader.
+    /// A returning copy keeps mutations that the leader's history lacks.
     CopyKeepsTail, "copy-keeps-tail", "a returning copy keeps what the leader does not have";
-    /// A returning copy does not notice that the leader has purged what it lacks.
+    /// A returning copy does not notice that the leader has purged mutations that it lacks.
     CopyPurgeUnnoticed, "copy-purge-unnoticed", "a returning copy misses what the leader has purged";
-    /// An own view does not hide what its transaction has replaced or deleted.
+    /// An own view does not hide rows that its transaction has replaced or deleted.
     ReplacedShown, "replaced-shown", "a transaction sees rows that it has replaced or deleted";
     /// A commit overlooks that one of its documents was deleted after its snapshot.
     ConflictMissed, "conflict-missed", "a commit overlooks a deletion after its snapshot";
     /// A rollback to a savepoint moves a node's place in a transaction, and keeps the rows after it.
     SavepointKept, "savepoint-kept", "a transaction sees changes that it has rolled back";
-    /// An own view shows the place before its own.
+    /// An own view returns the state before its transaction's last change.
     OwnViewBehind, "own-view-behind", "a transaction does not see its latest changes";
-    /// A transaction reads documents as they are now, not as of its snapshot.
+    /// A transaction reads the present documents instead of those of its snapshot.
     DocumentsAtPresent, "documents-at-present", "a transaction reads documents of others that were changed after its snapshot";
-    /// An own view shows the changes of another open transaction of the bucket.
+    /// An own view contains the changes of another open transaction of the bucket.
     OwnViewLeaks, "own-view-leaks", "a transaction sees the changes of another one";
-    /// A cut passes a commit over several buckets before all of them have it.
+    /// A cut includes a commit over several buckets before all of them have it.
     ParticipantLeftOut, "participant-left-out", "an epoch has a part of a commit over several buckets";
-    /// A prepared transaction does not hold its documents.
+    /// A prepared transaction does not lock its documents.
     PreparedNotHeld, "prepared-not-held", "a document changes between the check of a commit and its end";
-    /// A finished bucket does not note that it has finished a commit over several buckets.
+    /// A bucket does not record that it has finished a commit over several buckets.
     FinishedTwice, "finished-twice", "a commit over several buckets is applied twice in one of them";
     /// A prepared transaction whose session has ended is rolled back although its commit was decided.
     RolledBackDecided, "rolled-back-decided", "a commit over several buckets is lost in one of them";
-    /// A replay of the change log leaves out what was prepared.
+    /// A replay of the change log omits prepared transactions.
     PreparedForgotten, "prepared-forgotten", "a restart forgets what was prepared";
-    /// A large commit enters an index without what was written to disk before.
+    /// A large commit enters an index without the rows that were spilled to disk.
     HalfSpilledShown, "half-spilled-shown", "a commit shows a part of a transaction that was on disk";
     /// An index that joins a stream gets only the later changes of open transactions.
     BodyLostAtJoin, "body-lost-at-join", "a transaction does not see its earlier changes in a new index";
     /// A transaction stays open after its commit, so that a repeated commit is applied again.
     CommitAppliedTwice, "commit-applied-twice", "a commit that is asked for again is applied again";
-    /// A cut passes a part of a producer's commit before the others are there.
+    /// A cut includes a part of a producer's commit before the others are committed.
     PushedPartLeftOut, "pushed-part-left-out", "an epoch has a part of a producer's commit";
-    /// A projector takes a producer's commit for shown when its own parts are durable.
+    /// A projector treats a producer's commit as covered by an epoch when its own parts are
+    /// durable.
     PushedSettledEarly, "pushed-settled-early", "a producer's commit counts as shown before an epoch has all of it";
-    /// A projector that starts again has forgotten the open commits of producers.
+    /// A restarted projector has lost the open commits of producers.
     PushedForgotten, "pushed-forgotten", "a projector that starts again has forgotten the open commits of producers";
     /// A vbucket is handed over without the open commits of producers.
     PushedNotHandedOver, "pushed-not-handed-over", "a vbucket comes to its new owner without the open commits of producers";
@@ -164,7 +170,7 @@ plants! {
     HedgeCountedTwice, "hedge-counted-twice", "a scan has rows of a slow node and of the one beside it";
     /// A rebuilt slice answers epochs from before its snapshot.
     RebuiltBelowFloor, "rebuilt-below-floor", "a rebuilt slice answers epochs from before its snapshot";
-    /// A version of a data set begins to serve before its last partition is there.
+    /// A version of a data set begins to serve before its last partition is loaded.
     VersionInPart, "version-in-part", "a version of a data set is shown without a partition";
     /// A projector that joins gets partitions of versions that others have.
     PartitionsMoved, "partitions-moved", "a version has other projectors than it began with";
@@ -172,11 +178,11 @@ plants! {
     CancelledServes, "cancelled-serves", "an index is replaced although that was cancelled";
     /// A change of the coordinators is proposed while an earlier one is not applied everywhere.
     TwoMemberChanges, "two-member-changes", "two majorities of the coordinators have no member in common";
-    /// A removal is answered before the coordinators that stay have it on their disks.
+    /// A removal is answered before the remaining coordinators have it on their disks.
     RemovalNotSettled, "removal-not-settled", "the coordinators that stay wait for the vote of one that was removed";
     /// The entries at a split point are in neither of the two slices.
     SplitLosesBoundary, "split-loses-boundary", "the entries at a split point are in neither slice";
-    /// Superseded versions count in the size from which on an index gets more slices.
+    /// Superseded versions count in the size above which an index gets more slices.
     SupersededCounted, "superseded-counted", "an index gets more slices for versions that nobody reads";
     /// An index is ready when one of its slices can be read.
     ReadyInPart, "ready-in-part", "an index serves while one of its slices cannot be read";
@@ -200,7 +206,7 @@ mod switch {
 
     use super::Plant;
 
-    /// The number of the plant that is switched on, counted from 1.
+    /// The number of the plant that is switched on, counted from 1; zero if none is.
     static SWITCHED_IN: AtomicU8 = AtomicU8::new(0);
 
     /// Switches a bug on for the whole process.

@@ -1,11 +1,13 @@
-//! Side files: one value in one file of a directory, in an envelope, written whole.
+//! Side files: small files with one value each, in an envelope, which are always written
+//! completely.
 //!
 //! ```text
 //! file := [`Envelope`] body
 //! ```
 //!
-//! `body` is the value in postcard. The file is written under a temporary name, synced and renamed, so that a crash leaves
-//! the former value or the new one. The version in the envelope names the encoding of the value, and changes with it.
+//! `body` is the value in postcard. The file is written under a temporary name, synced and renamed,
+//! so that a crash leaves the former value or the new one. The version in the envelope names the
+//! encoding of the value, and changes with it.
 
 use std::io;
 use std::marker::PhantomData;
@@ -18,7 +20,7 @@ use crate::env::{FileSystem, OpenMode};
 use crate::envelope::{Envelope, damaged};
 use crate::{Error, Result};
 
-/// The name and the format of a side file with a value of type `T`.
+/// The name and the format of a side file that contains one value of type `T`.
 pub struct SideFile<T> {
     name: &'static str,
     envelope: Envelope,
@@ -27,7 +29,7 @@ pub struct SideFile<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> SideFile<T> {
-    /// A file with this name in its directory. A file with more bytes is read as damaged.
+    /// Returns the description of a file. A file of more than `bytes_max` bytes is read as damaged.
     pub const fn new(name: &'static str, envelope: Envelope, bytes_max: u64) -> Self {
         Self { name, envelope, bytes_max, value: PhantomData }
     }
@@ -37,7 +39,7 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
         dir.join(self.name)
     }
 
-    /// Reads the value; `None` if there is no file. An error names the file.
+    /// Reads the value; `None` if the file does not exist. An error names the file.
     pub fn read(&self, fs: &dyn FileSystem, dir: &Path) -> Result<Option<T>> {
         let path = self.path(dir);
         if !fs.exists(&path) {
@@ -86,19 +88,20 @@ impl<T: Serialize + DeserializeOwned> SideFile<T> {
         removed().map_err(|error: io::Error| about("removing", &path, error.into()))
     }
 
-    /// The bytes of the file with a value.
+    /// Returns the bytes of a file with this value.
     pub fn encode(&self, value: &T) -> Result<Vec<u8>> {
         let body = postcard::to_stdvec(value)
             .map_err(|error| Error::internal(format!("encoding {}: {error}", self.name)))?;
         Ok(self.envelope.seal(&body))
     }
 
-    /// The value in the bytes of a file.
+    /// Returns the value in the bytes of a file.
     pub fn decode(&self, bytes: &[u8]) -> Result<T> {
         postcard::from_bytes(self.envelope.open(bytes)?).map_err(|_| damaged())
     }
 
-    /// Decodes any bytes, first unchanged, then as the body of a file whose head, length and checksum are right.
+    /// Decodes arbitrary bytes, first as a file and then as the body of a file with a correct
+    /// envelope, for the fuzzer.
     #[cfg(any(test, feature = "testing"))]
     pub fn fuzz(&self, data: &[u8]) {
         let _ = self.decode(data);

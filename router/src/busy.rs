@@ -1,8 +1,10 @@
-//! Counts a router's requests in flight to each indexer, and chooses which copy of a slice to query.
+//! Counts a router's requests in flight to each indexer, and chooses which copy of a slice to
+//! query.
 //!
-//! Without load the first copy in the topology serves a slice, so its blocks are in one node's cache. If its node has many requests, the
-//! less busy of the first two ready copies is queried ("the power of two choices", Mitzenmacher 2001). A router knows only its own
-//! requests, which is enough, since each router balances its own.
+//! Without load the first copy in the topology serves a slice, so its blocks are in one node's
+//! cache. If its node has many requests, the less busy of the first two ready copies is queried
+//! ("the power of two choices", Mitzenmacher 2001). A router counts only its own requests; that
+//! suffices, since each router balances its own load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,15 +12,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use dashmap::DashMap;
 use proto::model::ids::NodeId;
 
-/// The number of requests in flight from which a node counts as busy. Below it, a second copy would be no faster, and one scan would need
-/// more nodes.
+/// The number of requests in flight from which a node counts as busy. Below it, another copy would
+/// be no faster, and a scan would use more nodes.
 const BUSY: u32 = 8;
 
-/// The requests under way, by node.
+/// The number of requests in flight, by node.
 #[derive(Default)]
 pub(crate) struct Busy(DashMap<NodeId, Arc<AtomicU32>>);
 
-/// A request that is under way until this is dropped.
+/// A guard of a request in flight, which ends the request when it is dropped.
 pub(crate) struct UnderWay(Arc<AtomicU32>);
 
 impl Drop for UnderWay {
@@ -28,7 +30,7 @@ impl Drop for UnderWay {
 }
 
 impl Busy {
-    /// Records a request to a node.
+    /// Counts a request to a node as in flight, until the guard is dropped.
     pub fn begin(&self, node: NodeId) -> UnderWay {
         let known = self.0.get(&node).map(|count| Arc::clone(&count));
         let count = known.unwrap_or_else(|| Arc::clone(&self.0.entry(node).or_default()));
@@ -36,24 +38,24 @@ impl Busy {
         UnderWay(count)
     }
 
-    /// The requests to a node that are under way.
+    /// Returns the number of requests in flight to a node.
     pub fn requests(&self, node: NodeId) -> u32 {
         self.0.get(&node).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// True if a node has many requests.
+    /// Returns true if a node has at least [`BUSY`] requests in flight.
     pub fn is_busy(&self, node: NodeId) -> bool {
         self.requests(node) >= BUSY
     }
 
-    /// True if another copy should be queried instead of a node: the node is busy, and the other one has less than half
-    /// of its requests.
+    /// Returns true if the copy on `other` should be queried instead of the copy on `node`: the
+    /// node is busy, and `other` has less than half of its requests.
     pub fn gives_way(&self, node: NodeId, other: NodeId) -> bool {
         let requests = self.requests(node);
         requests >= BUSY && 2 * self.requests(other) < requests
     }
 
-    /// Forgets nodes that are not in the catalog.
+    /// Removes nodes that are not in the catalog.
     pub fn retain(&self, is_known: impl Fn(NodeId) -> bool) {
         self.0.retain(|node, _| is_known(*node));
     }

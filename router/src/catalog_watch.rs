@@ -15,7 +15,7 @@ use proto::model::node::{NodeInfo, Role};
 use crate::context::RouterContext;
 use crate::offline::{RouterData, TakeOver};
 
-/// Takes over each catalog, and keeps a task for each indexer in it.
+/// The state that follows the catalog, with a task for each indexer in it.
 pub(crate) struct CatalogWatch {
     context: RouterContext,
     indexers: BTreeMap<NodeId, (Arc<NodeInfo>, Task)>,
@@ -27,7 +27,7 @@ impl CatalogWatch {
         Self { context, indexers: BTreeMap::new(), take_over: TakeOver::default() }
     }
 
-    /// Starts from the catalog that an earlier process has written to disk, if there is one.
+    /// Installs the catalog that an earlier process has stored on disk, if there is one.
     pub fn begin_with(&mut self, data: &RouterData) {
         if let Some(catalog) = TakeOver::begin(&self.context, data) {
             self.install(catalog);

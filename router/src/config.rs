@@ -6,12 +6,14 @@ use proto::model::identity::NodeProof;
 use proto::model::node::NodeInfo;
 use proto::rpc::scan::HedgeAfter;
 
-/// Half of the sessions that a process allows: most statements are short.
+/// Default number of concurrent scans: half of the sessions that a process allows, since most
+/// statements are short.
 const SCANS_MAX: usize = 512;
-/// Room for [`SCANS_MAX`] scans of three nodes each, or for some of hundreds of nodes.
+/// Default memory limit in bytes: enough for [`SCANS_MAX`] scans of three nodes each, or for a few
+/// scans of hundreds of nodes.
 const SCAN_MEMORY_TOTAL_BYTES: usize = 512 << 20;
 
-/// Two batches of full length.
+/// Default bytes that a shard scan may be ahead of its reader: two full batches.
 const SCAN_AHEAD_BYTES: usize = 128 << 10;
 
 /// Settings of a router.
@@ -21,20 +23,21 @@ pub struct Config {
     pub node: NodeInfo,
     /// Time between two heartbeats, which renew the leases.
     pub heartbeat: Duration,
-    /// Pause before a lost peer is tried again.
+    /// Pause before a new attempt to connect to a lost peer.
     pub retry: Duration,
-    /// Concurrent scans; a further scan waits until its time-out.
+    /// Maximum number of concurrent scans; further scans wait until their time-out.
     pub scans_max: usize,
-    /// Memory limit of all scans together for rows in flight.
+    /// Memory limit of all scans together for rows in flight, in bytes.
     pub scan_memory_total_bytes: usize,
     /// Memory limit of each scan, in bytes.
     pub scan_memory_each_bytes: usize,
-    /// Maximum of bytes that a shard scan may be ahead of its reader.
+    /// Maximum bytes that a shard scan may be ahead of its reader.
     pub scan_ahead_bytes: usize,
-    /// When to query another copy in addition to a slow node. The setting of a session overrides it.
+    /// The time after which another copy is queried in addition to a slow node. The setting of a
+    /// session overrides it.
     pub hedge_after: HedgeAfter,
-    /// A random number of this process, or of its data directory: the coordinators refuse another process under its node number. `None`
-    /// leaves it unprotected.
+    /// A random number of this process, or of its data directory. With it, the coordinators refuse
+    /// another process that uses this process's node id; `None` disables this check.
     pub mark: Option<NodeProof>,
 }
 

@@ -32,14 +32,16 @@ pub(crate) struct RouterContext {
     pub catalog: Arc<ArcSwap<Catalog>>,
     pub catalog_changed: watch::Sender<u64>,
     pub applied: AppliedEpochs,
-    /// The nodes whose heartbeats the coordinator's leader does not receive.
+    /// The nodes from which the coordinator's leader receives no heartbeats.
     pub silent: watch::Sender<BTreeSet<NodeId>>,
     pub leases: Leases,
     /// The moment of the coordinator's last answer to a heartbeat; zero before the first.
     pub moment: Arc<AtomicU64>,
-    /// The time of the coordinators' last answer, and whether the catalog comes from them.
+    /// The time of the coordinators' last answer, and whether the catalog was received from a
+    /// coordinator or read from disk.
     pub heard: AnswerTimes,
-    /// The refusal of this process, because another process has its node id.
+    /// The error with which the coordinators refuse this process, because another process has its
+    /// node id.
     pub taken: watch::Sender<Option<Error>>,
     pub topologies: Topologies,
     pub views: ReadViews,
@@ -80,7 +82,7 @@ impl RouterContext {
         }
     }
 
-    /// The present view of an index.
+    /// Returns the present read view of an index.
     pub fn view(&self, index: &Arc<IndexInfo>) -> Arc<ReadView> {
         self.views.view(index, &self.applied, &self.catalog)
     }

@@ -1,4 +1,5 @@
-//! Entry points for fuzzers: continuation tokens, which clients keep, and the file of the kept catalog.
+//! Entry points for fuzzers: continuation tokens, which clients send, and the file of the stored
+//! catalog.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,8 +12,9 @@ use crate::Token;
 use crate::offline::file::{FILE, StoredKnowledge};
 use crate::scan::resume;
 
-/// Continues a scan with a token: the bytes as text, then as the body of a token whose version and checksum are right. The
-/// body is also made one of this index and this request, so that further checks are reached.
+/// Decodes a token: `data` as text, then as the body of a token with a correct version and
+/// checksum. The body is also changed to name this index and this request, so that the further
+/// checks run too.
 pub fn token(index: &IndexInfo, request: &ScanRequest, data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = resume::accept(text, index, request);
@@ -29,7 +31,7 @@ pub fn token(index: &IndexInfo, request: &ScanRequest, data: &[u8]) {
     assert_eq!(accepted.as_ref(), Ok(&fitting), "a token is read as it is printed");
 }
 
-/// Reads the file CATALOG, first unchanged, then with its head, its length and its checksum corrected.
+/// Decodes the file CATALOG: first `data` unchanged, then with a correct head, length and checksum.
 pub fn kept_catalog(data: &[u8]) {
     FILE.fuzz(data);
 }

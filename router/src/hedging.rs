@@ -1,21 +1,26 @@
-//! Parallel requests to another copy when a node is slow (seed 002, "when responding to a request").
+//! Parallel requests to another copy when a node is slow.
 //!
-//! A shard scan requests its first batch from one node. If no answer arrives within a *stage*, the next copy is queried in parallel, and
-//! the first good answer wins. The same happens, once for each node, to a batch after the first: the other copy begins after the last row
-//! (`scan/shard.rs`). A stage is three times the recent 95th percentile of such batches, and at least 10 ms, so without load hardly any scan
-//! exceeds it.
+//! A shard scan requests its first batch from one node. If no answer arrives within a *stage*, the
+//! next copy is queried in parallel, and the first good answer wins. The same happens, once for
+//! each node, to a batch after the first: the other copy begins after the last row
+//! (`scan/shard.rs`). A stage is three times the recent 95th percentile of such batches, and at
+//! least 10 ms, so without load hardly any scan exceeds it.
 //!
-//! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and the savings are limited. So at most 5 %
-//!   of such scans send a second request, also if all nodes are slow: then more requests would make them slower. Half of the savings is
-//!   reserved for first batches.
-//! - *Avoidance.* A node that has missed three stages in a row is queried last: its slices are read from other ready copies, which needs no
-//!   budget. From time to time a scan is sent to the node anyway, as a *probe*; after a stage another copy is queried in parallel, without
-//!   budget. An answer within a stage ends the avoidance, also one to a scan for which there is no other copy.
-//! - *What counts.* Only a node that has applied the scan's epoch is slow: a node that has not applied it waits, as its copies may do too.
-//!   Every duration counts for the percentile, also one beyond the stage, so that the stage adapts. A duration during which the reader was
-//!   not polled does not count.
+//! - *Budget.* Each scan of slices with several copies earns a twentieth of a parallel request, and
+//!   the savings are limited. So at most 5 % of such scans send a second request, also if all nodes
+//!   are slow: then more requests would make them slower. Half of the savings is reserved for first
+//!   batches.
+//! - *Avoidance.* A node that has missed three stages in a row is queried last: its slices are read
+//!   from other ready copies, which needs no budget. From time to time a scan is sent to the node
+//!   anyway, as a *probe*; after a stage another copy is queried in parallel, without budget. An
+//!   answer within a stage ends the avoidance, also an answer to a scan without another copy.
+//! - *Measurement.* Only a node that has applied the scan's epoch can count as slow: another node
+//!   must wait, and its copies may have to wait too. Every duration enters the percentile, also one
+//!   above the stage, so that the stage adapts. A duration during which the reader was not polled
+//!   is ignored.
 //!
-//! An unordered scan reads the slices of an avoided node by streams if no other node has all of them.
+//! An unordered scan reads the slices of an avoided node by streams if no other node has all of
+//! them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -26,28 +31,28 @@ use proto::lock::lock;
 use proto::model::ids::NodeId;
 use tokio::time::Instant;
 
-/// The shortest stage: below, the pauses of a busy machine would look like a slow node.
+/// The shortest stage: shorter pauses of a busy machine would look like a slow node.
 pub(crate) const STAGE_MIN: Duration = Duration::from_millis(10);
-/// A stage in percentiles.
+/// A stage is this multiple of the percentile.
 const STAGE_FACTOR: u64 = 3;
 /// The number of answers after which the percentile is recomputed.
 const WINDOW: u32 = 256;
-/// The part of a parallel request that a scan earns, in hundredths.
+/// The budget that a scan earns, in hundredths of a parallel request.
 const EARNED: i64 = 5;
-/// The cost of a parallel request, in the same unit.
+/// The cost of a parallel request, in hundredths.
 const COST: i64 = 100;
-/// The most that is saved up, for the scans that run when a node stops.
+/// The maximum budget that is saved, for scans at the time when a node stops.
 const SAVED_MAX: i64 = 64 * COST;
-/// Missed stages after which a node is avoided.
+/// Number of consecutive missed stages after which a node is avoided.
 const MISSED_MAX: u32 = 3;
 /// Time between two probes of an avoided node.
 const PROBE_EVERY: Duration = Duration::from_millis(500);
 /// Time after which a missed stage is forgotten.
 const MISSED_FOR: Duration = Duration::from_secs(10);
-/// Buckets of times: four for each power of two of microseconds, up to a minute.
+/// Number of buckets of the histogram: four for each power of two of microseconds, up to a minute.
 const BUCKETS: usize = 4 * 26;
 
-/// Batches whose usual times differ.
+/// Kinds of batches, whose usual durations differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Batches {
     /// First batches of rows.
@@ -58,38 +63,40 @@ pub(crate) enum Batches {
     Rest,
 }
 
-/// The pace of the router's nodes. Shard scans share it.
+/// The measured durations of the router's nodes, and the budget for parallel requests; shared by
+/// all shard scans.
 #[derive(Default)]
 pub(crate) struct Hedging {
     rows: Times,
-    /// First batches of aggregates have all of a shard, so they take longer.
+    /// Durations of first batches of aggregates. Such a batch has the result of a whole shard, so
+    /// it takes longer.
     aggregates: Times,
-    /// Batches after the first, which a node may have ready or not.
+    /// Durations of batches after the first, which a node may have ready.
     rest: Times,
     saved: AtomicI64,
     missed: DashMap<NodeId, MissedStages>,
     /// The number of nodes in `missed`. Every scan reads it, and it is mostly zero.
     slow: AtomicUsize,
-    /// Parallel requests that were begun.
+    /// Number of parallel requests that were sent.
     begun: AtomicU64,
-    /// The parallel requests that were answered first.
+    /// Number of parallel requests that were answered before the first request.
     won: AtomicU64,
-    /// The parallel requests that were not sent for lack of budget.
+    /// Number of parallel requests that were not sent for lack of budget.
     refused: AtomicU64,
 }
 
 /// The numbers of parallel requests since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HedgingStatus {
-    /// The parallel requests that were sent.
+    /// Number of parallel requests that were sent.
     pub begun: u64,
-    /// The parallel requests that were answered first.
+    /// Number of parallel requests that were answered before the first request.
     pub won: u64,
-    /// The parallel requests that were not sent for lack of budget.
+    /// Number of parallel requests that were not sent for lack of budget.
     pub refused: u64,
 }
 
-/// The number of stages in a row that a node has missed.
+/// The number of consecutive stages that a node has missed.
 #[derive(Default)]
 struct MissedStages {
     count: u32,
@@ -113,19 +120,20 @@ impl Hedging {
         }
     }
 
-    /// The time to wait for a node before another one is queried in parallel.
+    /// Returns the time to wait for a node before another one is queried in parallel.
     pub fn stage(&self, of: Batches) -> Duration {
         STAGE_MIN.max(Duration::from_micros(self.times(of).stage_us()))
     }
 
-    /// Records a scan of slices with several copies, which earns a part of a parallel request.
+    /// Adds a twentieth of a parallel request to the budget, for a scan of slices with several
+    /// copies.
     pub fn earn(&self) {
         if self.saved.load(Ordering::Relaxed) < SAVED_MAX {
             self.saved.fetch_add(EARNED, Ordering::Relaxed);
         }
     }
 
-    /// Takes a parallel request from the budget; false if it is used up.
+    /// Takes a parallel request from the budget; returns false if the budget is used up.
     pub fn spend(&self) -> bool {
         let less = |saved: i64| (saved >= COST).then_some(saved - COST);
         let spent = self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
@@ -134,8 +142,8 @@ impl Hedging {
         spent
     }
 
-    /// Spends one parallel request on a batch after the first, unless less than half of the maximum savings would be
-    /// left for first batches.
+    /// Takes a parallel request for a batch after the first; returns false if less than half of the
+    /// maximum budget would remain for first batches.
     pub fn spend_for_rest(&self) -> bool {
         let less = |saved: i64| (saved >= COST + SAVED_MAX / 2).then_some(saved - COST);
         let spent = self.saved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
@@ -148,12 +156,13 @@ impl Hedging {
         self.won.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records the time of a batch.
+    /// Records the duration of a batch.
     pub fn note_batch(&self, of: Batches, took: Duration) {
         self.times(of).note(took);
     }
 
-    /// Records the time of a node's first batch, or the time of a wait without an answer. An answer within a stage ends its avoidance.
+    /// Records the duration of a node's first batch, or of a wait without an answer. An answer
+    /// within a stage ends the node's avoidance.
     pub fn note_time(&self, node: NodeId, of: Batches, took: Duration) {
         self.times(of).note(took);
         let is_any_slow = self.slow.load(Ordering::Relaxed) > 0;
@@ -162,7 +171,8 @@ impl Hedging {
         }
     }
 
-    /// Notes that a node has not answered a call of this time within a stage. Of several concurrent calls only one counts.
+    /// Records that a node has not answered within a stage to a call that began at `began`. Of
+    /// several concurrent calls only one is counted.
     pub fn note_missed(&self, node: NodeId, began: Instant) {
         let mut missed = self.missed.entry(node).or_insert_with(|| {
             self.slow.fetch_add(1, Ordering::Relaxed);
@@ -183,13 +193,13 @@ impl Hedging {
         }
     }
 
-    /// True if a node is queried last, because it is slow.
+    /// Returns true if a node is queried last because it is slow.
     pub fn avoids(&self, node: NodeId) -> bool {
         self.slow.load(Ordering::Relaxed) > 0
             && self.missed.get(&node).is_some_and(|missed| missed.count >= MISSED_MAX)
     }
 
-    /// The nodes that are queried last, because they are slow.
+    /// Returns the nodes that are queried last because they are slow.
     pub fn avoided(&self) -> Vec<NodeId> {
         if self.slow.load(Ordering::Relaxed) == 0 {
             return Vec::new();
@@ -200,12 +210,13 @@ impl Hedging {
         nodes
     }
 
-    /// True if it is time to probe an avoided node.
+    /// Returns true if an avoided node should be probed now.
     pub fn is_probe_due(&self, node: NodeId, now: Instant) -> bool {
         self.missed.get(&node).is_some_and(|missed| missed.is_probe_due(now))
     }
 
-    /// Claims the probe of a node if one is due. Of several concurrent scans only one probes it.
+    /// Returns true if a probe of the node is due, and reserves it. Of several concurrent scans
+    /// only one probes the node.
     pub fn claim_probe(&self, node: NodeId, now: Instant) -> bool {
         let Some(mut missed) = self.missed.get_mut(&node) else { return false };
         let is_due = missed.is_probe_due(now);
@@ -235,12 +246,13 @@ impl Hedging {
     }
 }
 
-/// Recent times, in logarithmic buckets. Each window counts half as much as the one after it.
+/// A histogram of recent durations, in logarithmic buckets. The counts of each window have half the
+/// weight of the next one.
 struct Times {
     counts: [AtomicU32; BUCKETS],
     noted: AtomicU32,
     stage_us: AtomicU64,
-    /// Held while the percentile is recomputed.
+    /// Locked while the percentile is recomputed.
     window: Mutex<()>,
 }
 
@@ -285,7 +297,7 @@ impl Times {
     }
 }
 
-/// The bucket of a time in microseconds.
+/// Returns the number of the bucket for a duration in microseconds.
 fn bucket_of(us: u64) -> usize {
     let us = us.max(4);
     let power = us.ilog2();
@@ -293,7 +305,7 @@ fn bucket_of(us: u64) -> usize {
     (4 * (power as usize - 2) + quarter as usize).min(BUCKETS - 1)
 }
 
-/// The end of a bucket, in microseconds.
+/// Returns the exclusive upper bound of a bucket, in microseconds.
 fn end_of(bucket: usize) -> u64 {
     let (power, quarter) = (bucket / 4, bucket as u64 % 4);
     (5 + quarter) << power

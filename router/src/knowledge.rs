@@ -1,4 +1,4 @@
-//! The age of a router's knowledge of the cluster.
+//! The age of a router's information about the cluster.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,10 +8,11 @@ use proto::lock::lock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The age of a router's knowledge of the cluster, and its origin.
+/// The age of a router's information about the cluster, and its origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Knowledge {
-    /// Milliseconds since a coordinator has answered; `None` before the first catalog. A kept catalog is as old as the last answer before.
+    /// Milliseconds since the last answer of a coordinator; `None` before the first catalog. The
+    /// age of a stored catalog begins with the last answer to the earlier process.
     pub age_ms: Option<u64>,
     /// True if the catalog comes from the router's data directory, since no coordinator has sent one since the start.
     pub is_from_disk: bool,
@@ -22,13 +23,13 @@ pub struct Knowledge {
 pub(crate) struct AnswerTimes {
     /// The time of the leader's last answer to this process.
     answered: watch::Sender<Option<Instant>>,
-    /// While the catalog comes from the disk: the wall-clock time of the coordinators' last answer to the earlier
-    /// process.
+    /// The wall-clock time of the coordinators' last answer to the earlier process, as long as the
+    /// stored catalog is in use.
     kept_unix_ms: Arc<Mutex<Option<u64>>>,
 }
 
 impl AnswerTimes {
-    /// The receiver of each answer of the leader.
+    /// Returns the sender that is set at each answer of the leader.
     pub fn answered(&self) -> watch::Sender<Option<Instant>> {
         self.answered.clone()
     }
@@ -44,7 +45,7 @@ impl AnswerTimes {
         *lock(&self.kept_unix_ms) = None;
     }
 
-    /// True until a coordinator's catalog replaces that of the disk.
+    /// Returns true until a coordinator's catalog replaces the stored one.
     pub fn is_from_disk(&self) -> bool {
         lock(&self.kept_unix_ms).is_some()
     }
@@ -60,7 +61,7 @@ impl AnswerTimes {
         since.map(|since| clock.unix_ms().saturating_sub(whole_ms(since)))
     }
 
-    /// The age of the knowledge now.
+    /// Returns the present age and origin of the information.
     pub fn knowledge(&self, clock: &dyn Clock) -> Knowledge {
         let kept = *lock(&self.kept_unix_ms);
         // An answer to a heartbeat makes the catalog of the disk no younger.

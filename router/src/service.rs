@@ -35,7 +35,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts a router that keeps nothing.
+    /// Starts a router without a data directory.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Self {
         Self::start_with(config, env, directory, None)
     }
@@ -68,13 +68,14 @@ impl Router {
         Self { context: Arc::new(context), data, _tasks: tasks }
     }
 
-    /// The age of this router's knowledge of the cluster.
+    /// Returns the age of this router's information about the cluster.
     pub fn knowledge(&self) -> Knowledge {
         self.context.heard.knowledge(&*self.context.env.clock)
     }
 
-    /// Waits until the coordinators have refused this process for a while, because another process has its node id, and returns the
-    /// refusal. A process that was accepted before is never refused this way.
+    /// Waits until the coordinators have refused this process for `for_at_least`, because another
+    /// process has its node id, and returns the refusal. Does not return for a process that was
+    /// accepted before.
     pub async fn taken(&self, for_at_least: Duration) -> Error {
         let mut taken = self.context.taken.subscribe();
         loop {
@@ -109,12 +110,13 @@ impl Router {
         self.context.config.node.id
     }
 
-    /// The numbers of running, waiting and refused scans.
+    /// Returns the numbers of running, waiting and refused scans.
     pub fn scans(&self) -> AdmissionStatus {
         self.context.admission.status()
     }
 
-    /// The number of shard scans that failed after at least one row, and were resumed after it.
+    /// Returns the number of shard scans that failed after at least one row, and were resumed after
+    /// that row.
     pub fn shard_scans_resumed(&self) -> u64 {
         self.context.resumed.load(Ordering::Relaxed)
     }
@@ -124,7 +126,7 @@ impl Router {
         self.context.applied.newest_published().get(&bucket).copied().unwrap_or_default()
     }
 
-    /// The numbers of parallel requests to other copies.
+    /// Returns the numbers of parallel requests to other copies.
     pub fn hedging(&self) -> HedgingStatus {
         self.context.hedging.status()
     }
@@ -140,8 +142,8 @@ impl Router {
         }
     }
 
-    /// Chooses and leases the epoch that the scans of a transaction read in an index's bucket, and the moment at which it reads other
-    /// buckets.
+    /// Chooses and leases the epoch that a transaction reads in the bucket of an index, and the
+    /// moment at which it reads other buckets.
     pub async fn pin(
         &self,
         index: LocalIndexId,
@@ -161,8 +163,8 @@ impl Router {
         Ok(PinnedEpoch::of_lease(&self.context, lease, catalog))
     }
 
-    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one bucket at
-    /// that moment.
+    /// Fixes a moment that covers all earlier acknowledged writes in all buckets, and leases the
+    /// epoch of one bucket at that moment.
     pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<PinnedEpoch> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         PinnedEpoch::of_now(&self.context, bucket, deadline).await
@@ -178,7 +180,7 @@ impl Router {
     }
 }
 
-/// A generation of an index that can be read.
+/// Returns a generation of an index from the catalog; an error if it cannot be read.
 fn index_of(catalog: &Catalog, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
     let Some(index) = catalog.local_index(id) else {
         return Err(match catalog.indexes.get(&id.index) {
@@ -199,7 +201,7 @@ fn index_of(catalog: &Catalog, id: LocalIndexId) -> Result<Arc<IndexInfo>> {
     }
 }
 
-/// The error of a scan or a transaction whose generation was dropped.
+/// Returns the error of a scan or a transaction whose generation was dropped.
 fn too_old(index: &IndexInfo) -> Error {
     let what = format!(
         "index \"{}\" has a newer generation, and the one in which this began is gone",

@@ -5,12 +5,13 @@ use proto::model::index::IndexInfo;
 use proto::model::topology::PartitionKey;
 use proto::rpc::routing::{MutationRouter, Route};
 
-/// Routes mutations to slices.
+/// The function that routes mutations to slices.
 ///
-/// If an index is partitioned by document id, a mutation concerns one slice. If it is partitioned by expressions, the
-/// document may have been in any slice before. So every node with a slice gets the mutation: the owner gets the
-/// entries, all others an empty state that removes old entries. A node counts as having a slice from a move's catch-up
-/// at the target until the source is no longer read.
+/// In an index that is partitioned by document id, a mutation concerns one slice. In an index that
+/// is partitioned by expressions, the document may have been in any slice before. So every node
+/// with a slice gets the mutation: the owner of the new slice gets the entries, all other nodes an
+/// empty state that removes old entries. During a move, the target counts as having the slice from
+/// the catch-up on, and the source as long as it is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SliceRouter;
 

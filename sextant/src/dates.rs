@@ -2,8 +2,8 @@
 
 use time::{Date, Month, OffsetDateTime, Time};
 
-/// Milliseconds since 1970 of a text: a day (its beginning), or a day and a time, in UTC; `infinity` is the end of all time. No year
-/// after 9999 is read.
+/// Returns the milliseconds since 1970 of a text in UTC: a day (its beginning), a day and a time,
+/// or `infinity` (the end of all time). `None` for other texts and for years after 9999.
 pub fn unix_ms(text: &str) -> Option<u64> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("infinity") {
@@ -27,7 +27,8 @@ pub fn unix_ms(text: &str) -> Option<u64> {
     Some(s * 1_000)
 }
 
-/// A moment as text, in UTC: `2027-01-31 12:00:00+00`, as PostgreSQL prints it; without parts of a second.
+/// Returns a time as text in UTC, as PostgreSQL prints it, without fractions of a second:
+/// `2027-01-31 12:00:00+00`.
 pub fn text(unix_ms: u64) -> String {
     match parts(unix_ms) {
         Some((day, time)) => format!("{day} {time}+00"),
@@ -35,7 +36,7 @@ pub fn text(unix_ms: u64) -> String {
     }
 }
 
-/// Formats a time as in RFC 3339, with milliseconds: `2027-01-31T12:00:00.000Z`.
+/// Returns a time as text of RFC 3339, with milliseconds: `2027-01-31T12:00:00.000Z`.
 pub fn text_ms(unix_ms: u64) -> String {
     match parts(unix_ms) {
         Some((day, time)) => format!("{day}T{time}.{:03}Z", unix_ms % 1_000),
@@ -43,7 +44,7 @@ pub fn text_ms(unix_ms: u64) -> String {
     }
 }
 
-/// The day and the time of a moment; `None` after the last year that is read.
+/// Returns the day and the time of day of a time; `None` after the year 9999.
 fn parts(unix_ms: u64) -> Option<(String, String)> {
     let s = i64::try_from(unix_ms / 1_000).ok()?;
     let at = OffsetDateTime::from_unix_timestamp(s).ok()?;
@@ -52,7 +53,8 @@ fn parts(unix_ms: u64) -> Option<(String, String)> {
     Some((day, format!("{hour:02}:{minute:02}:{second:02}")))
 }
 
-/// The numbers of a text without signs, each of at most four digits.
+/// Returns the numbers in a text, separated by `between`, without signs and of at most four digits;
+/// `None` for other texts.
 fn numbers(text: &str, between: char) -> Option<Vec<u16>> {
     let number = |part: &str| {
         let is_number = (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());

@@ -1,24 +1,28 @@
-//! The open files of the process: sockets and files share one limit, and each use gets a share of it.
+//! The open files of the process: sockets and files share one limit, and each use gets a share of
+//! it.
 //!
-//! Without shares, idle sessions would take all descriptors, and then no file can be opened: a failed write of
-//! documents ends the projector. Sessions get three eighths, and connections that are logging in a sixteenth. Fragments and
-//! the files of documents (fragments and logs) get an eighth each, connections of gRPC and of other processes a sixteenth each, and
-//! those of HTTP half of that. The rest is for other logs, calls to other processes, and files that are open for a short time.
+//! Without shares, idle sessions could take all descriptors, so that no file can be opened: a
+//! projector ends if it cannot write documents. Sessions get three eighths, and connections that
+//! are logging in a sixteenth. Fragments and the files of documents (fragments and logs) get an
+//! eighth each, connections of gRPC and of other processes a sixteenth each, and connections of
+//! HTTP a thirty-second. The remaining descriptors are for other logs, calls to other processes,
+//! and files that are open for a short time.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The number of files that is taken for a limit of "unlimited".
+/// The number of files that stands for a limit of "unlimited".
 const UNLIMITED: u64 = 1 << 20;
-/// The default limit of connections of gRPC clients: each of them carries many calls.
+/// The default limit of connections of gRPC clients, each of which carries many calls.
 const GRPC_CONNECTIONS_MAX: usize = 512;
-/// The default limit of connections of HTTP clients, which read figures.
+/// The default limit of connections of HTTP clients, which read metrics.
 const HTTP_CONNECTIONS_MAX: usize = 128;
-/// The default limit of connections of other processes: each has one or a few.
+/// The default limit of connections of other processes, each of which has one or a few.
 const PEER_CONNECTIONS_MAX: usize = 4096;
 /// The maximum number of files that one use needs.
 const SHARE_MAX: u64 = 4096;
 
-/// Raises the soft limit of open files to the hard limit. Failure leaves the limit as it is, which is only smaller.
+/// Raises the soft limit of open files to the hard limit. After a failure the limit is unchanged
+/// and only smaller.
 pub fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -36,42 +40,42 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The shares of this process.
+    /// Returns the shares of this process.
     pub fn of_process() -> Self {
         Self { limit: getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED) }
     }
 
-    /// SQL sessions, of which there are at most `most`.
+    /// Returns the limit of SQL sessions, at most `most`.
     pub fn sessions(self, most: usize) -> usize {
         most.min(self.eighths(3))
     }
 
-    /// SQL connections that are logging in.
+    /// Returns the limit of SQL connections that are logging in, at most `most`.
     pub fn starting(self, most: usize) -> usize {
         most.min(self.eighths(1) / 2).max(1)
     }
 
-    /// Connections of gRPC clients, of which there are at most `most`.
+    /// Returns the limit of connections of gRPC clients, at most `most`.
     pub fn grpc(self, most: Option<usize>) -> usize {
         (self.eighths(1) / 2).max(8).min(most.unwrap_or(GRPC_CONNECTIONS_MAX))
     }
 
-    /// Connections of HTTP clients.
+    /// Returns the limit of connections of HTTP clients, at most `most`.
     pub fn http(self, most: Option<usize>) -> usize {
         (self.eighths(1) / 4).max(4).min(most.unwrap_or(HTTP_CONNECTIONS_MAX))
     }
 
-    /// Connections of other processes.
+    /// Returns the limit of connections of other processes, at most `most`.
     pub fn peers(self, most: Option<usize>) -> usize {
         (self.eighths(1) / 2).max(16).min(most.unwrap_or(PEER_CONNECTIONS_MAX))
     }
 
-    /// Fragments of each of some indexers.
+    /// Returns the limit of open fragments of each indexer, if there are `indexers` in the process.
     pub fn fragments(self, indexers: usize) -> usize {
         (self.eighths(1).min(SHARE_MAX as usize) / indexers.max(1)).max(8)
     }
 
-    /// Files of a document store.
+    /// Returns the limit of open files of a document store.
     pub fn documents(self) -> usize {
         self.eighths(1).clamp(16, SHARE_MAX as usize)
     }

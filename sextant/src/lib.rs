@@ -1,9 +1,10 @@
 //! Sextant as a library: everything that the binary assembles, for tests and the simulation.
 //!
 //! Imports run downwards: `cli`, then `roles` (how a process is put together), then the ports `pg`, `grpc` and `http`
-//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `auth`, `audit` and `principal`, then `limited`, `flow`,
-//! `listen`, `tls`, `dates` and `descriptors`, then the services.
+//! and the transport `wire`, then `status`, `backend`, `rows`, `sql`, `access`, `auth`, `audit` and `principal`, then `limited`,
+//! `flow`, `listen`, `tls`, `dates`, `quoted_name` and `descriptors`, then the services.
 
+pub mod access;
 pub mod audit;
 pub mod auth;
 pub mod backend;
@@ -18,6 +19,7 @@ mod listen;
 pub mod pg;
 pub mod principal;
 pub mod process_figures;
+mod quoted_name;
 pub mod roles;
 mod rows;
 pub mod sql;

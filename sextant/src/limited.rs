@@ -1,5 +1,6 @@
-//! Bounded numbers of connections. A connection holds a place of its port until it ends; a connection beyond the limit gets an error in its
-//! protocol, and is closed. SQL has separate limits, with more detailed errors.
+//! Limits of the number of connections of each port. A connection holds a place of its port until
+//! it ends; a connection beyond the limit gets an error in its protocol and is closed. SQL has
+//! separate limits with more detailed errors.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,30 +23,32 @@ use crate::flow::{AddressPlace, Calls, Flow, OpenCall, Quiet, ReadPace, Stall};
 use crate::listen::connections;
 use crate::tls::{Clients, Identity, Protocol, TlsSettings, accept};
 
-/// The time limit of a refused client for reading the reason.
+/// The time limit until a refused client has read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
-/// The number of clients that get the reason at once; further connections are closed without a message.
+/// The maximum number of refused clients that get the reason at once; further ones are closed
+/// without a message.
 const REFUSALS_MAX: usize = 16;
 
-/// The settings of the numbers of connections; `None` for the defaults. The open files of the process limit them too.
+/// The settings of the maximum numbers of connections; `None` means the default. The limit of open
+/// files applies too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionsMax {
-    /// `grpc_connections_max`: gRPC clients.
+    /// `grpc_connections_max`: connections of gRPC clients.
     pub grpc: Option<usize>,
-    /// `http_connections_max`: HTTP clients.
+    /// `http_connections_max`: connections of HTTP clients.
     pub http: Option<usize>,
-    /// `peer_connections_max`: other processes.
+    /// `peer_connections_max`: connections of other processes.
     pub peers: Option<usize>,
 }
 
-/// The limit of a port, and the setting that lowers or raises it.
+/// The limit of a port, with the name of its setting.
 #[derive(Clone)]
 pub struct PortLimit {
-    /// The number of connections.
+    /// The maximum number of connections.
     pub count_max: usize,
     /// The name of the setting.
     pub setting: &'static str,
-    /// The limits of clients, at a port for users.
+    /// The limits of clients, if the port is for users.
     pub flow: Option<Arc<Flow>>,
 }
 
@@ -54,17 +57,19 @@ impl PortLimit {
         Self { count_max, setting, flow: None }
     }
 
-    /// The limit of a port for users, whose limits cover all such ports together.
+    /// Returns the limit of a port for users, with the limits of clients that all these ports
+    /// share.
     pub fn of_users(self, flow: &Arc<Flow>) -> Self {
         Self { flow: Some(Arc::clone(flow)), ..self }
     }
 
-    /// The watch over the writes of a connection.
+    /// Returns the time limit of a connection's writes, if there is one.
     fn stall(&self) -> Option<Stall> {
         self.flow.as_ref().and_then(Stall::of)
     }
 
-    /// The watch over the calls of a connection, and its pace without any.
+    /// Returns the time limit of a gRPC connection without calls, and its rate of reading; `None`
+    /// for other ports.
     fn quiet(&self, speech: PortProtocol, peer: &mut PeerInfo) -> Option<(Quiet, ReadPace)> {
         let flow = self.flow.as_ref().filter(|_| speech == PortProtocol::Grpc)?;
         let calls = Calls::new();
@@ -74,19 +79,19 @@ impl PortLimit {
 }
 
 impl ConnectionsMax {
-    /// The limit of a port for gRPC clients.
+    /// Returns the limit of a port for gRPC clients.
     pub fn of_grpc(self) -> PortLimit {
         let count_max = Shares::of_process().grpc(self.grpc);
         PortLimit::new(count_max, "grpc_connections_max")
     }
 
-    /// The limit of a port for HTTP clients.
+    /// Returns the limit of a port for HTTP clients.
     pub fn of_http(self) -> PortLimit {
         let count_max = Shares::of_process().http(self.http);
         PortLimit::new(count_max, "http_connections_max")
     }
 
-    /// The limit of a port for other processes.
+    /// Returns the limit of a port for other processes.
     pub fn of_peers(self) -> PortLimit {
         let count_max = Shares::of_process().peers(self.peers);
         PortLimit::new(count_max, "peer_connections_max")
@@ -103,7 +108,7 @@ pub enum PortProtocol {
 }
 
 impl PortProtocol {
-    /// The refusal of a connection.
+    /// Returns the bytes that tell a client why its connection is refused.
     fn refusal(self, why: &str) -> Vec<u8> {
         match self {
             Self::Http => {
@@ -129,34 +134,35 @@ impl PortProtocol {
     }
 }
 
-/// The certificates of a port.
+/// The certificates with which a port encrypts its connections.
 #[derive(Clone)]
 pub struct PortTls {
     /// The certificate of this process.
     pub settings: Arc<TlsSettings>,
-    /// The clients of the port.
+    /// The clients that the port accepts.
     pub clients: Clients,
 }
 
-/// A connection with its place.
+/// A connection that holds its place.
 pub struct LimitedConnection {
     stream: Transport,
-    /// The start of the connection, until the client has sent it.
+    /// The first bytes that the client must send, until they have arrived.
     opening: Option<Opening>,
     peer: PeerInfo,
     stall: Option<Stall>,
-    /// The end of a gRPC connection without calls, and its pace.
+    /// The time limit of a gRPC connection without calls, and its rate of reading.
     quiet: Option<(Quiet, ReadPace)>,
     _place: Place,
 }
 
-/// The place of a connection: at its port, and of its address.
+/// The places of a connection: at its port, and of its address.
 struct Place {
     _port: OwnedSemaphorePermit,
     _address: Option<AddressPlace>,
 }
 
-/// The first bytes of a client of HTTP/2: the preface, and the head of its settings. The library waits for them without an end.
+/// The first bytes of an HTTP/2 client: the preface and the head of its settings. The library would
+/// wait for them without a time limit.
 struct Opening {
     deadline: Pin<Box<Sleep>>,
     bytes_left: usize,
@@ -166,7 +172,7 @@ impl Opening {
     const BYTES: usize = 24 + 9;
     const WITHIN: Duration = Duration::from_secs(10);
 
-    /// The start in a protocol; HTTP/1 has separate time limits.
+    /// Returns the first bytes of a protocol; `None` for HTTP/1, which has other time limits.
     fn of(speech: PortProtocol) -> Option<Self> {
         let deadline = || Box::pin(sleep(Self::WITHIN));
         (speech == PortProtocol::Grpc)
@@ -179,7 +185,7 @@ enum Transport {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// The other end of a connection: an extension of each gRPC request.
+/// The properties of a connection, attached to each gRPC request as an extension.
 #[derive(Clone, Debug, Default)]
 pub struct PeerInfo {
     /// The address of the client.
@@ -188,26 +194,26 @@ pub struct PeerInfo {
     pub local: Option<SocketAddr>,
     /// True if the connection is encrypted.
     pub is_encrypted: bool,
-    /// The holder of the certificate that it has shown.
+    /// The holder of the client's certificate, if the client has one.
     pub holder: Option<Arc<Identity>>,
     calls: Option<Arc<Calls>>,
 }
 
 impl PeerInfo {
-    /// A connection within this machine.
+    /// Returns the properties of a connection within this machine.
     #[cfg(test)]
     pub fn loopback() -> Self {
         let end = Some(SocketAddr::from(([127, 0, 0, 1], 1)));
         Self { address: end, local: end, ..Self::default() }
     }
 
-    /// A connection with these calls.
+    /// Returns the properties of a connection with these calls.
     #[cfg(test)]
     pub fn with_calls(calls: &Arc<Calls>) -> Self {
         Self { calls: Some(Arc::clone(calls)), ..Self::loopback() }
     }
 
-    /// Records that a call of a user was let in.
+    /// Records that a call of a user was admitted.
     pub fn call(&self) -> Option<OpenCall> {
         self.calls.as_ref().map(Calls::begin)
     }
@@ -231,26 +237,26 @@ impl PeerInfo {
         }
     }
 
-    /// The ends of a socket that is not encrypted.
+    /// Returns the properties of a socket without encryption.
     fn of(stream: &TcpStream) -> Self {
         let (address, local) = (stream.peer_addr().ok(), stream.local_addr().ok());
         Self { address, local, is_encrypted: false, holder: None, calls: None }
     }
 }
 
-/// The address of the client of a gRPC request.
+/// Returns the address of a gRPC request's client.
 pub fn remote_address<T>(request: &tonic::Request<T>) -> Option<SocketAddr> {
     let ours = request.extensions().get::<PeerInfo>().and_then(|peer| peer.address);
     ours.or_else(|| request.remote_addr())
 }
 
-/// Refused handshakes are logged at most this often.
+/// The minimum interval between log lines about refused handshakes.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// The connections that a bounded listener accepts.
 pub type LimitedConnections = Pin<Box<dyn Stream<Item = io::Result<LimitedConnection>> + Send>>;
 
-/// Accepts connections up to the limit.
+/// Returns the accepted connections, up to the limit.
 pub fn limited(
     listener: TcpListener,
     speech: PortProtocol,
@@ -274,8 +280,9 @@ pub fn limited(
     Box::pin(plain)
 }
 
-/// Accepts TLS connections up to the limit. A connection holds its place from before its handshake, and is not returned if the handshake
-/// fails. A connection beyond the limit is closed without a message, which it could not decrypt yet.
+/// Returns the accepted TLS connections, up to the limit. A connection takes its place before the
+/// handshake, and is not returned if the handshake fails. A connection beyond the limit is closed
+/// without a message, which the client could not decrypt.
 pub fn limited_tls(
     listener: TcpListener,
     speech: PortProtocol,
@@ -324,7 +331,8 @@ pub fn limited_tls(
     Box::pin(made)
 }
 
-/// The connections that have a place. Others get an error in the protocol, if there is one.
+/// Returns the connections that got a place. Others get an error in the protocol, if `speech` is
+/// given.
 fn placed(
     listener: TcpListener,
     speech: Option<PortProtocol>,
@@ -364,8 +372,8 @@ fn placed(
     })
 }
 
-/// Tells a client why it is refused, and waits a little until it has hung up: otherwise the end of the connection may
-/// overtake the reason.
+/// Tells a client the reason of its refusal and waits for a short time until the client closes the
+/// connection; otherwise the end of the connection could overtake the reason.
 async fn refuse(mut stream: TcpStream, refusal: Vec<u8>, _turn: OwnedSemaphorePermit) {
     let told = async {
         stream.write_all(&refusal).await?;
@@ -378,20 +386,20 @@ async fn refuse(mut stream: TcpStream, refusal: Vec<u8>, _turn: OwnedSemaphorePe
     let _ = timeout(REFUSAL_WAIT, told).await;
 }
 
-/// A bounded listener for HTTP.
+/// A listener for HTTP with a limit of connections.
 pub struct LimitedListener {
     address: SocketAddr,
     connections: LimitedConnections,
 }
 
 impl LimitedListener {
-    /// Accepts connections up to the limit.
+    /// Returns a listener that accepts connections up to the limit.
     pub fn new(listener: TcpListener, limit: PortLimit, env: &Env) -> io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { address, connections: limited(listener, PortProtocol::Http, limit, env) })
     }
 
-    /// Accepts TLS connections up to the limit.
+    /// Returns a listener that accepts TLS connections up to the limit.
     pub fn with_tls(
         listener: TcpListener,
         limit: PortLimit,

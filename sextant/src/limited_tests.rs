@@ -1,9 +1,9 @@
-//! Connections of a port, by real sockets.
+//! Tests of limited connections over real sockets.
 
 use super::*;
 use crate::flow::ClientLimits;
 
-/// All bytes that a client of a full port receives.
+/// Returns all bytes that a client of a full port receives.
 async fn heard_beyond(speech: PortProtocol) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -29,7 +29,8 @@ async fn heard_beyond(speech: PortProtocol) -> String {
     heard
 }
 
-/// All bytes that the second client of an address receives, which may have one connection at all ports.
+/// Returns all bytes that the second client of an address receives, if the address may have one
+/// connection.
 async fn heard_from_full_address(speech: PortProtocol) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -58,7 +59,7 @@ async fn an_address_with_too_many_connections_is_told_the_setting() {
     }
 }
 
-/// A connection within these limits, and its client.
+/// Returns a connection with these limits, and its client's end.
 async fn connection(limits: ClientLimits) -> (LimitedConnection, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

@@ -12,13 +12,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tonic::transport::server::TcpIncoming;
 
-/// Idle time after which the system probes a connection. It probes again each [`PROBE_EVERY`] and closes the
-/// connection after [`PROBES`] unanswered probes: within two minutes in all.
+/// The time after which the system probes an idle connection. The system repeats the probe at
+/// intervals of [`PROBE_EVERY`] and closes the connection after [`PROBES`] unanswered probes,
+/// within two minutes in all.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 
-/// Listens on an address.
+/// Listens on an address; an error names the option that gave it.
 pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
         Error::new(ErrorCode::Io, format!("listening on {address}: {error}"))
@@ -26,12 +27,14 @@ pub async fn bind(address: &str, option: &str) -> Result<TcpListener> {
     })
 }
 
-/// True for an address that only processes of this machine reach. An IPv4 address may be in the form of IPv6.
+/// True for a loopback address, which only processes of this machine can call. Includes IPv4
+/// addresses in the form of IPv6.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// The address to which limits apply: for IPv6 the /64, which one household or machine has in any case.
+/// Returns the address to which limits apply: for IPv6 the /64, since a household or machine has at
+/// least a /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -42,7 +45,7 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Checks that only processes of this machine reach a listener.
+/// Returns an error unless a listener has a loopback address.
 pub fn check_loopback(listener: &TcpListener, option: &str) -> Result<()> {
     let address = listener.local_addr()?;
     if is_loopback(address.ip()) {
@@ -55,7 +58,7 @@ pub fn check_loopback(listener: &TcpListener, option: &str) -> Result<()> {
     ))
 }
 
-/// The reason for which a server has ended that should serve as long as its process runs.
+/// Returns the reason why a server that should run for ever has ended.
 pub fn end_reason<E: Display>(served: std::result::Result<(), E>) -> String {
     match served {
         Ok(()) => "its listening socket was closed".to_owned(),
@@ -65,19 +68,21 @@ pub fn end_reason<E: Display>(served: std::result::Result<(), E>) -> String {
 
 /// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Failed accepts are logged at most this often.
+/// The minimum interval between log lines about failed accepts.
 const ACCEPT_REPORT_EVERY: Duration = Duration::from_secs(10);
 
-/// The interval between two accepted connections: a port accepts 1,000 per second, one after another.
+/// The minimum interval between two accepted connections: a port accepts 1,000 per second.
 const ACCEPT_EVERY: Duration = Duration::from_millis(1);
-/// Connections that a port takes at once after a quiet time, as the pool of a client opens them.
+/// The number of connections that a port accepts at once after an idle time, since the pool of a
+/// client may open them together.
 const AT_ONCE_MAX: u32 = 200;
 
 /// The connections that a listener accepts.
 pub type Connections = Pin<Box<dyn Stream<Item = io::Result<TcpStream>> + Send>>;
 
-/// Accepts connections, without delay for small packets and with keep-alive probes: otherwise a connection whose client
-/// has vanished would stay for ever. A failed accept is repeated after a pause.
+/// Returns the accepted connections, with TCP_NODELAY and keep-alive probes, without which a
+/// connection of a vanished client would remain open for ever. A failed accept is repeated after a
+/// pause.
 pub fn connections(listener: TcpListener) -> Connections {
     let incoming = TcpIncoming::from(listener)
         .with_nodelay(Some(true))
@@ -87,8 +92,9 @@ pub fn connections(listener: TcpListener) -> Connections {
     Box::pin(paced(with_pauses(incoming)))
 }
 
-/// Leaves out errors, and pauses after each one. The usual error is that the process has too many open files, which lasts
-/// until a connection ends; without the pause the loop would use a whole processor meanwhile.
+/// Removes errors from a stream and pauses after each. The usual error is that the process has too
+/// many open files, until a connection ends; without the pause the loop would use a whole processor
+/// meanwhile.
 fn with_pauses<T: Send + Sync>(
     incoming: impl Stream<Item = io::Result<T>> + Send,
 ) -> impl Stream<Item = io::Result<T>> + Send {
@@ -112,12 +118,13 @@ fn with_pauses<T: Send + Sync>(
         .filter(|accepted| std::future::ready(accepted.is_ok()))
 }
 
-/// Limits the rate of accepted connections. More of them wait in the system's queue, and beyond its length their clients retry: so a flood
-/// of connections does not take the processors from served ones. Connections are accepted one by one and not in bursts, which would delay
-/// others.
+/// Limits the rate of accepted connections. Further connections wait in the system's queue, and
+/// clients retry when the queue is full, so that a flood of connections does not slow the accepted
+/// ones. Connections are accepted one by one and not in bursts, which would delay others.
 ///
-/// The algorithm is the generic cell rate algorithm (ITU-T I.371): `due` is the time at which all connections so far would have been
-/// accepted at the limit's rate, and a connection waits until that time.
+/// The algorithm is the generic cell rate algorithm (ITU-T I.371): `due` is the time at which all
+/// connections so far would have been accepted at the limit's rate, and a connection waits until
+/// that time.
 fn paced<T: Send>(incoming: impl Stream<Item = T> + Send) -> impl Stream<Item = T> + Send {
     let mut due: Option<Instant> = None;
     incoming.then(move |accepted| {

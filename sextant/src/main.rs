@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-/// Blocks are often allocated by one thread and freed by another. This allocator returns such memory to the system, so
-/// that the memory limit holds for the process.
+/// Blocks are often allocated by one thread and freed by another. This allocator returns such
+/// memory to the system, so that the process keeps its memory limit.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The log lines that `SEXTANT_LOG` chooses, warnings without it. The library of HTTP/2 warns of each connection that abuses the
-/// protocol, so that a client could fill the log; its errors are enough, unless the variable names it (`h2=…`).
+/// Returns the filter of log lines that `SEXTANT_LOG` sets; without it, warnings. The HTTP/2
+/// library warns about each connection that abuses the protocol, so a client could fill the log;
+/// only its errors are logged, unless the variable names it (`h2=…`).
 fn log_filter() -> EnvFilter {
     let chosen = std::env::var("SEXTANT_LOG").unwrap_or_else(|_| "warn".to_owned());
     let filter = EnvFilter::try_new(format!("h2=error,{chosen}"));

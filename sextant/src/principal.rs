@@ -9,17 +9,19 @@ use proto::model::ids::{TokenId, UserId};
 
 /// The sender of a request: of an SQL session, a gRPC call or an HTTP request.
 ///
-/// Each port determines the principal where a connection or request comes in, and makes the backend of this principal
-/// ([`crate::sql::backend::Backends`]), which decides what it may do. There is no principal by default.
+/// Each port determines the principal when a connection or request arrives, and gets the access of
+/// this principal ([`crate::access::AccessProvider`]), which checks its privileges. There is no
+/// default principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// Any client of a process that trusts its machine: `dev` on loopback, or `--insecure`. It may do everything.
+    /// Any client of a process that trusts its machine (`dev` on loopback, or `--insecure`), with
+    /// all privileges.
     Trusted,
     /// An authenticated user.
     User(Arc<LoggedInUser>),
 }
 
-/// A user as it has logged in.
+/// A user at its log-in.
 #[derive(Debug)]
 pub struct LoggedInUser {
     /// The number of the user: a dropped and recreated user with the same name has another number.
@@ -30,18 +32,18 @@ pub struct LoggedInUser {
     pub by: Proof,
     /// The address of the client's socket.
     pub from: Option<SocketAddr>,
-    /// The number (see [`Proof::Password`]) of the password that the user has set in this session, which therefore continues. 0 if it has
-    /// set none.
+    /// The number ([`Proof::Password`]) of the password that the user has set in this session, so
+    /// that the session continues after the change; 0 if it has set none.
     pub own_change: AtomicU64,
 }
 
 impl LoggedInUser {
-    /// A user that has logged in.
+    /// Returns a user that has logged in.
     pub fn new(id: UserId, name: String, by: Proof, from: Option<SocketAddr>) -> Self {
         Self { id, name, by, from, own_change: AtomicU64::new(0) }
     }
 
-    /// True if the session has proved or set the password with a number.
+    /// True if the session has proved or set the password with this number.
     pub fn knows(&self, secret_no: u64) -> bool {
         self.by == Proof::Password(secret_no)
             || secret_no > 0 && self.own_change.load(Ordering::Relaxed) == secret_no
@@ -56,12 +58,13 @@ impl PartialEq for LoggedInUser {
 
 impl Eq for LoggedInUser {}
 
-/// The proof of an identity. What it rests on can be withdrawn: the session of a user whose password was changed ends.
+/// The proof of a user's identity. It becomes invalid when its password, token or certificate is
+/// withdrawn, which ends the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// A password: [`User::secret_no`](proto::model::users::User::secret_no) at that time.
+    /// The password with this [`User::secret_no`](proto::model::users::User::secret_no).
     Password(u64),
-    /// A token, by its number.
+    /// The token with this number.
     Token(TokenId),
     /// A certificate of the user.
     Certificate,
@@ -76,7 +79,7 @@ impl Principal {
         }
     }
 
-    /// True if both are the same user, whatever each has proved it with.
+    /// True if both are the same user, with any proofs.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Trusted, Self::Trusted) => true,

@@ -1,32 +1,32 @@
-//! Figures of this process and of the disk of its data, from the operating system. They are not in the simulation: only the
-//! HTTP port shows them.
+//! Metrics of this process and of the disk with its data, from the operating system. Only the HTTP
+//! port shows them, so the simulation needs none.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// The clock ticks of a second in `/proc`, part of the interface of Linux.
+/// The number of clock ticks per second in `/proc`, which is fixed by the interface of Linux.
 const TICKS_PER_S: u64 = 100;
 
-/// Figures of this process; a figure that the system does not report is absent.
+/// The metrics of this process; `None` for each that the system does not report.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ProcessFigures {
-    /// Memory in use.
+    /// The memory in use, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Processor time since the start, of all threads.
+    /// The processor time of all threads since the start, in milliseconds.
     pub cpu_ms: Option<u64>,
-    /// Open files and sockets.
+    /// The number of open files and sockets.
     pub open_files: Option<u64>,
-    /// Limit of `open_files`.
+    /// The limit of `open_files`.
     pub open_files_max: Option<u64>,
-    /// Free bytes of the disk with the data directory.
+    /// The free space of the disk with the data directory, in bytes.
     pub disk_free_bytes: Option<u64>,
-    /// Size of that disk.
+    /// The size of the disk with the data directory, in bytes.
     pub disk_size_bytes: Option<u64>,
 }
 
 impl ProcessFigures {
-    /// Reads the figures; blocks for less than a millisecond.
+    /// Reads the metrics; blocks for less than a millisecond.
     pub fn read(data: Option<&Path>) -> Self {
         let disk = data.and_then(|data| rustix::fs::statvfs(data).ok());
         Self {
@@ -55,7 +55,7 @@ fn cpu_ms() -> Option<u64> {
     Some((times.next()? + times.next()?) * 1_000 / TICKS_PER_S)
 }
 
-/// The process with its data directory, whose figures can be read.
+/// The process and its data directory, as the source of its metrics.
 #[derive(Clone, Debug, Default)]
 pub struct OwnProcess {
     /// The data directory, if there is one.
@@ -63,7 +63,7 @@ pub struct OwnProcess {
 }
 
 impl OwnProcess {
-    /// The present figures.
+    /// Returns the present metrics.
     pub fn figures(&self) -> ProcessFigures {
         ProcessFigures::read(self.data.as_deref())
     }

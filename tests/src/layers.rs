@@ -1,4 +1,4 @@
-//! The layers of the simulation behind one function: it takes a seed and returns a summary.
+//! One function that runs any layer of the simulation with a seed and returns a summary.
 //!
 //! | layer | what runs |
 //! |---|---|
@@ -18,11 +18,11 @@ use crate::slice_store::simulated_time;
 use crate::slice_store::transfer::MoveRun;
 use crate::{cores, raft, sim, vscan};
 
-/// The number of places in a history of the storage engine at which the machine crashes.
+/// The number of file operations in a storage engine's history at which the machine crashes.
 const CRASHES: u64 = 30;
 /// The number of crashes in a history whose blocking work is interrupted.
 const INTERLEAVED_CRASHES: u64 = 10;
-/// The number of steps of the Raft core with faults.
+/// The number of steps of the Raft core during which faults occur.
 const RAFT_STEPS: usize = 4_000;
 
 /// A layer of the simulation.
@@ -40,8 +40,8 @@ pub enum Layer {
     Raft,
 }
 
-/// Runs a seed through a layer, with this many simulated seconds of faults in layers with time. A panic is a violation
-/// too: services and checkers report broken assumptions by panics.
+/// Runs a seed in a layer; `seconds` are the simulated seconds of faults in layers with time. A
+/// panic counts as a violation: services and checkers report broken assumptions by panics.
 pub fn run(layer: Layer, seed: u64, seconds: u64) -> Summary {
     let mut summary = Summary { seed, ..Summary::default() };
     let ran = catch_unwind(AssertUnwindSafe(|| match layer {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use proto::env::{BoxFuture, Env, LentThread, Spawner, Task, TaskFailure};
 use sextant::auth::login_policy::LoginPolicy;
-use sextant::backend::{AuthorizedBackends, ClusterBackend};
+use sextant::backend::ClusterBackend;
 use sextant::pg::{PgConfig, PgServer};
 use sextant::roles::{Cluster, ClusterConfig};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -229,12 +229,9 @@ impl Counted {
         let cluster = Cluster::start(config, env.clone()).await.expect("the cluster starts");
         let (router, directory) = (cluster.router(), cluster.directory());
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
-        let server = PgServer::new(
-            Arc::new(AuthorizedBackends::new(&backend)),
-            LoginPolicy::trust(&env),
-            env,
-            PgConfig::default(),
-        );
+        let doors = LoginPolicy::trust(&env);
+        let access = Arc::new(Arc::new(backend).authorization(doors.flow()));
+        let server = PgServer::new(access, doors, env, PgConfig::default());
         let (theirs, inner) = tokio::io::duplex(1 << 20);
         let socket = CountingSocket { inner, counts: Arc::clone(&counts) };
         tokio::spawn(async move { server.connection(socket).await });

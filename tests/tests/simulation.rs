@@ -39,7 +39,8 @@ const TWICE: u64 = 16;
 /// accepted the loss; the judge expected what a copy that was down still had. 1795981994: the judge did not know that another task of the
 /// producer had pushed a part of a commit as a plain mutation while the commit was on its way. 1795982257: a projector told the clients of
 /// its bucket that the log of a coordinator could not be written. 1795982373: a coordinator whose disk had failed looked for a change of
-/// its role for ever, without a pause, since its log had ended.
+/// its role for ever, without a pause, since its log had ended. 1796040138: the judge gave a deletion to the statement that
+/// had begun first, and another one had made it.
 const FOUND: &[(u64, &str)] = &[
     (16, "8"),
     (35, "8"),
@@ -65,6 +66,7 @@ const FOUND: &[(u64, &str)] = &[
     (1795981994, "30"),
     (1795982257, "30"),
     (1795982373, "30"),
+    (1796040138, "6"),
 ];
 
 /// Seeds of the layer of all decisions without I/O that once found a bug. 1795749783: the model of an indexer did not build a further slice

@@ -85,7 +85,7 @@ impl Watch {
             if let Some(message) = self.waiting.pop_front() {
                 return Ok(message);
             }
-            self.gather();
+            self.queue_changes();
             if self.waiting.is_empty() {
                 self.wait().await?;
             }
@@ -113,7 +113,7 @@ impl Watch {
     }
 
     /// Queues everything in the state that was not sent yet.
-    fn gather(&mut self) {
+    fn queue_changes(&mut self) {
         self.changes.mark_unchanged();
         let view = self.replica.view();
         if self.wanted == WatchKind::Users {

@@ -1,5 +1,5 @@
-//! A follower does not trust snapshots that end early, or mutations that the source has lost, although it has received them.
-//! A whole indexer runs against a projector that the test plays.
+//! Tests that a follower rejects snapshots that end early, and received mutations that the source
+//! has lost. A complete indexer runs against a simulated projector.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use super::played::{
 use crate::{Config, Indexer};
 
 const INDEXER: NodeId = NodeId(7);
-/// The last seqno of vbucket 0 that the source has kept.
+/// The last seqno of vbucket 0 that the source has kept after its loss.
 const KEPT: u64 = 7;
 /// The pause of the follower between two subscriptions.
 const RETRY: Duration = Duration::from_millis(200);
@@ -32,7 +32,7 @@ fn start(script: &Script, dir: &Path) -> Indexer {
     Indexer::start(config, Env::real(), script.cluster()).expect("it starts")
 }
 
-/// A place of vbucket 0 on the branch after the loss.
+/// Returns a cut at this seqno of vbucket 0, on the branch after the loss.
 fn behind_the_loss(seqno: u64) -> Cut {
     let position = Position { vbuuid: NEW_BRANCH, seqno: Seqno(seqno) };
     cut([0, 0]).with(&[(VbucketId(0), position)])
@@ -52,7 +52,7 @@ fn epoch(epoch: u64, cut: Cut) -> StreamMessage {
     StreamMessage::Epoch(mark(epoch, epoch - 1, cut))
 }
 
-/// Refuses the places that the source has lost.
+/// Lets the projector refuse subscriptions from positions that the source has lost.
 fn refuse_lost(script: &Script) {
     script.refuse(|request| {
         let at = request.from.as_ref()?.get(VbucketId(0));
@@ -70,7 +70,7 @@ async fn until(what: &str, done: impl Fn() -> bool) {
     timeout(Duration::from_secs(20), reached).await.expect(what);
 }
 
-/// The end of what the node has received of vbucket 0, by its last heartbeat.
+/// Returns the watermark of vbucket 0 in the node's last heartbeat.
 fn received(script: &Script) -> Seqno {
     let heartbeats = script.0.state.heartbeats.lock().unwrap();
     let report = heartbeats.get(&INDEXER).and_then(|heartbeat| heartbeat.report.indexer());

@@ -20,7 +20,7 @@ use crate::context::NodeContext;
 
 /// A build in progress.
 pub(super) struct Build {
-    /// Distinguishes it from earlier builds of the index.
+    /// A number that distinguishes the build from earlier builds of the index.
     pub(super) number: u64,
     pub info: Arc<IndexInfo>,
     /// The cut from which the stream carries the index's mutations, without a gap.
@@ -37,7 +37,7 @@ pub(super) struct BuildCompletion {
     pub(super) cut: Cut,
 }
 
-/// Stores a backfill snapshot; starts again from the beginning after an error.
+/// Reads a backfill snapshot into the storage engine; after an error, restarts from the beginning.
 pub(super) async fn build(
     context: NodeContext,
     info: Arc<IndexInfo>,
@@ -87,7 +87,7 @@ async fn backfill(context: &NodeContext, info: &IndexInfo) -> Result<Cut> {
     Err(Error::unavailable("the backfill stream ended before its end"))
 }
 
-/// Opens a snapshot of the source, as key-versions of an index for the node's slices.
+/// Opens a snapshot of the source, as key-versions of an index for the slices on this node.
 pub(super) async fn snapshot(
     context: &NodeContext,
     info: &IndexInfo,

@@ -1,7 +1,9 @@
-//! Builds: each reads a backfill snapshot while epochs are applied to it, not yet visible. When an applied epoch covers the
-//! snapshot's cut, the slices become readable. An index that joins the stream for the first time is built as a whole.
-//! Slices that other nodes may have are fetched from them instead, and rebuilt here if that is hopeless
-//! ([`Follower::rebuild_hopeless`]), while the other slices of their index continue to answer.
+//! Builds: each reads a backfill snapshot while epochs are applied to its slices, which are not
+//! readable yet. When an applied epoch covers the snapshot's cut, the slices become readable. An
+//! index that joins the stream for the first time is built with all of its slices on the node.
+//! Slices that other nodes may have are copied from them instead. If that is impossible, they are
+//! rebuilt from the source ([`Follower::rebuild_hopeless`]), while the index's other slices stay
+//! readable.
 
 use std::sync::Arc;
 
@@ -17,7 +19,8 @@ use super::follower::{Follower, grouping};
 use super::policy;
 
 impl Follower {
-    /// Starts to read a snapshot for an index whose mutations are applied, not yet visible, from `joined` on.
+    /// Starts to read a snapshot for an index. The stream's mutations are applied to it from
+    /// `joined` on, but it is not readable yet.
     pub(super) fn spawn_build(&mut self, index: &Arc<IndexInfo>, joined: Cut) {
         self.builds_begun += 1;
         let number = self.builds_begun;
@@ -29,8 +32,8 @@ impl Follower {
         self.builds.insert(index.local_id(), build);
     }
 
-    /// Rebuilds the slices that no other node has from the source. An index has one such build at a time; slices that
-    /// are lost later wait for the next build.
+    /// Rebuilds slices from the source that no other node can send. An index has one such build at
+    /// a time; slices that are lost later wait for the next build.
     pub(super) async fn rebuild_hopeless(&mut self) -> Result<()> {
         // A rebuilt slice would lack the corrections that a running resync applies later.
         let Some(mark) = self.applied.clone().filter(|_| self.resync.is_none()) else {
@@ -57,7 +60,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Drops rebuilds without a build task that would finish them.
+    /// Drops rebuilds that have no build task.
     pub(super) async fn drop_stale_rebuilds(&self) -> Result<()> {
         for (index, bucket) in self.context.store.rebuilds() {
             if bucket == self.bucket && !self.builds.contains_key(&index) {
@@ -76,7 +79,7 @@ impl Follower {
         self.finish_builds().await
     }
 
-    /// Makes the indexes readable whose snapshot an applied epoch covers.
+    /// Makes the indexes readable whose snapshots are covered by an applied epoch.
     pub(super) async fn finish_builds(&mut self) -> Result<()> {
         let Some(mark) = self.applied.clone() else { return Ok(()) };
         self.begin_lost_builds_anew();

@@ -1,5 +1,5 @@
-//! The environment of an indexer in tests that play the projector: a coordinator with a catalog, and a directory of the
-//! indexers that the test has started.
+//! The environment of an indexer in tests with a simulated projector: a coordinator with a catalog,
+//! and a directory of the indexers that the test has started.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ pub const BUCKET: BucketId = BucketId(1);
 /// The node id of the projector.
 pub const PROJECTOR: NodeId = NodeId(2);
 
-/// The calls of a projector that a test plays.
+/// The calls of a simulated projector.
 #[async_trait]
 pub trait Streams: Clone + Send + Sync + 'static {
     async fn subscribe(&self, request: SubscribeRequest) -> Result<ResultStream<StreamMessage>>;
@@ -60,7 +60,7 @@ pub fn node(id: NodeId, role: Role) -> Arc<NodeInfo> {
 }
 
 impl ClusterState {
-    /// A cluster with one bucket and indexes with ascending numbers.
+    /// Creates a cluster with one bucket, these indexers and these indexes.
     pub fn new(indexers: &[NodeId], indexes: &[Arc<IndexInfo>]) -> Arc<Self> {
         let bucket = BucketInfo::new(BUCKET, "b", 2, SourceKind::Embedded, PROJECTOR);
         let indexers = indexers.iter().map(|id| node(*id, Role::Indexer));

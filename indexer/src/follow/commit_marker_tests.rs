@@ -1,4 +1,5 @@
-//! Markers of large commits in a stream: a whole indexer against a projector that a test plays.
+//! Tests of markers of large commits in a stream: a complete indexer runs against a simulated
+//! projector.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use proto::rpc::mutation::{BodiesDigest, CommitMarker, CommitRange, Frame, Strea
 use super::played::{BRANCH, Script, cut, expected, frame, mark, shown};
 use super::transactions_tests::{NODE, bodies, started};
 
-/// The marker of a commit of transaction 5 that has this many changes, which get the seqnos up to 12; and the frame that covers them.
+/// Returns the marker of a commit of transaction 5, and the frame that covers it. The commit has
+/// `changes` changes, whose seqnos end at 12.
 fn commit(digest: BodiesDigest, changes: u64) -> [StreamMessage; 2] {
     let (vbucket, from, to) = (VbucketId(0), Seqno(0), Seqno(12));
     let ranges = vec![CommitRange { vbucket, after: from, to }];
@@ -26,7 +28,7 @@ fn digest(messages: &[StreamMessage]) -> BodiesDigest {
     })
 }
 
-/// The places from which a node has subscribed, once there are so many.
+/// Waits until a node has subscribed `count` times; returns the cuts from which it has subscribed.
 async fn subscriptions(script: &Script, count: usize) -> Vec<Option<Cut>> {
     let all = async {
         loop {
@@ -43,7 +45,7 @@ async fn subscriptions(script: &Script, count: usize) -> Vec<Option<Cut>> {
     tokio::time::timeout(Duration::from_secs(30), all).await.expect("in time")
 }
 
-/// The checksum and the count of the documents up to a seqno.
+/// Returns the checksum and the number of the documents up to a seqno.
 async fn documents_to(seqno: u64) -> (u64, u64) {
     let slices = expected(seqno).await;
     slices.into_iter().fold((0, 0), |all, of| (all.0.wrapping_add(of.0), all.1 + of.1))
@@ -83,7 +85,7 @@ async fn a_commit_that_was_told_to_begin_is_written_ahead_of_its_epoch() {
     assert_eq!((late.entered, late.entered_prepared, late.prepared), (1, 1, 0));
 }
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 async fn until(holds: impl Fn() -> bool) {
     let wait = async {
         while !holds() {

@@ -17,19 +17,19 @@ use super::backfill::snapshot;
 use super::policy;
 use crate::context::NodeContext;
 
-/// The frames and corrections of one epoch may take this many times the queue's limit: the writes that a projector accepts ahead
-/// of the coordinator, as key-versions of a few indexes.
+/// The frames and corrections of one epoch may take this multiple of the queue's limit: a projector
+/// accepts writes ahead of the coordinator, and each becomes key-versions of a few indexes.
 const QUEUES_GATHERED_MAX: u64 = 4;
 
 /// The stage of a resync.
 pub(super) enum Resync {
-    /// The next stream begins at the present.
+    /// The resync is requested; the next stream will begin at the source's present.
     Wanted,
-    /// The stream carries the mutations since `joined`, and the copies are being compared.
+    /// The stream carries the mutations since `joined`, and the indexes are being compared.
     Comparing {
         /// The cut at which the stream began.
         joined: Cut,
-        /// Delivers the result, once.
+        /// Receives the result, once.
         done: async_channel::Receiver<Result<ComparisonResult>>,
         _task: Task,
     },
@@ -37,14 +37,14 @@ pub(super) enum Resync {
     Compared {
         /// The cut at which the stream began.
         joined: Cut,
-        /// The result.
+        /// The cuts and corrections.
         compared: ComparisonResult,
     },
 }
 
 /// The result of the comparisons.
 pub(super) struct ComparisonResult {
-    /// The cuts of the snapshots.
+    /// The cut of each index's snapshot.
     pub(super) cuts: Vec<Cut>,
     /// Packed key-versions, by document.
     pub(super) corrections: Bytes,
@@ -55,7 +55,7 @@ impl ComparisonResult {
         self.cuts.iter().all(|cut| policy::covers(history, &mark.cut, cut))
     }
 
-    /// Inserts the corrections into a batch, before the mutations of the stream.
+    /// Returns the batch with the corrections inserted before the stream's mutations.
     pub(super) fn correct(&self, mut batch: EpochBatch) -> EpochBatch {
         if !self.corrections.is_empty() {
             let (base, after, to) = (Seqno(0), Seqno(0), Seqno(u64::MAX));
@@ -66,7 +66,7 @@ impl ComparisonResult {
 }
 
 impl Resync {
-    /// Waits for the result; for ever if no comparison is running.
+    /// Waits for the result of the comparisons; waits forever if none is running.
     pub async fn compared(resync: &mut Option<Self>) -> Result<ComparisonResult> {
         match resync {
             Some(Self::Comparing { done, .. }) => {
@@ -78,15 +78,17 @@ impl Resync {
     }
 }
 
-/// Maximum bytes of one epoch. An epoch is one record of the log: together with the present message and corrections of up to half its size
-/// it must fit into one record, however large the memory is.
+/// Returns the maximum bytes of one epoch. An epoch is one record of the log: together with the
+/// present message and corrections of up to half its size it must fit into one record, however
+/// large the memory is.
 pub(super) fn bytes_max(context: &NodeContext) -> u64 {
     let record_bytes_max = context.config.store.log.record_bytes_max as u64;
     let gathered = context.config.queue_bytes_max().saturating_mul(QUEUES_GATHERED_MAX);
     gathered.min(record_bytes_max / 2)
 }
 
-/// Compares indexes one after another and sends the result. Cancellation changes nothing.
+/// Compares indexes one after another and sends the result. A cancellation leaves the indexes
+/// unchanged.
 pub(super) async fn compare_all(
     context: NodeContext,
     indexes: Vec<Arc<IndexInfo>>,
@@ -110,7 +112,8 @@ pub(super) async fn compare_all(
     let _ = out.send(compare.await).await;
 }
 
-/// Compares an index, and starts again after an error; `None` if the index has left the node.
+/// Compares an index, with retries after errors. Returns the snapshot's cut and the corrections;
+/// `None` if the index is no longer on the node.
 async fn compare_until_done(
     context: &NodeContext,
     info: &IndexInfo,

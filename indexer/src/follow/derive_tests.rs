@@ -1,4 +1,5 @@
-//! A generation whose slices are split in place: whole indexers against a projector that a test plays.
+//! Tests of a generation whose slices are split in place: complete indexers run against a simulated
+//! projector.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,8 @@ use crate::{Config, Indexer};
 const HERE: NodeId = NodeId(7);
 const ELSEWHERE: NodeId = NodeId(8);
 const NEXT: LocalIndexId = LocalIndexId { generation: Generation(1), ..INDEX };
-/// The bound of the first generation; the next generation has one more: the slice below 100 is split at 6.
+/// The bound between the slices of the first generation. The next generation has a second bound:
+/// the slice below 100 is split at 6.
 const BEFORE: [i64; 1] = [100];
 const AFTER: [i64; 2] = [6, 100];
 
@@ -48,7 +50,7 @@ fn generation(id: LocalIndexId, bounds: &[i64], placement: Vec<Vec<NodeId>>) -> 
     IndexInfo { spec: Arc::new(spec), generation: id.generation, revision: 1, ..info }
 }
 
-/// The first generation, with its second slice on a node.
+/// Returns the first generation, with its second slice on the node `second`.
 fn first(state: IndexState, second: NodeId) -> Arc<IndexInfo> {
     let info = generation(INDEX, &BEFORE, vec![vec![HERE], vec![second]]);
     Arc::new(IndexInfo { state, ..info })
@@ -59,7 +61,8 @@ fn next(generation_of: LocalIndexId) -> Arc<IndexInfo> {
     Arc::new(IndexInfo { state: IndexState::Backfill, ..info })
 }
 
-/// Documents from a number on, each with one entry in each of these generations. Every twentieth is above 100.
+/// Returns the documents `from..to`, each with one entry in each of these generations. Every
+/// twentieth entry is above 100.
 fn documents(from: u64, to: u64, of: &[LocalIndexId]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for n in from + 1..=to {
@@ -81,7 +84,8 @@ fn frame(from: u64, to: u64, of: &[LocalIndexId]) -> StreamMessage {
     StreamMessage::Frames(vec![Frame { vbucket, vbuuid, from: Seqno(from), to: Seqno(to), body }])
 }
 
-/// A node that has the slices of the first generation that are placed there, at epoch 1 with ten documents.
+/// Starts a node at epoch 1 with ten documents and those slices of the first generation that are
+/// placed on it.
 async fn served(dir: &tempfile::TempDir, second: NodeId) -> (Script, Indexer) {
     let streams = move |request: &SubscribeRequest, before: usize| {
         let state = if before == 0 { IndexState::Backfill } else { IndexState::Maintenance };
@@ -111,7 +115,7 @@ async fn served(dir: &tempfile::TempDir, second: NodeId) -> (Script, Indexer) {
     (script, indexer)
 }
 
-/// The checksums and counts of all slices of a generation together.
+/// Returns the sum of the checksums and of the counts of all slices of a generation.
 async fn all(indexer: &Indexer, id: LocalIndexId, slices: u16, epoch: u64) -> (u64, u64) {
     let (mut sum, mut entries) = (0u64, 0);
     for slice in 0..slices {

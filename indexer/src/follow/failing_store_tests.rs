@@ -1,6 +1,6 @@
-//! The follower's error paths: each file operation of a stretch of epochs fails once, under a whole indexer. The
-//! follower continues with its next retry, or with the node's next start if the commit log has failed; either way the
-//! index then has what an indexer without faults has, and nothing is lost or doubled.
+//! Tests of the follower's error paths: in a complete indexer, each file operation during several
+//! epochs fails once. The follower continues with its next retry, or with the node's next start if
+//! the commit log has failed; either way the index has the entries of an indexer without faults.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,15 +30,15 @@ use super::played::{BRANCH, INDEX, Script, cut, fresh, index, mark, shown};
 use crate::{Config, Indexer};
 
 const INDEXER: NodeId = NodeId(7);
-/// Epochs; each has this many mutations.
+/// Number of epochs.
 const EPOCHS: u64 = 12;
 const MUTATIONS: u64 = 30;
 /// Number of different documents, so that most mutations replace an entry.
 const IDS: u64 = 50;
-/// The epoch up to which nothing fails.
+/// The epoch up to which no file operation fails.
 const BUILT: u64 = 3;
 
-/// The document of a mutation, and its new key; `None` if it is deleted.
+/// Returns the document of a mutation, and its new key; `None` if it is deleted.
 fn mutation(seqno: u64) -> (u64, Option<u64>) {
     (seqno * 7 % IDS, (!seqno.is_multiple_of(9)).then_some(seqno))
 }
@@ -61,7 +61,7 @@ fn mutations(from: u64, to: u64) -> Bytes {
     writer.finish()
 }
 
-/// The frame and the mark of an epoch, without the mutations up to a seqno.
+/// Returns the frame and the mark of an epoch, with only the mutations after the seqno `after`.
 fn epoch(epoch: u64, after: u64) -> Vec<StreamMessage> {
     let (from, to) = (after.max((epoch - 1) * MUTATIONS), epoch * MUTATIONS);
     let body = mutations(from, to);
@@ -76,7 +76,7 @@ fn epoch(epoch: u64, after: u64) -> Vec<StreamMessage> {
     messages
 }
 
-/// A stream from the place that the node requests, up to the epochs that were sent so far.
+/// Returns the messages of a stream from the cut that the node requests, up to the epoch `to`.
 fn stream(request: &SubscribeRequest, built: bool, to: u64) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
     let after = at.get(VbucketId(0)).seqno.0;
@@ -108,7 +108,8 @@ impl Node {
         self.starts += 1;
     }
 
-    /// The rows of the node at the last epoch. A node whose log has failed, or that could not start, is started again.
+    /// Returns the rows of the node at the last epoch. Restarts the node if its log has failed or
+    /// its start has failed.
     async fn shown(&mut self) -> (u64, u64) {
         loop {
             if let Some(indexer) = &self.indexer {

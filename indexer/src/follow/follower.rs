@@ -1,4 +1,4 @@
-//! The state of a follower, and the queries that all of its operations use.
+//! The state of a follower, and the queries that several of its operations use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,25 +24,26 @@ use crate::queue::MutationQueue;
 pub struct FollowerStatus {
     /// The end of the mutations received without a gap.
     pub watermarks: Cut,
-    /// Bytes that wait for their epoch.
+    /// Bytes of frames that wait for their epoch.
     pub staged_bytes: u64,
 }
 
-/// The state of following one bucket.
+/// The follower of one bucket.
 pub(super) struct Follower {
     pub(super) context: NodeContext,
     pub(super) incoming: IncomingMoves,
     pub(super) bucket: BucketId,
     pub(super) state: watch::Sender<FollowerStatus>,
     pub(super) queue: Option<MutationQueue>,
-    /// A resync in progress, which replaces the history that the queue lacks; it ends with the queue.
+    /// A resync in progress, which replaces the missing history; it ends when the queue is
+    /// replaced.
     pub(super) resync: Option<Resync>,
     pub(super) applied: Option<EpochMark>,
-    /// Consecutive refusals: the source does not know the applied cut as a place in its history.
+    /// Number of consecutive refusals because the applied cut is not in the source's history.
     pub(super) refusals: u32,
     /// The history that the stream belongs to.
     pub(super) history: Option<Arc<FailoverLogs>>,
-    /// The indexes for which the stream's frames are evaluated.
+    /// The indexes that the stream carries.
     pub(super) fed: BTreeMap<LocalIndexId, StreamedIndex>,
     /// The newest revision of each generation of an index that a stream has named.
     pub(super) revisions: BTreeMap<LocalIndexId, u64>,
@@ -56,7 +57,7 @@ pub(super) struct Follower {
     pub(super) transactions: OpenTransactions,
 }
 
-/// An index in the stream.
+/// An index that the stream carries.
 pub(super) struct StreamedIndex {
     pub(super) info: Arc<IndexInfo>,
     /// The node's slices, each with the cut from which the frames carry its mutations.
@@ -64,7 +65,7 @@ pub(super) struct StreamedIndex {
 }
 
 impl Follower {
-    /// The bucket's indexes on this node.
+    /// Returns the bucket's indexes on this node.
     pub(super) fn stored(&self) -> Vec<StoredIndex> {
         let mut stored = self.context.store.indexes();
         stored.retain(|stored| stored.info.bucket == self.bucket);
@@ -77,7 +78,7 @@ impl Follower {
             .ok_or_else(|| Error::internal("a stream that does not begin with Begin"))
     }
 
-    /// Forgets everything received from streams: the next stream begins at the applied cut.
+    /// Drops all received and unapplied mutations: the next stream begins at the applied cut.
     pub(super) fn forget_received(&mut self) {
         self.queue = None;
         self.resync = None;
@@ -86,7 +87,7 @@ impl Follower {
         self.derived.clear();
     }
 
-    /// True if a dead epoch waits for its mutations, which may be lost and never arrive.
+    /// Returns true if a dead epoch waits for its mutations, which may be lost.
     pub(super) fn waits_for_dead(&self) -> bool {
         self.has_dead(|| self.queue.iter().flat_map(MutationQueue::waiting))
     }

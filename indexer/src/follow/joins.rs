@@ -1,9 +1,10 @@
-//! The indexes of a stream: those that join and leave, the slices that the stream feeds, the fetching of slices that the node
-//! lacks, and the removal of slices that it no longer receives mutations for.
+//! The indexes of a stream: indexes that join and leave, slices whose mutations the stream carries,
+//! copies of missing slices from other nodes, and removal of slices without a stream.
 //!
-//! A copy that the stream no longer feeds is dropped before an epoch is applied without it, so that no node answers
-//! from a stale copy. An indexer does not accept an `IndexInfo::revision` that is older than its own, and opens the stream again. A build
-//! that gets further slices restarts.
+//! A copy whose mutations the stream no longer carries is dropped before the next epoch is applied,
+//! so that no node answers from a stale copy. An indexer does not accept an `IndexInfo::revision`
+//! that is older than its own, and opens the stream again. A build that gets further slices
+//! restarts.
 
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ use super::policy;
 use crate::context::NodeContext;
 
 impl Follower {
-    /// Drops an index that the stream does not carry, since its copy would become stale; unless the projector's catalog is older
-    /// than this node's.
+    /// Drops an index that the stream does not carry, since it would become stale. Keeps it if the
+    /// projector's catalog is older than this node's.
     pub(super) async fn leave(&self, stored: &StoredIndex) -> Result<()> {
         let id = stored.id();
         let catalog = self.context.catalog.load_full();
@@ -41,8 +42,8 @@ impl Follower {
         ))
     }
 
-    /// Records the slices for which frames are evaluated from `at` on. A slice that frames no longer feed is dropped before an
-    /// epoch is applied without it.
+    /// Records the slices of an index whose mutations the stream carries from `at` on. Drops slices
+    /// that it no longer carries, before the next epoch is applied.
     async fn feed(&mut self, index: &Arc<IndexInfo>, at: &Cut) -> Result<()> {
         let (node, id) = (self.context.config.node.id, index.local_id());
         let known = self.revisions.get(&id).copied().unwrap_or(0);
@@ -71,7 +72,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Installs the copied slices whose mutations the stream carries from the newest applied epoch on.
+    /// Installs the slices that were copied from other nodes, if the stream carries their mutations
+    /// from the newest applied epoch on.
     pub(super) async fn install_arrived(&mut self) {
         let Some(mark) = &self.applied else { return };
         if self.resync.is_some() {
@@ -93,8 +95,8 @@ impl Follower {
         }
     }
 
-    /// Adds an index to the stream from `at` on: builds a new index, or fetches the slices that the node lacks if other nodes have or had
-    /// the index.
+    /// Adds an index to the stream from `at` on. Builds a new index; copies missing slices from
+    /// other nodes if those have or had the index.
     pub(super) async fn join(&mut self, index: Arc<IndexInfo>, at: &Cut) -> Result<()> {
         // This call decides again how the node gets the slices.
         self.derived.remove(&index.local_id());

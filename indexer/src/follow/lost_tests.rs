@@ -1,4 +1,5 @@
-//! Slices that a node gets because all nodes that had them are lost: whole indexers against a projector that a test plays.
+//! Tests of slices that are placed on another node because all nodes with them are lost: complete
+//! indexers run against a simulated projector.
 
 use std::sync::Arc;
 
@@ -18,12 +19,13 @@ use proto::rpc::mutation::{StreamMessage, SubscribeRequest};
 
 use futures::StreamExt;
 
-/// The node that stays.
+/// The node that is not lost.
 const HEIR: NodeId = NodeId(7);
 /// The node that is lost.
 const LOST: NodeId = NodeId(8);
 
-/// The index with its first slice on the heir and its second slice on a given node, in a given state and revision.
+/// Returns the index in a state and a revision, with its first slice on the heir and its second
+/// slice on the node `second`.
 fn index(state: IndexState, second: NodeId, revision: u64) -> Arc<IndexInfo> {
     let info = IndexInfo::clone(&placed(vec![vec![HEIR], vec![second]]));
     Arc::new(IndexInfo { state, revision, ..info })
@@ -34,7 +36,7 @@ fn start(script: &Script, dir: &tempfile::TempDir) -> Indexer {
     Indexer::start(config, Env::real(), script.cluster()).expect("it starts")
 }
 
-/// An index of two slices of which this node has the first one.
+/// Returns a script with an index of two slices, of which the first is on this node.
 fn script(state: IndexState) -> Script {
     let streams = move |request: &SubscribeRequest, _| {
         let begin = StreamMessage::Begin {
@@ -54,7 +56,7 @@ fn script(state: IndexState) -> Script {
     script
 }
 
-/// The coordinators give the second slice to the heir, and the stream carries it from a cut on.
+/// Places the second slice on the heir, and lets the stream carry it from a cut on.
 fn second_is_lost(script: &Script, state: IndexState) {
     script.0.state.change(|catalog| {
         catalog.indexes.insert(INDEX.index, index(state, HEIR, 2));

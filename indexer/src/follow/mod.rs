@@ -1,11 +1,13 @@
-//! The follower of a bucket: keeps a subscription to its projector open, feeds the mutation queue, applies epochs, and builds
-//! the indexes that join the stream.
+//! The follower of a bucket: keeps a subscription to the bucket's projector open, adds frames to
+//! the mutation queue, applies epochs, and builds the indexes that join the stream.
 //!
-//! Dropping the task cancels it at any await; mutations that were not applied are requested again from the watermarks.
-//! After an error or a hole in the stream it opens a new stream from the end of the mutations received.
+//! Dropping the task cancels it at any await; mutations that were not applied are requested again
+//! from the watermarks. After an error or a gap in the stream the follower opens a new stream from
+//! the watermarks.
 //!
-//! The follower compares positions only within the stream's history, and gives up state of any other history first
-//! (`rollback`). A copy whose missing history was purged is compared with a snapshot (`resync`).
+//! The follower compares positions only within the stream's history, and first rolls back state of
+//! any other history (`rollback`). A copy whose missing history was purged is compared with a
+//! snapshot (`resync`).
 //!
 //! | file | contents |
 //! |---|---|
@@ -13,7 +15,7 @@
 //! | `joins`, `builds`, `derive`, `resync`, `rollback` | operations on the follower's state |
 //! | `follower` | the state |
 //! | `transactions` | the changes of open transactions, for the late-commit store |
-//! | `backfill`, `comparison` | tasks beside the loop, which do not depend on the follower |
+//! | `backfill`, `comparison` | separate tasks, which do not depend on the follower |
 //! | `policy` | pure decisions, shared with the simulation of the cores |
 
 mod backfill;

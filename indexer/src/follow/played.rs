@@ -1,5 +1,5 @@
-//! A projector that a test plays for whole indexers: its messages are given, and its requests are recorded. It has one
-//! bucket, and an index of two slices.
+//! A simulated projector for complete indexers: a test gives its messages, and it records its
+//! requests. The projector has one bucket, with an index of two slices.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,41 +36,42 @@ pub const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Ge
 /// The slices of the index.
 pub const SLICES: [SliceId; 2] = [slice(0), slice(1)];
 pub const BRANCH: Vbuuid = Vbuuid(9);
-/// The branch of vbucket 0 after a loss.
+/// The branch of vbucket 0 after the source has lost mutations.
 pub const NEW_BRANCH: Vbuuid = Vbuuid(11);
 
 const fn slice(slice: u16) -> SliceId {
     INDEX.slice(SliceNo(slice))
 }
 
-/// The first messages of a subscription, given the number of earlier subscriptions of that node.
-type Streamed = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
-/// The snapshot that a backfill gets: its cut and its documents.
-type Snapshots = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
-/// The refusal of a subscription, if it is refused.
-type Refusals = dyn Fn(&SubscribeRequest) -> Option<Error> + Send;
+/// A function that returns the first messages of a subscription; its second argument is the number
+/// of earlier subscriptions of that node.
+type SubscriptionMessages = dyn Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync;
+/// A function that returns the snapshot for a backfill: its cut and its documents.
+type BackfillSnapshot = dyn Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync;
+/// A function that returns the error with which a subscription is refused; `None` accepts it.
+type SubscriptionCheck = dyn Fn(&SubscribeRequest) -> Option<Error> + Send;
 
-/// The given messages and the recorded requests.
-pub struct Played {
+/// The messages of the simulated projector and the requests that it has recorded.
+pub struct ScriptState {
     pub state: Arc<ClusterState>,
     pub subscriptions: Mutex<Vec<SubscribeRequest>>,
     pub backfills: Mutex<Vec<BackfillRequest>>,
-    /// True if documents of snapshots are sent.
+    /// True if snapshots may send documents; otherwise they wait.
     pub open: watch::Sender<bool>,
-    /// The number of snapshots, from the first one on, whose stream is cut off early.
+    /// The number of snapshots whose stream ends early, beginning with the first.
     pub cut_short: AtomicUsize,
     /// The number of subscriptions that were refused.
     pub refused: AtomicUsize,
-    refusals: Mutex<Box<Refusals>>,
+    refusals: Mutex<Box<SubscriptionCheck>>,
     /// The sender of the newest stream of each node.
     more: Mutex<BTreeMap<NodeId, Sender<StreamMessage>>>,
-    streams: Box<Streamed>,
-    snapshots: Box<Snapshots>,
+    streams: Box<SubscriptionMessages>,
+    snapshots: Box<BackfillSnapshot>,
 }
 
-/// The projector.
+/// A handle of the simulated projector, which tests control.
 #[derive(Clone)]
-pub struct Script(pub Arc<Played>);
+pub struct Script(pub Arc<ScriptState>);
 
 impl Script {
     pub fn new(
@@ -78,7 +79,7 @@ impl Script {
         streams: impl Fn(&SubscribeRequest, usize) -> Vec<StreamMessage> + Send + Sync + 'static,
         snapshots: impl Fn(&BackfillRequest, usize) -> (Cut, Bytes) + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(Played {
+        Self(Arc::new(ScriptState {
             state: ClusterState::new(copies, &[index(copies)]),
             subscriptions: Mutex::default(),
             backfills: Mutex::default(),
@@ -103,12 +104,12 @@ impl Script {
         self.0.more.lock().unwrap().remove(&node);
     }
 
-    /// Refuses subscriptions from now on.
+    /// Sets the function that refuses subscriptions from now on.
     pub fn refuse(&self, refusal: impl Fn(&SubscribeRequest) -> Option<Error> + Send + 'static) {
         *self.0.refusals.lock().unwrap() = Box::new(refusal);
     }
 
-    /// The simulated services that an indexer calls.
+    /// Returns the simulated services that an indexer calls.
     pub fn cluster(&self) -> Arc<Cluster<Self>> {
         Arc::new(Cluster { state: Arc::clone(&self.0.state), streams: self.clone() })
     }
@@ -132,7 +133,7 @@ pub fn mark(epoch: u64, parent: u64, cut: Cut) -> EpochMark {
     EpochMark { bucket: BUCKET, epoch, parent, cut: cut.into(), horizon, points: Arc::default() }
 }
 
-/// Documents of vbucket 0 from a seqno on, a thousand bytes each.
+/// Returns `count` documents of vbucket 0 from the seqno `from` on, a thousand bytes each.
 pub fn documents(from: u64, count: u64) -> Bytes {
     let (mut writer, topology) = (KeyVersionsWriter::default(), Arc::clone(&index(&[]).topology));
     for n in 1..=count {
@@ -150,18 +151,18 @@ pub fn documents(from: u64, count: u64) -> Bytes {
     writer.finish()
 }
 
-/// The index with all of its slices on these nodes.
+/// Returns the index with all of its slices on each of these nodes.
 pub fn index(copies: &[NodeId]) -> Arc<IndexInfo> {
     placed(vec![copies.to_vec(), copies.to_vec()])
 }
 
-/// The index as it joins a stream for the first time.
+/// Returns the index in the state of an index that joins a stream for the first time.
 pub fn fresh(copies: &[NodeId]) -> Arc<IndexInfo> {
     let info = IndexInfo::clone(&index(copies));
     Arc::new(IndexInfo { state: IndexState::Backfill, ..info })
 }
 
-/// The index with the given nodes for each slice.
+/// Returns the index; `placement` has the nodes of each slice.
 pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
     let part = KeyPart {
         expr: Expr::Path(vec![Step::Field("n".into())]),
@@ -175,14 +176,15 @@ pub fn placed(placement: Vec<Vec<NodeId>>) -> Arc<IndexInfo> {
     Arc::new(IndexInfo { state: IndexState::Maintenance, ..info })
 }
 
-/// The history of the source. With `kept`, vbucket 0 has lost the mutations after that seqno.
+/// Returns the message with the source's history. With `kept`, vbucket 0 has lost the mutations
+/// after that seqno.
 pub fn history(kept: Option<u64>) -> StreamMessage {
     let new = kept.map(|kept| (NEW_BRANCH, kept));
     let first = new.into_iter().chain([(BRANCH, 0)]).collect();
     StreamMessage::History(Arc::new(FailoverLogs::new(vec![first, vec![(BRANCH, 0)]])))
 }
 
-/// The documents of a range of vbucket 0.
+/// Returns a frame with the documents of a seqno range of vbucket 0.
 pub fn frame(vbuuid: Vbuuid, from: u64, to: u64) -> StreamMessage {
     let (vbucket, body) = (VbucketId(0), documents(from, to - from));
     let (from, to) = (Seqno(from), Seqno(to));
@@ -223,7 +225,7 @@ impl Streams for Script {
     }
 }
 
-/// Waits until a node answers for an epoch; returns the checksum of the index and its number of entries.
+/// Waits until the index can be read at an epoch; returns its checksum and its number of entries.
 pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
     let (mut sum, mut entries) = (0u64, 0);
     for slice in SLICES {
@@ -233,7 +235,7 @@ pub async fn shown(indexer: &Indexer, epoch: Epoch) -> (u64, u64) {
     (sum, entries)
 }
 
-/// The expected checksums and counts of the slices when the documents up to a seqno are applied.
+/// Returns the expected checksum and count of each slice after the documents up to a seqno.
 pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     let dir = tempfile::tempdir().unwrap();
     let node = NodeId(99);
@@ -252,7 +254,7 @@ pub async fn expected(to: u64) -> Vec<(u64, u64)> {
     SLICES.map(|slice| shown.checksum(slice.slice).unwrap()).to_vec()
 }
 
-/// Waits until a node answers for a slice at an epoch; returns its checksum and its number of entries.
+/// Waits until a slice can be read at an epoch; returns its checksum and its number of entries.
 pub async fn shown_of(indexer: &Indexer, slice: SliceId, epoch: Epoch) -> (u64, u64) {
     let shown = async {
         loop {

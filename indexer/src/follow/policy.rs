@@ -1,9 +1,11 @@
-//! The pure decisions of a follower: dead epochs, indexes that can roll back, epochs that may follow, and snapshots that are
-//! covered or lost. The follower and the simulation of the cores call the same functions.
+//! The pure decisions of a follower: dead epochs, indexes that can roll back, epochs that may
+//! follow the applied one, and snapshots that are covered or lost. The simulation of the cores
+//! calls the same functions.
 //!
-//! A follower waits for no timestamp that is dead in its catalog, or that a newer one does not follow. An indexer also
-//! refuses dead epochs that its catalog does not list yet: the next epoch does not follow an applied epoch that is dead. A copy that
-//! skipped epochs raises its floor instead of refusing the epoch (`parent`).
+//! A follower does not wait for an epoch that is dead in its catalog, or that a newer stability
+//! timestamp does not follow. An indexer also refuses dead epochs that its catalog does not list
+//! yet: a following epoch cannot have a dead epoch as an ancestor. An index that skipped epochs
+//! raises its floor instead of refusing the epoch (`parent`).
 
 use std::collections::BTreeMap;
 
@@ -17,8 +19,8 @@ use proto::model::rollback::DeadEpochs;
 use proto::plant::{self, Plant};
 use proto::{Error, ErrorCode, Result};
 
-/// True if a catalog no longer places a generation of an index on a node: it was dropped, or has moved away. A generation that the
-/// catalog does not know yet is not past.
+/// Returns true if a catalog no longer places a generation of an index on a node, because it was
+/// dropped or has moved away. Returns false for a generation that the catalog does not contain yet.
 pub fn is_past(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
     match catalog.local_index(id) {
         Some(index) => !index.feeds_any(node),
@@ -26,8 +28,9 @@ pub fn is_past(catalog: &Catalog, id: LocalIndexId, node: NodeId) -> bool {
     }
 }
 
-/// True if a catalog has an older record of a generation than this revision of it. For a generation that is not listed, the revision of the
-/// index's record decides: it changes when a generation is dropped.
+/// Returns true if the catalog's record of a generation is older than `revision`. For a generation
+/// that is not listed, the revision of the index's record decides: it changes when a generation is
+/// dropped.
 pub fn is_older(catalog: &Catalog, id: LocalIndexId, revision: u64) -> bool {
     let record = catalog.local_index(id).or_else(|| catalog.indexes.get(&id.index));
     record.is_some_and(|index| index.revision < revision)
@@ -45,8 +48,9 @@ pub fn dead_range<I: Iterator<Item = Epoch>>(
     bucket.dead.iter().find(stands).cloned()
 }
 
-/// True if an index with this newest epoch may stay when its bucket is rolled back to a rollback point. If the bucket itself need not be
-/// rolled back (`point` is `None`), an index stays only if its newest epoch is not dead.
+/// Returns true if an index can be kept when its bucket is rolled back to the point `point`;
+/// `newest` is the index's newest epoch. If the bucket itself need not be rolled back (`None`), the
+/// index is kept only if its newest epoch is not dead.
 pub fn stays(
     dead: &DeadEpochs,
     point: Option<&EpochMark>,
@@ -59,14 +63,17 @@ pub fn stays(
     }
 }
 
-/// True if a node has readable indexes of a bucket, but knows no applied epoch of it.
+/// Returns true if a node has readable indexes of a bucket, but no record of an applied epoch of
+/// the bucket.
 pub fn is_unplaced(knows_epoch: bool, readable: usize) -> bool {
     !knows_epoch && readable > 0
 }
 
-/// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch. If the two are separated by a rollback
-/// that the catalog does not list yet, the error is retryable. A parent beyond the applied epoch need not descend from it; then the
-/// histories differ, or the mutations between them are the same.
+/// Checks that a stability timestamp belongs to the stream's history and follows the applied epoch.
+/// If the two are separated by a rollback that the catalog does not list yet, the error is
+/// retryable. A parent above the applied epoch is accepted, although it need not descend
+/// from that epoch: otherwise either the histories differ, or the mutations in between are
+/// identical.
 pub fn check_follows(
     mark: &EpochMark,
     history: Option<&FailoverLogs>,
@@ -86,8 +93,9 @@ pub fn check_follows(
     Ok(())
 }
 
-/// True if a snapshot at this cut is useless: it belongs to a lost history, or it ends before `joined`, the cut from which the
-/// stream carries the build's mutations. The latter happens when the source loses a piece meanwhile.
+/// Returns true if a snapshot at this cut cannot be used: it belongs to a lost history, or ends
+/// before `joined`, the cut from which the stream carries the build's mutations. The latter happens
+/// when the source loses mutations meanwhile.
 pub fn is_lost(history: &FailoverLogs, snapshot: &Cut, joined: &Cut) -> bool {
     let fits = history.includes_cut(snapshot) && snapshot.reaches(joined);
     !fits && !plant::is(Plant::LostSnapshotKept)
@@ -99,8 +107,8 @@ pub fn covers(history: Option<&FailoverLogs>, applied: &Cut, snapshot: &Cut) -> 
     history.is_some_and(|logs| logs.includes_cut(applied)) && applied.reaches(snapshot)
 }
 
-/// Returns, for each slice of an index that a stream feeds on a node, the cut from which it carries the slice's mutations:
-/// unchanged for a slice that it fed before, `at` for the others.
+/// Returns, for each slice of an index that the stream carries for a node, the cut from which it
+/// carries the slice's mutations: the one in `before`, or else `at`.
 pub fn fed_since(
     index: &IndexInfo,
     node: NodeId,
@@ -114,7 +122,8 @@ pub fn fed_since(
         .collect()
 }
 
-/// Adjusts a build to a stream that begins at `at`: in each vbucket, it uses the mutations from the earlier of the two positions on.
+/// Adjusts a build to a stream that begins at `at`: `joined` becomes the earlier of the two
+/// positions in each vbucket.
 pub fn rejoin(joined: &mut Cut, at: &Cut) {
     for (vbucket, position) in at.iter() {
         if position.seqno < joined.get(vbucket).seqno {
@@ -136,7 +145,8 @@ mod tests {
         Cut::from_positions(positions.map(at).to_vec())
     }
 
-    /// Vbucket 0 continues on branch 8 after seqno 4, and has lost its later mutations.
+    /// Returns a history in which vbucket 0 continues on branch 8 after seqno 4, and has lost the
+    /// later mutations of its first branch.
     fn history() -> FailoverLogs {
         FailoverLogs::new(vec![vec![(Vbuuid(8), 4), (Vbuuid(7), 0)], vec![(Vbuuid(7), 0)]])
     }

@@ -1,7 +1,8 @@
-//! Rollbacks that one of two copies cannot follow: whole indexers against a simulated cluster.
+//! Tests of rollbacks for which one of two copies is too young: complete indexers run against a
+//! simulated cluster.
 //!
-//! The source loses the mutations after seqno 10 of vbucket 0. One copy was built before that epoch, the other one
-//! after it.
+//! The source loses the mutations after seqno 10 of vbucket 0. One copy was built before the epoch
+//! of that position, the other one after it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,15 +37,15 @@ use proto::model::assignment::VbucketSet;
 use proto::rpc::mutation::BackfillRequest;
 use storage::{EpochBatch, Piece, StoreOptions};
 
-/// The node whose copy can go back.
+/// The node whose copy can be rolled back.
 const OLD: NodeId = NodeId(7);
-/// The node whose copy cannot.
+/// The node whose copy cannot be rolled back.
 const YOUNG: NodeId = NodeId(8);
 const COPIES: [NodeId; 2] = [OLD, YOUNG];
 /// The first epoch after the rollback.
 const RESUMED: Epoch = Epoch(4);
 
-/// A place of vbucket 0 after the loss.
+/// Returns a cut at this seqno of vbucket 0, after the loss.
 fn end(seqno: u64) -> Cut {
     let position = Position { vbuuid: NEW_BRANCH, seqno: Seqno(seqno) };
     cut([0, 0]).with(&[(VbucketId(0), position)])
@@ -66,7 +67,9 @@ fn third() -> [StreamMessage; 2] {
     [frame(BRANCH, 10, 20), epoch(3, 2, cut([20, 0]))]
 }
 
-/// Before the loss, the old copy joins at 0 and the young one at 10. After it, epoch 4 ends at 12.
+/// Returns the first messages of a stream. `before` is the number of earlier streams of the node:
+/// in the first one, the node `OLD` begins at seqno 0 and the other at 10; in later ones, which
+/// follow the loss, epoch 4 ends at seqno 12.
 fn streams(request: &SubscribeRequest, before: usize) -> Vec<StreamMessage> {
     let index = if before == 0 { fresh(&COPIES) } else { index(&COPIES) };
     let begin =
@@ -117,7 +120,7 @@ fn roll_back(script: &Script) {
     });
 }
 
-/// The oldest epoch that a node answers for each slice.
+/// Returns the oldest epoch that can be read in each slice.
 fn floors(indexer: &Indexer) -> Vec<Option<Epoch>> {
     indexer.status().slices.iter().map(|told| told.floor).collect()
 }
@@ -142,7 +145,7 @@ async fn a_slice_that_cannot_roll_back_is_fetched_with_its_rollback_points() {
     assert_eq!(shown(&young, Epoch(2)).await, shown(&old, Epoch(2)).await);
 }
 
-/// A node whose copy is lost, or whose files differ from its answers.
+/// An indexer whose copy is lost (`None`), or whose files differ from its checksums.
 struct Lost(Option<Arc<Indexer>>);
 
 #[async_trait]
@@ -177,7 +180,7 @@ async fn a_slice_that_no_copy_has_is_built_from_the_source() {
     assert_eq!(young.status().slices.len(), 2, "nothing is fetched any more");
 }
 
-/// A store with the slices of an index on a node, which answer epochs 1 to 3.
+/// Creates a store with the slices of an index on a node, readable at the epochs 1 to 3.
 async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) -> StorageEngine {
     let (env, who) = (Env::real(), (Role::Indexer, node));
     proto::env::check_version(&*env.fs, dir.path(), storage::layout::DATA_VERSION, false).unwrap();
@@ -202,7 +205,7 @@ async fn stored(dir: &tempfile::TempDir, node: NodeId, info: &Arc<IndexInfo>) ->
     store
 }
 
-/// Copies a slice as a move does, from a copy with a later floor and no rollback point.
+/// Copies a slice like a move, but with a later floor and without rollback points.
 async fn copy_late(from: &StorageEngine, to: &StorageEngine, slice: SliceId, floor: Epoch) {
     let export = from.export(slice).await.expect("the slice is present");
     let mut received = to.receive(OLD);
@@ -243,7 +246,8 @@ async fn only_the_slices_that_cannot_go_back_are_fetched() {
     assert!(begins[0].from.is_some(), "the remaining slice continues from the point");
 }
 
-/// A node whose slice 0 can go back and whose slice 1 cannot. No other copy has slice 1, and the snapshot is held up.
+/// Starts a node whose slice 0 can be rolled back and whose slice 1 cannot. No other copy has slice
+/// 1, and the snapshot is delayed.
 async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
     let other = tempfile::tempdir().unwrap();
     let old = stored(&other, OLD, &index(&COPIES)).await;
@@ -262,7 +266,7 @@ async fn half_lost(dir: &tempfile::TempDir) -> (Script, Arc<Indexer>) {
     (script, young)
 }
 
-/// An epoch after the rollback, with three more documents.
+/// Returns an epoch after the rollback, with three more documents.
 fn fifth() -> [StreamMessage; 2] {
     [frame(NEW_BRANCH, 12, 15), epoch(5, RESUMED.0, end(15))]
 }
@@ -371,7 +375,8 @@ async fn a_fetched_slice_that_differs_from_its_copy_is_not_shown() {
     assert!(script.backfills_of(YOUNG) > 0);
 }
 
-/// A state that a crash may leave between the loss of a slice and its arrival.
+/// A crash between the loss of a slice and its arrival leaves a node without the slice, which is
+/// then fetched.
 #[tokio::test]
 async fn slices_that_a_starting_node_lacks_are_fetched() {
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -398,7 +403,7 @@ async fn slices_that_a_starting_node_lacks_are_fetched() {
     assert!(script.0.backfills.lock().unwrap().is_empty(), "nothing was built from the source");
 }
 
-/// A copy of which the first reader of its files panics after their first piece.
+/// A copy that panics for the first reader of its files, after their first piece.
 struct Panicking(Arc<Indexer>, AtomicBool);
 
 #[async_trait]

@@ -1,26 +1,32 @@
-//! Resync: brings copies up to date whose missing history was purged.
+//! Resync: updates copies whose missing history was purged.
 //!
-//! The source has purged the history, or there is so much of it before the next timestamp that it cannot be gathered. A rebuild
-//! would be wasteful, since most of the copies' content is right. Instead:
+//! The source has purged the history, or the mutations before the next stability timestamp exceed
+//! the memory. A rebuild would be wasteful, since most of the copies' content is right. Instead:
 //!
-//! 1. The follower forgets all received mutations, and its next stream begins at the source's *present*.
-//! 2. Each index is compared, document by document, with a snapshot of the source that is taken after that. Differences become
-//!    *corrections*, key-versions in the format of the stream. Meanwhile frames gather, no epoch is applied, and the
-//!    copies answer for the epochs that they have.
-//! 3. The first epoch whose cut covers all snapshots includes the corrections, followed by the stream's mutations up to its
-//!    cut. For the engine, the log and a crash it is one epoch like any other.
+//! 1. The follower drops all unapplied mutations, and its next stream begins at the source's
+//!    *present*.
+//! 2. Each index is compared, document by document, with a snapshot of the source that is taken
+//!    after that. Differences become *corrections*, key-versions in the format of the stream.
+//!    Meanwhile frames gather, no epoch is applied, and the copies stay readable at their old
+//!    epochs.
+//! 3. The first epoch whose cut covers all snapshots includes the corrections, followed by the
+//!    stream's mutations up to its cut. For the engine, the log and recovery it is an ordinary
+//!    epoch.
 //!
-//! Correctness: for each document the later mutation wins. A mutation of the stream is at least as new as the snapshot's state of
-//! its document; if the stream has none, the document has not changed since the snapshot. A mutation of the stream gives the
-//! document's state in every index of the node. At the cut the copies therefore equal the history. The epochs in between were
-//! never applied: since the new epoch's parent is not the applied epoch, the floor rises to the new epoch, and no scan of them is answered
-//! with older data (I3).
+//! Correctness: for each document the later mutation wins. A mutation of the stream is at least as
+//! new as the snapshot's state of its document; if the stream has none, the document has not
+//! changed since the snapshot. A mutation of the stream gives the document's state in every index
+//! of the node. At the cut the copies therefore equal the history. The epochs in between were never
+//! applied: since the new epoch's parent is not the applied epoch, the floor rises to the new
+//! epoch, and no scan of them is answered with older data (I3).
 //!
-//! Copies whose applied epoch is not known (`resync_unplaced`) are compared in the same way. They answer nothing until then.
+//! Copies whose applied epoch is not known (`resync_unplaced`) are compared in the same way. They
+//! cannot be read until then.
 //!
-//! A resync keeps no state on disk. After a crash before its epoch is in the log, the follower finds its old place purged and
-//! begins again; after that the log has the corrections. A loss of history ([`super::rollback`]) ends a resync whose
-//! snapshots it invalidates. Corrections and frames together are bounded; above the bound, or if the snapshot is not ordered
+//! A resync keeps no state on disk. After a crash before its epoch is in the log, the follower
+//! finds its old position purged and begins again; after a later crash the log has the corrections.
+//! A loss of history ([`super::rollback`]) ends a resync whose snapshots it invalidates.
+//! Corrections and frames together are bounded; above the bound, or if the snapshot is not ordered
 //! by id, the slices are dropped and rebuilt from a snapshot.
 
 use std::sync::Arc;
@@ -34,7 +40,8 @@ use super::follower::Follower;
 use super::policy;
 
 impl Follower {
-    /// Begins a resync, since the missing history is not available. Builds start again with the next stream.
+    /// Begins a resync, because the missing history is not available. Builds are restarted with the
+    /// next stream.
     pub(super) fn begin_resync(&mut self, why: &Error) {
         let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
         tracing::info!(bucket = %self.bucket, %applied, %why, "the copies are compared with a snapshot");
@@ -42,8 +49,9 @@ impl Follower {
         self.resync = Some(Resync::Wanted);
     }
 
-    /// Begins a resync if slices can be read, but the store does not know their epoch, because its files were damaged.
-    /// A stream from the source's present would leave them without the mutations in between for ever.
+    /// Begins a resync if slices are readable but the store has no record of their epoch, because
+    /// its files were damaged. Without it, a stream from the source's present would leave the
+    /// mutations in between missing forever.
     pub(super) fn resync_unplaced(&mut self) {
         let readable: Vec<_> =
             self.stored().into_iter().filter(|stored| stored.floor.is_some()).collect();
@@ -58,7 +66,8 @@ impl Follower {
         self.begin_resync(&Error::new(ErrorCode::HistoryPurged, why));
     }
 
-    /// Drops all slices, as the last resort; they are rebuilt when a stream carries their indexes.
+    /// Drops all slices of the bucket, as the last resort; they are rebuilt when a stream carries
+    /// their indexes.
     pub(super) async fn build_anew(&mut self) -> Result<()> {
         self.forget_received();
         for stored in self.stored() {
@@ -82,7 +91,7 @@ impl Follower {
         self.resync = Some(Resync::Comparing { joined: joined.clone(), done, _task });
     }
 
-    /// Takes the result of the comparisons.
+    /// Stores the result of the comparisons; after an error, drops all slices, to be rebuilt.
     pub(super) async fn compared(&mut self, compared: Result<ComparisonResult>) -> Result<()> {
         let compared = match compared {
             Ok(compared) => compared,
@@ -100,7 +109,8 @@ impl Follower {
         self.check_compared()
     }
 
-    /// Begins again if a snapshot belongs to a lost history, or ends before the stream began.
+    /// Restarts the resync if a snapshot belongs to a lost history, or ends before the stream
+    /// began.
     pub(super) fn check_compared(&mut self) -> Result<()> {
         let (Some(Resync::Compared { joined, compared }), Some(logs)) =
             (&self.resync, &self.history)
@@ -115,7 +125,7 @@ impl Follower {
         Err(error)
     }
 
-    /// The next epoch that can be applied.
+    /// Returns the next epoch that can be applied, with the corrections of a finished resync.
     pub(super) fn next_ready(&mut self) -> Result<Option<EpochBatch>> {
         let queue = self.queue.as_mut();
         let queue = queue.ok_or_else(|| Error::internal("epochs without a stream"))?;
@@ -152,7 +162,8 @@ impl Follower {
         Err(error)
     }
 
-    /// Handles an epoch, or corrections of a resync, that are too large for one epoch.
+    /// Handles an epoch, or corrections of a resync, that exceed the size of one epoch: begins a
+    /// resync, or rebuilds the slices.
     pub(super) async fn give_up_gathering(&mut self, why: &Error) -> Result<()> {
         if self.resync.is_none() {
             self.begin_resync(why);

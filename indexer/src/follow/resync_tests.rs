@@ -1,5 +1,5 @@
-//! A whole indexer against a source, played by a test, that purges its history. The answers are compared with the
-//! source's own log, evaluated from scratch.
+//! Tests of a complete indexer against a simulated source that purges its history. The answers are
+//! compared with the source's log, evaluated from scratch.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -37,7 +37,8 @@ use crate::{Config, Indexer, recorded_tasks};
 const INDEXER: NodeId = NodeId(7);
 const VBUCKETS: u16 = 2;
 const BRANCH: Vbuuid = Vbuuid(9);
-/// Index 1 has an entry for each number of a document, index 2 one for the first number if it is even.
+/// The indexes: index 1 has an entry for each number of a document, index 2 one for the first
+/// number if it is even.
 const INDEXES: [LocalIndexId; 2] = [
     LocalIndexId { index: IndexId(1), generation: Generation(0) },
     LocalIndexId { index: IndexId(2), generation: Generation(0) },
@@ -50,7 +51,7 @@ type Change = (String, Option<Vec<i64>>);
 struct Source {
     state: Arc<Mutex<State>>,
     changed: watch::Sender<u64>,
-    /// True if documents of snapshots are sent.
+    /// True if snapshots may send documents; otherwise they wait.
     open: watch::Sender<bool>,
 }
 
@@ -62,9 +63,9 @@ struct State {
     begins: Vec<Option<Cut>>,
     snapshots: u32,
     random: u64,
-    /// The number of snapshots whose next documents panic in the task that reads them.
+    /// The number of snapshots that will panic the task that reads them.
     panics: u32,
-    /// True if timestamps are sent before the mutations that they cover.
+    /// True if stability timestamps are sent before the mutations that they cover.
     epochs_first: bool,
 }
 
@@ -99,7 +100,7 @@ impl State {
         Cut::from_positions(self.logs.iter().map(position).collect())
     }
 
-    /// Documents at a cut, with their seqnos.
+    /// Returns the documents at a cut, with their seqnos.
     fn documents(&self, cut: &Cut) -> BTreeMap<String, (u64, Vec<i64>)> {
         let mut documents = BTreeMap::new();
         for (log, (_, end)) in self.logs.iter().zip(cut.iter()) {
@@ -163,7 +164,7 @@ impl Source {
         self.state.lock().unwrap()
     }
 
-    /// Makes some changes, a fourth of them deletions, and an epoch that ends with them.
+    /// Makes `count` changes, a quarter of them deletions, and an epoch that ends with them.
     fn change(&self, count: u64) {
         let mut state = self.state();
         for _ in 0..count {
@@ -195,7 +196,7 @@ impl Source {
         self.state().epochs.last().map_or(Epoch(0), |mark| mark.epoch)
     }
 
-    /// The expected checksum and number of entries of a slice.
+    /// Returns the expected checksum and number of entries of a slice.
     fn expected(&self, index: LocalIndexId, epoch: Epoch) -> (u64, u64) {
         let state = self.state();
         let mark = state.epochs.iter().find(|mark| mark.epoch == epoch).expect("an epoch");
@@ -320,7 +321,7 @@ fn slice(index: LocalIndexId) -> SliceId {
     index.slice(SliceNo(0))
 }
 
-/// Waits until all indexes show an epoch, and compares them with the source.
+/// Waits until all indexes are at an epoch, and compares them with the source.
 async fn shows(indexer: &Indexer, source: &Source, epoch: Epoch) {
     for index in INDEXES {
         let found = async {
@@ -344,7 +345,7 @@ async fn refuses(indexer: &Indexer, epochs: std::ops::Range<u64>) {
     }
 }
 
-/// An indexer that shows epoch 2 goes down and misses epochs 3 to 5.
+/// Returns a source whose indexer stopped at epoch 2 and missed the epochs 3 to 5.
 async fn was_away(dir: &Path) -> Source {
     let source = Source::new();
     source.change(200);
@@ -357,7 +358,7 @@ async fn was_away(dir: &Path) -> Source {
     source
 }
 
-/// An indexer that was away while epochs 3 to 5 were published, which the source has purged.
+/// Returns a source whose indexer missed the epochs 3 to 5, which the source has purged.
 async fn left_behind(dir: &Path) -> Source {
     let source = was_away(dir).await;
     source.purge();
@@ -464,7 +465,8 @@ async fn copies_that_differ_too_much_are_rebuilt() {
     assert!(source.state().snapshots >= 5, "compared, and then built");
 }
 
-/// The log refuses a record that the bound on gathered mutations did not prevent.
+/// The limit of gathered mutations is set so high that the log refuses the epoch's record, which
+/// must lead to a resync.
 #[tokio::test]
 async fn an_epoch_that_exceeds_a_log_record_leads_to_a_resync() {
     for epochs_first in [false, true] {
@@ -488,7 +490,7 @@ fn log_files(env: &Env, dir: &Path) -> Vec<std::path::PathBuf> {
     env.fs.list(&dir.join("log")).unwrap()
 }
 
-/// A node that never released its log has a young node manifest: only the log has its position.
+/// The node never released its log, so its node manifest is old, and only the log has its position.
 #[tokio::test]
 async fn copies_whose_log_is_lost_or_cut_catch_up_from_the_stream() {
     for cut in [None, Some(0), Some(9), Some(20)] {
@@ -514,7 +516,7 @@ async fn copies_whose_log_is_lost_or_cut_catch_up_from_the_stream() {
     }
 }
 
-/// A node manifest without the bucket, such as an old copy of the file.
+/// The node manifest has no mark of the bucket, like an old copy of the file.
 #[tokio::test]
 async fn copies_without_a_known_epoch_answer_only_after_a_comparison() {
     let dir = tempfile::tempdir().unwrap();

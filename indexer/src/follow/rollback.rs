@@ -1,13 +1,14 @@
-//! Rollback on an indexer, after the source has lost a piece of its history.
+//! Rollback on an indexer, after the source has lost a range of its history.
 //!
-//! The catalog lists the dead epochs. A node whose newest epoch is dead rolls back to the epoch below the range before it opens a stream
-//! again, even if it was down during the rollback; the stream then carries the surviving mutations. A slice that cannot roll back far
-//! enough is dropped and fetched from a copy that could (`moves/restore.rs`); if there is none, it is rebuilt from the source beside the
-//! slices that stay ([`super::builds`]). Each index is checked by its own newest epoch, since a crash may have left one ahead of its
-//! bucket.
+//! The catalog lists the dead epochs. A node whose newest epoch is dead rolls back to the epoch
+//! below the range before it opens a stream again, even if it was down during the rollback; the
+//! stream then carries the surviving mutations. A slice that cannot roll back far enough is dropped
+//! and fetched from another copy that could (`moves/restore.rs`); without such a copy it is rebuilt
+//! from the source, while the other slices stay readable ([`super::builds`]). Each index is checked
+//! by its own newest epoch, since a crash may have left one ahead of its bucket.
 //!
-//! The catalog is all that the node needs: a stream begins only at a place in the source's history, and carries only
-//! mutations of that history.
+//! The node needs no other information than the catalog: a stream begins only at a place in the
+//! source's history, and carries only mutations of that history.
 
 use proto::Result;
 use proto::model::cut::EpochMark;
@@ -20,12 +21,13 @@ use super::follower::Follower;
 use super::policy;
 use crate::context::NodeContext;
 
-/// Consecutive refusals, a pause apart, after which the applied cut counts as part of a forgotten history. A rollback that the
-/// catalog does not list yet appears well before that.
+/// Number of consecutive refusals, with a pause after each, after which the applied cut is taken
+/// for a part of a forgotten history. A rollback that the catalog does not list yet appears well
+/// before that.
 const REFUSALS_MAX: u32 = 50;
 
 impl Follower {
-    /// True if the newest epoch of the bucket or of one of its indexes is dead.
+    /// Returns true if the newest epoch of the bucket or of one of its indexes is dead.
     pub(super) fn must_go_back(&self) -> bool {
         self.dead_range().is_some()
     }
@@ -42,7 +44,7 @@ impl Follower {
         policy::dead_range(bucket, newest)
     }
 
-    /// Goes back until no newest epoch is dead.
+    /// Rolls the bucket back until no newest epoch is dead.
     pub(super) async fn go_back(&mut self) -> Result<()> {
         while let Some(dead) = self.dead_range() {
             let applied = self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default();
@@ -66,9 +68,10 @@ impl Follower {
         Ok(())
     }
 
-    /// Handles a source that does not have the place at which a stream should begin. Mutations that were received and not applied may
-    /// be lost; applied ones are handled by a rollback. If no rollback appears, the node was away for longer than
-    /// rollbacks or branches are remembered, and its slices are rebuilt.
+    /// Handles a source whose history lacks the position at which a stream should begin. Received
+    /// and unapplied mutations are dropped; applied ones are handled by a rollback. If no rollback
+    /// appears, the node was away for longer than rollbacks and branches are remembered, and its
+    /// slices are rebuilt.
     pub(super) async fn not_in_history(&mut self) -> Result<()> {
         if self.queue.is_some() {
             // Builds would lack the mutations between their snapshot and the next stream.
@@ -92,8 +95,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Drops the slices that cannot go back to the rollback point; if the bucket need not go back, drops the indexes that a crash
-    /// left ahead of it.
+    /// Drops the slices that cannot be rolled back to the point `point`. If the bucket need not be
+    /// rolled back (`None`), drops the indexes that a crash left ahead of the bucket.
     async fn drop_those_that_cannot(
         &self,
         dead: &DeadEpochs,
@@ -125,7 +128,8 @@ impl Follower {
         slices.filter(|slice| !stays(slice)).collect()
     }
 
-    /// Drops slices of an index and fetches them again; drops the whole index if that is impossible.
+    /// Drops slices of an index and fetches them again; drops the whole index if they cannot be
+    /// fetched.
     async fn drop_lost(
         &self,
         stored: &StoredIndex,

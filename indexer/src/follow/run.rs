@@ -86,7 +86,8 @@ impl Follower {
         }
     }
 
-    /// True if the newest catalog has no bucket of this number: then errors are what a drop looks like from here.
+    /// Returns true if the newest catalog lacks the bucket: errors are then the expected result of
+    /// a drop.
     fn is_dropped(&self) -> bool {
         !self.context.catalog.load().buckets.contains_key(&self.bucket)
     }
@@ -228,8 +229,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Takes the marker of a commit, if the node has all of the transaction. Otherwise another stream brings its mutations. So it does
-    /// during a resync, whose corrections go before all mutations.
+    /// Adds the marker of a commit to the queue, if the node has the whole transaction. Otherwise
+    /// another stream is opened, which carries the commit's mutations; so too during a resync,
+    /// whose corrections precede all mutations.
     fn committed(&mut self, marker: CommitMarker) -> Result<()> {
         if self.resync.is_some() {
             let text = format!("bucket {}: a commit during a resync", self.bucket);

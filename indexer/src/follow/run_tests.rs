@@ -1,4 +1,4 @@
-//! A whole indexer against a projector that a test plays.
+//! Tests of a complete indexer against a simulated projector.
 
 use std::sync::Arc;
 
@@ -18,8 +18,9 @@ use proto::model::assignment::VbucketSet;
 
 const INDEXER: NodeId = NodeId(7);
 
-/// The first stream sends more mutations of vbucket 0 than the node can gather, and none of the mutations of vbucket 1
-/// that its epoch needs. The next stream begins at the present.
+/// Returns the messages of a first stream with more mutations of vbucket 0 than the node can
+/// gather, and without the mutations of vbucket 1 that its epoch needs. The next stream begins at
+/// the present.
 fn too_much(_: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let indexes = vec![if begins > 0 { index(&[INDEXER]) } else { fresh(&[INDEXER]) }];
     // Both vbuckets have a single branch.
@@ -60,8 +61,9 @@ async fn a_node_that_cannot_gather_its_backlog_continues_at_the_present() {
     assert_eq!(entries, 200, "the entries of the second snapshot");
 }
 
-/// The node waits for a lost mutation on a branch that continues. At first its stream is silent from there on; the next
-/// stream ends at the source's end.
+/// Returns the messages of a source that has lost mutations on a branch that continues, while the
+/// node waits for one of them. The first stream sends nothing after the loss; the next one ends at
+/// the source's end.
 fn loses_its_end(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
     let index = if begins == 0 { fresh(&[INDEXER]) } else { index(&[INDEXER]) };

@@ -1,6 +1,7 @@
-//! Passes the changes of open transactions from the bucket's stream to the node's late-commit store.
+//! Passes the changes of open transactions from the bucket's stream to the node's late-commit
+//! store.
 //!
-//! A rollback to a savepoint works in the follower's loop.
+//! A rollback to a savepoint runs inside the follower's loop.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,10 +15,12 @@ use storage::{LateCommitStore, StorageEngine};
 
 use crate::context::NodeContext;
 
-/// Changes of at most this size are taken at once: that takes less than a hop to a blocking thread and back would delay others.
+/// Changes of at most this size are added on the follower's thread: a hop to a blocking thread and
+/// back would cost more than the delay of other tasks.
 const AT_ONCE_BYTES_MAX: usize = 4 << 10;
 
-/// The open transactions of one bucket. Dropping it drops them: the node does not follow the bucket any more.
+/// The open transactions of one bucket. A drop of this value drops their changes, because the node
+/// no longer follows the bucket.
 pub(super) struct OpenTransactions {
     engine: Arc<StorageEngine>,
     store: Arc<LateCommitStore>,
@@ -32,7 +35,8 @@ impl OpenTransactions {
         Self { engine, store, env: context.env.clone(), bucket }
     }
 
-    /// Forgets the transactions, because a new stream will send them again or the bucket is rolled back.
+    /// Drops the transactions, because a new stream will send them again or the bucket is rolled
+    /// back.
     pub(super) fn forget(&self) {
         self.store.forget(self.bucket);
     }
@@ -42,12 +46,12 @@ impl OpenTransactions {
         self.store.join(index, slices);
     }
 
-    /// Drops what the transactions have in an index that the stream does not carry any more.
+    /// Drops the transactions' changes in an index that the stream does not carry any more.
     pub(super) fn leave(&self, index: LocalIndexId) {
         self.store.leave(self.bucket, index);
     }
 
-    /// Takes changes, as soon as they have room.
+    /// Adds changes to the store, after a wait for memory.
     pub(super) async fn take(&self, bodies: Vec<TransactionBodies>) -> Result<()> {
         let bytes: usize = bodies.iter().map(TransactionBodies::bytes).sum();
         self.store.room(bytes as u64).await;
@@ -58,19 +62,21 @@ impl OpenTransactions {
         if is_quick { work() } else { self.env.bulk(Bulk::AtOnce, work).await }
     }
 
-    /// Takes a transaction back to an earlier place.
+    /// Rolls a transaction back to an earlier place.
     pub(super) async fn back_to(&self, id: TransactionId, to: TransactionPlace) -> Result<()> {
         let (store, bucket) = (Arc::clone(&self.store), self.bucket);
         // The rest of the transaction is rewritten, and may be large.
         self.env.blocking(move || store.back_to(bucket, id, to)).await
     }
 
-    /// Writes the rows of a transaction whose commit has begun, in the background: little is left to do at its epoch then.
+    /// Begins to write the rows of a transaction whose commit has begun, in the background, so that
+    /// little work remains at its epoch.
     pub(super) fn prepare(&self, id: TransactionId, last: TransactionPlace) {
         self.engine.prepare_commit(self.bucket, id, last);
     }
 
-    /// Keeps a transaction that was committed until its epoch is applied. `DropData` unless the node has all of it.
+    /// Keeps a committed transaction until its epoch is applied. `DropData` unless the node has all
+    /// of its changes.
     pub(super) fn keep_committed(&self, marker: &CommitMarker) -> Result<()> {
         self.store.keep_committed(self.bucket, marker)
     }

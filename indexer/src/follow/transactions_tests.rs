@@ -1,4 +1,5 @@
-//! The changes of open transactions in a stream: a whole indexer against a projector that a test plays.
+//! Tests of the changes of open transactions in a stream: a complete indexer runs against a
+//! simulated projector.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(super) const NODE: NodeId = NodeId(7);
 /// The number of documents at epoch 1.
 const DOCUMENTS: u64 = 10;
 
-/// Changes of a transaction: the documents after seqno 8, two of which are there at epoch 1.
+/// Returns changes of a transaction: the documents after seqno 8, two of which exist at epoch 1.
 pub(super) fn bodies(transaction: u64, from: u64, to: u64) -> StreamMessage {
     let body = documents(8 + from, to - from);
     let (from, to) = (TransactionPlace(from), TransactionPlace(to));
@@ -29,7 +30,8 @@ pub(super) fn bodies(transaction: u64, from: u64, to: u64) -> StreamMessage {
     StreamMessage::Bodies(vec![TransactionBodies { transaction, from, to, body }])
 }
 
-/// The second stream brings the first four changes of transaction 6, which is open then.
+/// Returns the messages of a stream. The second stream carries the first four changes of
+/// transaction 6, which is open then.
 fn streams(request: &SubscribeRequest, begins: usize) -> Vec<StreamMessage> {
     let at = request.from.clone().unwrap_or_else(|| cut([0, 0]));
     let indexes = vec![if begins == 0 { fresh(&[NODE]) } else { index(&[NODE]) }];

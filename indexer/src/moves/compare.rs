@@ -10,8 +10,9 @@ use super::incoming_move::IncomingMove;
 use crate::context::NodeContext;
 
 impl IncomingMove {
-    /// Compares a restored slice with its copy by checksum, at the newest epoch received, so that damage in transit never
-    /// becomes visible. The coordinator compares the two ends of a move itself.
+    /// Compares a restored slice with its source copy by checksum, at the newest epoch received, so
+    /// that damage in transit never becomes visible. For a move, the coordinator compares the two
+    /// copies.
     pub(super) async fn compare(&self, context: &NodeContext, source: &NodeInfo) -> Result<()> {
         if self.id.is_some() {
             return Ok(());

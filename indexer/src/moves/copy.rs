@@ -1,4 +1,4 @@
-//! Copies a slice's files, round after round, until little is missing.
+//! Copies a slice's files, round after round, until few bytes are missing.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, Weak};
@@ -21,17 +21,19 @@ use tokio::time::{Instant, timeout};
 use super::incoming_move::{CopyState, IncomingMove, PAUSE};
 use crate::context::NodeContext;
 
-/// A round with fewer bytes than this is followed by the last round, between two epochs.
+/// If a round has fewer bytes than this, the next round is the last one, between two epochs.
 const SMALL_ROUND_BYTES: u64 = 4 << 20;
 /// Maximum number of rounds before the last round.
 const ROUNDS_MAX: usize = 6;
-/// A source that sends nothing for this long is abandoned for now.
+/// The longest time without data from a source, after which the round fails.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Bytes of pieces that have arrived and are not written yet: what a network brings during a slow write.
+/// The maximum bytes of pieces that have arrived and are not written yet: about as much as a
+/// network delivers during a slow write.
 const IN_FLIGHT_BYTES: usize = 8 << 20;
-/// The number of pieces that are written together on one thread.
+/// The maximum number of pieces that are written together on one thread.
 const PIECES_TOGETHER_MAX: usize = 16;
-/// Pause between two attempts of a hopeless restore, which waits for another rebuild of its index to end.
+/// Pause between two attempts of a hopeless restore, which waits until another rebuild of its index
+/// ends.
 const PAUSE_HOPELESS: Duration = Duration::from_secs(2);
 
 impl IncomingMove {
@@ -94,7 +96,8 @@ impl IncomingMove {
         (state.phase, state.copying) = (MovePhase::Copying, Some(task));
     }
 
-    /// Copies until little is missing; false after an error, to try again.
+    /// Copies rounds until few bytes are missing; returns false after an error, for another
+    /// attempt.
     async fn copy(&self, context: &NodeContext) -> bool {
         match self.copy_rounds(context).await {
             Ok(()) => {
@@ -137,7 +140,8 @@ impl IncomingMove {
         self.compare(context, source).await
     }
 
-    /// Requests the missing files and returns the number of bytes received.
+    /// Requests the missing files from `source` and returns the number of bytes received. Fails
+    /// after `patience` without data.
     pub(super) async fn round(
         &self,
         context: &NodeContext,
@@ -176,7 +180,8 @@ impl IncomingMove {
         }
     }
 
-    /// Passes the pieces of a round on until its end, and returns their bytes.
+    /// Passes the pieces of a round to the task that stores them, until the round ends; returns
+    /// their bytes.
     async fn pass_on(
         &self,
         mut messages: ResultStream<ExportMessage>,
@@ -218,7 +223,7 @@ async fn store(pieces: ByteReceiver<FilePiece>, received: &mut ReceivedFiles) ->
 fn late(source: NodeId) -> Error {
     Error::unavailable(format!("node {source} did not answer in time"))
 }
-/// Copies until little is missing, or the move is given up.
+/// Copies until few bytes are missing, or the move is given up.
 async fn copy_until_done(mv: Weak<IncomingMove>, context: NodeContext) {
     while let Some(mv) = mv.upgrade() {
         if mv.copy(&context).await {

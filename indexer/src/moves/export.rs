@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use storage::{Export, PieceRange};
 
-/// The number of bytes of a piece.
+/// The maximum number of bytes of a piece.
 const PIECE_BYTES: u64 = 1 << 20;
 /// The number of bytes that are read together on one thread: large enough that a thread switch is cheap in comparison.
 const LOAD_BYTES: u64 = 4 << 20;
-/// The number of loads that are read before the target requests them.
+/// The maximum number of loads that are read ahead of the target's requests.
 const LOADS_AHEAD: usize = 2;
 
 /// An export in progress.
@@ -70,9 +70,10 @@ impl Sending {
     }
 }
 
-/// The pieces of some parts of files, in the order in which they are sent.
+/// A plan of the reads of some parts of files, in the order in which the parts are sent.
 struct Loads {
-    /// The remaining parts, with their lengths; reads of the first `offset` bytes of the first part are planned.
+    /// The remaining parts: the number of each file, and the length of its part. Reads of the first
+    /// `offset` bytes of the first part are planned already.
     files: VecDeque<(u64, u64)>,
     offset: u64,
 }
@@ -95,7 +96,7 @@ impl Iterator for Loads {
     }
 }
 
-/// Enforces the rate limit.
+/// The rate limiter of an export.
 struct Pace {
     bytes_per_s_max: u64,
     began: Instant,

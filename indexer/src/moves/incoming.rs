@@ -36,7 +36,7 @@ impl Default for IncomingMoves {
 }
 
 impl IncomingMoves {
-    /// Starts the moves that the catalog names, and drops all others.
+    /// Starts the moves to this node that the catalog lists, and drops all others.
     pub fn take_catalog(&self, context: &NodeContext, catalog: &Catalog) {
         let node = context.config.node.id;
         let mut moves = lock(&self.moves);
@@ -79,12 +79,12 @@ impl IncomingMoves {
         all.filter(|mv| mv.bucket == bucket).cloned().collect()
     }
 
-    /// True if a slice of the bucket waits to be installed.
+    /// Returns true if a slice of the bucket waits to be installed.
     pub fn waits(&self, bucket: BucketId) -> bool {
         self.of_bucket(bucket).iter().any(|mv| lock(&mv.state).phase == MovePhase::Copied)
     }
 
-    /// Signals each change.
+    /// Returns a watch of a number that is incremented at each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -106,17 +106,17 @@ impl IncomingMoves {
         lock(&self.moves).iter().map(progress).collect()
     }
 
-    /// Fetches slices that the node lacks from their other copies.
+    /// Fetches slices that the node lacks from copies on other nodes.
     pub fn restore(&self, context: &NodeContext, index: &IndexInfo, slices: &[SliceNo]) {
         self.restores.restore(context, &self.changed, index, slices);
     }
 
-    /// True while a slice of an index is fetched.
+    /// Returns true while a slice of an index is being fetched from other nodes.
     pub fn is_restoring(&self, index: LocalIndexId) -> bool {
         self.restores.is_restoring(index)
     }
 
-    /// Ends the restore of a slice that has arrived.
+    /// Ends the restore of an installed slice.
     pub fn restored(&self, slice: SliceId) {
         self.restores.restored(slice);
     }
@@ -126,7 +126,7 @@ impl IncomingMoves {
         self.restores.end_restores_of(index, slices);
     }
 
-    /// The slices of a bucket that no copy gives, by index.
+    /// Returns the slices of a bucket that no other copy can send, by index.
     pub fn hopeless(
         &self,
         context: &NodeContext,

@@ -1,4 +1,4 @@
-//! A slice that is being copied to this node: its state, and the operations that copy no data.
+//! A slice that is being copied to this node: its state, and the operations other than the copying.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -19,9 +19,10 @@ use crate::context::NodeContext;
 
 /// Pause between two attempts.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
-/// A restore that receives nothing for this long is hopeless; a node that restarts is back earlier.
+/// A restore that receives no data for this long is hopeless; a node that restarts returns earlier.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A restore that fails this often is hopeless, for example because too many mutations arrive for a last round.
+/// A restore with this number of failures is hopeless, for example because too many mutations
+/// arrive for a last round.
 const ATTEMPTS_MAX: u32 = 240;
 
 /// A slice that is being copied to this node.
@@ -32,14 +33,14 @@ pub struct IncomingMove {
     pub(super) id: Option<MoveId>,
     pub(super) bucket: BucketId,
     pub(super) state: Mutex<CopyState>,
-    /// The files received; locked while a round runs.
+    /// The files received so far; locked during a round.
     pub(super) received: tokio::sync::Mutex<Option<ReceivedFiles>>,
     pub(super) changed: watch::Sender<u64>,
     /// Limits concurrent restores; `None` for moves, whose number the leader limits.
     pub(super) turns: Option<Arc<Semaphore>>,
 }
 
-/// The progress of copying a slice.
+/// The progress of the copy of a slice.
 pub(super) struct CopyState {
     pub(super) phase: MovePhase,
     pub(super) bytes: u64,
@@ -49,13 +50,13 @@ pub(super) struct CopyState {
     pub(super) failures: u32,
     /// The node from which the slice is requested; `None` if any copy may send it.
     pub(super) source: Option<NodeId>,
-    /// Nodes that do not have the slice, or sent files that differ from their copy.
+    /// Nodes that do not have the slice, or sent files that differ from their copy of it.
     pub(super) absent: BTreeSet<NodeId>,
     /// The time of the last bytes received, or of the first request.
     pub(super) progressed: Instant,
-    /// The earliest time of the next attempt to install it.
+    /// The earliest time of the next attempt to install the slice.
     pub(super) not_before: Instant,
-    /// The copying task, until it is done.
+    /// The copying task, while it runs.
     pub(super) copying: Option<Task>,
 }
 
@@ -83,7 +84,8 @@ impl IncomingMove {
         turn
     }
 
-    /// The nodes that have the slice, beginning with the move's source.
+    /// Returns the nodes that have the slice, in the order in which they are tried; the move's
+    /// source is first.
     pub(super) fn sources(&self, context: &NodeContext) -> Result<Vec<Arc<NodeInfo>>> {
         let catalog = context.catalog.load();
         let gone = || Error::unavailable("the move is no longer in the catalog");
@@ -109,7 +111,7 @@ impl IncomingMove {
         Ok(nodes)
     }
 
-    /// True for a restore that no copy can serve.
+    /// Returns true for a restore that no copy can serve.
     pub(super) fn is_hopeless(&self, context: &NodeContext) -> bool {
         if self.id.is_some() {
             return false;
@@ -143,7 +145,7 @@ impl IncomingMove {
         state.trouble = Some(error.to_string());
     }
 
-    /// Signals another phase to the follower, and to the coordinator with an immediate heartbeat.
+    /// Signals a change of phase to the follower, and to the coordinator by an immediate heartbeat.
     pub(super) fn tell(&self, context: &NodeContext) {
         context.slices_changed();
         self.changed.send_modify(|count| *count += 1);

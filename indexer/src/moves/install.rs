@@ -19,8 +19,8 @@ use crate::context::NodeContext;
 const LAST_ROUND: Duration = Duration::from_secs(3);
 
 impl IncomingMove {
-    /// Makes the slice readable from the last applied epoch on; the caller applies no epoch meanwhile. True if it became
-    /// readable.
+    /// Makes the slice readable from the last applied epoch on; returns true if it became readable.
+    /// The caller applies no epoch meanwhile.
     pub async fn install(
         self: &Arc<Self>,
         context: &NodeContext,
@@ -89,7 +89,8 @@ impl IncomingMove {
         self.tell(context);
     }
 
-    /// Counts the slice's entries in a separate task.
+    /// Counts the slice's entries in a separate task; `told` is the number that the source
+    /// reported.
     fn count(&self, context: &NodeContext, epoch: Epoch, told: u64) {
         let (context_too, slice) = (context.clone(), self.slice);
         let counting = context.env.spawn_request("count-slice", async move {

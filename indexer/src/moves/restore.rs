@@ -1,14 +1,15 @@
-//! Restores: slices that the topology places on this node and that are missing here, for example because they could not be rolled back with
-//! their bucket (`follow/rollback.rs`). Another copy sends its files as for a move, with its rollback points. The stream carries the
+//! Restores: copies of slices that the topology places on this node and that the node lacks, for
+//! example because they could not be rolled back with their bucket (`follow/rollback.rs`). Another
+//! node sends the files of its copy as for a move, with the rollback points. The stream carries the
 //! slice's mutations during the restore, since the topology names this node.
 //!
-//! A source copy whose newest epochs are dead does no harm: the request names the epoch applied here, which that copy has only after its
-//! own rollback.
+//! A source copy whose newest epochs are dead is harmless: the request names the epoch applied on
+//! this node, which the source copy has only after its own rollback.
 //!
 //! The received slice is compared with the copy by checksum, at one epoch, before it is installed.
 //!
-//! If no copy has the slice, or none sends it for long, the restore is *hopeless*, and the node rebuilds the slice from the
-//! source (`follow/builds.rs`).
+//! If no copy has the slice, or no copy has sent it for long, the restore is *hopeless*, and the
+//! node rebuilds the slice from the source (`follow/builds.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -24,7 +25,7 @@ use tokio::sync::{Semaphore, watch};
 use super::incoming_move::IncomingMove;
 use crate::context::NodeContext;
 
-/// Maximum number of concurrent restores; the leader limits moves in the same way.
+/// Maximum number of concurrent restores, equal to the leader's limit of moves.
 const AT_ONCE: usize = 4;
 
 /// The restores of this node; clones share the table.
@@ -76,7 +77,7 @@ impl Restores {
         lock(&self.slices).keys().any(|slice| slice.local_index() == index)
     }
 
-    /// Ends the restore of a slice that has arrived.
+    /// Ends the restore of an installed slice.
     pub(super) fn restored(&self, slice: SliceId) {
         self.end_restores(|other| *other == slice);
     }

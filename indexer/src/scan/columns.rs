@@ -5,7 +5,7 @@ use proto::model::index::IndexSpec;
 use proto::rpc::scan::{Output, ShardScan};
 use proto::{Error, ErrorCode, Result};
 
-/// True if a scan of an index with this number of key parts reads included values.
+/// Returns true if a scan of an index with `key_parts` key parts reads included values.
 pub(super) fn needs_include(scan: &ShardScan, key_parts: usize) -> bool {
     matches!(scan.output, Output::Rows { include: true })
         || highest_column(scan).is_some_and(|column| usize::from(column) >= key_parts)
@@ -25,13 +25,14 @@ fn highest_column(scan: &ShardScan) -> Option<u16> {
     highest
 }
 
-/// True if the work for one entry depends on more than the length of its values: a pattern may pass a text many times.
+/// Returns true if the cost of one entry may exceed the length of its values: a pattern may read a
+/// text many times.
 pub(super) fn may_be_costly(scan: &ShardScan) -> bool {
     let costly = |expr: &Expr| matches!(expr, Expr::Like { .. } | Expr::Call(..));
     expressions(scan).any(|expr| expr.any(&mut |part| costly(part)))
 }
 
-/// The expressions of a scan: the arguments of its aggregates, and its filter.
+/// Returns the expressions of a scan: the arguments of its aggregates, and its filter.
 fn expressions(scan: &ShardScan) -> impl Iterator<Item = &Expr> {
     let calls = match &scan.output {
         Output::Aggregates(calls) => &calls[..],
@@ -40,7 +41,7 @@ fn expressions(scan: &ShardScan) -> impl Iterator<Item = &Expr> {
     calls.iter().filter_map(|call| call.argument.as_ref()).chain(scan.filter.as_deref())
 }
 
-/// Refuses a scan that does not fit the index, before anything is read.
+/// Returns an error if a scan does not fit the index; called before any row is read.
 pub fn check(scan: &ShardScan, spec: &IndexSpec) -> Result<()> {
     let refuse = |what: String| Err(Error::new(ErrorCode::InvalidParameter, what));
     let columns = spec.keys.len() + spec.include.len();

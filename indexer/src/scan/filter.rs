@@ -1,13 +1,14 @@
 //! The filter of a scan, compiled once into conditions over encoded parts.
 //!
-//! A comparison of a column with a constant (`=`, `<>`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`), `IS [NOT] NULL`,
-//! `IS [NOT] MISSING` and a boolean column are decided by the bytes of the column's part, and `AND`, `OR` and `NOT` combine
-//! them, all with the three values of [`proto::expr::eval`]: a comparison with another type, NULL or MISSING is unknown. Any other
-//! condition is evaluated as an expression, in its place among the others. A filter without any condition over bytes is evaluated as a
-//! whole.
+//! A comparison of a column with a constant (`=`, `<>`, `<`, `<=`, `>`, `>=`, `BETWEEN`, `IN`), `IS
+//! [NOT] NULL`, `IS [NOT] MISSING` and a boolean column are decided by the bytes of the column's
+//! part, and `AND`, `OR` and `NOT` combine them, all with the three values of
+//! [`proto::expr::eval`]: a comparison with another type, NULL or MISSING is unknown. Any other
+//! condition is evaluated as an expression, in its place in the filter. A filter without any
+//! condition over bytes is evaluated as one expression.
 //!
-//! A part begins where the parts before it end. The offsets of an entry's parts are found from left to right as far as a condition needs,
-//! once for each entry.
+//! A part begins where the parts before it end. The offsets of an entry's parts are found from left
+//! to right as far as a condition needs, once for each entry.
 
 use std::sync::Arc;
 
@@ -26,7 +27,8 @@ const CONDITION_COST: u64 = 16;
 /// The filter of a scan in progress.
 pub(super) struct Filter {
     scan: Arc<ShardScan>,
-    /// `None` if the whole filter is evaluated, or there is none.
+    /// The compiled filter; `None` if there is no filter, or the filter is evaluated as one
+    /// expression.
     condition: Option<Arc<Condition>>,
     beginnings: Beginnings,
 }
@@ -36,19 +38,19 @@ pub(super) struct Filter {
 enum Condition {
     /// A condition with one result for all entries; `None` is unknown.
     Constant(Option<bool>),
-    /// A test of one column, by number.
+    /// A test of the encoded part of one column.
     Of(Column, Test),
     Not(Box<Condition>),
     And(Vec<Condition>),
     Or(Vec<Condition>),
-    /// An expression that bytes do not decide.
+    /// An expression that must be evaluated.
     Evaluated(Expr),
 }
 
 /// The place of a column in an entry.
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// Number among the key parts, or among the included values.
+    /// The position among the key parts, or among the included values.
     part: usize,
     is_included: bool,
     descending: bool,
@@ -58,7 +60,7 @@ struct Column {
 #[derive(Debug)]
 enum Test {
     Compare(CompareOp, EncodedConstant),
-    /// Equal to one of these constants, which are in the order of their values.
+    /// True if the part equals one of these constants, which are sorted by value.
     In(Vec<EncodedConstant>),
     IsNull,
     IsMissing,
@@ -76,7 +78,7 @@ impl Filter {
         }
     }
 
-    /// A copy of the filter for another scanner.
+    /// Returns a copy of the filter for another scanner.
     pub fn another(&self) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
@@ -85,7 +87,7 @@ impl Filter {
         }
     }
 
-    /// True if an entry passes the filter.
+    /// Returns true if an entry passes the filter. Adds the cost to `cost`.
     pub fn passes(&mut self, entry: &EntryScope<'_>, cost: &CostMeter) -> Result<bool, EvalError> {
         let truth = match (&self.condition, &self.scan.filter) {
             (Some(condition), _) => {
@@ -99,7 +101,7 @@ impl Filter {
     }
 }
 
-/// The condition of an expression; `None` if all of it must be evaluated.
+/// Compiles an expression; `None` if it has no condition over bytes.
 fn compile(expr: &Expr, spec: &IndexSpec) -> Option<Condition> {
     match expr {
         Expr::Literal(value) => Some(Condition::Constant(value.as_bool())),
@@ -124,7 +126,7 @@ fn compile(expr: &Expr, spec: &IndexSpec) -> Option<Condition> {
     }
 }
 
-/// The conditions of a list; `None` if all of them must be evaluated.
+/// Compiles a list of expressions; `None` if none has a condition over bytes.
 fn compile_all(list: &[Expr], spec: &IndexSpec) -> Option<Vec<Condition>> {
     let compiled: Vec<_> = list.iter().map(|expr| compile(expr, spec)).collect();
     if !list.is_empty() && compiled.iter().all(Option::is_none) {
@@ -136,20 +138,20 @@ fn compile_all(list: &[Expr], spec: &IndexSpec) -> Option<Vec<Condition>> {
     Some(compiled.into_iter().zip(list).map(in_place).collect())
 }
 
-/// The comparison of a column with a constant.
+/// Compiles the comparison of a column with a constant; `None` for other operands.
 fn compare(op: CompareOp, column: &Expr, constant: &Expr, spec: &IndexSpec) -> Option<Condition> {
     let (column, Expr::Literal(value)) = (Column::of(column, spec)?, constant) else { return None };
     let constant = EncodedConstant::new(value, column.descending);
     Some(Condition::Of(column, Test::Compare(op, constant)))
 }
 
-/// Between two constants.
+/// Compiles a test for a range between two constants; `None` for other operands.
 fn between(column: &Expr, low: &Expr, high: &Expr, spec: &IndexSpec) -> Option<Condition> {
     let above = compare(CompareOp::GreaterEq, column, low, spec)?;
     Some(Condition::And(vec![above, compare(CompareOp::LessEq, column, high, spec)?]))
 }
 
-/// Among constants.
+/// Compiles a test for membership in a list of constants; `None` for other operands.
 fn among(column: &Expr, list: &[Expr], spec: &IndexSpec) -> Option<Condition> {
     let column = Column::of(column, spec)?;
     let mut values = Vec::with_capacity(list.len());
@@ -164,7 +166,7 @@ fn among(column: &Expr, list: &[Expr], spec: &IndexSpec) -> Option<Condition> {
 }
 
 impl Column {
-    /// The column that an expression is.
+    /// Returns the column that an expression refers to; `None` for other expressions.
     fn of(expr: &Expr, spec: &IndexSpec) -> Option<Self> {
         let Expr::Column(n) = expr else { return None };
         let (n, keys) = (usize::from(*n), spec.keys.len());
@@ -208,7 +210,8 @@ impl Condition {
     }
 }
 
-/// The result of a list of conditions in which one condition with the result `deciding` decides the list.
+/// Returns the result of `AND` (`deciding` is false) or `OR` (`deciding` is true) of a list of
+/// conditions; `None` is unknown. A condition with the result `deciding` decides the list.
 fn decide(
     list: &[Condition],
     deciding: bool,
@@ -227,11 +230,11 @@ fn decide(
     Ok(result)
 }
 
-/// NULL and MISSING have ranks up to this one; a comparison with them is unknown.
+/// The highest type rank of NULL and MISSING, with which every comparison is unknown.
 const NULL_RANK: u8 = 1;
 
 impl Test {
-    /// The truth for the part at the beginning of `bytes`.
+    /// Returns the result of the test for the part at the beginning of `bytes`; `None` is unknown.
     fn truth(
         &self,
         bytes: &[u8],
@@ -253,7 +256,8 @@ impl Test {
     }
 }
 
-/// True if one of the constants equals a part of this type; unknown if none does and one has another type.
+/// Returns true if one of the constants equals the part; `None` (unknown) if none does and one has
+/// another type than the part.
 fn is_among(
     constants: &[EncodedConstant],
     bytes: &[u8],
@@ -282,7 +286,7 @@ fn is_among(
     Ok((!is_unknown).then_some(false))
 }
 
-/// The offsets of an entry's parts, as far as they were found.
+/// The offsets of an entry's parts that were found so far.
 #[derive(Default)]
 struct Beginnings {
     keys: Vec<usize>,
@@ -290,7 +294,7 @@ struct Beginnings {
 }
 
 impl Beginnings {
-    /// Begins with another entry.
+    /// Forgets the offsets, for another entry.
     fn reset(&mut self) {
         for known in [&mut self.keys, &mut self.included] {
             known.clear();
@@ -298,7 +302,8 @@ impl Beginnings {
         }
     }
 
-    /// The bytes of an entry from the part of a column on; none, which count as MISSING, if a part before it is damaged.
+    /// Returns the bytes of an entry from the part of a column on. Returns no bytes, which count as
+    /// MISSING, if a part before it is damaged.
     fn part<'e>(
         &mut self,
         column: Column,

@@ -1,4 +1,4 @@
-//! Compiled filters beside the evaluator, for random entries and conditions.
+//! Compares compiled filters with the evaluator, for random entries and conditions.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ use super::*;
 const KEYS: usize = 3;
 const COLUMNS: usize = KEYS + 2;
 
-/// Values of all types, of which many are equal or close to each other.
+/// Returns values of all types, many of them equal or close to each other.
 fn value() -> impl Strategy<Value = Value> {
     let text = || "[\u{0}\u{1}\u{2}ab\u{ffff}]{0,3}";
     let json = |json: String| Value::parse_json(json.as_bytes()).expect("JSON");
@@ -52,7 +52,7 @@ fn literal() -> impl Strategy<Value = Expr> {
     value().prop_map(Expr::Literal)
 }
 
-/// An operand that bytes decide, mostly.
+/// Returns an operand, which in most cases can be tested by bytes.
 fn operand() -> impl Strategy<Value = Expr> {
     prop_oneof![
         6 => column(),
@@ -123,7 +123,7 @@ fn spec(descending: [bool; KEYS]) -> IndexSpec {
     }
 }
 
-/// The encoded entry and included values.
+/// Returns the encoded entry and included values.
 fn encode(spec: &IndexSpec, values: &[Value]) -> (Vec<u8>, Vec<u8>) {
     let (mut entry, mut include) = (Vec::new(), Vec::new());
     for (n, value) in values.iter().enumerate() {
@@ -169,7 +169,8 @@ proptest! {
         }
     }
 
-    /// Equal and neighbouring values: the constant is a value of the entry itself.
+    /// Compares values with constants that are equal or adjacent: the constant is a value of the
+    /// entry.
     #[test]
     fn a_value_is_compared_with_itself_and_others_of_its_type(
         descending: [bool; KEYS],
@@ -245,7 +246,7 @@ fn conditions_over_bytes_are_compiled_and_others_evaluated() {
     assert!(matches!(&list[..], [Condition::Of(..), Condition::Evaluated(_), Condition::Of(..)]));
 }
 
-/// The limit of an evaluation holds for conditions over bytes too, and each has a cost.
+/// The cost limit of an evaluation also covers conditions over bytes, each of which has a cost.
 #[test]
 fn a_filter_of_many_conditions_ends_at_the_limit() {
     let spec = spec([false; KEYS]);
@@ -263,7 +264,7 @@ fn a_filter_of_many_conditions_ends_at_the_limit() {
     assert!(passes(4000, &CostMeter::for_evaluation()).is_err());
 }
 
-/// As deep as a filter of another process may be.
+/// The filter has the greatest depth that a filter from another process may have.
 #[test]
 fn a_deep_filter_fits_on_the_stack() {
     let spec = spec([false; KEYS]);

@@ -1,22 +1,25 @@
-//! The open shard scans of a node: admitted, read batch by batch, and parked while they are not read.
+//! The open shard scans of a node: admitted, read batch by batch, and parked while they are not
+//! read.
 //!
-//! A scan holds a permit of the node's admission from its first batch on: a place, and the memory of the blocks that its
-//! cursors may hold. Its snapshot keeps runs and fragments alive that the engine has released. A scan that makes no progress
-//! must hold neither:
+//! A scan needs a permit of the node's admission from its first batch on: one of the places for
+//! scans, and memory for the blocks of its cursors. Its snapshot keeps runs and fragments that the
+//! engine has released. A scan that makes no progress must keep neither permit nor snapshot:
 //!
-//! - An **unread** scan is *parked*: it gives back its permit, its snapshot and its blocks, and keeps the entry to read next. When it is
-//!   read again it waits for a permit like a new scan, takes a new snapshot of the same epoch, and
-//!   continues with that entry. The contents of an epoch never change (I3), so the rows are the same. Parking happens
-//!   soon if other scans wait, and later otherwise. An ordered scan that waits for one node's rows therefore holds no
-//!   place on another node, and two such scans never wait for each other.
-//! - A **long** scan takes a new snapshot of its epoch from time to time, so that no run stays in memory for much longer than
-//!   the engine needs it.
+//! - A scan that is **not read** is *parked*: it releases its permit, its snapshot and its blocks,
+//!   and keeps the entry to read next. When the client reads again, the scan waits for a permit
+//!   like a new scan, takes a new snapshot of the same epoch, and continues with that entry. The
+//!   contents of an epoch never change (I3), so the rows are the same. A scan is parked early if
+//!   other scans wait, and later otherwise. An ordered scan that waits for one node's rows
+//!   therefore occupies no place on another node, and two such scans never wait for each other.
+//! - A **long** scan takes a new snapshot of its epoch from time to time, so that no run stays in
+//!   memory for much longer than the engine needs it.
 //!
-//! A scan of a transaction sees the transaction's rows as of a place. They do not change while the transaction continues; once it has
-//! ended, a scan that takes a new snapshot ends with `SnapshotTooOld`.
+//! A scan of a transaction sees the transaction's rows as of a place. They do not change while the
+//! transaction continues; once it has ended, a scan that takes a new snapshot ends with
+//! `SnapshotTooOld`.
 //!
-//! The router's lease protects the epoch; if the epoch is lost nevertheless, the scan ends with `SnapshotTooOld`. Mutations need no permit,
-//! and never wait for a resource that a scan holds.
+//! The router's lease protects the epoch; if the epoch is lost nevertheless, the scan ends with
+//! `SnapshotTooOld`. Mutations need no permit, and never wait for a resource that a scan holds.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -39,14 +42,14 @@ use storage::{SliceStore, Snapshot, StorageEngine};
 use super::own_changes::wait_for_own;
 use super::scanner::{INLINE_STEP_COST, STEP_COST, ShardScanner};
 
-/// The times after which a scan counts as unread or long.
+/// The times after which a scan is parked, or takes a new snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// An unread scan is parked after this time if other scans wait.
+    /// A scan that is not read is parked after this time if other scans wait.
     pub while_waited_for: Duration,
-    /// An unread scan is parked after this time in any case.
+    /// A scan that is not read is parked after this time in any case.
     pub unread: Duration,
-    /// Maximum age of a snapshot.
+    /// Maximum age of a scan's snapshot.
     pub snapshot: Duration,
 }
 
@@ -62,7 +65,8 @@ impl Default for Patience {
     }
 }
 
-/// The open scans of a node. Dropping it ends no scan, but none is parked any more.
+/// The open scans of a node. Open scans continue after a drop of this value, but none is parked any
+/// more.
 pub struct Scans {
     table: Arc<ScanTable>,
     _parking: Task,
@@ -70,7 +74,8 @@ pub struct Scans {
 
 struct ScanTable {
     env: Env,
-    /// Weak, so that a scan which a client holds open does not keep the engine of a stopped node open.
+    /// The engine. The reference is weak, so that an open scan does not keep the engine of a
+    /// stopped node.
     store: Weak<StorageEngine>,
     admission: Admission,
     patience: Patience,
@@ -82,7 +87,7 @@ struct ScanTable {
     opened: Notify,
 }
 
-/// The resources of an open scan between two batches; empty while a batch is made.
+/// The permit and the scanner of an open scan between two batches; empty while a batch is made.
 struct HeldResources {
     scanner: Option<ShardScanner>,
     permit: Option<Permit>,
@@ -90,7 +95,7 @@ struct HeldResources {
     snapshot_since: Instant,
 }
 
-/// The reader's end of an open scan.
+/// The client's end of an open scan, from which batches are read.
 struct Reading {
     table: Arc<ScanTable>,
     id: u64,
@@ -98,13 +103,14 @@ struct Reading {
     scan: Arc<ShardScan>,
 }
 
-/// The deadline of a scan's admission: a little before the router's own deadline, so that the router receives the reason.
+/// Returns the deadline of a scan's admission: a little before the router's own deadline, so that
+/// the router receives the error.
 fn admitted_by(scan: &ShardScan, began: Instant) -> Instant {
     began + Duration::from_millis(scan.timeout_ms - scan.timeout_ms / 8)
 }
 
 impl Scans {
-    /// Creates the table without open scans.
+    /// Creates a table without open scans.
     pub fn new(
         env: Env,
         store: &Arc<StorageEngine>,
@@ -134,7 +140,8 @@ impl Scans {
         self.table.admission.status()
     }
 
-    /// Opens a scan of a snapshot that has all its slices, once it is admitted; `began` is the arrival of its request.
+    /// Opens a scan of a snapshot that has all its slices, after its admission; `began` is the time
+    /// at which the request arrived.
     pub async fn open(
         &self,
         scan: ShardScan,
@@ -168,8 +175,8 @@ impl Scans {
 }
 
 impl Scans {
-    /// Reads the beginning of a scan, once it is admitted: here if it needs nothing but memory and is not costly, and otherwise, from
-    /// the beginning again, on a blocking thread.
+    /// Reads the first batch of a scan, after its admission. A cheap scan runs on this thread as
+    /// long as it needs no disk; otherwise it is read from the beginning on a blocking thread.
     pub async fn first_batch(
         &self,
         scan: ShardScan,
@@ -191,7 +198,8 @@ impl Scans {
 }
 
 impl ScanTable {
-    /// Takes a snapshot for a scan. Waits until `by` for the changes of its own transaction, which a new stream may have to send again.
+    /// Takes a snapshot for a scan. Waits until `by` for the changes of the scan's own transaction,
+    /// which a new stream may have to send again.
     async fn snapshot(&self, scan: &ShardScan, by: Instant) -> Result<Arc<dyn Snapshot>> {
         let store = self.store.upgrade();
         let store = store.ok_or_else(|| Error::unavailable("the indexer has stopped"))?;
@@ -199,7 +207,7 @@ impl ScanTable {
         store.snapshot_with_own(scan.index, scan.epoch, scan.own)
     }
 
-    /// Runs a step on a blocking thread: it may wait for a disk, and a filter may take its time.
+    /// Runs a step on a blocking thread: the step may wait for a disk, and a filter may be slow.
     async fn step(&self, mut scanner: ShardScanner) -> (ShardScanner, Result<Option<ShardBatch>>) {
         let work = move || {
             let step = scanner.step(STEP_COST);
@@ -224,7 +232,7 @@ impl ScanTable {
 }
 
 impl Reading {
-    /// Returns the next batch, and yields to other tasks if nothing is found for a while.
+    /// Returns the next batch. Yields to other tasks between steps without a batch.
     async fn next(&mut self) -> Result<ShardBatch> {
         let (scanner, permit, mut snapshot_since) = {
             let mut held = lock(&self.held);
@@ -272,7 +280,8 @@ impl Drop for Reading {
     }
 }
 
-/// Parks unread scans, and sleeps while none is open. After a cancellation no scan is parked any more.
+/// Parks scans that are not read; sleeps while no scan is open. After a cancellation no scan is
+/// parked any more.
 async fn park_unread(scans: Arc<ScanTable>) -> Infallible {
     loop {
         let open: Vec<_> = lock(&scans.open).values().cloned().collect();

@@ -1,5 +1,5 @@
-//! Open scans over a real store. Parked and resumed scans show the same rows, and epochs with deletions are applied
-//! whatever scans are open.
+//! Tests of open scans over a real store: a parked and resumed scan returns the same rows, and
+//! epochs with deletions are applied whatever scans are open.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ mod own_changes_tests;
 const INDEX: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(7);
-/// Several hundred blocks in many batches.
+/// The number of documents: enough for several hundred blocks in many batches.
 const DOCUMENTS: u64 = 20_000;
 
 fn key_of(n: u64) -> Vec<u8> {
@@ -52,7 +52,7 @@ fn mark(epoch: u64) -> EpochMark {
     }
 }
 
-/// An epoch in which these documents are written, or deleted.
+/// Returns an epoch that writes these documents (`written`), or deletes them.
 fn epoch(epoch: u64, documents: std::ops::Range<u64>, written: bool) -> EpochBatch {
     let mut writer = KeyVersionsWriter::default();
     for (at, n) in documents.enumerate() {
@@ -68,7 +68,7 @@ fn epoch(epoch: u64, documents: std::ops::Range<u64>, written: bool) -> EpochBat
     EpochBatch { mark: mark(epoch), pieces: vec![piece], commits: Vec::new() }
 }
 
-/// A store with a readable index, empty at epoch 1, all documents at epoch 2.
+/// Creates a store with an index that is empty at epoch 1 and has all documents at epoch 2.
 async fn filled(env: &Env, dir: &Path, memory_bytes: u64) -> Arc<StorageEngine> {
     let options = StoreOptions { memory_bytes, ..StoreOptions::default() };
     let store = Arc::new(StorageEngine::open(env, NODE, dir, options).unwrap());
@@ -130,7 +130,8 @@ async fn open(scans: &Scans, scan: ShardScan) -> Result<ResultStream<ShardBatch>
     scans.open(scan, snapshot, Instant::now()).await
 }
 
-/// All rows of a scan, or its count; with `parked` the scan is parked after each batch.
+/// Returns all batches of a scan's rows, or its count; with `parked` the scan is parked after each
+/// batch.
 async fn all(scans: &Scans, scan: ShardScan, parked: bool) -> Vec<Bytes> {
     let mut stream = open(scans, scan).await.unwrap();
     let mut found = Vec::new();
@@ -258,8 +259,8 @@ async fn a_scan_parked_for_long_keeps_no_run_in_memory() {
     assert!(refused.is_err() && let_go.upgrade().is_none());
 }
 
-/// While the disk is full, memory is used up and a scan is not read, deletions wait; all of them are applied as soon as
-/// the disk has room.
+/// While the disk is full, memory is used up and a scan is not read, deletions wait; all of them
+/// are applied as soon as the disk has free space.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_that_wait_for_a_full_disk_proceed_when_it_has_room() {
     let ((mut env, _, fs), dir) = (proto::env::sim::world(3), Path::new("/indexer"));

@@ -1,4 +1,4 @@
-//! The wait of a scan for its own transaction.
+//! The wait of a scan for the changes of its own transaction.
 
 use proto::rpc::scan::ShardScan;
 use proto::{Error, Result};

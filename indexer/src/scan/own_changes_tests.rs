@@ -1,4 +1,4 @@
-//! Open scans of a transaction, which sees its own changes.
+//! Tests of open scans of a transaction, which return its own changes.
 
 use proto::model::ids::{TransactionId, TransactionPlace};
 use proto::rpc::mutation::TransactionBodies;

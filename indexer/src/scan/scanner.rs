@@ -1,6 +1,7 @@
-//! The scanner of a shard: reads the ranges of a request over the merged slices, filters the entries, and folds or packs
-//! them, a batch at a time. Between batches it holds a snapshot and a place; a parked scanner holds only the place, and
-//! continues with another snapshot of the same epoch.
+//! The scanner of a shard: reads the ranges of a request over the merged slices, filters the
+//! entries, and folds or packs them, a batch at a time. Between batches it keeps a snapshot and the
+//! next entry; a parked scanner keeps only the entry, and continues with another snapshot of the
+//! same epoch.
 
 use std::sync::Arc;
 
@@ -22,20 +23,21 @@ use super::filter::Filter;
 use super::scope::{EntryScope, leading_parts};
 use super::walks::{Reads, Walk, walks};
 
-/// Capacity with which the buffer of a batch begins, in bytes.
+/// Initial capacity of a batch's buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 10;
-/// Cost of a step, after which other tasks run and a cancellation is seen: 16,384 entries without a filter, some
-/// milliseconds. One more evaluation may exceed this cost.
+/// Cost of a step, after which other tasks run and a cancellation takes effect: 16,384 entries
+/// without a filter, some milliseconds. The last evaluation of a step may exceed it.
 pub(super) const STEP_COST: u64 = 4 << 20;
-/// Cost of a step on a thread that serves connections as well: 2,048 entries without a filter, less than a hop to another
-/// thread and back costs in the long run.
+/// Cost of a step on a thread that also serves connections: 2,048 entries without a filter. A
+/// longer step would delay others more than a hop to another thread and back costs.
 pub(super) const INLINE_STEP_COST: u64 = STEP_COST / 8;
 /// Cost of reading an entry, in addition to that of its expressions.
 const ENTRY_COST: u64 = 256;
-/// Cost of opening a cursor: about as much.
+/// Cost of opening a cursor: about that of reading an entry.
 const CURSOR_COST: u64 = ENTRY_COST;
 
-/// An empty batch is sent after this cost without a row: a million entries, well within the shortest time-out.
+/// An empty batch is sent after this cost without a row, as a sign of life: a million entries, well
+/// within the shortest time-out.
 const SIGN_OF_LIFE_COST: u64 = 64 * STEP_COST;
 
 /// A scan in progress.
@@ -47,12 +49,12 @@ pub struct ShardScanner {
     filter: Filter,
     /// The remaining walks; the next one is the last element.
     ahead: Vec<Walk>,
-    /// The present walk.
+    /// The present walk and its cursor.
     current: Option<(Walk, Box<dyn Rows>)>,
     builder: RowBlockBuilder,
-    /// The last batch.
+    /// The batch that was returned last, whose buffer is reused.
     sent: RowBlock,
-    /// True if the last entry that the walk has read is visible.
+    /// True if the entry that the walk has read last is visible.
     is_on_row: bool,
     batch_bytes: usize,
     /// Bytes of rows in a full batch.
@@ -61,23 +63,24 @@ pub struct ShardScanner {
     partials: Vec<PartialAggregate>,
     /// True if the scan needs the included values.
     include: bool,
-    /// For DISTINCT: the leading parts of the last row returned, by this scan or, before the resume point, by another replica. It
-    /// applies across all ranges.
+    /// For DISTINCT: the leading parts of the last row that was returned, by this scan or, before
+    /// its resume point, by a scan of another replica. They are compared across all ranges.
     last_prefix: Option<Bytes>,
-    /// [`Self::memory_bytes`] of the last snapshot.
+    /// The result of [`Self::memory_bytes`] for the last snapshot.
     memory_bytes: usize,
-    /// Cost of the steps since the last batch.
+    /// Cost of the steps since the last batch was sent.
     silent_cost: u64,
     /// True if the evaluation of an entry may take long.
     is_costly: bool,
-    /// The entry for which the filter has no value, and the error. The rows before it are delivered first.
+    /// The entry for which the evaluation of the filter failed, and the error. The rows before it
+    /// are delivered first.
     failed: Option<(Bytes, Error)>,
     done: bool,
 }
 
 impl ShardScanner {
-    /// A scan of a snapshot. Full batches have `batch_bytes_max` bytes of rows; the first batches are smaller, so that the first row
-    /// arrives early.
+    /// Creates a scan of a snapshot. Full batches have `batch_bytes_max` bytes of rows; the first
+    /// batches are smaller, so that the first row arrives early.
     pub fn new(
         snapshot: Arc<dyn Snapshot>,
         scan: Arc<ShardScan>,
@@ -130,8 +133,8 @@ impl ShardScanner {
         })
     }
 
-    /// A copy of the scan, from its beginning, that does not wait for a disk: a step that would wait fails with
-    /// `NotInMemory`.
+    /// Returns a copy of the scan, from its beginning, that does not wait for a disk: a step that
+    /// would wait fails with `NotInMemory`.
     pub fn without_waiting(&self) -> Result<Self> {
         let snapshot = self.snapshot()?.without_waiting();
         let (scan, filter) = (Arc::clone(&self.scan), self.filter.another());
@@ -147,8 +150,8 @@ impl ShardScanner {
         &self.scan
     }
 
-    /// Runs a step of about this cost and returns the next batch, or `None` to let other tasks run first. Not called
-    /// after `Done`.
+    /// Runs a step of about the cost `cost_max`. Returns the next batch; `None` if the caller
+    /// should let other tasks run first. Must not be called after a batch that is `Done`.
     pub fn step(&mut self, cost_max: u64) -> Result<Option<ShardBatch>> {
         if self.done {
             return Ok(Some(ShardBatch::Done));
@@ -174,7 +177,7 @@ impl ShardScanner {
         Ok(None)
     }
 
-    /// Reads the beginning of the scan with one step of about this cost.
+    /// Reads the first batch of the scan with one step of about the cost `cost_max`.
     pub fn first_batch(mut self, cost_max: u64) -> Result<FirstBatch> {
         let batch = match self.step(cost_max)? {
             Some(batch) => batch,
@@ -197,7 +200,7 @@ impl ShardScanner {
         self.is_costly
     }
 
-    /// True if the scan holds no snapshot.
+    /// Returns true if the scan has no snapshot.
     pub fn is_parked(&self) -> bool {
         self.snapshot.is_none()
     }
@@ -217,7 +220,7 @@ impl ShardScanner {
         self.sent = RowBlock::default();
     }
 
-    /// The entry that a walk has read last, if it is visible.
+    /// Returns the entry that a walk has read last, if the entry is visible.
     fn last_shown(&self, reads: Reads, rows: &dyn Rows) -> Option<Bytes> {
         match reads {
             Reads::Packed => {
@@ -252,7 +255,8 @@ impl ShardScanner {
         }
     }
 
-    /// Takes the next piece of the walks and adds its cost; false if there is none left.
+    /// Reads a piece of the present walk and adds its cost to `spent`; returns false if no walk is
+    /// left.
     fn advance(&mut self, spent: &mut u64, cost_max: u64) -> Result<bool> {
         *spent += ENTRY_COST;
         // A walk that begins runs at once, so that a scan that is parked after each step still makes progress.
@@ -291,7 +295,8 @@ impl ShardScanner {
         }
     }
 
-    /// Reads the next entry in the search for the least or greatest leading key.
+    /// Reads the next entry in the search for the least or greatest leading key of the aggregate
+    /// `call`.
     fn look_for_end(&mut self, call: usize) -> Result<()> {
         let Some((_, rows)) = &mut self.current else { return Ok(()) };
         match rows.look()? {
@@ -308,7 +313,7 @@ impl ShardScanner {
         Ok(())
     }
 
-    /// Looks at the next entry of a walk that needs each.
+    /// Reads the next entry of a walk that evaluates each entry.
     fn look_at_one(&mut self, spent: &mut u64) -> Result<()> {
         let Some((_, rows)) = &mut self.current else { return Ok(()) };
         let found = rows.look()?;

@@ -46,7 +46,7 @@ fn entry_key(country: &str, pop: i64) -> Vec<u8> {
 /// A state of a document: its seqno, its id, the entries it has from now on.
 type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
 
-/// Packed key-versions.
+/// Returns packed key-versions of the states.
 fn body(states: &[State<'_>]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (seqno, id, entries) in states {
@@ -76,7 +76,7 @@ fn batch(epoch: u64, to: u64, body: Bytes) -> EpochBatch {
     EpochBatch { mark: mark(epoch, to), pieces: vec![piece], commits: Vec::new() }
 }
 
-/// A store with an index that shows epoch 1.
+/// Creates a store with an index that is at epoch 1.
 async fn built(dir: &tempfile::TempDir, documents: Bytes) -> StorageEngine {
     let path = PathBuf::from(dir.path());
     let store = StorageEngine::open(&Env::real(), NODE, &path, StoreOptions::default());
@@ -193,7 +193,7 @@ async fn the_rows_before_an_entry_for_which_the_filter_fails_come_first() {
     assert!(first.is_whole && matches!(first.batch, ShardBatch::Failed(..)), "{first:?}");
 }
 
-/// A store with documents of many countries.
+/// Creates a store with documents of many countries.
 async fn many(dir: &tempfile::TempDir, documents: u64) -> StorageEngine {
     let ids: Vec<_> = (1..=documents).map(|n| format!("k{n}")).collect();
     let countries: Vec<_> = (0..documents).map(|n| [("a".repeat(3000), n as i64)]).collect();
@@ -207,7 +207,7 @@ async fn many(dir: &tempfile::TempDir, documents: u64) -> StorageEngine {
     built(dir, body(&states)).await
 }
 
-/// The states after each step of a scan that counts the entries for which a filter is true: the number of steps.
+/// Counts the entries for which a filter is true, and returns the number of steps that this takes.
 fn steps(store: &StorageEngine, filter: Expr) -> Result<u32> {
     let count = AggregateCall { function: AggregateFunction::Count, argument: None };
     let output = Output::Aggregates([count].into());
@@ -251,7 +251,8 @@ async fn a_step_is_bounded_by_the_cost_of_the_filter_and_not_by_entries() {
     assert_eq!(refused.code, ErrorCode::TooComplex);
 }
 
-/// An index on the country, perhaps descending, in two slices, with deletions at both ends.
+/// Creates an index on the country, optionally descending, in two slices, with deletions at both
+/// ends of the order.
 async fn with_ends(dir: &tempfile::TempDir, descending: bool) -> StorageEngine {
     let mut info = IndexInfo::clone(&info());
     let mut spec = IndexSpec::clone(&info.spec);
@@ -300,7 +301,7 @@ async fn with_ends(dir: &tempfile::TempDir, descending: bool) -> StorageEngine {
     store
 }
 
-/// Scans in steps of a cost, and parks the scan between them.
+/// Runs a scan in steps of `cost`, parks it between steps, and returns its batches.
 fn all_batches(store: &StorageEngine, scan: ShardScan, cost: u64) -> Vec<ShardBatch> {
     let snapshot = || store.snapshot(INDEX, scan.epoch).unwrap();
     let mut scanner = ShardScanner::new(snapshot(), Arc::new(scan.clone()), 2 << 10).unwrap();
@@ -398,7 +399,8 @@ async fn the_least_value_of_an_index_is_found_without_a_walk() {
     assert!(first.is_whole, "a few looks: {first:?}");
 }
 
-/// A document's slice may change while its entry stays the same: then the slice before has a deleted version of the same entry.
+/// The slice of a document may change while its entry does not: the previous slice then has a
+/// deleted version of the same entry.
 #[tokio::test]
 async fn a_scan_that_is_parked_between_two_slices_shows_an_entry_once() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Entries as expressions see them.
+//! Entries in the form that expressions read.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) fn leading_parts<'a>(
     LeadingParts::of(entry, keys.map(|part| part.descending))
 }
 
-/// An entry as the scope of expressions: columns are decoded on demand.
+/// An entry as the scope of expressions; columns are decoded on demand.
 pub(super) struct EntryScope<'a> {
     pub spec: &'a IndexSpec,
     pub entry: &'a [u8],

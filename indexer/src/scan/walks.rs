@@ -1,10 +1,10 @@
 //! The walks of a shard scan: which slices and ranges it reads, in which order, and how.
 //!
-//! | the scan wants | walks | each |
+//! | the scan requests | walks | each |
 //! |---|---|---|
 //! | rows, without a filter and DISTINCT | its ranges, over all slices merged | packs entries, or whole blocks |
 //! | `count(*)`, without a filter | its ranges, slice by slice, which needs no merge | counts entries, or whole blocks |
-//! | `min` or `max` of the leading key, without a filter | its ranges from one end, without NULL and MISSING, over all slices merged | ends all of its kind at the first entry |
+//! | `min` or `max` of the leading key, without a filter | its ranges from one end, without NULL and MISSING, over all slices merged | ends all walks of this aggregate at the first entry |
 //! | anything else | its ranges, over all slices merged | evaluates each entry |
 
 use bytes::Bytes;
@@ -18,28 +18,29 @@ use proto::value::key;
 /// A walk over some slices.
 #[derive(Debug)]
 pub(super) struct Walk {
-    /// The one slice to read; `None` for all slices of the scan.
+    /// The slice to read; `None` for all slices of the scan, merged.
     pub slice: Option<SliceNo>,
     pub range: KeyRange,
     pub reverse: bool,
     pub reads: Reads,
 }
 
-/// The use of a walk's entries.
+/// The way in which a walk uses its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// Packs all rows.
+    /// Packs all visible entries as rows.
     Packed,
-    /// Counts all rows.
+    /// Counts all visible entries.
     Counted,
-    /// Looks for the first row: its leading key is the result of this aggregate.
+    /// Searches the first visible entry: its leading key is the result of the aggregate with this
+    /// number.
     EndFor(usize),
-    /// Looks at each row.
+    /// Evaluates each entry.
     Each,
 }
 
 impl Walk {
-    /// Makes a walk continue at an entry that it has not read yet.
+    /// Makes a walk begin at an entry.
     pub fn from(mut self, entry: Vec<u8>) -> Self {
         match self.reverse {
             // The bound is exclusive.
@@ -49,7 +50,7 @@ impl Walk {
         self
     }
 
-    /// Continues a walk after an entry.
+    /// Makes a walk begin after an entry.
     pub fn behind(mut self, entry: Vec<u8>) -> Self {
         match self.reverse {
             true => self.range.high = Some(entry.into()),
@@ -59,7 +60,7 @@ impl Walk {
     }
 }
 
-/// The walks of a scan, in reverse order.
+/// Returns the walks of a scan, in reverse order: the last element is walked first.
 pub(super) fn walks(scan: &ShardScan, spec: &IndexSpec) -> Vec<Walk> {
     let is_plain = scan.filter.is_none() && scan.distinct_parts.is_none();
     let mut walks = match &scan.output {
@@ -77,7 +78,7 @@ fn each(scan: &ShardScan) -> Vec<Walk> {
     over_ranges(scan, None, scan.reverse, Reads::Each)
 }
 
-/// The walks of aggregates that need not evaluate each row; `None` if one of them must.
+/// Returns the walks of aggregates; `None` if an aggregate must evaluate each row.
 fn aggregates(scan: &ShardScan, calls: &[AggregateCall], spec: &IndexSpec) -> Option<Vec<Walk>> {
     let mut walks = Vec::new();
     let mut counts = false;
@@ -97,7 +98,7 @@ fn aggregates(scan: &ShardScan, calls: &[AggregateCall], spec: &IndexSpec) -> Op
     Some(walks)
 }
 
-/// The walks to the least or greatest leading key.
+/// Returns the walks that search the least or greatest leading key, for the aggregate `call`.
 fn to_end(
     scan: &ShardScan,
     call: usize,
@@ -113,7 +114,7 @@ fn to_end(
         .filter_map(move |walk| Some(Walk { range: intersection(walk.range, &known)?, ..walk }))
 }
 
-/// A walk for each range that a scan reads, without the part before its resume point.
+/// Returns a walk for each range that a scan reads, without the entries before its resume point.
 fn over_ranges(scan: &ShardScan, slice: Option<SliceNo>, reverse: bool, reads: Reads) -> Vec<Walk> {
     let left = resume_range(scan);
     let ranges = scan.ranges.iter().filter_map(|range| intersection(range.clone(), &left));
@@ -133,12 +134,12 @@ fn resume_range(scan: &ShardScan) -> KeyRange {
     }
 }
 
-/// The smallest entry greater than another one: that entry with a zero byte appended.
+/// Returns the smallest entry greater than `entry`: `entry` with a zero byte appended.
 fn behind(entry: &[u8]) -> Bytes {
     [entry, &[0][..]].concat().into()
 }
 
-/// The common part of two ranges; `None` if there is none.
+/// Returns the intersection of two ranges; `None` if it is empty.
 fn intersection(mut range: KeyRange, other: &KeyRange) -> Option<KeyRange> {
     if other.low > range.low {
         range.low = other.low.clone();

@@ -1,4 +1,4 @@
-//! The report of applied epochs that routers follow.
+//! The reports of applied epochs that routers subscribe to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use proto::rpc::scan::AppliedReport;
 use storage::{SliceStore, StorageEngine, StoredIndex};
 use tokio::sync::watch;
 
-/// The reports of one router: first all applied epochs, then the changes.
+/// The stream of reports for one router: first all applied epochs, then the changes.
 pub(super) struct AppliedWatch {
     pub(super) store: Arc<StorageEngine>,
     pub(super) catalog: Arc<ArcSwap<Catalog>>,
@@ -47,7 +47,7 @@ impl AppliedWatch {
     }
 }
 
-/// The slices that a node rebuilds from the source.
+/// Returns the slices that a node is rebuilding from the source.
 fn rebuilt_slices(store: &StorageEngine) -> Vec<SliceId> {
     let slices = |(index, _): &(LocalIndexId, BucketId)| {
         let slices = store.rebuilt_slices(*index).into_iter();

@@ -1,4 +1,4 @@
-//! Keeps the node in step with the catalog: its followers, its slices, the moves to it.
+//! Applies the catalog to the node: to its followers, its slices, and the moves to it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) async fn follow_catalog(
     follower.run(NodeCatalog { context, incoming, followers }).await
 }
 
-/// Applies each catalog to a node.
+/// The task state that applies each catalog to a node.
 struct NodeCatalog {
     context: NodeContext,
     incoming: IncomingMoves,
@@ -87,7 +87,8 @@ async fn take_catalog(
     }
 }
 
-/// Drops the index or those of its slices that the catalog no longer places on this node, and regroups its columns as the catalog requires.
+/// Drops an index, or those of its slices that the catalog no longer places on this node, and
+/// regroups its columns as the catalog requires.
 async fn bring_in_step(
     context: &NodeContext,
     catalog: &Catalog,

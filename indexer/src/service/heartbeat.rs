@@ -38,7 +38,8 @@ fn bucket_progress(context: &NodeContext, followers: &Followers) -> Vec<BucketPr
     context.store.applied().into_iter().map(progress).collect()
 }
 
-/// The slices of this node, with the progress of those that are being built. Builds that have ended are forgotten.
+/// Returns the slices of this node, with the progress of builds. Drops the progress of builds that
+/// have ended.
 fn slice_progress(context: &NodeContext, incoming: &IncomingMoves) -> Vec<SliceProgress> {
     let mut slices = [context.store.progress(), incoming.restoring()].concat();
     let now = Instant::now();
@@ -55,7 +56,8 @@ fn slice_progress(context: &NodeContext, incoming: &IncomingMoves) -> Vec<SliceP
     slices
 }
 
-/// The split point of one slice of each index by ranges: of the largest slice above the limit that has one.
+/// Returns one split point for each index by ranges: for the largest slice above the limit that has
+/// one.
 fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoint> {
     let catalog = context.catalog.load();
     let mut large = BTreeMap::<LocalIndexId, Vec<&SliceProgress>>::new();
@@ -73,8 +75,8 @@ fn split_points(context: &NodeContext, slices: &[SliceProgress]) -> Vec<SplitPoi
     large.into_values().filter_map(|large| split_point(large, point)).collect()
 }
 
-/// The split point of the largest slice that has one. A slice in which one value has most of the entries has no split point, and must not
-/// prevent the split of the others.
+/// Returns the split point of the largest slice that has one. A slice with most of its entries at
+/// one value has no split point, and must not prevent the split of other slices.
 fn split_point(
     mut large: Vec<&SliceProgress>,
     point: impl Fn(SliceId) -> Option<Vec<u8>>,
@@ -85,7 +87,8 @@ fn split_point(
         .find_map(|told| Some(SplitPoint { slice: told.slice, at: point(told.slice)? }))
 }
 
-/// Keeps the node registered. It sends a heartbeat regularly, and at once when a slice becomes readable.
+/// Keeps the node registered. Sends a heartbeat regularly, and immediately when a slice becomes
+/// readable.
 pub(super) async fn report(
     context: NodeContext,
     incoming: IncomingMoves,

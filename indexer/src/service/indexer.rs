@@ -31,7 +31,7 @@ use crate::context::NodeContext;
 use crate::moves::{IncomingMoves, export};
 use crate::scan::{Patience, Scans, check, wait_for_own};
 
-/// An indexer, running until it is dropped.
+/// An indexer, which runs until it is dropped.
 pub struct Indexer {
     context: NodeContext,
     scans: Scans,
@@ -44,11 +44,11 @@ pub struct Indexer {
 pub struct Status {
     /// The id of this node.
     pub node: NodeId,
-    /// Bytes of memory of its slices.
+    /// Bytes of memory that its slices use.
     pub memory_bytes: u64,
-    /// The admission of shard scans.
+    /// The admission state of shard scans.
     pub scans: AdmissionStatus,
-    /// The open transactions of its buckets.
+    /// The figures of its open transactions.
     pub late_commit: LateCommitFigures,
     /// The number of generations whose slices were made in place since the start.
     pub slices_split: u64,
@@ -59,7 +59,8 @@ pub struct Status {
 }
 
 impl Indexer {
-    /// Opens the data directory, recovers, and starts to follow. Blocks while it recovers.
+    /// Opens the data directory, recovers it, and starts the node's tasks. Blocks during the
+    /// recovery.
     pub fn start(config: Config, env: Env, directory: Arc<dyn Directory>) -> Result<Self> {
         let dir = &config.data_dir;
         let has_data = || env.fs.exists(&storage::layout::manifest_dir(dir));
@@ -115,12 +116,13 @@ impl Indexer {
         }
     }
 
-    /// The cluster that the node's directory belongs to.
+    /// Returns the cluster that the node's data directory belongs to; `None` if it belongs to none
+    /// yet.
     pub fn cluster(&self) -> Option<ClusterId> {
         self.context.identity.cluster()
     }
 
-    /// Writes everything in memory into fragments, so that the next start has nothing to replay.
+    /// Flushes all memory into fragments, so that the next start has nothing to replay.
     pub async fn flush(&self) -> Result<()> {
         self.context.store.flush().await
     }
@@ -142,17 +144,17 @@ impl Indexer {
     }
 }
 
-/// The slices of a scan.
+/// The result of the search for a scan's slices.
 enum ScanSlices {
-    /// All are on this node.
+    /// All slices are on this node.
     Here(Arc<dyn Snapshot>),
-    /// Some slices are not on this node: the answer names the nodes that have them.
+    /// Some slices are not on this node: the batch names the nodes that have them.
     Elsewhere(ShardBatch),
 }
 
 impl Indexer {
-    /// Finds the slices of a scan at its epoch. Waits until the epoch is applied, the index is loaded, and the changes of the scan's
-    /// own transaction are here.
+    /// Finds the slices of a scan at its epoch. Waits until the epoch is applied, the index is
+    /// loaded, and the node has the changes of the scan's own transaction.
     async fn find(&self, scan: &ShardScan) -> Result<ScanSlices> {
         let dead = |bucket: &Arc<BucketInfo>| bucket.is_dead(scan.epoch);
         if self.context.catalog.load().buckets.get(&scan.bucket).is_some_and(dead) {
@@ -193,7 +195,8 @@ impl Indexer {
         Ok(ScanSlices::Here(snapshot))
     }
 
-    /// Says that slices are not on this node, with their places in the catalog.
+    /// Returns a batch that says which slices are not on this node, with their nodes in the
+    /// catalog.
     fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ShardBatch {
         let catalog = self.context.catalog.load();
         let index = catalog.local_index(scan.index);

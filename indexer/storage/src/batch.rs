@@ -12,8 +12,9 @@ pub struct EpochBatch {
     pub mark: EpochMark,
     /// The mutations of the epoch, in the order of their seqnos within each vbucket.
     pub pieces: Vec<Piece>,
-    /// The commits of the epoch whose mutations are in the late-commit store instead, in the order of the log. The commit log does not
-    /// have them: before the epoch is logged, the fragments have what they have changed.
+    /// Markers of the epoch's commits whose mutations are stored in the late-commit store, in log
+    /// order. The commit log lacks these mutations, so they are written into fragments before the
+    /// epoch is logged.
     pub commits: Vec<CommitMarker>,
 }
 
@@ -22,7 +23,7 @@ pub struct EpochBatch {
 pub struct Piece {
     /// Packed key-versions.
     pub body: Bytes,
-    /// Base that the seqnos in `body` are relative to.
+    /// The seqno to which the seqnos in `body` are relative.
     pub base: Seqno,
     /// Mutations at or below this seqno belong to an earlier epoch.
     pub after: Seqno,

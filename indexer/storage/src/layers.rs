@@ -1,8 +1,8 @@
-//! The layers of the engine that know nothing of indexes, for other tables of rows: rows and blocks, tables in memory and
-//! in fragments, cursors and merges, and the memtable.
+//! The layers of the engine that do not depend on indexes, for use by other tables of rows: rows
+//! and blocks, tables in memory and in fragments, cursors and merges, and the memtable.
 //!
-//! A row has a key, an id, a value, an epoch and a tombstone flag (`rows::block`). What these mean is up to the table that
-//! uses them.
+//! A row has a key, an id, a value, an epoch and a tombstone flag (`rows::block`). The table that
+//! uses them gives these their meaning.
 
 pub use crate::index::memtable::{BackMemtable, BackState};
 pub use crate::merge_policy::{FRAGMENTS_MIN, RUNS_MIN, choose};

@@ -1,7 +1,7 @@
 //! Directory layout of an indexer.
 //!
 //! ```text
-//! DIR/VERSION                      of the layout
+//! DIR/VERSION                      the version of the layout
 //! DIR/log/*.log                    the commit log's segments
 //! DIR/manifests/*.manifest         one per index, and one of the node
 //! DIR/fragments/<20 digits>.frag   the fragments, by id

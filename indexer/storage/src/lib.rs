@@ -1,28 +1,30 @@
-//! The storage engine of a node: the entries of its slices with all their versions, and the back index, which maps a
-//! document to its entries.
+//! The storage engine of a node: the entries of its slices with all their versions, and the back
+//! index, which maps a document to its entries.
 //!
-//! # How it works
+//! # Overview
 //!
 //! One writer per bucket applies *epochs*. An epoch is one record of the commit log. Its changes
 //! are compared with the back index and become one sorted, immutable *run* per index, in memory. A
 //! flush turns runs into *fragments* (files), and a manifest names the fragments of each slice.
-//! Compactions merge fragments. Readers take an `Arc` of the newest `IndexVersion` of an index, so readers and writers
-//! never wait for each other.
+//! Compactions merge fragments. Readers take an `Arc` of the newest `IndexVersion` of an index, so
+//! readers and writers never wait for each other.
 //!
 //! An epoch becomes visible in two steps: first the runs of all indexes are published, then the
-//! committed epoch of the bucket moves. A scan asks for a committed epoch, so a scan sees all of an
-//! epoch or nothing of it. An epoch is visible before it is durable: the source's stream sends lost mutations again
-//! after a crash, and applying them again gives the same result (I1).
+//! committed epoch of the bucket moves. A scan reads at a committed epoch, so it sees all changes
+//! of an epoch or none. An epoch is visible before it is durable: the source's stream sends lost
+//! mutations again after a crash, and applying them again gives the same result (I1).
 //!
 //! # Invariants
 //!
 //! - A run leaves memory only after its rows are in synced fragments that a synced manifest names.
-//! - A part of the log is released only after that holds for every index and every epoch in that
-//!   part.
+//! - A segment of the log is released only after all rows of all its epochs, in every index, are in
+//!   such fragments.
 //! - A manifest never names a fragment that is not synced. A fragment that no manifest names is
 //!   deleted at the next start.
-//! - No reader sees an epoch above the bucket's committed epoch, and none that a rollback has removed.
-//! - No version is dropped that a read of an epoch at or above the horizon, or of a rollback point, still needs (I5).
+//! - No reader sees an epoch above the bucket's committed epoch, and none that a rollback has
+//!   removed.
+//! - No version is dropped that a read of an epoch at or above the horizon, or of a rollback point,
+//!   still needs (I5).
 //!
 //! Debug builds check the invariants of manifests and of the log at each write
 //! (`manifest/invariants.rs`, `log/invariants.rs`).
@@ -46,8 +48,9 @@
 //! rows       rows, blocks, columns
 //! ```
 //!
-//! A fragment, a log segment and a manifest are plain formats: `log`, `manifest`, `fragment` and `rows` do not depend
-//! on indexes, so other data (the documents of a projector) can use them. `layers` names what such data needs.
+//! A fragment, a log segment and a manifest are plain formats: `log`, `manifest`, `fragment` and
+//! `rows` do not depend on indexes, so other data (the documents of a projector) can use them.
+//! `layers` re-exports the modules that such data needs.
 
 mod apply;
 mod batch;

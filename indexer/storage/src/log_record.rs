@@ -1,7 +1,7 @@
 //! Records that the engine writes into the commit log.
 //!
-//! A record holds the packed key-versions as they were received. Nothing is encoded again, and a
-//! replay does the same work as the first application.
+//! A record contains the packed key-versions as they were received, without another encoding. A
+//! replay repeats the work of the first application.
 //!
 //! ```text
 //! record := kind:u8  len(header) header  body*        header: postcard; a body is a piece's
@@ -31,7 +31,7 @@ const TRUNCATE: u8 = 2;
 #[derive(Serialize, Deserialize)]
 struct EpochHeader {
     mark: EpochMark,
-    /// For each piece: base, after, to, bytes.
+    /// For each piece: base, after, to, number of bytes.
     pieces: Vec<(Seqno, Seqno, Seqno, u64)>,
 }
 

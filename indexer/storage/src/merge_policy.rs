@@ -4,17 +4,17 @@ use std::ops::Range;
 
 /// Minimum number of runs in a merge. It is small because merges in memory are cheap and each read searches every run.
 pub const RUNS_MIN: usize = 4;
-/// Minimum number of fragments in a compaction. With eight fragments, a read still searches all of them in about half a
-/// microsecond, and every row is rewritten less often than with fewer.
+/// Minimum number of fragments in a compaction. A read searches eight fragments in about half a
+/// microsecond, and with fewer each row would be rewritten more often.
 pub const FRAGMENTS_MIN: usize = 8;
 
 /// Chooses neighbouring tables to merge into one; `None` if no merge pays. `bytes` has the size of
 /// each table, oldest first. No merge takes fewer than `tables_min` tables or more than `bytes_max`
 /// bytes.
 ///
-/// The choice begins at the oldest table that the younger tables together have outgrown by half. So
-/// the sizes fall off geometrically, the number of tables is logarithmic, and each row is merged a
-/// logarithmic number of times (the logarithmic method of Bentley and Saxe, 1980).
+/// The choice begins at the oldest table that is at most twice as large as all younger tables
+/// together. So the sizes decrease geometrically, the number of tables is logarithmic, and each row
+/// is merged a logarithmic number of times (the logarithmic method of Bentley and Saxe, 1980).
 pub fn choose(bytes: &[u64], tables_min: usize, bytes_max: u64) -> Option<Range<usize>> {
     let mut younger = 0;
     let mut choice = None;

@@ -2,17 +2,18 @@
 
 use crate::log::options::LogOptions;
 
-/// Fragments that are open at once by default: a small share of the files that a process may usually have open, 1,024.
+/// Number of fragments that are open at once by default: a small share of the usual limit of 1,024
+/// open files per process.
 pub const OPEN_FILES_MAX: usize = 96;
 
-/// Bytes of open transactions on disk for each byte that they may take in memory, by default. Each byte on disk needs some hundredths of a
-/// byte in memory, so this limit on disk uses about half of the memory.
+/// Default ratio of disk bytes to memory bytes for open transactions. Each byte on disk needs some
+/// hundredths of a byte in memory, so at this ratio the files use about half of the memory.
 const OPEN_TRANSACTIONS_DISK: u64 = 16;
 
 /// Settings of the storage engine.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
-    /// Memory limit in bytes, block cache included.
+    /// Memory limit in bytes, including the block cache.
     pub memory_bytes: u64,
     /// Log size in bytes above which memory is flushed, so that the log can be released. A restart
     /// replays the whole log: this limit bounds how long a restart takes.
@@ -22,15 +23,16 @@ pub struct StoreOptions {
     /// Write rate of compactions in the background, in bytes per second, as long as lists are
     /// short.
     pub compaction_bytes_per_s: u64,
-    /// Flushes that run at once, and compactions.
+    /// The maximum number of concurrent flushes, and also of concurrent compactions.
     pub workers_max: usize,
-    /// The number of fragment files that are open at once. Reads of other fragments open them again.
+    /// The maximum number of fragment files that are open at once. A read opens a closed file
+    /// again.
     pub open_files_max: usize,
-    /// Memory that the changes of open transactions may take, in bytes; `None`: an eighth of the memory limit. From half of it
-    /// on they are written to disk.
+    /// Maximum memory of the changes of open transactions, in bytes; `None` means an eighth of the
+    /// memory limit. Above half of this maximum they are written to disk.
     pub open_transactions_bytes_max: Option<u64>,
-    /// Disk that the changes of open transactions may take, in bytes; `None`: sixteen times what they may take in memory. With
-    /// 0 they stay in memory.
+    /// Maximum disk space of the changes of open transactions, in bytes; `None` means sixteen times
+    /// their maximum memory. With 0 they are never written to disk.
     pub open_transactions_disk_bytes_max: Option<u64>,
 }
 
@@ -50,35 +52,35 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// Capacity of the block cache.
+    /// Returns the capacity of the block cache in bytes.
     pub fn cache_bytes(&self) -> u64 {
         self.memory_bytes / 4
     }
 
-    /// Memory above which flushes run.
+    /// Returns the bytes of memory above which flushes run.
     pub fn flush_bytes(&self) -> u64 {
         self.memory_bytes / 4
     }
 
-    /// The bytes of fragment blocks that the cursors of one walk may hold. With many cursors, each
-    /// reads fewer blocks at once.
+    /// Returns the bytes of fragment blocks that the cursors of one walk may keep in memory. With
+    /// many cursors, each reads fewer blocks at once.
     pub fn walk_bytes(&self) -> usize {
         usize::try_from(self.memory_bytes / 64).unwrap_or(usize::MAX)
     }
 
-    /// Memory that the changes of open transactions may take.
+    /// Returns the maximum memory of the changes of open transactions, in bytes.
     pub fn open_transactions_bytes(&self) -> u64 {
         self.open_transactions_bytes_max.unwrap_or(self.memory_bytes / 8)
     }
 
-    /// Disk that the changes of open transactions may take. Their filters and sparse indexes, which stay in memory, are some
-    /// hundredths of that.
+    /// Returns the maximum disk space of the changes of open transactions, in bytes. Their filters
+    /// and sparse indexes, which stay in memory, take some hundredths of it.
     pub fn open_transactions_disk_bytes(&self) -> u64 {
         let default = || self.open_transactions_bytes().saturating_mul(OPEN_TRANSACTIONS_DISK);
         self.open_transactions_disk_bytes_max.unwrap_or_else(default)
     }
 
-    /// Memory above which epochs wait.
+    /// Returns the bytes of memory above which epochs wait.
     pub fn stop_bytes(&self) -> u64 {
         self.memory_bytes / 16 * 7
     }

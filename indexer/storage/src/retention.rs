@@ -1,14 +1,16 @@
 //! Retention: which versions of an entry a read can still need (I5).
 //!
-//! All versions above the horizon stay. At or below the horizon, scans can read only the horizon itself, and rollbacks
-//! only the rollback points. Of the versions between two such *retained* epochs only the newest is visible. So a
-//! version stays if a retained epoch lies at or above it and below the next newer version.
+//! All versions above the horizon are retained. At or below the horizon, scans can read only the
+//! horizon itself, and rollbacks only the rollback points. Of the versions between two such
+//! *retained* epochs only the newest is visible. So a version is retained if a retained epoch is at
+//! or above the version's epoch and below the epoch of the next newer version.
 //!
-//! A merge that takes in the oldest rows of a list is *at the bottom*: no older rows exist below its output. Such a
-//! merge drops a tombstone that would be the oldest version, and it may round an epoch down to the smallest epoch that
-//! the same retained epochs see, which compresses better. Two things are forbidden. An epoch is never rounded up: an
-//! old put would outrank a newer tombstone that is stored elsewhere. And epochs are never rounded away from the bottom:
-//! a newer tombstone would sink below an older put.
+//! A merge that takes in the oldest rows of a list is *at the bottom*: no older rows exist below
+//! its output. Such a merge drops a tombstone that would be the oldest version, and it may round an
+//! epoch down to the smallest epoch at which the version is visible to the same retained epochs,
+//! which compresses better. Two things are forbidden. An epoch is never rounded up: an old put
+//! would outrank a newer tombstone that is stored elsewhere. And epochs are never rounded away from
+//! the bottom: a newer tombstone would sink below an older put.
 
 use proto::model::cut::EpochMark;
 use proto::model::ids::Epoch;
@@ -34,18 +36,18 @@ impl RetainedEpochs {
         Self { horizon: mark.horizon, points }
     }
 
-    /// True if everything that an epoch shows is kept.
+    /// Returns true if all versions visible at an epoch are retained.
     pub fn retains(&self, epoch: Epoch) -> bool {
         epoch >= self.horizon || self.points.contains(&epoch)
     }
 
-    /// Forgets the epochs above the one that the bucket is rolled back to.
+    /// Removes the epochs above the one that the bucket is rolled back to.
     pub fn roll_back_to(&mut self, epoch: Epoch) {
         self.horizon = self.horizon.min(epoch);
         self.points.retain(|point| *point < epoch);
     }
 
-    /// Returns the epochs that are left after merges that kept only the epochs of `other`.
+    /// Returns the epochs that are retained by both `self` and `other`.
     pub fn intersection(&self, other: &Self) -> Self {
         let horizon = self.horizon.max(other.horizon);
         let both =
@@ -57,18 +59,21 @@ impl RetainedEpochs {
         Self { horizon, points }
     }
 
-    /// Returns the smallest retained epoch at or above `epoch`, which is at or below the horizon.
+    /// Returns the smallest retained epoch at or above `epoch`; `epoch` must be at or below the
+    /// horizon.
     fn at_or_above(&self, epoch: Epoch) -> Epoch {
         let at = self.points.partition_point(|point| *point < epoch);
         self.points.get(at).copied().unwrap_or(self.horizon)
     }
 
-    /// True if a version is visible at a retained epoch, where `newer` is the next newer version.
+    /// Returns true if the version of `epoch` is visible at a retained epoch; `newer` is the epoch
+    /// of the next newer version.
     pub fn is_needed(&self, epoch: Epoch, newer: Option<Epoch>) -> bool {
         epoch > self.horizon || newer.is_none_or(|newer| self.at_or_above(epoch) < newer)
     }
 
-    /// Returns the smallest epoch that the same retained epochs see.
+    /// Returns the smallest epoch to which a version of `epoch` can be rounded down without a
+    /// change of the rows that are visible at the retained epochs.
     pub fn rounded_down(&self, epoch: Epoch) -> Epoch {
         if epoch > self.horizon {
             return epoch;
@@ -77,7 +82,8 @@ impl RetainedEpochs {
         below.checked_sub(1).map_or(Epoch(0), |at| Epoch(self.points[at].0 + 1))
     }
 
-    /// Removes the versions of one entry, newest first, that no retained epoch sees.
+    /// Removes the versions of one entry that are visible at no retained epoch. `versions` has the
+    /// newest first; `of` returns a version's epoch and tombstone flag.
     pub fn retain<V>(
         &self,
         versions: &mut Vec<V>,
@@ -106,7 +112,8 @@ mod tests {
 
     use super::*;
 
-    /// The version that an epoch shows: the newest one at or below it, unless that is a tombstone.
+    /// Returns the epoch of the version that is visible at `epoch`: the newest one at or below it;
+    /// `None` if that is a tombstone.
     fn shown(versions: &[(Epoch, bool)], epoch: Epoch) -> Option<Epoch> {
         let newest = versions.iter().filter(|version| version.0 <= epoch).max();
         newest.filter(|version| !version.1).map(|version| version.0)

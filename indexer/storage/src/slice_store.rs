@@ -21,13 +21,13 @@ use crate::rows::columns::Grouping;
 /// A generation of an index as a store has it.
 #[derive(Clone, Debug)]
 pub struct StoredIndex {
-    /// Definition and topology of the index when its slices were made.
+    /// The definition of the index, and its topology at the time when its slices were created.
     pub info: Arc<IndexInfo>,
-    /// Oldest epoch that the slices answer; `None` while they are being built.
+    /// Oldest epoch that can be read in the slices; `None` while they are being built.
     pub floor: Option<Epoch>,
-    /// Newest epoch of the index. After a crash an index can be ahead of its bucket.
+    /// Newest epoch of the index. After a crash it can be newer than that of the bucket.
     pub newest: Epoch,
-    /// Slices on this node, ascending, each with the oldest epoch that it answers.
+    /// Slices on this node, ascending, each with its oldest readable epoch.
     pub slices: Vec<(SliceNo, Epoch)>,
 }
 
@@ -60,18 +60,19 @@ pub trait SliceStore: Send + Sync + 'static {
     /// Returns the progress counters of a bucket.
     fn counters(&self, bucket: BucketId) -> Counters;
 
-    /// Returns the newest epoch of a bucket that scans see, like [`Self::counters`], but without
-    /// waiting for a writer.
+    /// Returns the newest visible epoch of a bucket, like [`Self::counters`], but without waiting
+    /// for a writer.
     fn committed(&self, bucket: BucketId) -> Epoch {
         self.counters(bucket).committed
     }
 
-    /// The indexes of this store, by [`LocalIndexId`]: generations of one index are indexes of their own.
+    /// Returns the indexes of this store, by [`LocalIndexId`]; each generation of an index is a
+    /// separate element.
     fn indexes(&self) -> Vec<StoredIndex>;
 
     /// Begins, or restarts, the build of the node's slices of an index. From now on epochs are
-    /// applied to the index, but nothing is visible. `grouping` says whether included values, if any, get separate
-    /// fragments.
+    /// applied to the index, but it cannot be read. `grouping` says whether included values, if
+    /// any, get separate fragments.
     async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()>;
 
     /// Begins a backfill snapshot, whose cut is at or after the place where the build began.
@@ -81,9 +82,9 @@ pub trait SliceStore: Send + Sync + 'static {
     /// Adds documents of a backfill snapshot, each document once.
     async fn backfill(&self, index: LocalIndexId, documents: Bytes) -> Result<()>;
 
-    /// Ends a build. From `mark` on, also after a crash, the slices show the snapshot and the
-    /// epochs since. `mark` is the newest applied epoch and must cover the snapshot's cut. An epoch's state of a
-    /// document outranks the snapshot's.
+    /// Ends a build. From `mark` on, also after a crash, reads of the slices return the snapshot
+    /// with the epochs applied since. `mark` is the newest applied epoch and must cover the
+    /// snapshot's cut. An epoch's state of a document outranks the snapshot's.
     async fn finish_build(&self, index: LocalIndexId, mark: &EpochMark) -> Result<()>;
 
     /// Removes a generation of an index durably.
@@ -100,44 +101,47 @@ pub trait SliceStore: Send + Sync + 'static {
     /// afterwards.
     async fn flush(&self) -> Result<()>;
 
-    /// Merges each slice into as few fragments as possible and drops versions that no retained epoch sees.
+    /// Merges each slice into as few fragments as possible and drops versions that are visible at
+    /// no retained epoch.
     async fn compact(&self) -> Result<()>;
 
     /// Splits a slice at an entry: `low` gets the entries before `at`, `high` the others, with all
     /// their versions. The split slice is removed. No row is copied.
     async fn split(&self, slice: SliceId, at: &[u8], low: SliceNo, high: SliceNo) -> Result<()>;
 
-    /// Makes `to` a slice with the same entries and versions. No row is copied.
+    /// Creates the slice `to` with all entries and versions of `slice`, without copying rows.
     async fn clone_slice(&self, slice: SliceId, to: SliceNo) -> Result<()>;
 
-    /// Removes one slice. Scans in progress keep what they read.
+    /// Removes one slice. Scans in progress can continue to read it.
     async fn drop_slice(&self, slice: SliceId) -> Result<()>;
 
     /// Changes the column groups of an index durably. No row is copied: flushes and compactions use
     /// the new groups from now on.
     async fn regroup(&self, index: LocalIndexId, grouping: Grouping) -> Result<()>;
 
-    /// True if a slice can be rolled back to an epoch: the epoch is at or above its floor, or a
-    /// rollback point that it has kept.
+    /// Returns true if a slice can be rolled back to an epoch: the epoch is at or above the slice's
+    /// floor, or is a rollback point that the slice has kept.
     fn can_go_back(&self, slice: SliceId, epoch: Epoch) -> bool;
 
     /// Rolls a bucket back to an epoch that each of its slices can be rolled back to. Newer epochs
     /// are removed durably, and epochs up to at least `dead_to` are refused for ever.
     async fn truncate(&self, mark: &EpochMark, dead_to: Epoch) -> Result<()>;
 
-    /// Returns an index as an epoch shows it. Errors: `SnapshotTooOld` below the floor,
+    /// Returns a snapshot of an index at an epoch. Errors: `SnapshotTooOld` below the floor,
     /// `Unavailable` during a build or before the epoch is applied, `SliceMoved` if the index is
-    /// not here.
+    /// not on this node.
     fn snapshot(&self, index: LocalIndexId, epoch: Epoch) -> Result<Arc<dyn Snapshot>>;
 
-    /// Waits until this node has reached a place in an open transaction, which may be unknown here yet. `SnapshotTooOld`
-    /// if the transaction has ended, or was rolled back from there.
+    /// Waits until this node has reached a place in an open transaction, which may be unknown to
+    /// the node yet. `SnapshotTooOld` if the transaction has ended or was rolled back before the
+    /// place.
     async fn wait_for_own(&self, _bucket: BucketId, _own: OwnView) -> Result<()> {
         Err(no_transactions())
     }
 
-    /// Like [`Self::snapshot`], with the rows that a transaction has written up to a place. Further errors: `Unavailable` if this node has
-    /// not reached the place, `SnapshotTooOld` as above, `OverLimit` if the transaction was too large.
+    /// Like [`Self::snapshot`], with the rows that a transaction has written up to a place. Further
+    /// errors: `Unavailable` if this node has not reached the place, `SnapshotTooOld` as in
+    /// [`Self::wait_for_own`], `OverLimit` if the transaction was too large.
     fn snapshot_with_own(
         &self,
         index: LocalIndexId,
@@ -150,7 +154,7 @@ pub trait SliceStore: Send + Sync + 'static {
         }
     }
 
-    /// Waits until an index is loaded, or known to be absent. A failed load is an error.
+    /// Waits until an index is loaded, or found to be absent. A failed load is an error.
     async fn wait_loaded(&self, index: LocalIndexId) -> Result<()>;
 
     /// The load state of each index, which all of its slices share.

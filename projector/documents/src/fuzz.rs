@@ -1,5 +1,5 @@
-//! Entry points for fuzzers: the files of a projector. They must be read or refused, without a panic, and without more memory than they are
-//! worth.
+//! Entry points for fuzzers of a projector's files. Each must decode or refuse arbitrary bytes,
+//! without a panic, and without much more memory than the bytes take.
 
 use std::path::Path;
 

@@ -1,19 +1,22 @@
-//! The documents of a projector: for each bucket the current documents by id, and the change log that led to them.
+//! The documents of a projector: for each bucket the current documents by id, and the change log
+//! that they are derived from.
 //!
-//! # How it works
+//! # Overview
 //!
-//! Each bucket has one *change log* (`change_log`). Everything that happens to the bucket is a record of that log: mutations, new
-//! branches, rewinds, purge points, copied and removed vbuckets. A group of statements is one record, one write and one sync, so a crash
-//! keeps it or removes it as a whole.
+//! Each bucket has one *change log* (`change_log`). Each change of the bucket is a record of that
+//! log: mutations, new branches, rewinds, purge points, copied and removed vbuckets. A group of
+//! statements is one record, one write and one sync, so a crash keeps all of it or nothing.
 //!
-//! The *document table* (`table`) is derived from the log: all documents by id, with the versions that a rewind or a snapshot can still
-//! need. It is filled after the sync of the log, in memory first, and flushed to fragments of the storage engine later. Its manifest has
-//! the place of the log up to which it is complete; opening a bucket replays the rest.
+//! The *document table* (`table`) is derived from the log: all documents by id, with the versions
+//! that a rewind or a snapshot can still need. It is filled after the sync of the log, in memory
+//! first, and flushed to fragments of the storage engine later. Its manifest has the LSN up to
+//! which the table is complete; at the opening of a bucket later records are replayed.
 //!
 //! # Invariants
 //!
 //! - No mutation is readable before its record is synced.
-//! - A segment of the log is removed only when the table's manifest covers it, and when all its mutations are purged.
+//! - A segment of the log is removed only when the table's manifest covers it, and when all its
+//!   mutations are purged.
 //! - The seqnos of a vbucket have no gap between its purge point and its end.
 pub mod change_log;
 pub mod document_store;

@@ -22,9 +22,9 @@ pub struct Mutation {
     pub kind: MutationKind,
     /// The document as it was given (JSON); empty for a deletion.
     pub document: Bytes,
-    /// The fields that the first reader needed, and the document with these alone.
+    /// The fields that the first reader needed, and the document parsed with only these fields.
     part: OnceLock<(Arc<Fields>, Value)>,
-    /// The whole document, for readers that need others.
+    /// The completely parsed document, for readers that need other fields.
     whole: OnceLock<Value>,
 }
 
@@ -40,8 +40,8 @@ impl Mutation {
         Self { vbucket, seqno, id, kind, document, part, whole }
     }
 
-    /// The parsed document, of which a reader needs some fields; MISSING for a deletion. Readers mostly need the same
-    /// fields: then the document is parsed once for all.
+    /// Returns the document with at least the fields that the reader needs; MISSING for a deletion.
+    /// Readers mostly need equal fields: then the document is parsed once for all.
     pub fn value(&self, fields: &Arc<Fields>) -> Result<&Value> {
         let parse = |fields: &Fields| match self.kind {
             MutationKind::Deletion => Ok(Value::Missing),
@@ -62,13 +62,14 @@ impl Mutation {
         self.whole.get().ok_or_else(gone)
     }
 
-    /// The approximate size in memory, as if the document were parsed: a few times as large as its text.
+    /// Returns the approximate size in memory in bytes, as if the document were parsed: a few times
+    /// as large as its text.
     pub fn bytes(&self) -> usize {
         200 + self.id.len() + 4 * self.document.len()
     }
 }
 
-/// Parses a document that was validated before it was stored, and of which some fields are needed.
+/// Parses the requested fields of a document that was validated before it was stored.
 pub fn parse_stored(id: &str, document: &[u8], fields: &Fields) -> Result<Value> {
     let parsed = match fields {
         Fields::All => Value::parse_json(document),
@@ -79,7 +80,8 @@ pub fn parse_stored(id: &str, document: &[u8], fields: &Fields) -> Result<Value>
     })
 }
 
-/// The size that a log entry counts for in any store: its text, a key, and some numbers.
+/// Returns the size in bytes that any store counts for a log entry: its text, a key, and some
+/// numbers.
 pub fn entry_bytes(mutation: &Mutation) -> u64 {
     24 + mutation.id.len() as u64 + mutation.document.len() as u64
 }

@@ -4,17 +4,17 @@ use proto::model::assignment::{VbucketAssignment, VbucketSet};
 use proto::model::ids::{NodeId, VbucketId};
 use serde::{Deserialize, Serialize};
 
-/// The vbuckets of a bucket that a projector owns.
+/// The vbuckets of a bucket that a projector owns, and those that it is handing over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ownership {
     /// The vbuckets that the projector owns.
     pub owned: VbucketSet,
-    /// Owned vbuckets that accept no more mutations, because they are being handed over.
+    /// The owned vbuckets that accept no mutations any more, because they are being handed over.
     pub released: VbucketSet,
 }
 
 impl Ownership {
-    /// Computes the ownership under the catalog's owners.
+    /// Returns the ownership under the assignment in the catalog.
     pub fn with_assignment(&self, assignment: &VbucketAssignment, projector: NodeId) -> Self {
         let owned = assignment.owned_by(projector);
         let is_pending = |vbucket: &VbucketId| {

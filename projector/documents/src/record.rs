@@ -1,6 +1,6 @@
 //! The record of a bucket in a store.
 //!
-//! A stored record that ends anywhere but where its build ended it is damage.
+//! The decoder must consume a stored record exactly to its end; otherwise the record is damaged.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::ownership::Ownership;
 use proto::model::commits::NewestCommits;
 
-/// The record of a bucket in a store, besides the bucket's contents.
+/// The stored metadata of a bucket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BucketRecord {
     /// The bucket's definition.
@@ -22,8 +22,8 @@ pub struct BucketRecord {
     pub branches: Vec<Branches>,
     /// The vbuckets that the projector owns.
     pub ownership: Ownership,
-    /// Branches of pushed vbuckets that were begun and are no longer part of the history, newest first and at most
-    /// [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX).
+    /// Branches of pushed vbuckets that were begun and are no longer part of the history, newest
+    /// first, at most [`BRANCHES_MAX`](proto::model::history::BRANCHES_MAX) per vbucket.
     pub given_up: BTreeMap<VbucketId, Branches>,
     /// The newest commits of transactions. They are encoded after the record, without the changes that the log has
     /// (`change_log::StoredCommits`).
@@ -36,13 +36,15 @@ pub struct BucketRecord {
 pub struct StoredId {
     /// The random id of the bucket.
     pub unique: UniqueId,
-    /// True if the bucket is not the catalog's: the catalog has another one under the number, or none. This bucket is never served, and
-    /// only a catalog that names it as dropped removes it.
+    /// True if the bucket is not the one in the catalog: the catalog has another bucket under the
+    /// number, or none. Such a bucket is never served, and is removed only by a catalog that lists
+    /// it as dropped.
     pub is_foreign: bool,
 }
 
-/// True if a vbucket with these branches and this end is partial: it is being copied document by document, or removed.
-/// It must not be read, and its remains are removed before it is copied again.
+/// Returns true if a vbucket with these branches and this end is partial: it is being copied
+/// document by document, or removed. It must not be read, and its data is removed before it is
+/// copied again.
 pub fn is_partial(branches: &Branches, end: Seqno) -> bool {
     end.0 > 0 && branches.is_empty()
 }

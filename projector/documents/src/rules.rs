@@ -11,9 +11,9 @@ use proto::{Error, ErrorCode, Result};
 use super::document_store::LogExtent;
 use crate::mutation::Mutation;
 
-/// Computes the documents of a vbucket at an earlier position: for each id that changed after it, the mutation that
-/// is current there, if any. The vbucket's log is given in two parts, the entries after the position first. An error if
-/// purged entries may have had an earlier version.
+/// Computes the documents of a vbucket at an earlier position: for each id that changed after it,
+/// the mutation that is current there, if any. `beyond` has the log entries after the position,
+/// `before` those up to it. An error if an earlier version may have been purged.
 pub fn documents_before(
     beyond: impl Iterator<Item = Result<Arc<Mutation>>>,
     before: impl Iterator<Item = Result<Arc<Mutation>>>,
@@ -35,12 +35,12 @@ pub fn documents_before(
     Ok(changed.into_iter().map(|(id, was)| (id, was.filter(upsert))).collect())
 }
 
-/// Checks that the target of a rewind is still in the log, or is the very beginning.
+/// Returns an error if the target of a rewind is purged, unless it is seqno 0.
 pub fn check_rewind(vbucket: VbucketId, purged: Seqno, to: Seqno) -> Result<()> {
     if to.0 > 0 && to <= purged { Err(versions_purged(vbucket, purged)) } else { Ok(()) }
 }
 
-/// Checks that nothing is stored of a vbucket that is to be copied.
+/// Returns an error if any data is stored of a vbucket that is to be copied.
 pub fn check_empty(vbucket: VbucketId, extent: &LogExtent) -> Result<()> {
     let LogExtent { end, .. } = extent;
     match end.0 {
@@ -59,7 +59,7 @@ fn versions_purged(vbucket: VbucketId, purged: Seqno) -> Error {
         .with_hint("begin the branch at seqno 0 and push everything again")
 }
 
-/// Looks up each id, up to a total size.
+/// Looks up each id; `OverLimit` if the documents exceed `bytes_max` together.
 pub fn get_each(
     ids: &[String],
     bytes_max: usize,

@@ -1,11 +1,13 @@
-//! The part of a bucket's writer in following the leading copy: everything that changes a copy.
+//! The work of a bucket's writer when the bucket follows a leading copy: all changes of a copy.
 //!
-//! A copy is at a *group boundary*, and so at a cut that splits no statement, whenever it is complete: it begins at the place of a
-//! session, and takes whole groups from there on. Before that place it may be further in one vbucket than in another, and have partial
-//! vbuckets ([`documents::record::is_partial`]).
+//! A complete copy is at a *group boundary*, and so at a cut that splits no statement: a session
+//! begins at such a boundary, and the copy receives complete groups from there on. Before the
+//! session's beginning, the copy may be further in one vbucket than in another, and may have
+//! partial vbuckets ([`documents::record::is_partial`]).
 //!
-//! A copy that is rewound to its leader's history stores the leader's commits in that step, as far as it has their mutations. If the leader
-//! has finished a commit again by then, the copy does not have that commit until its next step, which contains the mutations.
+//! A copy that is rewound to its leader's history stores the leader's commits in that step, if it
+//! has their mutations. If the leader has finished a commit again by then, the copy gets that
+//! commit with its next step, which contains the mutations.
 
 use std::sync::Arc;
 
@@ -32,7 +34,7 @@ fn mutation(copied: CopiedMutation) -> Arc<Mutation> {
     Arc::new(Mutation::new((vbucket, seqno), Arc::from(id), kind, document))
 }
 
-/// Checks that this projector follows in the bucket.
+/// Returns an error unless this projector follows a leader in the bucket.
 fn check_follows(bucket: &Bucket) -> Result<()> {
     match bucket.has_ended() || bucket.is_leader() {
         true => Err(Error::unavailable("this projector does not follow in the bucket any more")),
@@ -40,16 +42,17 @@ fn check_follows(bucket: &Bucket) -> Result<()> {
     }
 }
 
-/// Mutations that the log has and the documents have not.
+/// Mutations that are in the log and not in the document table yet.
 pub struct LoggedMutations<'b> {
     mutations: Vec<Arc<Mutation>>,
     show: ShowBatch,
-    /// A change of the bucket's part waits: it takes over what the documents have.
+    /// The bucket's closed gate. A change of the bucket's role waits for it, because the change
+    /// reopens the documents.
     _gate: ClosedGate<'b>,
 }
 
 impl Writer {
-    /// Begins the branches of a term in a bucket that this projector leads.
+    /// Starts the branches of a term in a bucket that this projector leads.
     pub fn begin_term(&self, bucket: &Bucket, branches: Vec<Branches>) -> Result<()> {
         let _gate = bucket.gate.close();
         if bucket.has_ended() || !bucket.is_leader() {
@@ -63,11 +66,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Rewinds a copy to the history of its leader, in one step: no mutation stays that the leader does not have. With `may_empty`, a
-    /// vbucket that is partial or whose earlier documents were purged is emptied; otherwise the error is `OutOfOrder`.
+    /// Rewinds a copy to the history of its leader, in one step: mutations that the leader lacks
+    /// are removed. With `may_empty`, a vbucket that is partial or whose earlier documents were
+    /// purged is emptied; otherwise the error is `OutOfOrder`.
     ///
-    /// The step has the commits of the leader too, as far as the copy has their mutations. A copy that is rewound past the end of a
-    /// prepared transaction has it prepared again with that step, like its leader: it may lead before any other step.
+    /// The step also stores those commits of the leader whose mutations the copy has. A rewind to
+    /// before the end of a prepared transaction makes the transaction prepared again in the same
+    /// step, as at the leader, because the copy may lead before any other step.
     pub fn rewind_copy(
         &self,
         bucket: &Bucket,
@@ -126,7 +131,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins vbuckets whose logs the leader has purged up to these seqnos. Their documents follow.
+    /// Starts vbuckets whose logs the leader has purged up to these seqnos. Their documents must be
+    /// stored next.
     pub fn begin_parts(&self, bucket: &Bucket, purged: &[(VbucketId, Seqno)]) -> Result<()> {
         let _gate = bucket.gate.close();
         check_follows(bucket)?;
@@ -142,14 +148,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores documents of vbuckets in part.
+    /// Stores documents of partial vbuckets.
     pub fn put_copied(&self, bucket: &Bucket, documents: &[StoredDocument]) -> Result<()> {
         let _gate = bucket.gate.close();
         check_follows(bucket)?;
         self.store.put_documents(bucket.info.id, documents)
     }
 
-    /// Stores a part of a vbucket's log, and its branches unless the vbucket stays in part.
+    /// Stores a range of a vbucket's log, and its branches (`known`) if the vbucket is then
+    /// complete.
     pub fn put_log(
         &self,
         bucket: &Bucket,
@@ -181,8 +188,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores all that a copy in sync lacks up to a place of the leader's history, in one step: such a copy may lead at any moment, so it is
-    /// always at a group boundary, and has the commits of the transactions that it has.
+    /// Stores all mutations that a copy in sync lacks up to a place of the leader's history, in one
+    /// step. Such a copy may lead at any moment, so it is always at a group boundary, and has the
+    /// commits of all its transactions.
     pub fn put_missing(
         &self,
         bucket: &Bucket,
@@ -203,8 +211,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores the branches and the commits of the leader at the beginning of a session. The copy's mutations must equal the leader's at
-    /// that point.
+    /// Stores the branches and the commits of the leader at the beginning of a session. The copy's
+    /// mutations must equal the leader's at that place.
     pub fn take_branches(
         &self,
         bucket: &Bucket,
@@ -233,7 +241,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes groups durable. [`Self::show_groups`] follows.
+    /// Makes groups durable. [`Self::show_groups`] must be called next.
     pub fn append_groups<'b>(
         &self,
         bucket: &'b Bucket,
@@ -254,7 +262,7 @@ impl Writer {
         Ok(LoggedMutations { mutations: batch.mutations.clone(), show, _gate: gate })
     }
 
-    /// Gives appended groups to the documents.
+    /// Adds appended groups to the document table and makes them visible.
     pub fn show_groups(&self, bucket: &Bucket, appended: LoggedMutations<'_>) {
         let shown = (appended.show)();
         if let Err(error) = shown {
@@ -265,7 +273,7 @@ impl Writer {
     }
 }
 
-/// The commits of the leader that a copy has when it is rewound to these places.
+/// Returns the commits of the leader that a copy still has after a rewind to these places.
 fn commits_up_to(
     bucket: &Bucket,
     commits: &NewestCommits,
@@ -281,7 +289,8 @@ fn branches_of(base: &SourceHistory) -> Vec<Branches> {
     base.logs.iter().map(|(_, branches)| branches.clone()).collect()
 }
 
-/// The places up to which a copy shares the history of its leader, where it has more.
+/// Returns, for each vbucket in which the copy has more mutations than its leader's history, the
+/// last seqno that both share.
 pub fn beyond<'b>(
     bucket: &Bucket,
     leader: &'b SourceHistory,
@@ -295,7 +304,8 @@ pub fn beyond<'b>(
     })
 }
 
-/// Checks that mutations follow what a bucket has. Returns the ends after them.
+/// Returns an error if mutations do not follow the bucket's last ones. Otherwise returns the seqnos
+/// of the ends after them.
 fn check_order(bucket: &Bucket, mutations: &[Arc<Mutation>]) -> Result<Vec<Seqno>> {
     let mut ends: Vec<Seqno> = bucket.durable().iter().map(|(_, end)| end.seqno).collect();
     for mutation in mutations {
@@ -310,7 +320,7 @@ fn check_order(bucket: &Bucket, mutations: &[Arc<Mutation>]) -> Result<Vec<Seqno
     Ok(ends)
 }
 
-/// True if a seqno is the next one after another; the largest number has no next one.
+/// Returns true if `seqno` is the next one after `end`; the largest number has no next one.
 fn follows(end: Seqno, seqno: Seqno) -> bool {
     end.0.checked_add(1) == Some(seqno.0)
 }

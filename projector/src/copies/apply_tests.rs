@@ -1,4 +1,4 @@
-//! Tests a copy that is rewound to the history of its leader.
+//! Tests of a copy that is rewound to the history of its leader.
 
 use std::sync::Mutex;
 
@@ -10,6 +10,7 @@ use proto::model::cut::{Cut, Position};
 use proto::model::history::FailoverLogs;
 use proto::model::ids::{BucketId, NodeId, TransactionId, Vbuuid};
 use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::open_commit::OpenCommit;
 use proto::rpc::mutation::MutationKind;
 
 use super::*;
@@ -34,7 +35,8 @@ fn finished(seqno: u64) -> TransactionEvent {
     let position = Position { vbuuid: Vbuuid(5), seqno: Seqno(seqno) };
     let committed =
         Committed { transaction: TRANSACTION, affected: 1, positions: vec![(V, position)] };
-    TransactionEvent::Joint(JointCommit { committed, participants: participants() })
+    let joint = JointCommit { committed, participants: participants() };
+    TransactionEvent::Opened(OpenCommit::Joint(joint))
 }
 
 fn commits(events: &[TransactionEvent]) -> NewestCommits {
@@ -43,7 +45,7 @@ fn commits(events: &[TransactionEvent]) -> NewestCommits {
     commits
 }
 
-/// A copy that has finished the transaction with its second mutation, which its leader lacks.
+/// Returns a copy whose second mutation finishes a transaction; its leader lacks that mutation.
 fn copy() -> (Writer, Arc<MemoryStore>, Bucket) {
     let record = BucketRecord {
         info: BucketInfo::new(BUCKET, "b", 1, SourceKind::Embedded, NodeId(1)),
@@ -94,8 +96,8 @@ fn a_copy_that_goes_back_behind_the_end_of_a_prepared_transaction_has_it_prepare
     assert_eq!(bucket.durable().get(V).seqno, Seqno(1));
     // The copy may lead before its next step.
     for commits in [stored(&store), bucket.commits()] {
-        assert!(commits.joint().find_prepared(TRANSACTION).is_some(), "{commits:?}");
-        assert!(commits.joint().find_open(TRANSACTION).is_none());
+        assert!(commits.find_prepared(TRANSACTION).is_some(), "{commits:?}");
+        assert!(commits.find_joint(TRANSACTION).is_none());
     }
 }
 

@@ -1,9 +1,10 @@
-//! A follower that is *busy*: it makes something large durable.
+//! Reports of a follower that it is *busy* with a large durable write.
 //!
-//! A follower that is silent for a second is given up. A large write takes longer than that, so meanwhile the follower reports that it is
-//! busy: for as long as such a write may take, and no longer, so that a disk that hangs is still noticed. The writes are large groups, the
-//! data that a copy stores at the beginning of a session, and prepared changes that the log writes again with some small group
-//! (`documents::change_log::PreparedPlace` has the reason).
+//! A follower that is silent for a second is given up. A large write takes longer, so the follower
+//! reports meanwhile that it is busy. It does so for as long as such a write may take, and no
+//! longer, so that a hanging disk is detected. Such writes are large groups, the data that a copy
+//! stores at the beginning of a session, and prepared changes that the log writes again together
+//! with a small group (see `documents::change_log::PreparedPlace`).
 
 use std::time::Duration;
 
@@ -13,24 +14,25 @@ use tokio::time::Instant;
 
 use super::follower::{Follower, LeaderCalls, unexpected};
 
-/// Most writes end within this time, and then no call is made.
+/// The time within which most writes end; then no report is sent.
 const QUICK: Duration = Duration::from_millis(100);
 
-/// A follower that may be busy until a time.
+/// A follower that may be busy until a point in time.
 pub struct Busy<'f> {
     /// The follower that is busy.
     pub follower: &'f Follower,
-    /// The calls to its leader.
+    /// The client of the follower's leader.
     pub leader: &'f LeaderCalls,
     /// The number of the session.
     pub session: u64,
-    /// The end of the time.
+    /// The time until which the follower may be busy.
     pub until: Instant,
 }
 
 impl Busy<'_> {
-    /// Runs a work to its end, and reports meanwhile to the leader that the follower is busy. `heard` is the time of the leader's last
-    /// answer. If the leader does not answer, the error is returned when the work has ended.
+    /// Runs `work` to its end, and reports meanwhile to the leader that the follower is busy.
+    /// `heard` is the number of the last answer received. If the leader does not answer, the error
+    /// is returned after the end of the work.
     pub async fn during<T>(
         &self,
         heard: &mut u64,

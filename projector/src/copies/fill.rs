@@ -1,18 +1,24 @@
 //! Fills a copy up to the place at which a session begins.
 //!
-//! The transactions that are prepared at that place, and that the copy lacks, come first, in pieces, since the copy takes them in each of these steps.
+//! First the copy fetches the transactions that are prepared at that place and that it lacks, in
+//! pieces, because each of the following steps needs them.
 //!
-//! A copy *in sync* may lead at any moment, so it must never have half of a statement: it stores all missing groups in one step. These are
-//! at most the groups that waited for it. A copy that lacks more waits to be given up, and joins again. The same holds for a joining copy
-//! that the leader awaits, since it may already be in sync without knowing it.
+//! A copy *in sync* may lead at any moment, so it must never have a part of a statement: it stores
+//! all missing groups in one step. These are at most the groups that waited for it. A copy that
+//! lacks more waits until it is given up, and then joins again. A joining copy that the leader
+//! waits for is treated in the same way, since it may already be in sync without having received
+//! that.
 //!
-//! A *free* copy is joining, and the leader does not await it. If it lacks little, it stores that in one step too, and a session begins in
-//! which the leader may await it. Otherwise it fetches the missing data piece by piece: first from the leader's log, as far as that goes,
-//! vbucket by vbucket. If its log of some vbuckets was purged after the copy's end, these are restarted: with the purge point, then their
-//! documents, all in one walk over the bucket and each piece as of its own moment, then the log after the purge point. A document includes
-//! all mutations before the moment at which it was read, and the log brings all later ones in order; so a vbucket is right once its log has
-//! reached the end that the history had when the last document was read. Until then it is partial, and a process that finds a partial
-//! vbucket starts again. As the log has grown meanwhile, a further session follows.
+//! A *free* copy is joining, and the leader does not wait for it. If it lacks few mutations, it
+//! stores them in one step too, and a session begins in which the leader may wait for it. Otherwise
+//! it fetches the missing data piece by piece: first from the leader's retained log, vbucket by
+//! vbucket. Vbuckets whose log was purged after the copy's end are restarted: with the purge point,
+//! then their documents, all in one walk over the bucket and each piece as of its own moment, then
+//! the log after the purge point. A document includes all mutations before the moment at which it
+//! was read, and the log contains all later ones in order; so a vbucket is correct once its log has
+//! reached the end that the history had when the last document was read. Until then it is partial,
+//! and a process that finds a partial vbucket starts again. As the log has grown meanwhile, a
+//! further session follows.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::commits::NewestCommits;
@@ -28,12 +34,13 @@ use crate::source::StoredDocument;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// A copy that lacks more mutations than this takes them without a session, because the leader keeps the groups of a session in
-/// memory.
+/// The number of missing mutations above which a copy fetches them without a session, because the
+/// leader keeps the groups of a session in memory.
 const FAR_MUTATIONS: u64 = 20_000;
 
-/// Rewinds the copy to the leader's history, and stores what it lacks. Returns true if the copy is exactly at the beginning of the session,
-/// false if it is nearer and another session must follow.
+/// Rewinds the copy to the leader's history, and stores its missing mutations. Returns true if the
+/// copy is exactly at the beginning of the session, false if it lacks less than before and another
+/// session must follow.
 pub async fn fill(
     follower: &Follower,
     leader: &LeaderCalls,
@@ -77,8 +84,9 @@ pub async fn fill(
     Ok(false)
 }
 
-/// The vbuckets in which a copy lacks mutations of its leader, and how many. It is an error if the copy has more than the leader: what
-/// the leader lacks must have been taken back before.
+/// Returns the vbuckets in which a copy lacks mutations of its leader, each with their number. An
+/// error if the copy has more mutations than the leader, because a rewind must have removed them
+/// before.
 fn behind(copy: &Cut, leader: &Cut) -> Result<Vec<(VbucketId, u64)>> {
     let mut behind = Vec::new();
     for (vbucket, end) in copy.iter() {
@@ -97,14 +105,15 @@ fn behind(copy: &Cut, leader: &Cut) -> Result<Vec<(VbucketId, u64)>> {
     Ok(behind)
 }
 
-/// The error of a copy in sync that lacks more than the groups in flight: its disk was lost, its directory is an older copy, or it was down
-/// and will be given up. Then it joins again.
+/// Returns the error of a copy in sync that lacks more than the groups in flight: its disk was
+/// lost, its directory is an older copy, or it was down and will be given up. Then it joins again.
 fn lacks_much() -> Error {
     Error::unavailable("this copy lacks more than a copy in sync may lack")
         .with_hint("the leader gives it up in a second, and it joins again")
 }
 
-/// Stores all that the copy lacks in one step. Returns false, without a change, if that is too much for one step.
+/// Stores all missing mutations in one step. Returns false without a change if they are too many
+/// for one step.
 async fn at_once(
     follower: &Follower,
     leader: &LeaderCalls,
@@ -154,7 +163,7 @@ fn ends_early(vbucket: VbucketId, to: Seqno) -> Error {
     Error::unavailable(what)
 }
 
-/// Takes the log of a vbucket up to a seqno.
+/// Fetches the log of a vbucket up to a seqno.
 async fn by_log(
     follower: &Follower,
     leader: &LeaderCalls,
@@ -182,7 +191,8 @@ async fn by_log(
     }
 }
 
-/// Takes vbuckets by their documents, and the log after their purge points up to the moment of the last documents.
+/// Fetches the documents of vbuckets, and the log after their purge points up to the moment of the
+/// last documents.
 async fn by_documents(
     follower: &Follower,
     leader: &LeaderCalls,

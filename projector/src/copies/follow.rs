@@ -1,4 +1,5 @@
-//! A follower: it follows the leader of the newest configuration, and asks to lead when the leader is silent.
+//! A follower: it follows the leader of the newest configuration, and requests leadership when the
+//! leader is silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +15,22 @@ use crate::source::view::bucket::Bucket;
 
 /// The pause after a session that failed.
 const RETRY: Duration = Duration::from_millis(50);
-/// The time for which a leader is queried again after the coordinators have confirmed it.
+/// The time for which a follower continues to query its leader after the coordinators have
+/// confirmed it.
 const CONFIRMED: Duration = Duration::from_millis(500);
-/// The time without an answer after which a follower asks to lead.
+/// The time without an answer after which a follower requests leadership.
 const GRACE: Duration = Duration::from_millis(COPY_GRACE_MS);
-/// The time after which a process that was never compared with a leader may lead: its directory may be an older copy, and the other copy
-/// may come back. Then the comparison with the last epoch decides.
+/// The time after which a process that was never compared with a leader may lead. Its directory may
+/// be an older copy, so another copy gets time to return. When the process leads, it is compared
+/// with the last epoch.
 const UNCOMPARED_WAIT: Duration = Duration::from_secs(30);
-/// The wait before a copy asks to lead that lacks mutations which the newest timestamp covers. It would be refused (`crate::follow`), and
-/// the other copy, which may be complete, could no longer lead. If that copy is lost for good, an operator may then accept the loss.
+/// The time after which a copy requests leadership although it lacks mutations that the newest
+/// timestamp covers. It would be refused (`crate::follow`), and the other copy, which may be
+/// complete, could no longer lead. If that copy is lost for good, an operator may then accept the
+/// loss.
 const LACKING_WAIT: Duration = Duration::from_secs(10 * 60);
 
-/// Follows until cancelled, or until this projector leads.
+/// Follows the leader until the task is cancelled, or until this projector leads.
 pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let id = bucket.info.id;
     let follower = Follower { projector: Arc::clone(&projector), bucket };
@@ -80,13 +85,14 @@ pub async fn follow(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     }
 }
 
-/// True if a session continues when the configuration changes from one to the other.
+/// Returns true if a session can continue after a change of the configuration from `one` to
+/// `other`.
 fn is_same(one: &Copies, other: &Copies, projector: &Projector) -> bool {
     let has_part = |copies: &Copies| copies.role(projector.me()) != CopyRole::None;
     one.term == other.term && has_part(one) == has_part(other)
 }
 
-/// Returns when this projector may ask to lead.
+/// Waits until this projector may request leadership.
 async fn patience_ends(follower: &Follower, not_before: Instant) {
     let Follower { projector, bucket } = follower;
     let mut changes = projector.roles.watch();
@@ -120,7 +126,8 @@ async fn patience_ends(follower: &Follower, not_before: Instant) {
     }
 }
 
-/// Asks the coordinators until they answer: whether this projector leads is unknown until then.
+/// Requests leadership from the coordinators until they answer; before the answer it is unknown
+/// whether this projector leads.
 async fn ask_to_lead(projector: &Arc<Projector>, follower: &Follower) {
     let (id, me) = (follower.bucket.info.id, projector.me());
     let in_sync = || projector.copies_of(id).filter(|now| now.role(me) == CopyRole::InSync);

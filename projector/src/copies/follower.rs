@@ -1,4 +1,4 @@
-//! A follower and its questions to the leader.
+//! A follower and its calls to the leader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,13 @@ use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// The time limit of an answer: a message of several megabytes, and the time that the leader waits for a group.
+/// The time limit of an answer, which may be a message of several megabytes, or wait at the leader
+/// for a group.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
-/// The end of a session without a failure.
+/// The reasons for which a session ends without a failure.
 pub enum SessionEnd {
-    /// The leader has begun again, and lacks something that it had.
+    /// The leader was restarted, and lacks mutations that it had before.
     LeaderLacks,
 }
 
@@ -25,18 +26,18 @@ pub enum SessionEnd {
 pub struct Follower {
     /// The projector that this follower belongs to.
     pub projector: Arc<Projector>,
-    /// The bucket here.
+    /// The bucket on this projector.
     pub bucket: Arc<Bucket>,
 }
 
-/// The leader of a bucket.
+/// The client of the leader of a bucket.
 pub struct LeaderCalls {
     api: Arc<dyn ProjectorApi>,
     request: CopyRequest,
 }
 
 impl LeaderCalls {
-    /// The leader of a bucket's configuration.
+    /// Returns the client of the leader in a bucket's configuration.
     pub fn new(projector: &Projector, bucket: BucketId, copies: &Copies) -> Result<Self> {
         let catalog = projector.catalog.borrow().clone();
         let node = catalog.and_then(|catalog| catalog.nodes.get(&copies.leader).cloned());
@@ -46,7 +47,7 @@ impl LeaderCalls {
         Ok(Self { api, request: CopyRequest { bucket, term: copies.term, node, question } })
     }
 
-    /// Asks the leader.
+    /// Sends a request to the leader and returns the answer.
     pub async fn ask(&self, question: CopyQuestion) -> Result<CopyAnswer> {
         let request = CopyRequest { question, ..self.request.clone() };
         let late = |_| Error::unavailable("the leading copy does not answer");
@@ -54,13 +55,13 @@ impl LeaderCalls {
     }
 }
 
-/// The error for an answer to another question.
+/// Returns the error for an answer of the wrong kind.
 pub fn unexpected() -> Error {
     Error::new(ErrorCode::InvalidParameter, "the leading copy answers another question")
 }
 
 impl Follower {
-    /// The leader of a configuration.
+    /// Returns the client of the leader of a configuration.
     pub fn leader(&self, copies: &Copies) -> Result<LeaderCalls> {
         LeaderCalls::new(&self.projector, self.bucket.info.id, copies)
     }

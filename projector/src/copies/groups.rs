@@ -1,10 +1,12 @@
-//! The second part of a follower's session: group after group.
+//! The second stage of a follower's session: it receives group after group.
 //!
-//! To make a large group durable takes long, so the follower reports meanwhile that it is *busy* ([`super::busy`]). The groups after a
-//! large one wait until the documents have it, so the time is counted from the last piece of the large one.
+//! A large group becomes durable slowly, so the follower reports meanwhile that it is *busy*
+//! ([`super::busy`]). Later groups wait until the document table has the large one, so its time is
+//! counted from its last piece.
 //!
-//! A small group needs few thread switches, which were a large part of its time. The follower syncs it on the thread
-//! that has received it (`Env::blocking_briefly`), and the thread that is woken by the sync shows it (`Gate::show_small`).
+//! A small group needs few thread switches, which were a large part of its time. The follower syncs
+//! it on the thread that has received it (`Env::blocking_briefly`), and the thread that the sync
+//! wakes makes it visible (`Gate::show_small`).
 
 use proto::rpc::api::{CopiedGroup, CopyAnswer, CopyQuestion, GroupPiece};
 use proto::{Error, ErrorCode, Result};
@@ -15,7 +17,7 @@ use super::follower::{Follower, LeaderCalls, SessionEnd, unexpected};
 use super::pieces::Assembly;
 use crate::source::groups::link::busy_for;
 
-/// The number of the last one of this many groups.
+/// Returns the number of the last of `groups` groups, the first of which has the number `first`.
 fn last_of(first: u64, groups: usize) -> Result<u64> {
     let behind = (groups as u64).saturating_sub(1);
     first.checked_add(behind).ok_or_else(|| {
@@ -24,15 +26,15 @@ fn last_of(first: u64, groups: usize) -> Result<u64> {
     })
 }
 
-/// A session whose follower has what the leader had at its beginning.
+/// A session whose follower has all mutations that the leader had at the session's beginning.
 pub struct FollowerSession<'f> {
     /// The follower of the session.
     pub follower: &'f Follower,
-    /// The calls to its leader.
+    /// The client of the follower's leader.
     pub leader: LeaderCalls,
     /// The number of the session.
     pub session: u64,
-    /// The last group that is durable here; zero at first.
+    /// The number of the last group that is durable at the follower; zero at first.
     pub durable: u64,
     /// The number of the last answer received; zero at first.
     pub heard: u64,
@@ -41,7 +43,7 @@ pub struct FollowerSession<'f> {
 }
 
 impl FollowerSession<'_> {
-    /// Takes groups until something fails.
+    /// Receives groups until an error or the end of the session.
     pub async fn follow(mut self) -> Result<SessionEnd> {
         let mut large: Option<Assembly> = None;
         loop {
@@ -74,7 +76,7 @@ impl FollowerSession<'_> {
         self.heard = answer;
     }
 
-    /// Checks that a group is the next one. The first group defines the beginning.
+    /// Returns an error if a group is not the next one. The number of the first group is accepted.
     fn check_follows(&self, first: u64) -> Result<()> {
         let durable = self.durable;
         if durable == 0 || durable.checked_add(1) == Some(first) {
@@ -84,8 +86,8 @@ impl FollowerSession<'_> {
         Err(Error::new(ErrorCode::OutOfOrder, what))
     }
 
-    /// Stores a piece of a large group. Returns the number of changes received so far, or `None` when the group is
-    /// durable.
+    /// Adds a piece of a large group. Returns the group if it is incomplete; `None` once the group
+    /// is complete and durable.
     async fn take_piece(
         &mut self,
         mut large: Assembly,
@@ -102,7 +104,7 @@ impl FollowerSession<'_> {
         Ok(None)
     }
 
-    /// Makes groups durable; `last` is the number of the last group.
+    /// Makes groups durable; `last` is the number of the last one.
     async fn append(&mut self, groups: Vec<CopiedGroup>, last: u64) -> Result<()> {
         let Self { follower, leader, session, heard, busy_until, .. } = self;
         // The log may write prepared changes again with any group.

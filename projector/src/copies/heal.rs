@@ -1,17 +1,23 @@
-//! Healing: a damaged bucket is recreated, empty, when another copy leads it and this projector may join. From then on it is filled like
-//! any copy on a new disk. The damaged files are removed when the new copy is in sync, or with the bucket if it is not needed any more.
-//! They stay, for an operator, if the damaged copy had data that its leader lacks. This is judged by its manifest, which has the positions
-//! of some seconds before, or of longer before if the store was busy.
+//! Healing: a damaged bucket is recreated, empty, when another copy leads it and this projector may
+//! join. From then on it is filled like any copy on a new disk. The damaged files are removed when
+//! the new copy is in sync, or with the bucket if it is not needed any more. If the damaged copy
+//! had data that its leader lacks, the files are kept for an operator. This is decided by the
+//! positions in its manifest, which are some seconds old, or older if the store was busy.
 //!
-//! A catalog alone is not enough to give up data. It may be old, and an earlier process of this projector may have been the last copy in
-//! sync since. So three conditions must hold:
+//! A catalog alone is not sufficient to give up data: it may be old, and an earlier process of this
+//! projector may have been the last copy in sync in the meantime. So three conditions must hold:
 //!
-//! 1. The coordinators answer, after all commands so far, that another copy leads in some term, and that this one is joining.
-//! 2. That leader answers in this term. It answers only after the coordinators have compared it ([`super::serve`]).
-//! 3. The bucket is still joining when it is recreated: no bucket is made or removed meanwhile.
+//! 1. The coordinators answer, after all earlier commands, that another copy leads in some term,
+//!    and that this copy is joining.
+//! 2. That leader answers in this term. A leader answers only after the coordinators have compared
+//!    it ([`super::serve`]).
+//! 3. The copy is still joining when the bucket is recreated; no bucket is created or removed
+//!    meanwhile.
 //!
-//! A copy that is in sync by name waits until its leader gives it up, which takes a second. A leader whose bucket is damaged does not
-//! answer, so a copy in sync takes over from it. Without such a copy nothing is given up: the bucket stays refused until an operator acts.
+//! A damaged copy that is registered as in sync waits until its leader gives it up, which takes a
+//! second. A leader whose bucket is damaged does not answer, so a copy in sync replaces it. Without
+//! another copy in sync no data is given up: calls for the bucket are refused until an operator
+//! acts.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -36,10 +42,12 @@ use crate::source::view::bucket::Bucket;
 
 /// The pause between two checks of waiting buckets.
 const LOOK: Duration = Duration::from_millis(500);
-/// A revision that no configuration has: a change of it is refused, with the configuration after all commands before.
+/// A revision that no configuration has. A change with this revision is refused; the refusal
+/// contains the configuration after all earlier commands.
 const NO_REVISION: u64 = 0;
 
-/// Heals the damaged buckets that other copies have. Runs until cancelled. A cancelled healing continues at the next start of the process.
+/// Heals the damaged buckets that have other copies. Runs until cancelled. A cancelled healing
+/// continues at the next start of the process.
 pub async fn heal_damaged(projector: Arc<Projector>) -> Infallible {
     loop {
         let (damaged, replaced) = (projector.damaged.ids(), projector.damaged.replaced());
@@ -67,16 +75,16 @@ pub async fn heal_damaged(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// The remedy for a damaged copy, as a configuration allows it.
+/// The remedies for a damaged copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Remedy {
     /// The bucket is recreated, and its copy joins.
     Anew,
-    /// The bucket is removed, because enough other copies are complete.
+    /// The copy is removed, because enough other copies are complete.
     Removed,
 }
 
-/// The remedy for a damaged bucket, if it has one.
+/// Returns the remedy for a damaged bucket under a configuration; `None` if there is none yet.
 fn remedy(projector: &Projector, id: BucketId, copies: &Copies) -> Option<Remedy> {
     if projector.is_foreign(id) {
         return None;
@@ -109,7 +117,7 @@ async fn heal(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
     }
 }
 
-/// True if a remedy is still the right one. The caller holds the lock that orders catalogs.
+/// Returns true if the remedy is still possible. The caller has locked the order of catalogs.
 fn is_still(projector: &Projector, id: BucketId, wanted: Remedy) -> bool {
     let is_damaged = projector.damaged.get(id).is_some();
     let now = projector.copies_of(id).and_then(|copies| remedy(projector, id, &copies));
@@ -149,7 +157,8 @@ async fn make_anew(projector: &Arc<Projector>, id: BucketId, leader: &SourceHist
     Ok(())
 }
 
-/// The positions of a copy without those of vbuckets in part, which have no branch: such a vbucket is a piece of what the leader had.
+/// Returns the positions of a copy without those of partial vbuckets, which have no branch: the
+/// data of a partial vbucket is a subset of the leader's.
 fn complete_positions(mut positions: Cut) -> Cut {
     let parts = positions.iter().filter(|(_, at)| at.vbuuid == Vbuuid::default());
     let parts: Vec<VbucketId> = parts.map(|(vbucket, _)| vbucket).collect();

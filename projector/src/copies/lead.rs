@@ -1,5 +1,5 @@
-//! The leader's side of the configuration: it asks the coordinators to shrink and grow the set of copies, removes a surplus copy, and hands
-//! leadership to another copy for a move.
+//! The leader's side of the configuration: it requests from the coordinators that the set of copies
+//! shrinks or grows, removes a surplus copy, and hands leadership to another copy for a move.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,16 @@ use crate::source::view::bucket::Bucket;
 
 /// The interval between two checks of the copies.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time that a leader which hands leadership over waits for the groups in flight.
+/// The time for which a leader that hands leadership over waits for the groups in flight.
 const SETTLE_WAIT: Duration = Duration::from_secs(3);
 
 /// The time limit for the coordinators' answer to a leader that hands leadership over; the bucket is not served
 /// meanwhile.
 const GIVE_WAIT: Duration = Duration::from_secs(3);
 
-/// Asks the coordinators for a change. The answer is definite: the configuration as it is then, or `None` if they refuse the command for
-/// good. After an error the change may still be made, unless a newer configuration is known ([`is_void`]).
+/// Requests a change of the configuration from the coordinators. The answer is final: the
+/// configuration afterwards, or `None` if they refuse the command. After an error the change may
+/// still be made, unless a newer configuration is known ([`is_void`]).
 pub async fn ask(
     projector: &Projector,
     bucket: BucketId,
@@ -41,13 +42,13 @@ pub async fn ask(
     }
 }
 
-/// True if a change of this revision can no longer be made.
+/// Returns true if a change that was requested for this revision can no longer be made.
 pub fn is_void(projector: &Projector, bucket: BucketId, revision: u64) -> bool {
     projector.copies_of(bucket).is_none_or(|newest| newest.revision > revision)
 }
 
-/// Maintains the set of copies of a bucket that this projector leads. Runs until cancelled, or until the bucket is
-/// retired.
+/// Maintains the set of copies of a bucket that this projector leads. Runs until the task is
+/// cancelled or the bucket is retired.
 pub async fn lead(projector: Arc<Projector>, bucket: Arc<Bucket>) {
     let id = bucket.info.id;
     while !bucket.has_ended() {
@@ -95,7 +96,7 @@ async fn change(
     Ok(())
 }
 
-/// Shows the groups that no longer wait for another copy.
+/// Makes the groups visible that no longer wait for another copy.
 fn show(projector: &Arc<Projector>, bucket: &Arc<Bucket>) {
     let at = Arc::clone(bucket);
     projector.env.spawn_blocking("projector groups", TaskPolicy::EndProcess, move || {
@@ -104,7 +105,8 @@ fn show(projector: &Arc<Projector>, bucket: &Arc<Bucket>) {
     });
 }
 
-/// The question that lets a surplus copy go.
+/// Returns the request that removes a surplus copy, with the revision that it is made for; `None`
+/// if there is no surplus copy.
 fn lets_go(projector: &Projector, bucket: &Bucket) -> Option<(u64, CopiesChange)> {
     let copies = bucket.links.copies()?;
     let catalog = projector.catalog.borrow().clone();
@@ -115,8 +117,8 @@ fn lets_go(projector: &Projector, bucket: &Bucket) -> Option<(u64, CopiesChange)
     Some((copies.revision, CopiesChange::Leave(surplus(&copies, count)?)))
 }
 
-/// The copy in sync that is least needed, if there are too many and none of them is joining. `count` returns the number of copies on a
-/// projector.
+/// Returns the copy in sync that is least needed; `None` unless there are too many copies and none
+/// of them is joining. `count` returns the number of copies on a projector.
 fn surplus(copies: &Copies, count: impl Fn(NodeId) -> usize) -> Option<NodeId> {
     let is_target = |node: &NodeId| copies.move_to == Some(*node);
     if !copies.has_surplus() || !copies.joining.iter().all(is_target) {
@@ -126,7 +128,8 @@ fn surplus(copies: &Copies, count: impl Fn(NodeId) -> usize) -> Option<NodeId> {
     may_go.max_by_key(|node| (count(*node), *node))
 }
 
-/// The copy that shall lead, once it can.
+/// Returns the copy to which leadership should be handed and that is ready for it; `None` if there
+/// is none.
 fn successor(bucket: &Bucket) -> Option<NodeId> {
     let copies = bucket.links.copies()?;
     copies
@@ -134,8 +137,9 @@ fn successor(bucket: &Bucket) -> Option<NodeId> {
         .filter(|to| copies.in_sync.contains(to) && bucket.links.has_few(*to, Instant::now()))
 }
 
-/// Hands leadership to another copy: accepts no more mutations, waits until all copies have all of them, and requests the change. Writers
-/// get a retryable error meanwhile, so they lose nothing.
+/// Hands leadership to another copy: refuses further mutations, waits until all copies have all
+/// earlier ones, and requests the change. Writers get a retryable error meanwhile, so they lose
+/// nothing.
 async fn give_place(projector: &Arc<Projector>, bucket: &Arc<Bucket>, to: NodeId) {
     if !bucket.pause(bucket.led_elsewhere(to)) {
         return;

@@ -7,20 +7,29 @@
 //!      sync        all have it ─▶ show, answer
 //! ```
 //!
-//! - The **leader** keeps each group for its followers ([`crate::source::groups::links`]), and shows and acknowledges it when all awaited copies
-//!   have it. [`lead`] asks the coordinators to shrink and grow the set, and hands leadership over for a move. [`serve`] answers followers.
-//! - A **follower** sends requests, each with its durable end ([`follow`], [`session`]). It rewinds to the common history, fills what it
-//!   lacks from the leader's log, or from its documents if the log was purged ([`fill`]), and then stores group after group ([`apply`]), a
-//!   large one in pieces ([`pieces`]). During a long write, it reports that it is alive ([`busy`]). It refuses
-//!   older terms because it sends requests only to the leader of the newest configuration that it knows.
-//! - **Take-over**: a follower in sync that has received nothing for [`COPY_GRACE_MS`](proto::rpc::api::COPY_GRACE_MS) asks the
-//!   coordinators to lead, and sends the old leader no request from then on. The old leader's lease has ended by then. A process that was
-//!   just started may have an older copy of its directory, so it asks only after it was compared with a leader, or after half a minute,
-//!   when it has what the newest timestamp covers. A follower that lacks some of it waits ten minutes for the others.
-//! - **Roles** ([`roles`]): a change from leading to following, or back, puts a new [`Bucket`](crate::source::view::bucket::Bucket) in the place
-//!   of the old one, made from the store. So no state of one role remains in the other. A leader is closed until the coordinators have
+//! - The **leader** keeps each group for its followers ([`crate::source::groups::links`]), and
+//!   makes it visible and acknowledges it when all copies that it waits for have it. [`lead`]
+//!   requests changes of the set from the coordinators, and hands leadership over for a move.
+//!   [`serve`] answers followers.
+//! - A **follower** sends requests, each with its durable end ([`follow`], [`session`]). It rewinds
+//!   to the common history, fetches missing mutations from the leader's log, or from its documents
+//!   if the log was purged ([`fill`]), and then stores group after group ([`apply`]), a large one
+//!   in pieces ([`pieces`]). During a long write, it reports that it is alive ([`busy`]). It
+//!   ignores older terms, because it sends requests only to the leader of the newest configuration
+//!   that it has received.
+//! - **Take-over**: a follower in sync that has received nothing for
+//!   [`COPY_GRACE_MS`](proto::rpc::api::COPY_GRACE_MS) requests leadership from the coordinators,
+//!   and sends the old leader no request from then on. The old leader's lease has ended by then. A
+//!   process that was just started may have an older copy of its directory, so it requests
+//!   leadership only after it was compared with a leader, or after half a minute if it has all
+//!   mutations that the newest timestamp covers. A follower that lacks some of them waits ten
+//!   minutes for the other copies.
+//! - **Roles** ([`roles`]): a change from leading to following, or back, replaces the
+//!   [`Bucket`](crate::source::view::bucket::Bucket) by a new one that is opened from the store. So
+//!   no state of one role remains in the other. A leader is closed until the coordinators have
 //!   compared it (`crate::follow`), and begins its branches with their answer.
-//! - **Healing** ([`heal`]): a copy whose files are damaged is excluded from all of this until it is recreated.
+//! - **Healing** ([`heal`]): a copy whose files are damaged is excluded from all of this until it
+//!   is recreated.
 
 mod apply;
 mod busy;

@@ -1,13 +1,14 @@
 //! Groups that are larger than a message: a large commit of a transaction is one group.
 //!
-//! The leader sends such a group in *pieces*. The follower sends the number of changes that it has, so the leader keeps no state and a lost
-//! answer is requested again. The follower appends the group when all of it is there: a copy in sync is always at the end of a group. If
-//! the session fails, the pieces are dropped.
+//! The leader sends such a group in *pieces*. The follower sends the number of changes that it has,
+//! so the leader keeps no state and a lost answer is requested again. The follower appends the
+//! group when it is complete, because a copy in sync is always at the end of a group. If the
+//! session fails, the pieces are dropped.
 //!
-//! The pieces are in memory until then. Only commits are so large, and their bytes count against the limit of the leader's open
-//! transactions until they are acknowledged; and a follower takes no group that is larger than one of its steps
-//! (`Config::copy_step_bytes_max`). A copy that refuses a group for that reason lags, is given up, and joins again, piece by piece from the
-//! log.
+//! The pieces are in memory until then. Only commits are so large, and their bytes count against
+//! the limit of the leader's open transactions until they are acknowledged; and a follower refuses
+//! a group that is larger than one of its steps (`Config::copy_step_bytes_max`). A copy that
+//! refuses a group for that reason lags, is given up, and joins again, piece by piece from the log.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::source::Mutation;
 use documents::document_store::Batch;
 
-/// Bytes of a change in a message besides its id and document.
+/// Bytes of a change in a message, without its id and document.
 const CHANGE_OVERHEAD_BYTES: usize = 32;
 
 fn bytes_of(id: &str, document: &[u8]) -> usize {
@@ -39,7 +40,7 @@ fn prepared(event: &TransactionEvent) -> Option<&Arc<Prepared>> {
     }
 }
 
-/// The size of a group in a message.
+/// Returns the size of a group in a message, in bytes.
 pub fn group_bytes(batch: &Batch) -> usize {
     let mutations = batch.mutations.iter().map(|m| bytes_of(&m.id, &m.document));
     let prepared = batch.commits.iter().filter_map(prepared);
@@ -47,7 +48,7 @@ pub fn group_bytes(batch: &Batch) -> usize {
     mutations.chain(changes).sum()
 }
 
-/// A mutation for a message.
+/// Converts a mutation for a message.
 pub fn copied(mutation: &Mutation) -> CopiedMutation {
     CopiedMutation {
         vbucket: mutation.vbucket,
@@ -58,8 +59,8 @@ pub fn copied(mutation: &Mutation) -> CopiedMutation {
     }
 }
 
-/// The piece of a group after this many changes: about the given number of bytes, and at least one change if any is
-/// left.
+/// Returns the piece of a group after the first `from` changes: about `bytes_max` bytes, and at
+/// least one change if any is left.
 pub fn piece_of(batch: &Batch, from: u64, bytes_max: usize) -> Result<GroupPiece> {
     let mut room = Room { bytes: 0, bytes_max };
     let mut piece = GroupPiece { from, ..GroupPiece::default() };
@@ -103,14 +104,15 @@ fn changes_of(left: &[PreparedChange], room: &mut Room) -> Vec<PreparedChange> {
     left.iter().take_while(|change| room.takes(prepared_bytes(change))).cloned().collect()
 }
 
-/// The room of a message.
+/// The remaining bytes of a message.
 struct Room {
     bytes: usize,
     bytes_max: usize,
 }
 
 impl Room {
-    /// True if a change goes into the message: the first change always does.
+    /// Takes the bytes for a change; returns false if the message has too few left. The first
+    /// change always fits.
     fn takes(&mut self, bytes: usize) -> bool {
         let fits = self.bytes == 0 || self.bytes + bytes <= self.bytes_max;
         self.bytes += bytes;
@@ -118,7 +120,7 @@ impl Room {
     }
 }
 
-/// A group of which pieces have been received.
+/// A large group whose pieces are being received.
 pub struct Assembly {
     /// The number of the group.
     number: u64,
@@ -129,13 +131,13 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// A group of which no piece has been received.
+    /// Creates a group without pieces.
     pub fn new(number: u64) -> Self {
         let (group, prepared) = Default::default();
         Self { number, group, prepared, held: 0, bytes: 0 }
     }
 
-    /// The number of changes received so far.
+    /// Returns the number of changes received so far.
     pub fn held(&self) -> u64 {
         self.held
     }

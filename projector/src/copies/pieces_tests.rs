@@ -1,4 +1,4 @@
-//! A group in pieces is the group that was cut.
+//! Tests that the pieces of a group are joined to the original group.
 
 use bytes::Bytes;
 use proto::model::commits::Committed;
@@ -24,7 +24,8 @@ fn prepare(n: u64, changes: usize) -> TransactionEvent {
     }))
 }
 
-/// Mutations, a commit, and three prepared transactions, one of which holds nothing.
+/// Returns a batch of mutations, a commit, and three prepared transactions, one of which has no
+/// changes.
 fn batch() -> Batch {
     let committed = Committed { transaction: TransactionId(9), affected: 1, positions: Vec::new() };
     Batch {

@@ -1,7 +1,8 @@
-//! This projector's part in each embedded bucket: a leader and a follower run different tasks, and a change of the role reopens the bucket
-//! from the store.
+//! This projector's role in each embedded bucket: a leader and a follower run different tasks, and
+//! a change of the role reopens the bucket from the store.
 //!
-//! A projector without a part in a bucket removes what it has only after the leader has shown that it has all of it.
+//! A projector without a role in a bucket removes its copy only after the leader has confirmed that
+//! it has all mutations of the copy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use documents::ownership::Ownership;
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The task of a bucket. It ends with its owner.
+/// The task of a bucket's role, which ends when this value is dropped.
 struct RoleTask {
     bucket: Arc<Bucket>,
     _task: Task,
@@ -106,16 +107,18 @@ async fn keep_role(
     Ok(None)
 }
 
-/// The moment from which a follower that was promoted may lead; `None` if it may now. The old leader may answer under a lease that this
-/// projector has granted, unless it gave its place away.
+/// Returns the moment from which a newly promoted follower may lead; `None` if it may lead now.
+/// Until then the old leader may answer under a lease that this projector has granted, unless it
+/// has handed its leadership over.
 fn leads_from(projector: &Projector, bucket: &Bucket, copies: &Copies) -> Option<Instant> {
     let is_promoted = copies.leader == projector.me() && !bucket.is_leader() && !copies.is_given;
     let at = projector.roles.heard_at(bucket.info.id) + Duration::from_millis(COPY_GRACE_MS);
     (is_promoted && !plant::is(Plant::LeaseUnchecked) && Instant::now() < at).then_some(at)
 }
 
-/// True if this projector has no part in a bucket any more, enough other copies are complete, and the leader has all mutations of this
-/// copy. A copy that was given up because it was silent stays: it joins again, and then lacks little.
+/// Returns true if this projector has no role in a bucket any more, enough other copies are
+/// complete, and the leader has all mutations of this copy. A copy that was given up because it was
+/// silent is kept: it joins again, and then lacks few mutations.
 fn is_surplus(projector: &Projector, id: BucketId) -> bool {
     projector.copies_of(id).is_some_and(|copies| {
         copies.role(projector.me()) == CopyRole::None
@@ -144,7 +147,7 @@ async fn remove(projector: &Arc<Projector>, id: BucketId) -> Result<()> {
     Ok(())
 }
 
-/// True if the bucket was made for another part, or for an earlier term.
+/// Returns true if the bucket was opened for another role, or for an earlier term.
 fn must_change(bucket: &Bucket, copies: &Copies, leads: bool) -> bool {
     let led = bucket.links.copies().map(|led| led.term);
     bucket.is_leader() != leads || led.is_some_and(|term| term < copies.term)

@@ -20,14 +20,15 @@ use crate::source::groups::link::NextGroups;
 use crate::source::view::bucket::Bucket;
 use documents::document_store::Batch;
 
-/// Mutations that are copied on the caller's thread, which may serve connections as well.
+/// The maximum number of mutations that are copied on the caller's thread, which may also serve
+/// connections.
 const INLINE_MUTATIONS_MAX: usize = 1_000;
 /// The time that a follower's request waits for the next group. An answer without groups keeps the lease alive.
 const IDLE: Duration = Duration::from_millis(250);
-/// The time after which a busy follower, which requests no groups, is answered.
+/// The time after which the leader answers a busy follower, which requests no groups.
 const BUSY: Duration = Duration::from_millis(100);
 
-/// Answers a follower.
+/// Answers a request of a follower.
 pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAnswer> {
     let CopyRequest { bucket: id, term, node, question } = request;
     let not_leader = || {
@@ -69,7 +70,7 @@ pub async fn serve(projector: &Projector, request: CopyRequest) -> Result<CopyAn
     }
 }
 
-/// The history including the groups in the log that are not visible yet.
+/// Returns the history, including logged groups that are not visible yet.
 async fn logged(projector: &Projector, bucket: &Arc<Bucket>) -> SourceHistory {
     let at = Arc::clone(bucket);
     let history = move || match at.logged_with(|| Ok(())) {
@@ -194,7 +195,8 @@ async fn busy(
     Ok(CopyAnswer::Groups { answer, first: 0, groups: Vec::new() })
 }
 
-/// Shows the groups that every awaited copy has: at once if that is quick.
+/// Makes the groups visible that all copies have which the leader waits for; on this thread if that
+/// is quick.
 fn show(projector: &Projector, bucket: &Arc<Bucket>) {
     let (name, policy) = ("projector groups", TaskPolicy::EndProcess);
     let is_done = projector.env.inline(name, policy, || bucket.gate.show_small());

@@ -1,4 +1,4 @@
-//! A session of a follower: from what it has to what the leader has, and on with the leader.
+//! A session of a follower: from its own position to the leader's, and then group after group.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,11 +25,11 @@ use crate::source::groups::link::busy_for;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Work, Writer};
 
-/// The pause between two comparisons of a projector without a part.
+/// The pause between two comparisons of a projector without a role.
 const COMPARE_AGAIN: Duration = Duration::from_secs(2);
 
 impl Follower {
-    /// Follows the leader until something fails.
+    /// Follows the leader until an error or the end of the session.
     pub async fn session(&self, copies: &Copies) -> Result<SessionEnd> {
         let (id, me) = (self.bucket.info.id, self.projector.me());
         let leader = self.leader(copies)?;
@@ -81,7 +81,8 @@ impl Follower {
         std::future::pending().await
     }
 
-    /// Brings the copy to the beginning of a session. Returns false if another session must follow.
+    /// Brings the copy to the beginning of a session. Returns false if another session must follow
+    /// first.
     async fn begins_at(
         &self,
         leader: &LeaderCalls,
@@ -97,9 +98,9 @@ impl Follower {
         self.exclusively(take).await.map(|()| true)
     }
 
-    /// The digests of what is prepared here.
+    /// Returns the digests of the transactions that are prepared in this copy.
     async fn digests(&self, own: &NewestCommits) -> Vec<(TransactionId, u64)> {
-        let prepared: Vec<_> = own.joint().prepared().cloned().collect();
+        let prepared: Vec<_> = own.prepared().cloned().collect();
         if prepared.is_empty() {
             return Vec::new();
         }
@@ -107,8 +108,8 @@ impl Follower {
         self.projector.env.blocking(move || prepared.iter().map(digest).collect()).await
     }
 
-    /// Takes the changes of the transactions that were prepared at the beginning of a session, of which the copy may have some. Returns the
-    /// bytes of the others.
+    /// Fetches the changes of the transactions that were prepared at the beginning of a session,
+    /// except those that the copy has. Returns the bytes of the fetched changes.
     async fn take_prepared(
         &self,
         (leader, session): (&LeaderCalls, u64),
@@ -130,18 +131,18 @@ impl Follower {
                 break;
             }
         }
-        let count = commits.joint().prepared().count();
+        let count = commits.prepared().len();
         let (bytes, taken) = (prepared.bytes(), prepared.into_group().commits);
-        *commits =
-            commits.with_prepared(|hollow| own.joint().find_prepared(hollow.transaction).cloned());
+        *commits = commits.with_prepared(|hollow| own.find_prepared(hollow.transaction).cloned());
         taken.iter().for_each(|event| commits.add(event));
-        match commits.joint().prepared().count() == count {
+        match commits.prepared().len() == count {
             true => Ok(bytes),
             false => Err(unexpected()),
         }
     }
 
-    /// Makes groups durable. They are added to the documents while the leader gets the answer.
+    /// Makes groups durable. They are added to the document table while the leader receives the
+    /// answer.
     pub(super) async fn append(&self, groups: Vec<CopiedGroup>) -> Result<()> {
         let mutations = groups.iter().flat_map(|group| &group.mutations);
         let sizes = mutations.map(|copied| copied.id.len() + copied.document.len());

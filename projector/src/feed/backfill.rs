@@ -1,15 +1,19 @@
 //! Backfills: consistent snapshots of a bucket as key-versions, each of one index for one node.
 //!
-//! One **reading** of the bucket serves all backfills that are requested at about the same time: those of all nodes of an index, and of
-//! all indexes that are built together. A reading waits [`JOIN_WINDOW`] for others to join it. Then it takes the snapshot together with
-//! the bucket's durable cut, under the bucket's gate, so that it holds exactly what the cut covers. Each index joined its node's
-//! maintenance stream before its backfill was requested, so that stream carries everything newer than the cut. Nothing is lost between
-//! the two. A mutation in both is the same or, by its seqno, older.
+//! One **reading** of the bucket serves all backfills that are requested at about the same time:
+//! those of all nodes of an index, and of all indexes that are built together. A reading waits
+//! [`JOIN_WINDOW`] for others to join it. Then it takes the snapshot together with the bucket's
+//! durable cut, under the bucket's gate, so that it contains exactly the mutations that the cut
+//! covers. Each index joined its node's maintenance stream before its backfill was requested, so
+//! that stream carries all mutations after the cut. No mutation is missing in both. A mutation that
+//! is in both is recognized by its seqno.
 //!
-//! Documents are read in chunks, in the order of their ids. Several chunks are evaluated at once, off the async threads; each document is
-//! parsed once for all backfills that need it ([`super::evaluate`]). The messages of a chunk go to all backfills before the next
-//! chunk's, so memory is bounded whatever the bucket's size. A backfill whose reader delays the others leaves the reading: it continues
-//! with a snapshot of the same moment, from its own position on, in a separate reading.
+//! Documents are read in chunks, in the order of their ids. Several chunks are evaluated at once,
+//! off the async threads; each document is parsed once for all backfills that need it
+//! ([`super::evaluate`]). The messages of a chunk are sent to all backfills before those of the
+//! next chunk, so memory is bounded whatever the bucket's size. A backfill whose reader delays the
+//! others leaves the reading: it continues from its own position on in a separate reading, with a
+//! snapshot of the original moment.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,16 +38,16 @@ use super::evaluate::{BackfillContent, EvaluationInput, EvaluationOutput, Evalua
 use crate::source::DocumentSnapshot;
 use crate::source::view::bucket::Bucket;
 
-/// The size of one read: a few milliseconds of work off the async threads.
+/// The size of one read in bytes: some milliseconds of work off the async threads.
 const CHUNK_BYTES: usize = 512 << 10;
-/// The number of chunks that are evaluated at once, or wait for their readers.
+/// The maximum number of chunks that are being evaluated or wait for their readers.
 const CHUNKS_AT_ONCE: usize = 4;
-/// The time that a reading waits for other backfills to join it: the nodes of an index request theirs within some tens
-/// of milliseconds.
+/// The time for which a reading waits for other backfills to join it: the nodes of an index request
+/// theirs within some tens of milliseconds.
 const JOIN_WINDOW: Duration = Duration::from_millis(30);
-/// The time for which a reader may keep the others waiting, in addition to [`FORGIVEN_PART`].
+/// The time for which a reader may delay the others, in addition to [`FORGIVEN_PART`].
 const LEAVE_AFTER: Duration = Duration::from_secs(1);
-/// The part of the time, as its divisor, for which a reader may keep the others waiting.
+/// A reader may delay the others for the elapsed time divided by this number.
 const FORGIVEN_PART: u32 = 10;
 
 /// One backfill: the requested index and slices, and the reader.
@@ -52,7 +56,7 @@ pub struct Backfill {
     pub out: ByteSender<Result<BackfillMessage>>,
 }
 
-/// The readings of a projector that others may join.
+/// The readings of a projector that further backfills may join.
 #[derive(Default)]
 pub struct Readings(Mutex<ReadingTable>);
 
@@ -62,16 +66,17 @@ struct ReadingTable {
     open: BTreeMap<u64, OpenReading>,
 }
 
-/// A reading that has not begun.
+/// A reading that has not begun, so that backfills may join it.
 struct OpenReading {
     bucket: Arc<Bucket>,
     backfills: Vec<Backfill>,
-    /// Dangling once all backfills of the reading are dropped.
+    /// The task of the reading; gone once all its backfills are dropped.
     task: Weak<Task>,
 }
 
 impl Readings {
-    /// Adds a backfill to a reading that begins soon. The task ends the reading when all holders have dropped it.
+    /// Adds a backfill to a reading that begins soon. The reading ends when all holders of the task
+    /// have dropped it.
     pub fn join(
         self: &Arc<Self>,
         context: &Arc<StreamContext>,
@@ -133,7 +138,7 @@ async fn open(context: Arc<StreamContext>, bucket: Arc<Bucket>, backfills: Vec<B
     reading.run().await;
 }
 
-/// Sends a message; false if the reader has stopped.
+/// Sends a message; returns false if the reader has stopped.
 async fn send(out: &ByteSender<Result<BackfillMessage>>, message: Result<BackfillMessage>) -> bool {
     let bytes = message.as_ref().map_or(0, BackfillMessage::bytes);
     out.send(message, bytes).await.is_ok()
@@ -153,31 +158,32 @@ struct Reading {
     queue: VecDeque<Chunk>,
     /// The number of documents that were sent to the readers.
     done: u64,
-    /// The time at which the last piece was delivered.
+    /// The time at which the last chunk was delivered.
     delivered: Instant,
 }
 
 struct Reader {
     backfill: Backfill,
-    /// The total time for which this reader has delayed the others.
+    /// The time for which this reader has delayed the others so far.
     owed: Duration,
 }
 
-/// A chunk that is being evaluated.
+/// A chunk of documents that is being evaluated.
 struct Chunk {
     evaluating: EvaluationTask,
-    /// The snapshot after the chunk, for a reader that leaves; `None` if there is one reader.
+    /// The snapshot from the end of the chunk on, for a reader that leaves; `None` if there is one
+    /// reader.
     behind: Option<Box<dyn DocumentSnapshot>>,
 }
 
-/// A reader that leaves, and the messages that it has not got yet.
+/// A reader that leaves a reading, with its unsent messages.
 struct LeavingReader {
     reader: Reader,
     unsent: Vec<BackfillMessage>,
 }
 
 impl Reading {
-    /// A reading of a snapshot without readers.
+    /// Creates a reading of a snapshot without readers.
     fn new(
         context: &Arc<StreamContext>,
         bucket: &Arc<Bucket>,
@@ -188,7 +194,7 @@ impl Reading {
         Self { context, bucket, readers, snapshot, queue, done: 0, delivered }
     }
 
-    /// Sends the whole rest of the snapshot. A reading without readers ends.
+    /// Sends the rest of the snapshot; ends early when no reader is left.
     async fn run(mut self) {
         match self.send_all().await {
             Ok(()) => {
@@ -248,8 +254,9 @@ impl Reading {
         Ok(Some(Chunk { evaluating: documents.begin(&self.context), behind }))
     }
 
-    /// Sends the messages of a piece to their readers in parallel. Readers that have stopped are forgotten. Returns the readers that have
-    /// delayed the others for too long, measured from the time at which the first reader had its messages.
+    /// Sends the messages of a chunk to their readers in parallel. Readers that have stopped are
+    /// removed. Returns the readers that have delayed the others for too long, measured from the
+    /// time at which the first reader had its messages.
     async fn deliver(
         &mut self,
         messages: Vec<(Arc<BackfillContent>, Bytes)>,
@@ -285,7 +292,8 @@ impl Reading {
         leaving
     }
 
-    /// Sends messages to each reader. Returns how long each has kept the others waiting.
+    /// Sends messages to each reader in parallel; `sent` counts those of each reader. Returns the
+    /// delay that each reader has caused.
     async fn send_side_by_side(
         &mut self,
         messages: &[Vec<BackfillMessage>],
@@ -326,8 +334,8 @@ impl Reading {
         }
     }
 
-    /// Continues for a reader that leaves, in a separate task: with its unsent messages, the rest of the chunk, and the snapshot after the
-    /// chunk.
+    /// Continues for a reader that leaves, in a separate task: with its unsent messages, the rest
+    /// of the chunk, and the snapshot after the chunk.
     fn go_alone(
         &self,
         LeavingReader { reader, unsent }: LeavingReader,
@@ -361,7 +369,7 @@ impl Reading {
     }
 }
 
-/// How a reader has delayed the others.
+/// The delay that a reader has caused to the others.
 enum Wait {
     Took(Duration),
     /// The reader has not received all of its messages in time.
@@ -370,7 +378,8 @@ enum Wait {
     Gone,
 }
 
-/// Sends messages to a reader, and counts them. Returns the reader's number, and whether it still reads.
+/// Sends messages to a reader and counts them in `sent`. Returns the reader's number `n`, and
+/// whether it still reads.
 async fn send_counted(
     n: usize,
     reader: &Reader,
@@ -386,7 +395,7 @@ async fn send_counted(
     (n, true)
 }
 
-/// Stands for a snapshot while another thread reads it.
+/// A placeholder for a snapshot while another thread reads it.
 struct BusySnapshot;
 
 impl DocumentSnapshot for BusySnapshot {
@@ -404,7 +413,8 @@ impl DocumentSnapshot for BusySnapshot {
 }
 
 impl BackfillContent {
-    /// The first message of a backfill; an error if the bucket does not own the requested vbuckets.
+    /// Returns the first message of a backfill; an error if the bucket does not own the requested
+    /// vbuckets.
     fn begin(&self, bucket: &Bucket, cut: &Cut, kept: &VbucketSet) -> Result<BackfillMessage> {
         match self.vbuckets.iter().find(|vbucket| !kept.contains(*vbucket)) {
             Some(vbucket) => Err(bucket.not_owned(vbucket)),

@@ -1,15 +1,20 @@
-//! The changes of open transactions in a stream, long before their commits: *bodies*, which are sent in addition to frames.
+//! *Bodies*: the changes of open transactions in a stream, sent in addition to frames and long
+//! before the commits.
 //!
-//! No seqno covers them, so they are not held back with the frames, and they need no timestamp. A turn of the stream sends at most
-//! one message of them. For each transaction the stream has a place ([`TransactionReader`]); a message continues from there, even if none
-//! of the changes concerns the node, because the node must learn the place. When an index has joined, each transaction is sent again from
-//! place zero.
+//! Bodies have no seqnos, so they do not wait with the frames, and need no stability timestamp.
+//! Each turn of the stream sends at most one message of bodies. For each transaction the stream has
+//! a place ([`TransactionReader`]); a message continues from there, even if none of the changes
+//! concerns the node, because the node must have the place. When an index has joined, each
+//! transaction is sent again from place zero.
 //!
-//! Changes that were read are sent before anything later is read. So a rollback is sent after the changes that it removes.
+//! Changes are sent before later ones are read, so a rollback is sent after the changes that it
+//! removes.
 //!
-//! The beginning of a large commit is announced after the last changes, so that the node can prepare it.
+//! The beginning of a large commit is announced after the last changes, so that the node can
+//! prepare it.
 //!
-//! A transaction that ends by a large commit is sent to its end if the stream has not reached the commit yet (`markers`).
+//! If a transaction ends by a large commit, all its changes are still sent, unless the stream has
+//! passed the commit (`markers`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,7 +35,7 @@ use crate::source::view::large_commits::LargeCommit;
 use crate::transactions::open::Transactions;
 use crate::transactions::reader::{NewChanges, TransactionNews, TransactionReader};
 
-/// Changes that become bodies at once, by their size in memory, as for frames.
+/// The size in memory, in bytes, of the changes that are made into bodies at once, as for frames.
 const READ_BYTES: usize = 1 << 20;
 
 /// The positions of a stream in the open transactions, and the next changes to send.
@@ -41,12 +46,12 @@ pub(super) struct Bodies {
     unsent: VecDeque<NewChanges>,
     /// Transactions whose large commit has begun; announced once their changes are sent.
     committing: VecDeque<(TransactionId, TransactionPlace)>,
-    /// The digests of what was sent, by transaction.
+    /// The digest of the sent changes of each transaction.
     digests: BTreeMap<TransactionId, BodiesDigest>,
-    /// True if the last message cost too much for the stream's own thread.
+    /// True if the last message was too expensive for the stream's own thread.
     is_costly: bool,
-    /// The counts of documents that indexes leave out, for each transaction; they are added when a marker stands for
-    /// them.
+    /// For each transaction, the counters of documents that indexes leave out; they are added to
+    /// the totals when a marker replaces the mutations.
     left_out: BTreeMap<TransactionId, LeftOutCounters>,
 }
 
@@ -55,12 +60,12 @@ pub(super) struct Receiver {
     pub context: Arc<StreamContext>,
     pub node: NodeId,
     pub indexes: Vec<Arc<IndexInfo>>,
-    /// The fields that these read.
+    /// The fields that these indexes read.
     pub fields: Arc<Fields>,
 }
 
 impl Bodies {
-    /// Starts to send each open transaction again, from place zero.
+    /// Restarts all open transactions from place zero.
     pub fn begin_anew(&mut self) {
         self.unsent.clear();
         self.committing.clear();
@@ -87,7 +92,8 @@ impl Bodies {
         ended.into_iter().chain(backs.into_iter().map(back)).collect()
     }
 
-    /// The message about transactions that have ended and that no marker awaits any more.
+    /// Returns the message about transactions that have ended and that no marker still needs;
+    /// `None` if there are none.
     pub fn let_go(&mut self, markers: &Markers) -> Option<StreamMessage> {
         if !self.unsent.is_empty() {
             return None;
@@ -103,15 +109,15 @@ impl Bodies {
         self.left_out.remove(&transaction);
     }
 
-    /// Counts the documents that indexes leave out of a commit for which a marker stands. Versions that were rolled back to a savepoint count
-    /// too.
+    /// Adds the documents that indexes leave out of a commit which a marker replaces. Versions that
+    /// were rolled back to a savepoint are counted too.
     pub fn count_left_out(&mut self, transaction: TransactionId, counters: &LeftOutCounters) {
         if let Some(of_commit) = self.left_out.remove(&transaction) {
             counters.add(&of_commit);
         }
     }
 
-    /// The part of a commit that was sent.
+    /// Returns how much of a commit's changes was sent.
     pub fn sent(&self, commit: &LargeCommit) -> SentPart {
         let LargeCommit { transaction, number, place, .. } = commit;
         let Some(read_to) = self.reader.place_of((*transaction, *number), *place) else {
@@ -124,8 +130,9 @@ impl Bodies {
         }
     }
 
-    /// The next message; `None` if there is nothing to send. It is packed here while the changes are few and the expressions of the indexes
-    /// cheap, up to `inline_cost`, else as bulk work.
+    /// Returns the next message; `None` if there is nothing to send. The message is packed on this
+    /// thread while the changes are few and the expressions of the indexes cheap, up to
+    /// `inline_cost`, otherwise on a thread for bulk work.
     pub async fn next(
         &mut self,
         receiver: impl FnOnce() -> Receiver,
@@ -163,7 +170,8 @@ impl Bodies {
     }
 }
 
-/// Packs changes until a message is full or the expressions have cost `cost_max`; returns the cost too.
+/// Packs changes until a message is full or the expressions have cost `cost_max`; returns the
+/// bodies and the cost.
 fn pack(
     receiver: &Receiver,
     left_out: &mut BTreeMap<TransactionId, LeftOutCounters>,
@@ -203,7 +211,8 @@ fn pack(
     (Ok(packed), spent)
 }
 
-/// Packs changes of one transaction, until the message is full. Returns true if none are left.
+/// Packs changes of one transaction until the message is full. Returns true as well if no changes
+/// are left.
 fn pack_one(
     maker: &KeyMaker<'_>,
     indexes: &[Arc<IndexInfo>],

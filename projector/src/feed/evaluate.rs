@@ -1,5 +1,6 @@
-//! Evaluates the documents of a snapshot for several backfills, off the async threads. Documents without an entry on a node are
-//! omitted, because a slice that is being built has nothing of them to remove.
+//! Evaluates the documents of a snapshot for several backfills, off the async threads. Documents
+//! without an entry on a node are omitted, because a slice that is being built has no old entries
+//! of them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,29 +35,29 @@ pub struct EvaluationInput {
     vbuckets: u16,
 }
 
-/// A piece of documents that was evaluated.
+/// The result of the evaluation of some documents.
 pub struct EvaluationOutput {
-    /// The number of documents.
+    /// The number of documents that were evaluated.
     pub documents: u64,
     /// The key-versions of each backfill.
     pub messages: Vec<(Arc<BackfillContent>, Bytes)>,
-    /// The documents that are still to be evaluated, since messages are bounded by their content: an index may have many entries for a
-    /// small document.
+    /// The documents that are still to be evaluated, because the messages are full: an index may
+    /// have many entries for a small document.
     pub rest: Option<EvaluationInput>,
 }
 
-/// Documents that a thread evaluates.
+/// An evaluation that runs on another thread.
 pub struct EvaluationTask(Pin<Box<dyn Future<Output = Result<EvaluationOutput>> + Send>>);
 
 impl EvaluationTask {
-    /// Waits until the piece is evaluated.
+    /// Waits for the result of the evaluation.
     pub async fn finish(self) -> Result<EvaluationOutput> {
         self.0.await
     }
 }
 
 impl EvaluationInput {
-    /// Documents for some backfills of a bucket with so many vbuckets.
+    /// Creates the input for some backfills of a bucket with `vbuckets` vbuckets.
     pub fn new(
         documents: Vec<StoredDocument>,
         wanted: Vec<Arc<BackfillContent>>,
@@ -71,7 +72,7 @@ impl EvaluationInput {
         Self { documents, wanted: vec![Arc::clone(wanted)], vbuckets: self.vbuckets }
     }
 
-    /// Evaluates a piece on a thread for bulk work, from now on.
+    /// Begins an evaluation on a thread for bulk work.
     pub fn begin(self, context: &Arc<StreamContext>) -> EvaluationTask {
         let (context, env) = (Arc::clone(context), context.env.clone());
         let work = async move { env.bulk(Bulk::Queued, move || self.evaluate(&context)).await };

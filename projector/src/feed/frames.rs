@@ -1,4 +1,4 @@
-//! Packs mutations into frames.
+//! Packing of mutations into frames.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use super::context::{MESSAGE_BYTES, StreamContext};
 use crate::keys::KeyMaker;
 use crate::source::Mutation;
 
-/// The way from mutations to frames.
+/// The settings with which a stream packs mutations into frames.
 pub(super) struct Packing {
     pub context: Arc<StreamContext>,
     pub node: NodeId,
     pub indexes: Vec<Arc<IndexInfo>>,
     pub fields: Arc<Fields>,
     pub logs: Arc<FailoverLogs>,
-    /// Mutations before which the stream stops: the first ones of large commits.
+    /// Mutations before which the stream must stop: the first ones of large commits.
     pub stops: BTreeSet<(VbucketId, Seqno)>,
 }
 
@@ -84,7 +84,7 @@ impl Packing {
         Ok(frames.collect())
     }
 
-    /// The next mutation, unless the stream stops before it.
+    /// Returns the next mutation; `None` if the stream must stop before it.
     fn take(
         &self,
         batch: &mut std::vec::IntoIter<Arc<Mutation>>,

@@ -1,11 +1,12 @@
-//! The frames that a stream has sent beyond the newest timestamp that its node knows. Their bytes are bounded, because
-//! the node keeps them until a timestamp covers them.
+//! The frames that a stream has sent beyond the newest stability timestamp that its node has
+//! received. Their bytes are bounded, because the node keeps them until a timestamp covers them.
 //!
-//! Timestamps do not advance in all vbuckets alike: a producer's commit that lacks a part holds some of them. The frames of the other
-//! vbuckets are still covered.
+//! Timestamps advance differently in each vbucket: an incomplete commit of a producer stops them in
+//! some vbuckets. The frames of the other vbuckets are still covered.
 //!
-//! A stream that catches up sends all timestamps before the frames that they cover. Such frames do not count, or the
-//! stream would wait for a timestamp that an idle bucket never gets.
+//! A stream that catches up sends all timestamps before the frames that they cover. Such frames are
+//! not counted, because the stream would otherwise wait for a timestamp that an idle bucket never
+//! gets.
 
 use std::sync::Arc;
 
@@ -13,9 +14,9 @@ use proto::model::cut::{Cut, Position};
 use proto::model::ids::VbucketId;
 
 pub(super) struct FramesAhead {
-    /// The cut of the newest timestamp that the node knows; `None` if unknown.
+    /// The cut of the newest timestamp that was sent to the node; `None` before the first.
     announced: Option<Arc<Cut>>,
-    /// Ends and sizes of the frames beyond `announced`.
+    /// The vbucket, the end and the size in bytes of each frame beyond `announced`.
     frames: Vec<(VbucketId, Position, usize)>,
     bytes: usize,
 }
@@ -29,7 +30,7 @@ impl FramesAhead {
         self.bytes
     }
 
-    /// Counts a frame by its end and its size, unless a known timestamp covers it.
+    /// Counts a frame by its end and its size in bytes, unless a sent timestamp covers it.
     pub fn add(&mut self, vbucket: VbucketId, end: Position, bytes: usize) {
         let announced = self.announced.as_ref();
         if announced.is_none_or(|cut| cut.get(vbucket).seqno < end.seqno) {
@@ -38,7 +39,7 @@ impl FramesAhead {
         }
     }
 
-    /// Records a timestamp that was sent, and forgets the frames that it covers.
+    /// Records a timestamp that was sent, and removes the frames that it covers.
     pub fn announce(&mut self, cut: Arc<Cut>) {
         let Self { frames, bytes, .. } = self;
         frames.retain(|(vbucket, end, of_frame)| {

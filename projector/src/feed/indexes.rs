@@ -1,4 +1,4 @@
-//! The indexes of a bucket that a stream carries for its node, as the catalog has them.
+//! The indexes of a bucket that a stream carries for its node, according to the catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::routing::MutationRouter;
 use tokio::sync::watch;
 
-/// The newest catalog.
+/// A watch of the newest catalog.
 type CatalogWatch = watch::Receiver<Option<Arc<Catalog>>>;
 
 /// The indexes of a stream.
@@ -21,18 +21,18 @@ pub(super) struct StreamIndexes {
     /// The `cas` of the catalog that `indexes` were taken from.
     catalog_cas: u64,
     indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
-    /// The fields that these read.
+    /// The fields that these indexes read.
     fields: Arc<Fields>,
 }
 
-/// The difference between two catalogs for a stream.
+/// The changes of a stream's indexes between two catalogs.
 pub(super) struct IndexChanges {
     pub left: Vec<LocalIndexId>,
     pub joined: Vec<Arc<IndexInfo>>,
 }
 
 impl StreamIndexes {
-    /// No indexes yet.
+    /// Creates an empty set of indexes for a bucket and a node.
     pub fn new(bucket: BucketId, node: NodeId, router: Arc<dyn MutationRouter>) -> Self {
         let (indexes, fields) = (BTreeMap::new(), Arc::default());
         Self { bucket, node, router, catalog_cas: 0, indexes, fields }
@@ -43,7 +43,7 @@ impl StreamIndexes {
         self.indexes.values().cloned().collect()
     }
 
-    /// The fields that they read.
+    /// Returns the fields that the indexes read.
     pub fn fields(&self) -> Arc<Fields> {
         Arc::clone(&self.fields)
     }
@@ -53,7 +53,7 @@ impl StreamIndexes {
         catalog.borrow().as_ref().is_some_and(|catalog| catalog.cas != self.catalog_cas)
     }
 
-    /// Takes the indexes of the newest catalog.
+    /// Replaces the indexes by those of the newest catalog; returns the changes.
     pub fn follow(&mut self, catalog: &mut CatalogWatch) -> IndexChanges {
         let catalog = catalog.borrow_and_update().clone().unwrap_or_default();
         self.catalog_cas = catalog.cas;

@@ -1,8 +1,9 @@
 //! Reads the change log for a stream, and distinguishes purged entries from damage.
 //!
-//! An unnoticed gap in the log would become a gap in the index. A purge removes entries while streams read. So a reader
-//! that finds a gap reads the purge point from the store, which is updated before the gap exists. A vbucket that moved
-//! to another owner is removed in the same way. Its readers do not see a purge, because the new owner has the log.
+//! An unnoticed gap in the log would become a gap in the index. A purge removes entries while
+//! streams read. So a reader that finds a gap reads the purge point from the store, which is
+//! updated before the gap exists. A vbucket that has moved to another owner is removed too; its
+//! readers get no error about a purge, because the new owner has the log.
 
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ use super::context::StreamContext;
 use crate::source::view::bucket::Bucket;
 use crate::source::{LogExtent, LogRange, Mutation};
 
-/// The size of one read from a vbucket's log.
+/// The size in bytes of one read from a vbucket's log.
 const LOG_READ_BYTES: usize = 256 << 10;
 
-/// Checks that the log has everything after a position in some vbuckets. `HistoryPurged` names a vbucket that it
-/// lacks.
+/// Returns an error if the log lacks mutations after a position in some vbuckets. `HistoryPurged`
+/// names such a vbucket.
 pub async fn check_kept(
     context: &StreamContext,
     bucket: &Bucket,
@@ -36,7 +37,7 @@ pub async fn check_kept(
     found.map_or(Ok(()), |(vbucket, after, purged)| Err(gone(bucket, vbucket, after, purged)))
 }
 
-/// The next mutations of a range, at least one.
+/// Returns the next mutations of a range, at least one.
 pub async fn read(
     context: &StreamContext,
     bucket: &Bucket,
@@ -103,8 +104,8 @@ mod tests {
         }
     }
 
-    /// A bucket of two vbuckets, the first of which is owned here. Each has ten entries, and the older half is
-    /// purged.
+    /// Returns a bucket of two vbuckets, the first of which is owned by this projector. Each has
+    /// ten entries, and the older half is purged.
     fn half_gone() -> (StreamContext, Bucket) {
         let info = BucketInfo::new(BucketId(1), "b", 2, SourceKind::Push, NodeId(1));
         let branches = vec![vec![(Vbuuid(1), 0)]; 2];

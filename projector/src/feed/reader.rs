@@ -17,15 +17,15 @@ use crate::source::view::bucket::Bucket;
 use crate::source::view::head::HeadPosition;
 use crate::source::{LogRange, Mutation};
 
-/// Mutations that become frames at once, by their size in memory: about a thousand small documents, a few
-/// milliseconds of work between two awaits.
+/// The size in memory, in bytes, of the mutations that are made into frames at once: about a
+/// thousand small documents, a few milliseconds of work between two awaits.
 const HEAD_READ_BYTES: usize = 1 << 20;
 
-/// The place that the next mutations are read from.
+/// The place from which the next mutations are read.
 #[derive(Clone)]
 pub(super) enum ReadFrom {
     Head(HeadPosition),
-    /// The log up to `to`, then the head from `then`.
+    /// The log up to `to`; afterwards the head from `then` on.
     Log {
         to: Arc<Cut>,
         then: HeadPosition,
@@ -38,7 +38,7 @@ pub(super) struct Reader {
     bucket: Arc<Bucket>,
     node: NodeId,
     from: ReadFrom,
-    /// The cut of the timestamp up to which the log is read next.
+    /// The cut of the timestamp up to which the log is read at present.
     goal: Option<Arc<Cut>>,
 }
 
@@ -52,7 +52,7 @@ impl Reader {
         Self { context, bucket, node, from, goal: None }
     }
 
-    /// True if the head is read, and not the log.
+    /// Returns true if the reader reads from the head and not from the log.
     pub fn is_at_head(&self) -> bool {
         matches!(self.from, ReadFrom::Head(_))
     }
@@ -86,8 +86,9 @@ impl Reader {
         }
     }
 
-    /// The vbucket to read next, and its end. The log is read from timestamp to timestamp, so that the reader can
-    /// apply what it has instead of collecting all that it lacks.
+    /// Returns the vbucket to read next, and the seqno up to which it is read. The log is read from
+    /// timestamp to timestamp, so that the receiver can apply each instead of collecting all
+    /// missing mutations.
     fn next_of_log(
         &mut self,
         to: &Cut,

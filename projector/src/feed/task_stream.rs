@@ -1,4 +1,5 @@
-//! A stream that a task fills. Dropping the stream, or all streams of one task, cancels the task.
+//! A stream whose messages a task sends. Dropping the stream, or all streams of one task, cancels
+//! the task.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use proto::Result;
 use proto::env::Task;
 use proto::flow::ByteReceiver;
 
-/// Yields the messages of a task.
+/// A stream of the messages that a task sends.
 pub struct TaskStream<T> {
     messages: ByteReceiver<Result<T>>,
     _task: Arc<Task>,

@@ -1,9 +1,11 @@
-//! Random ids of buckets: documents are shown, and removed, only as those of the bucket that they were written to.
+//! Random ids of buckets: documents are served, and removed, only under the id of the bucket that
+//! they were written to.
 //!
-//! A coordinator that was restored from an older copy may give the number of a bucket again, and may not know the bucket that
-//! had it. A stored bucket that is not the one of the catalog becomes *foreign*, durably: it is not served, not replaced and
-//! not removed, and calls for the number are refused by name. If the catalog has the stored bucket again, it is served
-//! again. A stored bucket is removed only if the catalog names this very bucket as dropped.
+//! A coordinator that was restored from an older copy may assign the number of a bucket again, and
+//! may lack the bucket that had it. A stored bucket with another id than the catalog's becomes
+//! *foreign*, durably: it is not served, replaced or removed, and calls for the number are refused
+//! with an error that says so. If the catalog has the stored bucket's id again, the bucket is
+//! served again. A stored bucket is removed only if the catalog lists its id as dropped.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,8 +20,9 @@ use crate::projector::Projector;
 use crate::source::StoredId;
 use crate::source::view::bucket::Bucket;
 
-/// Compares the ids of the stored buckets with those of a catalog. Foreign buckets are hidden, and buckets that are the catalog's again are
-/// shown. A catalog that is not the newest may lack a new bucket, so its gaps mean nothing.
+/// Compares the ids of the stored buckets with those of a catalog. Foreign buckets are not served
+/// any more, and buckets that the catalog has again are served. A catalog that is not the newest
+/// may lack a new bucket, so a missing bucket is ignored.
 pub(super) async fn compare_ids(
     projector: &Arc<Projector>,
     catalog: &Catalog,
@@ -57,7 +60,7 @@ pub(super) async fn compare_ids(
     Ok(())
 }
 
-/// The stored buckets, served or not, that the catalog names as dropped.
+/// Returns the stored buckets, served or not, that the catalog lists as dropped.
 pub(super) fn dropped(projector: &Projector, catalog: &Catalog) -> Vec<BucketId> {
     let stored = lock(&projector.stored);
     let is_dropped = |(bucket, known): &(&BucketId, &Option<StoredId>)| {
@@ -66,7 +69,8 @@ pub(super) fn dropped(projector: &Projector, catalog: &Catalog) -> Vec<BucketId>
     stored.iter().filter(is_dropped).map(|(bucket, _)| *bucket).collect()
 }
 
-/// The record of a stored bucket's id under a catalog; `None` if the catalog does not mention the bucket.
+/// Returns the new record of a stored bucket's id under a catalog; `None` if the catalog does not
+/// mention the bucket.
 fn next_id(
     bucket: BucketId,
     known: Option<StoredId>,

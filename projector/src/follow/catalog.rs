@@ -1,4 +1,4 @@
-//! Follows the catalog and the stability timestamps.
+//! Task that follows the catalog and the stability timestamps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -34,14 +34,14 @@ pub async fn follow_catalog(projector: Arc<Projector>) -> Infallible {
 /// Stability timestamps of buckets that are not in a catalog yet.
 type EarlyEpochs = BTreeMap<BucketId, Vec<EpochMark>>;
 
-/// Applies each catalog and each stability timestamp to a projector.
+/// The task state that applies each catalog and each stability timestamp to a projector.
 struct ProjectorCatalog {
     projector: Arc<Projector>,
     early: EarlyEpochs,
 }
 
 impl ProjectorCatalog {
-    /// Returns an error that restarts the watch if a damaged bucket was recreated.
+    /// Returns an error, which restarts the watch, if a damaged bucket was recreated.
     fn check_epochs(&self) -> Result<()> {
         match self.projector.damaged.take_lacks_epochs() {
             false => Ok(()),
@@ -50,8 +50,9 @@ impl ProjectorCatalog {
     }
 }
 
-/// The error that restarts a watch: the timestamps of a bucket arrived before the bucket existed here. It may lead soon, and its readers
-/// need them.
+/// Returns the error that restarts a watch, because stability timestamps of a bucket arrived before
+/// the bucket existed on this projector. The bucket may lead soon, and its readers need the
+/// timestamps.
 fn lacks_epochs() -> Error {
     Error::unavailable("a copy was made of a bucket that has timestamps")
 }
@@ -102,8 +103,8 @@ fn add_epochs(projector: &Projector, bucket: BucketId, marks: Vec<EpochMark>) {
     }
 }
 
-/// Creates and removes buckets as the catalog requires, then shows the catalog to the streams. Returns true if a bucket was created that
-/// was elsewhere before.
+/// Creates and removes buckets as the catalog requires, then publishes the catalog to the streams.
+/// Returns true if a bucket was created that existed on other projectors before.
 async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<bool> {
     let _turn = projector.catalog_turn.lock().await;
     let store = Arc::clone(&projector.streams.store);
@@ -149,7 +150,7 @@ async fn take_over(projector: &Arc<Projector>, catalog: Arc<Catalog>) -> Result<
     Ok(has_joined)
 }
 
-/// Learns which projectors have which copies.
+/// Records which projectors have which copies.
 fn learn_copies(projector: &Projector, catalog: &Catalog) {
     projector.roles.keep(|bucket| catalog.buckets.contains_key(&bucket));
     for (bucket, copies) in &catalog.copies {
@@ -157,7 +158,7 @@ fn learn_copies(projector: &Projector, catalog: &Catalog) {
     }
 }
 
-/// Applies the catalog's dead epochs and vbucket owners to a bucket.
+/// Applies the dead epochs and vbucket owners in the catalog to a bucket.
 async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
     let Some(bucket) = projector.find(info.id) else { return Ok(()) };
     bucket.drop_dead_epochs(info);
@@ -173,8 +174,8 @@ async fn keep(projector: &Projector, info: &BucketInfo) -> Result<()> {
         .await
 }
 
-/// Stores the random ids of new buckets, before the buckets are made: a crash in between leaves an id without a bucket, which the
-/// next catalog replaces.
+/// Stores the random ids of new buckets, before the buckets are created: a crash in between leaves
+/// an id without a bucket, which the next catalog replaces.
 async fn put_ids(
     projector: &Arc<Projector>,
     catalog: &Catalog,
@@ -189,7 +190,7 @@ async fn put_ids(
     projector.env.blocking(move || store.put_unique_ids(&ids)).await
 }
 
-/// The id of a bucket that is made of a catalog.
+/// Returns the id record of a bucket that is created from a catalog.
 fn own_id(catalog: &Catalog, bucket: BucketId) -> Option<StoredId> {
     catalog.bucket_ids.get(&bucket).map(|unique| StoredId { unique: *unique, is_foreign: false })
 }
@@ -229,14 +230,16 @@ async fn store_catalog(
     Ok(())
 }
 
-/// The partitions of a version that a projector loads; none of any other bucket.
+/// Returns the partitions of a data set's version that a projector loads; empty for any other
+/// bucket.
 fn partitions_of(catalog: &Catalog, bucket: BucketId, projector: NodeId) -> Vec<VbucketId> {
     let Some((set, _, version)) = catalog.version(bucket) else { return Vec::new() };
     let replication = catalog.data_sets.get(&set).map_or(0, |set| set.replication);
     version.partitions_of(projector, replication)
 }
 
-/// The record of a new bucket. Its source, or its leading copy, begins the branches.
+/// Returns the record of a new bucket, without branches: its source or its leading copy begins
+/// them.
 fn new_record(catalog: &Catalog, info: &BucketInfo, projector: NodeId) -> BucketRecord {
     let branches = |vbucket| match catalog.data_sets.contains_key(&info.id) {
         // A data set itself has no documents: it is whole from the beginning on.

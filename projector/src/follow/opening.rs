@@ -1,17 +1,19 @@
 //! Opens the embedded buckets that this projector leads.
 //!
-//! Such a bucket is closed at first, also a new one: its directory may be an older copy, or the disk may be a new one. The
-//! projector asks the coordinators with a command (`Command::OpenSource`), which compares its history with the last epoch. The command
-//! contains the branches that the projector will begin, and it stores them when it has the answer. So it begins no branch in a bucket that
-//! another copy leads. If the process ends in between, the next one asks with other branches, and nothing was written on these:
+//! Such a bucket is closed at first, even a new one: its directory may be an older copy, or the
+//! disk may be new. The projector sends a command (`Command::OpenSource`) to the coordinators,
+//! which compare its history with the last epoch. The command contains the branches that the
+//! projector will begin, and the projector stores them when it has the answer. So no branch begins
+//! in a bucket that another copy leads. If the process ends in between, the next process sends
+//! other branches; no mutation was written on the first ones:
 //!
 //! | answer | the bucket |
 //! |---|---|
 //! | opened | begins its branches, and is served |
-//! | it lacks something | stays closed; the error for callers names the loss, which is noted in the data directory with its epoch |
-//! | it lacks something, and an operator has accepted this loss (`sextant source recover --accept-loss`) | asks again with that; the bucket is rolled back and served |
-//! | a refusal that needs an operator | stays closed and returns the error to callers; asked again |
-//! | anything else | stays closed for now; asked again |
+//! | mutations are missing | stays closed; the error for callers names the loss, which is noted in the data directory with its epoch |
+//! | mutations are missing, and an operator has accepted this loss (`sextant source recover --accept-loss`) | the command is repeated with the acceptance; the bucket is rolled back and served |
+//! | a refusal that needs an operator | stays closed and returns the error to callers; the command is repeated |
+//! | anything else | stays closed for now; the command is repeated |
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -32,10 +34,12 @@ use crate::source::KnownLoss;
 use crate::source::registry::source_of_kind;
 use crate::source::view::bucket::Bucket;
 
-/// The interval of questions about a bucket that has lost mutations. Only an operator can change that, by a restart of the projector.
+/// The interval of commands for a bucket that has lost mutations. Only an operator can change that,
+/// by a restart of the projector.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
-/// Opens each closed bucket of the catalogs that come. Runs until cancelled; safe to cancel at any await.
+/// Opens each closed bucket of the catalogs that arrive. Runs until cancelled; safe to cancel at
+/// any await.
 pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
     let mut catalogs = projector.catalog.subscribe();
     let mut roles = projector.roles.watch();
@@ -63,14 +67,14 @@ pub async fn open_sources(projector: Arc<Projector>) -> Infallible {
     }
 }
 
-/// The time of the next question about a bucket.
+/// The time at which the command for a bucket is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AsksAgain {
     /// The bucket is open.
     Never,
-    /// An operator must do something, and restarts the projector then.
+    /// After [`REFUSED_PAUSE`]: an operator must act, and then restarts the projector.
     Later,
-    /// The coordinators could not answer.
+    /// After a short pause: the coordinators could not answer.
     Soon,
 }
 
@@ -97,20 +101,20 @@ async fn wait_for_change(catalogs: &mut tokio::sync::watch::Receiver<Option<Arc<
     }
 }
 
-/// The closed buckets of a catalog.
+/// Returns the closed buckets of a catalog.
 fn closed(projector: &Projector, catalog: &Catalog) -> Vec<Arc<Bucket>> {
     let here = catalog.buckets.keys().filter_map(|bucket| projector.find(*bucket));
     here.filter(|bucket| bucket.is_closed() && projector.leads(bucket)).collect()
 }
 
-/// The answer to a question.
+/// The answer of the coordinators.
 enum Answer {
-    /// Under this configuration, with these branches.
+    /// The bucket may be served, under this configuration and with these branches.
     Opened(Option<Copies>, Vec<Branches>),
     Lacks(KnownLoss, Error),
 }
 
-/// Asks for a bucket, and returns the reason to its callers while it stays closed.
+/// Sends the command for a bucket, and sets the error for its callers while it stays closed.
 async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> AsksAgain {
     match open(projector, bucket).await {
         Ok(Answer::Opened(copies, branches)) => {
@@ -139,7 +143,7 @@ async fn open_reported(projector: &Projector, bucket: &Arc<Bucket>) -> AsksAgain
     }
 }
 
-/// Begins to lead, unless another copy does by now.
+/// Begins to lead the bucket; does nothing if another copy leads by now.
 async fn begin(
     projector: &Projector,
     bucket: &Arc<Bucket>,
@@ -186,8 +190,8 @@ async fn open(projector: &Projector, bucket: &Bucket) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The error of a member of the coordinators that could not answer. A member whose disk fails stops, and another one answers the next
-/// question, so callers of the bucket need not see this error.
+/// Returns the error of a coordinator that could not answer, without details for callers. A
+/// coordinator whose disk fails stops, and another one answers the next command.
 fn of_member(error: Error) -> Error {
     match error.code {
         ErrorCode::Io | ErrorCode::Corrupt => {
@@ -198,7 +202,7 @@ fn of_member(error: Error) -> Error {
     }
 }
 
-/// Records a loss in the data directory, unless it is known there.
+/// Records a loss in the data directory, unless it is recorded already.
 async fn note(
     projector: &Projector,
     bucket: BucketId,

@@ -13,8 +13,8 @@ use crate::projector::Projector;
 /// The interval of heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// Registers, then sends heartbeats. Registers again if the coordinator does not know the node. Runs until cancelled;
-/// safe to cancel at any await.
+/// Registers the node, then sends heartbeats. Registers it again if the coordinator does not know
+/// the node. Runs until cancelled; safe to cancel at any await.
 pub async fn stay_registered(projector: Arc<Projector>) -> Infallible {
     let node = projector.config.node.id;
     let config = MembershipConfig {

@@ -15,20 +15,21 @@ use super::retry::{new_retry, report};
 use crate::projector::Projector;
 use crate::source::registry::source_of_kind;
 
-/// All positions are reported this often even if nothing changed, because a new leading coordinator has none of them.
+/// Interval in which all positions are reported even without changes, because a new leader of the
+/// coordinators has none of them.
 const SYNC_ALL: Duration = Duration::from_millis(500);
 
-/// Halved commits that a report has.
+/// The maximum number of halved commits in a report.
 const HALVED_MAX: usize = 256;
 
-/// The pause between two SYNCs: well under the tick of promotions.
+/// The pause between two SYNC reports: well below the interval of new epochs.
 const SYNC_PAUSE: Duration = Duration::from_millis(2);
 
-/// The projector's interface for SYNC.
+/// The interface of a projector that SYNC uses.
 pub trait Reporter: Send + Sync + 'static {
     /// The node id of the projector.
     fn node(&self) -> NodeId;
-    /// Access to the coordinator.
+    /// Returns the clients of the other services.
     fn directory(&self) -> &Arc<dyn Directory>;
     /// Waits until a bucket has changed since [`Self::take_changed`].
     fn wait_changed(&self) -> impl Future<Output = ()> + Send;
@@ -36,11 +37,12 @@ pub trait Reporter: Send + Sync + 'static {
     fn take_changed(&self) -> BTreeSet<BucketId>;
     /// The ids of all buckets.
     fn bucket_ids(&self) -> BTreeSet<BucketId>;
-    /// Reads several buckets at one moment, including all changes before that moment.
+    /// Runs `read`, which reads several buckets, at one moment: all earlier changes are included in
+    /// all of them.
     fn at_once<T>(&self, read: impl FnOnce() -> T) -> T {
         read()
     }
-    /// The report of a bucket; `None` if there is nothing to report.
+    /// Returns the report of a bucket; `None` if there is nothing to report.
     fn durable(&self, bucket: BucketId) -> Option<BucketReport>;
     /// The documents that indexes have left out.
     fn left_out(&self) -> Vec<(LocalIndexId, LeftOut)>;
@@ -48,12 +50,12 @@ pub trait Reporter: Send + Sync + 'static {
     fn halved(&self) -> Vec<HalvedCommit> {
         Vec::new()
     }
-    /// Takes over the leader's answer.
+    /// Applies the leader's answer.
     fn confirm(&self, reply: &SyncReply);
 }
 
-/// Sends SYNC for each bucket that has changed, and regularly for all, once a catalog has shown which buckets they are. Runs until
-/// cancelled; safe to cancel at any await.
+/// Sends SYNC for each changed bucket, and regularly for all, after the first catalog has arrived.
+/// Runs until cancelled; safe to cancel at any await.
 pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
     let mut catalog = projector.catalog.subscribe();
     // The channel lives as long as the projector.
@@ -62,7 +64,7 @@ pub async fn sync_positions(projector: Arc<Projector>) -> Infallible {
     report_changes(&*projector).await
 }
 
-/// Sends SYNC for each bucket that has changed, and regularly for all.
+/// Sends SYNC for each changed bucket, and regularly for all buckets.
 pub async fn report_changes(projector: &impl Reporter) -> Infallible {
     let mut retry = new_retry();
     let mut all_at = tokio::time::Instant::now();
@@ -152,7 +154,7 @@ impl Reporter for Projector {
         halved
     }
 
-    /// Tells each source the epoch that is durable on all copies.
+    /// Passes the epoch that is durable on all copies to each source.
     fn confirm(&self, reply: &SyncReply) {
         for (id, epoch) in &reply.durable {
             let Some(bucket) = self.find(*id) else { continue };

@@ -1,11 +1,12 @@
-//! The part of a bucket's writer in receiving a vbucket from another projector.
+//! The work of a bucket's writer when it receives a vbucket from another projector.
 //!
-//! Mutations are appended to what is here. If the owner's log was purged, the documents are needed too. They are read
-//! from the owner piece by piece, each piece as of its own moment, while the log is copied from the purge point on. A
-//! document includes all mutations before the moment at which it was read, and the log contains all later ones in
-//! order. So all documents are right once the log has reached the end that the vbucket had when the last document was
-//! read. The batch that reaches it gives the vbucket its branches. Until then the vbucket is partial ([`is_partial`]),
-//! and a process that finds it partial starts again.
+//! Mutations are appended to the stored ones. If the owner's log was purged, the documents are
+//! copied too. They are read from the owner piece by piece, each piece as of its own moment, while
+//! the log is copied from the purge point on. A document includes all mutations before the moment
+//! at which it was read, and the log contains all later ones in order. So all documents are correct
+//! once the log has reached the end that the vbucket had when the last document was read. The batch
+//! that reaches it gives the vbucket its branches. Until then the vbucket is partial
+//! ([`is_partial`]), and a process that finds it partial restarts the copy.
 
 use std::sync::Arc;
 
@@ -23,18 +24,19 @@ use documents::record::is_partial;
 
 /// A piece of a vbucket's log.
 pub struct LogPiece {
-    /// Mutations that follow the vbucket's end here.
+    /// Mutations that follow the vbucket's last stored one.
     pub mutations: Vec<Mutation>,
     /// The branches that begin at or before the last mutation; empty while the vbucket stays partial.
     pub branches: Branches,
-    /// Branches that were begun and of which nothing is left.
+    /// Branches that were begun and have no mutations any more.
     pub given_up: Branches,
-    /// The producer's open commits with a part in the vbucket.
+    /// The producer's open commits that have mutations in the vbucket.
     pub pushed: Vec<PushedCommit>,
 }
 
 impl Writer {
-    /// Begins a vbucket whose log the owner has purged up to a seqno. Its documents follow.
+    /// Starts a vbucket whose log the owner has purged up to a seqno. Its documents must be copied
+    /// next.
     pub fn begin_documents(
         &self,
         bucket: &Bucket,
@@ -52,7 +54,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores documents as they were at the owner at one moment.
+    /// Stores documents as of one moment at the owner.
     pub fn copy_documents(
         &self,
         bucket: &Bucket,
@@ -100,7 +102,7 @@ impl Writer {
     }
 }
 
-/// Checks that the hand-over is still in progress.
+/// Returns an error if the hand-over is no longer in progress.
 fn check_joining(bucket: &Bucket, transfer: &HandOver) -> Result<()> {
     let vbucket = transfer.vbucket;
     let is_pending = bucket.assignment().transfer_of(vbucket) == Some(transfer);

@@ -1,4 +1,4 @@
-//! The owner's side of a hand-over: it serves the requests of the target.
+//! The owner's side of a hand-over: answers the requests of the target.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::source::Mutation;
 use crate::source::view::bucket::Bucket;
 use documents::ownership::Ownership;
 
-/// Serves the next piece.
+/// Returns the next piece that the target requests.
 pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<HandOverPiece> {
     let HandOverRequest { bucket, transfer, after, seen, wanted, release } = request;
     let bucket = projector.bucket(bucket).await?;
@@ -63,7 +63,7 @@ pub async fn serve(projector: &Projector, request: HandOverRequest) -> Result<Ha
     Ok(piece)
 }
 
-/// A mutation in the form of a push.
+/// Converts a mutation into the form of a push.
 fn pushed(mutation: &Mutation, vbucket: VbucketId, branches: &Branches) -> PushMutation {
     let vbuuid = branch_of(branches, mutation.seqno);
     PushMutation {
@@ -75,7 +75,8 @@ fn pushed(mutation: &Mutation, vbucket: VbucketId, branches: &Branches) -> PushM
     }
 }
 
-/// Checks that the vbucket was owned all the while, and that no history was lost.
+/// Returns an error if the vbucket was not owned all the time since `before`, or if history was
+/// lost.
 fn check_unchanged(
     bucket: &Bucket,
     vbucket: VbucketId,
@@ -92,7 +93,7 @@ fn check_unchanged(
     Ok(())
 }
 
-/// The next documents, and the history at the moment of their snapshot.
+/// Returns the next documents, and the history at the moment of their snapshot.
 async fn documents(
     projector: &Projector,
     bucket: &Arc<Bucket>,

@@ -1,15 +1,17 @@
-//! The part of a bucket's writer in changing the ownership of vbuckets ([`proto::model::assignment`] has the steps of a hand-over).
+//! The work of a bucket's writer when the ownership of vbuckets changes
+//! ([`proto::model::assignment`] has the steps of a hand-over).
 //!
-//! The set of *owned* vbuckets follows from the catalog alone; for a version of a data set it has the partitions that are complete here. It
-//! is durable in the bucket's record, so that a projector that starts without a coordinator continues with its last ownership. A *released*
-//! vbucket is the projector's own promise to the target of a hand-over. The release is durable before the promise is given, and holds while
-//! the catalog has the hand-over.
+//! The set of *owned* vbuckets is determined by the catalog alone; for a version of a data set it
+//! has the partitions that are complete on this projector. It is durable in the bucket's record, so
+//! that a projector that starts without a coordinator continues with its last ownership. A
+//! *released* vbucket is the projector's own promise to the target of a hand-over. The release is
+//! durable before the promise is given, and is valid while the catalog has the hand-over.
 //!
-//! A vbucket that is being copied here (`copying.rs`) is stored like any other, but not visible before it is owned: streams, snapshots and
-//! histories cover only owned vbuckets. Abandoned copies, and vbuckets that moved away, are removed when the catalog allows it
-//! (`removing.rs`).
+//! A vbucket that is being received (`copying.rs`) is stored like any other, but not visible before
+//! it is owned: streams, snapshots and histories cover only owned vbuckets. Abandoned copies, and
+//! vbuckets that moved away, are removed when the catalog allows it (`removing.rs`).
 //!
-//! All of this runs exclusively, between two groups of the bucket.
+//! These changes run exclusively, between two groups of the bucket.
 
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ use documents::ownership::Ownership;
 use documents::record::is_partial;
 
 impl Writer {
-    /// Applies the owners of the vbuckets in the catalog.
+    /// Applies the vbucket owners in the catalog.
     pub fn change_ownership(
         &self,
         bucket: &Bucket,
@@ -35,7 +37,7 @@ impl Writer {
         self.own(bucket, assignment, projector)
     }
 
-    /// Changes the ownership, for a caller that has closed the gate.
+    /// Changes the ownership; the caller has closed the gate.
     pub fn own(
         &self,
         bucket: &Bucket,
@@ -59,8 +61,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Empties partial vbuckets before they become visible. An owned vbucket is partial only if the disk is an older
-    /// copy than the catalog. Then its producer pushes it again.
+    /// Empties partial vbuckets before they become visible. An owned vbucket is partial only if the
+    /// disk is older than the catalog. Then its producer pushes it again.
     fn empty_parts(&self, bucket: &Bucket, ownership: &Ownership) -> Result<()> {
         let (durable, branches) = (bucket.durable(), bucket.branches());
         let part = |vbucket: &VbucketId| {
@@ -77,7 +79,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a vbucket refuse mutations while its hand-over lasts.
+    /// Makes a vbucket refuse mutations as long as its hand-over lasts.
     pub fn release(&self, bucket: &Bucket, transfer: &HandOver) -> Result<()> {
         let _gate = bucket.gate.close();
         if bucket.is_removed() {

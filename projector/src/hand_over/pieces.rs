@@ -12,16 +12,16 @@ use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 use crate::source::{DocumentSnapshot, LogRange, Mutation, StoredDocument};
 
-/// The approximate size of a piece.
+/// The approximate size of a piece in bytes.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// The limit of documents of all vbuckets that are read for one piece, in bytes.
+/// The limit of the documents, of all vbuckets, that are read for one piece, in bytes.
 const LOOK_AT_BYTES: usize = 16 << 20;
-/// The size of one read of documents.
+/// The size in bytes of one read of documents.
 const CHUNK_BYTES: usize = 512 << 10;
 
-/// Checks that a position of the target is still in the history. Both sides use branch 0 for branches that are no
-/// longer known.
+/// Returns an error if a position of the target is no longer in the history. Both sides use branch
+/// 0 for branches that are no longer known.
 pub fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) -> Result<()> {
     let end = history.durable.get(vbucket).seqno;
     let is_there = at.seqno.0 == 0
@@ -36,7 +36,8 @@ pub fn check_place(history: &SourceHistory, vbucket: VbucketId, at: Position) ->
     Err(Error::new(ErrorCode::OutOfOrder, what))
 }
 
-/// Mutations of a vbucket, from the beginning of a range: all of them or about four megabytes.
+/// Returns mutations of a vbucket from the beginning of a range: all of them or about four
+/// megabytes.
 pub async fn mutations(
     projector: &Projector,
     bucket: &Bucket,
@@ -50,7 +51,8 @@ pub async fn mutations(
     projector.env.blocking(move || store.read_log(range, PIECE_BYTES)).await
 }
 
-/// Checks that mutations begin right after a position, unless that is the end. A log may be purged up to its end.
+/// Returns an error unless the mutations begin right after a position, or the position is the end.
+/// A log may be purged up to its end.
 pub fn check_kept(
     read: &[Arc<Mutation>],
     (vbucket, after, end): (VbucketId, Seqno, Seqno),
@@ -63,7 +65,8 @@ pub fn check_kept(
     Err(Error::new(ErrorCode::HistoryPurged, what))
 }
 
-/// Collects the requested documents, and the id to continue after.
+/// Returns documents for which `is_wanted` is true, and the id after which to continue; `None` at
+/// the end.
 pub fn next_documents(
     mut snapshot: Box<dyn DocumentSnapshot>,
     is_wanted: impl Fn(&str) -> bool,

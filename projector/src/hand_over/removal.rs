@@ -1,5 +1,5 @@
-//! The part of a bucket's writer in removing a vbucket: one that has another owner now, an abandoned copy, or one that
-//! is copied again.
+//! The work of a bucket's writer when it removes a vbucket: one with another owner, an abandoned
+//! copy, or one that is copied again.
 //!
 //! The vbucket loses its branches, its documents and its log in one step.
 
@@ -10,15 +10,16 @@ use proto::{Error, Result};
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
-/// A vbucket to remove, and the purpose.
+/// A vbucket to remove, and the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
     /// The vbucket to remove.
     pub vbucket: VbucketId,
     /// The node id of this projector.
     pub projector: NodeId,
-    /// True to make room for a new copy of a vbucket that is being handed over to this projector; false to clean up.
-    /// Each of the two begins only where the other does not.
+    /// True if the vbucket is removed for a new copy that is being handed over to this projector;
+    /// false for a clean-up. A clean-up does not begin during a hand-over, and a new copy only
+    /// then.
     pub for_new_copy: bool,
 }
 
@@ -41,7 +42,7 @@ pub fn is_joining(assignment: &VbucketAssignment, vbucket: VbucketId, projector:
 }
 
 impl Writer {
-    /// Removes the vbucket's branches, documents and log, if any of them is stored.
+    /// Removes the vbucket's branches, documents and log, if it has any.
     pub fn remove_vbucket(&self, bucket: &Bucket, removal: Removal) -> Result<()> {
         let _gate = bucket.gate.close();
         removal.check(bucket)?;

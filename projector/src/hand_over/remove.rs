@@ -1,4 +1,4 @@
-//! The task that removes vbuckets which are not needed here any more.
+//! The task that removes vbuckets which this projector does not need any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use crate::source::view::bucket::Bucket;
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Removes vbuckets that moved away and abandoned copies after each change of the catalog. Runs until cancelled; safe
-/// to cancel at any await, because the next process removes the rest.
+/// Removes vbuckets that have moved away and abandoned copies, after each change of the catalog.
+/// Runs until cancelled; safe to cancel at any await, because the next process removes the
+/// remaining ones.
 pub async fn remove_gone(projector: Arc<Projector>) -> &'static str {
     let mut catalogs = projector.catalog.subscribe();
     while catalogs.changed().await.is_ok() {

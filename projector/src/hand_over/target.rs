@@ -1,4 +1,5 @@
-//! The target's side of a hand-over: it takes over the vbuckets that the catalog sends here.
+//! The target's side of a hand-over: receives the vbuckets that the catalog assigns to this
+//! projector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use crate::source::{Mutation, StoredDocument};
 
-/// The owner is requested to release a vbucket when at most this many mutations are missing: a few milliseconds of
-/// work.
+/// The number of missing mutations at or below which the owner is requested to release a vbucket: a
+/// few milliseconds of work.
 const LAST_PIECE_MUTATIONS: u64 = 1_000;
 /// The pause after a failure.
 const RETRY: Duration = Duration::from_millis(200);
@@ -34,21 +35,21 @@ const RETRY: Duration = Duration::from_millis(200);
 /// The progress of a hand-over in this process.
 #[derive(Default)]
 struct TransferProgress {
-    /// Present while the documents are copied.
+    /// The state of the copy of documents, while it lasts.
     documents: Option<DocumentCopy>,
-    /// True if everything is stored here and the owner accepts no more mutations.
+    /// True if all mutations are stored and the owner accepts no more.
     is_whole: bool,
 }
 
 /// A partial vbucket whose documents are being copied.
 #[derive(Default)]
 struct DocumentCopy {
-    /// The end of the copied log; `None` before the purge point is known.
+    /// The end of the copied log; `None` before the purge point is received.
     after: Option<Position>,
     /// True if all documents were read. Otherwise the copy continues after `after`.
     are_read: bool,
     behind: Option<String>,
-    /// The end of the vbucket when documents were last read.
+    /// The end of the vbucket at the owner when documents were last read.
     seen: Position,
 }
 
@@ -105,7 +106,7 @@ async fn wait_for_catalog(projector: &Projector, bucket: BucketId, transfer: Han
     late.err().inspect(|error| tracing::debug!(%error, "a hand-over has ended"));
 }
 
-/// A hand-over to this projector, and its owner.
+/// A hand-over to this projector, with the client of its owner.
 struct IncomingTransfer {
     bucket: BucketId,
     transfer: HandOver,
@@ -159,7 +160,7 @@ struct Target<'p> {
 }
 
 impl Target<'_> {
-    /// Copies pieces until the owner has released the vbucket and all of it is stored here.
+    /// Copies pieces until the owner has released the vbucket and all of its mutations are stored.
     async fn copy_all(&mut self, progress: &mut TransferProgress) -> Result<()> {
         if progress.documents.is_none() && self.bucket.is_partial(self.transfer.vbucket) {
             self.begin_anew().await?;
@@ -189,7 +190,8 @@ impl Target<'_> {
         remove(self.projector, &self.bucket, removal).await
     }
 
-    /// Copies the next one or two pieces. Returns true when all of the vbucket is stored here.
+    /// Copies the next one or two pieces. Returns true when all mutations of the vbucket are
+    /// stored.
     async fn copy_some(&self, progress: &mut TransferProgress, release: &mut bool) -> Result<bool> {
         if let Some(documents) = &mut progress.documents {
             if !documents.are_read {
@@ -231,7 +233,7 @@ impl Target<'_> {
         self.source.hand_over(request).await
     }
 
-    /// Copies the next documents. The first piece also has the purge point.
+    /// Copies the next documents. The first piece also contains the purge point.
     async fn copy_documents(&self, known: &mut DocumentCopy) -> Result<()> {
         let place = (known.after.unwrap_or_default(), known.seen);
         let piece = self.ask(place, Some(known.behind.clone()), false).await?;
@@ -255,8 +257,8 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Copies a piece of the log while the documents are copied. Returns true once the vbucket is complete up to some
-    /// position.
+    /// Copies a piece of the log during the copy of the documents. Returns true once the vbucket is
+    /// complete up to some position.
     async fn copy_beside(&self, known: &mut DocumentCopy, after: Position) -> Result<bool> {
         let piece = self.ask((after, known.seen), None, false).await?;
         let reached = piece.mutations.last().map_or(after, |last| last.position);
@@ -269,7 +271,7 @@ impl Target<'_> {
         Ok(is_whole)
     }
 
-    /// Stores a piece of the log after a position.
+    /// Stores a piece of the log that begins after a position.
     async fn copy(&self, piece: HandOverPiece, after: Seqno, is_whole: bool) -> Result<()> {
         let of =
             |PushMutation { vbucket, position: Position { seqno, .. }, id, kind, document }| {

@@ -18,12 +18,12 @@ use proto::model::left_out::LeftOutReason;
 use proto::value::Value;
 use proto::value::key::{KEY_BYTES_MAX, encode_part};
 
-/// The limit of entries of a document in one index. Each is a version on the indexer and repeats the id, so the
-/// longest ids come to 4 MiB.
+/// The limit of entries of a document in one index. Each entry is a version on the indexer and
+/// repeats the id, so with the longest ids they take 4 MiB.
 pub const ENTRIES_MAX: usize = 16_384;
 
-/// The size limit of all entries of a document in one index. It equals the longest document, so that a document in
-/// dozens of indexes still fits in a message.
+/// The size limit in bytes of all entries of a document in one index. It equals the longest
+/// document, so that a document in dozens of indexes fits in a message.
 pub const ENTRIES_BYTES_MAX: usize = 1 << 20;
 
 /// The entries of a document in one index.
@@ -35,12 +35,12 @@ pub struct DocumentKeys {
     pub include: Vec<u8>,
 }
 
-/// A document that exceeds a limit.
+/// The limit that a document exceeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverLimit {
-    /// The limit.
+    /// The kind of the limit.
     pub reason: LeftOutReason,
-    /// The size and the limit, in words.
+    /// The size and the limit, as text.
     pub what: String,
 }
 
@@ -67,8 +67,8 @@ impl From<TooCostly> for OverLimit {
     }
 }
 
-/// Returns the entries of a document in an index. An error names the limit that the document exceeds; the meter has the
-/// limit of the cost of all expressions of the index.
+/// Returns the entries of a document in an index. The error names the limit that the document
+/// exceeds; `cost` has the cost limit of all expressions of the index.
 pub fn document_keys(
     spec: &IndexSpec,
     id: &str,
@@ -102,7 +102,7 @@ struct KeyParts {
 }
 
 impl KeyParts {
-    /// Checks the limits of the entries.
+    /// Returns an error if the entries exceed a limit.
     fn check(&self, include_bytes: usize, include_bytes_max: usize) -> Result<(), OverLimit> {
         use LeftOutReason::{EntriesTooLong, IncludeTooLong, KeyTooLong, TooManyEntries};
         let around = self.before.len() + self.after.len();
@@ -145,7 +145,7 @@ impl KeyParts {
     }
 }
 
-/// Encodes a value and counts what it costs.
+/// Appends the encoding of a value and adds its cost.
 fn encode(
     value: &Value,
     descending: bool,

@@ -1,4 +1,4 @@
-//! The entries of a document.
+//! Tests of the entries of a document.
 
 use proto::expr::{ColumnType, CompareOp, Expr};
 use proto::model::index::{INCLUDED_KB_DEFAULT, IncludedColumn, KeyPart};

@@ -1,10 +1,11 @@
 //! Builds the key-versions of documents for one node.
 //!
 //! A document is routed before it is evaluated: by its id, or by the expressions that the index is
-//! partitioned by. The predicate, the keys and the included values are evaluated only for a node that
-//! owns the slice, and so once for each copy instead of once for each node with any slice. Other nodes
-//! get the empty state, or nothing, whatever the entries are. A document whose partition expressions exceed
-//! their limit belongs to no slice; the first node of slice 0 then decides whether it is left out at all.
+//! partitioned by. The predicate, the keys and the included values are evaluated only for a node
+//! that owns the slice, and so once for each copy instead of once for each node with any slice.
+//! Other nodes receive the empty state, or nothing, whatever the entries are. A document whose
+//! partition expressions exceed their limit belongs to no slice; the first node of slice 0 then
+//! evaluates whether the index leaves it out.
 
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -25,13 +26,13 @@ use super::document_keys::{DocumentKeys, OverLimit, document_keys};
 use super::left_out::LeftOutCounters;
 use crate::source::{Mutation, parse_stored};
 
-/// Builds the key-versions of documents for one node.
+/// The maker of a node's key-versions.
 pub struct KeyMaker<'r> {
     /// The receiving node.
     pub node: NodeId,
-    /// Decides which slices an entry belongs to.
+    /// The router that decides which slices an entry belongs to.
     pub router: &'r dyn MutationRouter,
-    /// Counts documents that were left out because they exceed a limit.
+    /// Counters of documents that were left out because they exceed a limit.
     pub left_out: &'r LeftOutCounters,
     /// The fields that the indexes read.
     pub fields: &'r Arc<Fields>,
@@ -39,7 +40,7 @@ pub struct KeyMaker<'r> {
     pub spent: Cell<u64>,
 }
 
-/// A stored document, parsed when its value is first needed.
+/// A stored document that is parsed when its value is first needed.
 pub struct ParsedOnce<'d> {
     id: &'d str,
     document: &'d [u8],
@@ -48,7 +49,7 @@ pub struct ParsedOnce<'d> {
 }
 
 impl<'d> ParsedOnce<'d> {
-    /// A stored document, of which some fields are needed.
+    /// Creates an unparsed document; only the fields in `fields` are parsed later.
     pub fn new(id: &'d str, document: &'d [u8], fields: &'d Fields) -> Self {
         Self { id, document, fields, parsed: OnceCell::new() }
     }
@@ -179,7 +180,8 @@ impl KeyMaker<'_> {
         }
     }
 
-    /// True if the node must also receive documents without entries, in an index that is partitioned by expressions.
+    /// Returns true if the node must also receive documents without entries, because the index is
+    /// partitioned by expressions and the node has a slice.
     fn without_entries(&self, index: &IndexInfo) -> bool {
         self.router.route(self.node, index, None) != Route::Elsewhere
     }
@@ -219,22 +221,23 @@ impl KeyMaker<'_> {
         encoded.map(|()| out)
     }
 
-    /// Counts a document without a partition, unless it has no entry anyway. A limit of its entries takes precedence over that of the
-    /// partition.
+    /// Counts a document without a partition, unless the document has no entry in any case. A limit
+    /// that its entries exceed takes precedence over the limit of the partition.
     fn leave_out_unrouted(&self, index: &IndexInfo, id: &str, doc: &Value, over: &OverLimit) {
         if self.counts(index, None) && !self.keys(index, None, id, doc).keys.is_empty() {
             self.leave_out(index, None, id, over);
         }
     }
 
-    /// True if the node counts the left-out documents of a slice: every copy leaves them out, and the first copy counts them.
-    /// A document that belongs to no slice is counted with slice 0.
+    /// Returns true if the node counts the left-out documents of a slice: every copy leaves them
+    /// out, and only the first copy counts them. A document that belongs to no slice is counted
+    /// with slice 0.
     fn counts(&self, index: &IndexInfo, slice: Option<SliceNo>) -> bool {
         let copies = index.topology.placement.get(usize::from(slice.unwrap_or(SliceNo(0)).0));
         copies.and_then(|copies| copies.first()) == Some(&self.node)
     }
 
-    /// Counts a document that an index leaves out, on the node that counts it.
+    /// Counts a document that an index leaves out, if this node counts those of the slice.
     fn leave_out(&self, index: &IndexInfo, slice: Option<SliceNo>, id: &str, over: &OverLimit) {
         if !self.counts(index, slice) {
             return;

@@ -1,4 +1,5 @@
-//! The key-versions of random documents, beside a model that evaluates all of a document before it routes it.
+//! Compares the key-versions of random documents with a model that evaluates a document completely
+//! before routing it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::*;
 /// The number of nodes that subscribe; most indexes have no slice on the last ones.
 const NODES: u64 = 5;
 
-/// Routes as the service does.
+/// A router that routes like the service.
 struct Router;
 
 impl MutationRouter for Router {
@@ -37,7 +38,8 @@ impl MutationRouter for Router {
     }
 }
 
-/// The state of a document in an index on a node, evaluated before it is routed; counts it if it is left out.
+/// Returns the state of a document in an index on a node. The model evaluates the document before
+/// it routes it, and counts it if it is left out.
 fn model(
     node: NodeId,
     index: &IndexInfo,
@@ -254,7 +256,8 @@ fn mutation_of(id: &str, json: Option<&str>) -> Mutation {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Each node receives the same, and each document that is left out is counted once for the same reason.
+    /// With and without routing first, each node gets equal key-versions, and each left-out
+    /// document is counted once for an equal reason.
     #[test]
     fn a_document_that_is_routed_first_has_the_same_key_versions(
         indexes in vec(index(), 1..4),
@@ -281,7 +284,7 @@ proptest! {
     }
 }
 
-/// A node without the document's slice evaluates the partition expressions alone.
+/// A node without the document's slice evaluates only the partition expressions.
 #[test]
 fn only_the_owners_evaluate_the_entries() {
     let five = Expr::Literal(Value::int(5));

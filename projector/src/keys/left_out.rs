@@ -1,7 +1,8 @@
 //! Counts the documents that indexes leave out.
 //!
-//! Documents of a large commit count with each version, also one that was rolled back to a savepoint. After a split of
-//! an index's slices its left-out documents are counted from zero again.
+//! Each version of a document in a large commit is counted, including versions that were rolled
+//! back to a savepoint. After a split of an index's slices its left-out documents are counted from
+//! zero again.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,12 +11,13 @@ use proto::lock::lock;
 use proto::model::ids::LocalIndexId;
 use proto::model::left_out::{LeftOut, LeftOutReason};
 
-/// The documents that each index has left out: since the projector started, or in a transaction.
+/// The counts of documents that each index has left out: since the projector's start, or in a
+/// transaction.
 #[derive(Debug, Default)]
 pub struct LeftOutCounters(Mutex<BTreeMap<LocalIndexId, LeftOut>>);
 
 impl LeftOutCounters {
-    /// Counts a document; returns the number of all that the index has left out.
+    /// Counts a document; returns the index's new total.
     pub(super) fn count(&self, index: LocalIndexId, reason: LeftOutReason) -> u64 {
         let mut counts = lock(&self.0);
         let of_index = counts.entry(index).or_default();
@@ -23,7 +25,7 @@ impl LeftOutCounters {
         of_index.total()
     }
 
-    /// Adds what others have counted.
+    /// Adds the counts of `others`.
     pub fn add(&self, others: &Self) {
         let mut counts = lock(&self.0);
         for (index, more) in others.all() {
@@ -36,7 +38,7 @@ impl LeftOutCounters {
         lock(&self.0).iter().map(|(index, counts)| (*index, *counts)).collect()
     }
 
-    /// Forgets all indexes that `is_known` does not know.
+    /// Removes the indexes for which `is_known` returns false.
     pub fn retain(&self, is_known: impl Fn(LocalIndexId) -> bool) {
         lock(&self.0).retain(|index, _| is_known(*index));
     }

@@ -15,12 +15,13 @@ use proto::model::ids::{
     BucketId, ProducerTransactionId, Seqno, TransactionId, TransactionPlace, VbucketId, vbucket_of,
 };
 use proto::model::index::IndexInfo;
+use proto::model::open_commit::PartState;
 use proto::rpc::api::{
     CheckedWrites, CopyAnswer, CopyRequest, Decision, Documents, DocumentsRequest, FoundCommits,
-    HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, PartState, Places, ProjectorApi,
-    PushReply, PushRequest, PushedCommitRequest, PushedLook, ResultStream, TransactionCommit,
-    TransactionFate, TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite,
-    TransactionWritten, WriteReply, WriteRequest,
+    HandOverPiece, HandOverRequest, KnownPlace, MOMENT_HOLD_MS, Places, ProjectorApi, PushReply,
+    PushRequest, PushedCommitRequest, PushedLook, ResultStream, TransactionCommit, TransactionFate,
+    TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
+    WriteReply, WriteRequest,
 };
 use proto::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 use proto::{Error, ErrorCode, Result};
@@ -39,20 +40,22 @@ use crate::source::push::branches::begin_branches;
 use crate::source::view::bucket::Bucket;
 use crate::source::writer::{Work, Writer};
 
-/// The time limit of a wait for the outcome of prepared transactions, when one bucket's end is read.
+/// The time limit of the wait for the outcome of prepared transactions, when the end of one bucket
+/// is read.
 const DECIDED_WAIT: Duration = Duration::from_secs(30);
-/// The time limit of that wait when the ends of all buckets are read: less than the caller's time limit, since one
-/// bucket delays all.
+/// The time limit of that wait when the ends of all buckets are read: shorter than the caller's
+/// time limit, since one bucket delays all.
 const PLACES_WAIT: Duration = Duration::from_millis(MOMENT_HOLD_MS / 2);
 
-/// The time limit of a reader's wait for the rest of a producer's commit: equal to a writer's wait for a prepared
-/// transaction.
+/// The longest time that a reader waits for the missing parts of a producer's commit; a writer
+/// waits as long for a prepared transaction.
 const INCOMPLETE_WAIT: Duration = Duration::from_secs(5);
 
-/// How often a read is repeated if its documents change meanwhile and a commit may lack parts.
+/// The number of times that a read is repeated if its documents change meanwhile and a commit may
+/// be incomplete.
 const READS_MAX: usize = 16;
 
-/// The documents of some writes.
+/// Returns the ids of the documents that some writes change.
 fn ids_of(writes: &CheckedWrites) -> impl Iterator<Item = &str> + Clone {
     writes.writes().iter().map(|write| &**write.id())
 }
@@ -204,14 +207,15 @@ impl ProjectorApi for Projector {
         bucket.place()
     }
 
-    /// A bucket that is not served is not waited for, since it would hold up all others.
+    /// Returns the places of all served buckets. A bucket that is not served, or waits for an
+    /// outcome for long, is listed as unanswered, since it would delay the others.
     async fn places(&self, known: Vec<KnownPlace>) -> Result<Places> {
         let mut places = Places::default();
         let has_catalog = self.catalog.borrow().is_some();
         // A prepared transaction may be committed already, and its writer may know it.
         let buckets: Vec<_> = known.iter().map(|known| self.find(known.bucket)).collect();
         let decided = buckets.iter().map(async |bucket| match bucket {
-            Some(bucket) if bucket.has_late_prepared() || bucket.has_late_pushed() => false,
+            Some(bucket) if bucket.has_late() => false,
             Some(bucket) => bucket.decided(PLACES_WAIT).await.is_ok(),
             None => true,
         });
@@ -276,7 +280,8 @@ impl ProjectorApi for Projector {
     }
 }
 
-/// Reads the present documents, or returns a producer's commit that has changed one of them and may lack parts.
+/// Reads the present documents. Returns instead the id of a producer's commit that has changed one
+/// of them and may be incomplete, if there is one.
 fn get(
     store: &dyn DocumentStore,
     bucket: &Bucket,

@@ -1,14 +1,15 @@
 //! The calls of producers' transactions in pushed buckets ([`proto::model::pushed_commit`]).
 //!
-//! `CANCEL TRANSACTION` gives up the parts that a hold waits for. It is refused while a vbucket with a part is released
-//! for its next owner, which has the commit too.
+//! `CANCEL TRANSACTION` ends the wait for missing parts of a commit. The statement is refused while
+//! a vbucket with a part is released for its next owner, which has the commit too.
 
 use std::sync::Arc;
 
 use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId, VbucketId};
+use proto::model::open_commit::PartState;
 use proto::rpc::api::{
-    OWNER_BYTES_MAX, PartState, PushMutation, PushReply, PushedCommitRequest, PushedLook,
-    PushedStep, TransactionPush, TransactionPushed,
+    OWNER_BYTES_MAX, PushMutation, PushReply, PushedCommitRequest, PushedLook, PushedStep,
+    TransactionPush, TransactionPushed,
 };
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
@@ -22,11 +23,13 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 use crate::transactions::producer_transactions::PushIn;
 
-/// Bits of a transaction's number here, as those of sessions: people may show it as a floating-point number.
+/// The number of bits of a transaction's number in this process, as for transactions of sessions:
+/// tools may display the number as a floating-point number.
 const NUMBER_BITS: u32 = 53;
 
 impl Projector {
-    /// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error, and the approximate size.
+    /// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error of
+    /// the invalid one, and the approximate size in bytes.
     pub(super) async fn checked_pushes(
         &self,
         bucket: &Arc<Bucket>,
@@ -138,7 +141,8 @@ impl Projector {
         Ok(())
     }
 
-    /// Lets epochs include an open commit of a producer without its missing parts, if there is one with this number.
+    /// Ends the wait for the missing parts of an open commit of a producer, so that epochs include
+    /// the commit without them. Does nothing if no open commit has this number.
     pub(super) async fn give_up_rest(
         &self,
         bucket: Arc<Bucket>,

@@ -1,14 +1,18 @@
-//! The bound on mutations that no epoch covers: which writes wait, and which pass because an epoch waits for them.
+//! The bound on mutations that no epoch covers: which writes wait for room, and which need not
+//! because an epoch waits for them.
 //!
-//! Three things are never refused for want of room, because a hold waits for them: a commit of which some part is there, or whose transaction
-//! another owner waits for; the mutations before the end of a missing part; and the beginning of a branch. The
-//! mutations of such a transaction may take as much memory as one transaction beyond what all open ones may have. By
-//! its query an owner informs the next one about the wait; it queries the owners of lost parts as well, since their
-//! producer may commit again at positions that no owner knows. A new commit begins only if all its owners have room.
+//! Three kinds of writes are never refused for lack of room, because the bucket's epochs wait for
+//! them: a commit of which a part is committed, or whose transaction another owner waits for; the
+//! mutations before the end of a missing part; and the beginning of a branch. The mutations of such
+//! a transaction may take as much memory as one transaction, in addition to the limit of all open
+//! transactions. An owner informs the other owners about its wait by its query. It queries the
+//! owners of lost parts as well, since their producer may commit again at positions that no owner
+//! knows. A new commit begins only if all its owners have room.
 //!
-//! Two cases are left at an owner that is full: plain mutations of a branch before a part that is committed again
-//! there, since no owner knows yet that this part follows; and several such transactions whose mutations together
-//! exceed the memory that is set aside. `CANCEL TRANSACTION` ends such a hold.
+//! Two cases remain in which an owner without room blocks the epochs: plain mutations of a branch
+//! before a part that will be committed again on it, since no owner knows yet that this part
+//! follows; and several such transactions whose mutations together exceed the additional memory.
+//! `CANCEL TRANSACTION` ends such a wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,11 +29,12 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Work;
 use documents::mutation::Mutation;
 
-/// The time limit of a writer's wait for the next stability timestamp: an election, and some more.
+/// The longest time that a writer waits for the next stability timestamp: enough for an election.
 const PUBLISHED_WAIT: Duration = Duration::from_secs(10);
 impl Projector {
-    /// Waits while too many mutations of a bucket are not covered by a timestamp. A timestamp that covers more would
-    /// exceed what an indexer can collect. What a timestamp waits for may pass.
+    /// Waits while too many mutations of a bucket are covered by no timestamp; a timestamp that
+    /// covers more would exceed what an indexer can collect. Returns at once when `may_pass` is
+    /// true, for writes that a timestamp waits for.
     pub(super) async fn wait_published(
         &self,
         bucket: &Bucket,
@@ -69,8 +74,8 @@ impl Projector {
         self.queue(bucket, bytes, work).await
     }
 
-    /// Waits for room for pushed mutations. A request with some that an open commit of the producer waits for may pass. There are only as many of these
-    /// as that commit names.
+    /// Waits for room for pushed mutations. A request with mutations that an open commit of the
+    /// producer waits for does not wait; their number is bounded by the commit.
     pub(super) async fn wait_for_push(
         &self,
         bucket: &Bucket,
@@ -83,8 +88,9 @@ impl Projector {
         self.wait_published(bucket, || brings_awaited(bucket, &places)).await
     }
 
-    /// Waits for room for a commit of a producer. One that an epoch may wait for may pass: some part of it is committed here, or is
-    /// awaited here by the owner of another part.
+    /// Waits for room for a commit of a producer. A commit that an epoch may wait for does not
+    /// wait: some part of it is committed in this bucket, or the owner of another part waits for
+    /// it.
     pub(super) async fn wait_for_commit(
         &self,
         bucket: &Bucket,
@@ -97,7 +103,7 @@ impl Projector {
     }
 }
 
-/// The seqnos of pushed mutations: the first and the last of each vbucket.
+/// Returns the first and the last seqno of the pushed mutations of each vbucket.
 fn places_of(mutations: &[CheckedPush]) -> BTreeMap<VbucketId, (Seqno, Seqno)> {
     let mut places = BTreeMap::new();
     for Mutation { vbucket, seqno, .. } in mutations.iter().map(|push| &push.mutation) {
@@ -107,7 +113,7 @@ fn places_of(mutations: &[CheckedPush]) -> BTreeMap<VbucketId, (Seqno, Seqno)> {
     places
 }
 
-/// True if mutations have some that an open commit of the producer waits for.
+/// Returns true if an open commit of the producer waits for some of the mutations.
 fn brings_awaited(bucket: &Bucket, places: &BTreeMap<VbucketId, (Seqno, Seqno)>) -> bool {
     let (durable, ends) = (bucket.durable(), bucket.awaited_ends());
     places.iter().any(|(vbucket, (first, last))| {

@@ -1,9 +1,11 @@
-//! A sample of a bucket's documents, for people's definitions and for the split points of ranges.
+//! A sample of a bucket's documents, from which users see fields and from which the split points of
+//! ranges are chosen.
 //!
-//! The documents are stored by id, and an expression may follow the ids (a time, a counter). So the sample is taken at many places of
-//! the order of ids. The places are spread evenly over the texts between the first and the last id, as if these were numbers whose
-//! digits are the characters that ids have: a counter in digits or a hash in hexadecimal digits is sampled evenly. A first pass, over all
-//! bytes, finds these characters.
+//! The documents are stored by id, and the value of an expression may correlate with the ids (a
+//! time, a counter). So the sample is taken at many places in the order of the ids. The places are
+//! spread evenly over the texts between the first and the last id, as if these were numbers whose
+//! digits are the characters that ids have: a counter in digits or a hash in hexadecimal digits is
+//! sampled evenly. A first pass, over all bytes, finds these characters.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +17,14 @@ use crate::source::{DocumentStore, StoredDocument};
 
 /// The number of places at which documents are read.
 const PLACES: u64 = 64;
-/// The number of documents that are read at each.
+/// The number of documents that are read at each place.
 const AT_EACH: usize = 16;
-/// The number of bytes of the last id that are looked for.
+/// The maximum number of bytes of the last id that are determined.
 const DEPTH_MAX: usize = 24;
-/// About the bytes of documents that are read at each place.
+/// The approximate bytes of documents that are read at each place.
 const BYTES_AT_EACH: usize = 16 << 10;
 
-/// Documents of a bucket from all parts of the order of ids, each once.
+/// Returns documents from all ranges of a bucket's ids, each once.
 pub(super) fn sample(store: &dyn DocumentStore, bucket: BucketId) -> Result<Vec<Bytes>> {
     let read = |after: Option<&str>| -> Result<Vec<StoredDocument>> {
         let mut found = store.snapshot_after(bucket, after)?.next_chunk(BYTES_AT_EACH)?;
@@ -43,7 +45,7 @@ pub(super) fn sample(store: &dyn DocumentStore, bucket: BucketId) -> Result<Vec<
     Ok(sampled.into_iter().map(|stored| stored.document).collect())
 }
 
-/// The first documents, and the documents after each place, without duplicates.
+/// Returns the first documents, and the documents after each place, without duplicates.
 fn at_places(
     read: &impl Fn(Option<&str>) -> Result<Vec<StoredDocument>>,
     first: &[StoredDocument],
@@ -60,7 +62,8 @@ fn at_places(
     Ok(sampled)
 }
 
-/// An id near the end of the bucket: the distance to the last document is below the resolution of a place.
+/// Returns an id near the end of the bucket: the distance to the last document is below the
+/// distance of two places.
 fn last_id(store: &dyn DocumentStore, bucket: BucketId, first: &str) -> Result<String> {
     let mut last = first.to_owned();
     // The bytes of the last id are found one after another, each by a binary search.
@@ -95,7 +98,7 @@ fn common_prefix<'a>(one: &'a str, other: &str) -> &'a str {
 struct Digits(Vec<u8>);
 
 impl Digits {
-    /// The characters of some texts, with all others of their kinds.
+    /// Returns the characters of some texts, completed by all other characters of their classes.
     fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut found: BTreeSet<u8> = texts.flat_map(str::bytes).filter(u8::is_ascii).collect();
         for kind in [b'0'..=b'9', b'A'..=b'F', b'G'..=b'Z', b'a'..=b'f', b'g'..=b'z'] {
@@ -106,7 +109,7 @@ impl Digits {
         Self(found.into_iter().collect())
     }
 
-    /// Texts at even distances between two ids, without their common prefix.
+    /// Returns texts at even distances between two ids, without their common prefix.
     fn between(&self, first: &str, last: &str, prefix: &str) -> Vec<String> {
         let base = self.0.len() as u64;
         if base < 2 {
@@ -123,7 +126,8 @@ impl Digits {
         (1..PLACES).map(|n| self.text(place(n), length)).collect()
     }
 
-    /// The number of the first characters of a text. A character that is no digit counts as the next greater one.
+    /// Returns the number that the first `length` characters of a text denote. A character that is
+    /// not a digit counts as the next greater digit.
     fn number(&self, text: &str, length: usize) -> u64 {
         let base = self.0.len() as u64;
         let digit = |n: usize| {

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::damaged::DamagedBuckets;
 use crate::feed::StreamContext;
 use crate::projector::{ChangedBuckets, Projector};
+use crate::resolve::{LateKind, resolve_late};
 use crate::roles::Roles;
 use crate::source::DocumentStore;
 use crate::source::view::bucket::Bucket;
@@ -22,7 +23,7 @@ use crate::source::writer::Writer;
 use crate::transactions::counts::Counts;
 use crate::transactions::limits::Limits;
 use crate::transactions::room::Room;
-use crate::{copies, follow, hand_over, maintenance, purge, pushed_parts, resolve, versions};
+use crate::{copies, follow, hand_over, maintenance, purge, versions};
 
 /// A running projector. Dropping it ends its tasks and streams.
 pub struct Service {
@@ -105,7 +106,8 @@ impl Service {
         Ok(Self { projector, failed, _tasks: tasks })
     }
 
-    /// Waits until the store has failed (a full or broken disk). It accepts no writes until the process is restarted.
+    /// Waits until the store has failed (a full or broken disk); it then accepts no writes until
+    /// the process is restarted.
     pub async fn stopped(&self) {
         self.failed.notified().await;
     }
@@ -126,8 +128,12 @@ impl Drop for Service {
 /// Starts the tasks of a projector, except the writers of its buckets.
 fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Vec<Task> {
     let own = || Arc::clone(projector);
-    let [registration, openings, sync, purge, maintained, joint, pushed, versions] =
-        [own(), own(), own(), own(), own(), own(), own(), own()];
+    let [registration, openings, sync, purge, maintained, versions] =
+        [own(), own(), own(), own(), own(), own()];
+    let late = |name, kind| {
+        let projector = own();
+        env.spawn_restarted(name, move || resolve_late(Arc::clone(&projector), kind))
+    };
     vec![
         // These tasks change buckets step by step, and a partly changed bucket must not be served.
         env.spawn_service("projector catalog", follow::follow_catalog(own())),
@@ -146,12 +152,9 @@ fn spawn_tasks(env: &Env, projector: &Arc<Projector>, failed: Arc<Notify>) -> Ve
         env.spawn_restarted("projector maintenance", move || {
             maintenance::maintain(Arc::clone(&maintained), Arc::clone(&failed))
         }),
-        env.spawn_restarted("projector joint commits", move || {
-            resolve::end_joint_commits(Arc::clone(&joint))
-        }),
-        env.spawn_restarted("projector commits of producers", move || {
-            pushed_parts::ask_about_parts(Arc::clone(&pushed))
-        }),
+        late("projector prepared transactions", LateKind::Prepared),
+        late("projector joint commits", LateKind::Joint),
+        late("projector commits of producers", LateKind::Pushed),
         env.spawn_restarted("projector versions", move || {
             versions::load_versions(Arc::clone(&versions))
         }),

@@ -1,7 +1,8 @@
 //! The calls of transactions.
 //!
-//! A call that reads documents as of the transaction's snapshot checks the purge points after the read, since a purge may happen in
-//! between. The transaction remembers its snapshot, so only its first call looks the epoch up.
+//! A call that reads documents as of the transaction's snapshot checks the purge points after the
+//! read, since a purge may run in between. The transaction stores its snapshot, so only its first
+//! call resolves the epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,11 +36,12 @@ use crate::transactions::snapshot::Snapshot;
 use crate::transactions::state::not_open;
 use crate::transactions::transaction::YOUNG;
 
-/// The time limit of a call's wait for the stability timestamp of its snapshot. The reader has it already, so it will
-/// arrive soon.
+/// The longest time that a call waits for the stability timestamp of its snapshot. The reader has
+/// received it already, so it will arrive soon.
 const EPOCH_WAIT: Duration = Duration::from_secs(3);
 
-/// Changes that a commit collapses on its caller's thread: less than a millisecond.
+/// The maximum number of changes that a commit merges on its caller's thread: less than a
+/// millisecond.
 const INLINE_CHANGES_MAX: u64 = 1000;
 
 impl Projector {
@@ -77,7 +79,7 @@ impl Projector {
         written
     }
 
-    /// Wakes the streams once a transaction is not young any more.
+    /// Wakes the streams when a transaction has reached the age from which its changes are sent.
     pub(super) fn wake_for_young(&self, bucket: &Arc<Bucket>) {
         if !bucket.transactions.takes_wake() {
             return;
@@ -92,8 +94,8 @@ impl Projector {
         self.env.spawn_request("young transactions", wake).detach();
     }
 
-    /// See [`proto::rpc::api::ProjectorApi::commit`]. The transaction has ended when this returns, unless another call of it is in
-    /// progress, or it never was at the place.
+    /// See [`proto::rpc::api::ProjectorApi::commit`]. When this returns, the transaction has ended,
+    /// unless another call of it is in progress, or it never was at the requested place.
     pub(super) async fn commit_transaction(
         &self,
         request: TransactionCommit,
@@ -126,7 +128,8 @@ impl Projector {
         self.queue_held(bucket, bytes, work).await
     }
 
-    /// Begins the commit of a transaction. `None` if it has changed nothing. After an error the commit was not begun by this call.
+    /// Begins the commit of a transaction. `None` if it has no changes. After an error this call
+    /// has not begun the commit.
     pub(super) async fn begin_commit(
         &self,
         bucket: &Arc<Bucket>,
@@ -156,7 +159,8 @@ impl Projector {
         Ok(committing?.map(begun))
     }
 
-    /// Prepares a commit before its turn. Any error refuses the commit and ends the transaction.
+    /// Prepares a commit before it is numbered. Any error refuses the commit and ends the
+    /// transaction.
     pub(super) async fn before_turn(
         &self,
         bucket: &Arc<Bucket>,
@@ -190,7 +194,7 @@ impl Projector {
         Ok(committing)
     }
 
-    /// Looks the documents of a large commit up before its turn, and makes its mutations.
+    /// Looks up the documents of a large commit before it is numbered, and creates its mutations.
     async fn looked_up(
         &self,
         bucket: &Arc<Bucket>,
@@ -245,8 +249,8 @@ impl Projector {
         found
     }
 
-    /// The snapshot of an epoch; waits shortly if the epoch is not known yet. A transaction that has read already has
-    /// its snapshot.
+    /// Returns the snapshot of an epoch; waits a short time for an unknown epoch. A transaction
+    /// that has read before already has its snapshot. `None` without an epoch.
     async fn snapshot(
         &self,
         bucket: &Bucket,
@@ -280,15 +284,17 @@ impl Projector {
 }
 
 impl Projector {
-    /// The snapshot of an epoch that this projector no longer retains. The coordinators retain it as long as the lease of its transaction
-    /// protects it.
+    /// Returns the snapshot of an epoch that this projector no longer retains; the coordinators
+    /// retain it while a lease of the transaction protects it. `unknown` is the error if they do
+    /// not.
     async fn retained(&self, bucket: &Bucket, epoch: Epoch, unknown: Error) -> Result<Snapshot> {
         let mark = self.directory.coordinator().epoch_mark(bucket.info.id, epoch).await?;
         mark.map_or(Err(unknown), |mark| bucket.moment_of(&mark))
     }
 }
 
-/// Answers the commit of a transaction that is not open, by what became of it.
+/// Returns the outcome of a transaction that is no longer open, or the error if the outcome is
+/// unknown.
 pub(super) fn answer_again(
     bucket: &Bucket,
     (transaction, behind): (TransactionId, u64),
@@ -319,10 +325,10 @@ pub(super) fn reply_of(bucket: &Bucket, committed: Committed) -> WriteReply {
     WriteReply { affected, position: WritePosition { bucket: bucket.info.id, positions } }
 }
 
-/// A commit whose transaction ends with it.
+/// A commit that has begun; the transaction ends when this is dropped.
 pub(super) struct BegunCommit {
     committing: CommitInProgress,
-    /// The error of its snapshot.
+    /// The error of the transaction's snapshot, if it cannot be used.
     failed: Option<Error>,
 }
 
@@ -332,11 +338,11 @@ struct OpenWrite<'w> {
     owner: &'w str,
     snapshot: Option<Snapshot>,
     writes: &'w CheckedWrites,
-    /// The documents on whose presence the writes depend.
+    /// The documents whose existence the writes depend on.
     unknown: BTreeSet<String>,
 }
 
-/// Looks up the documents on which some writes depend, and makes the changes.
+/// Looks up the documents whose existence some writes depend on, and makes the changes.
 fn write(
     store: &dyn DocumentStore,
     bucket: &Bucket,
@@ -361,7 +367,8 @@ fn write(
     bucket.transactions.write(&bucket.info, request, limits, Instant::now())
 }
 
-/// Completes a transaction's own documents with those that it has not changed.
+/// Reads the documents that a transaction has not changed, and returns all documents, including its
+/// own.
 fn complete(
     store: &dyn DocumentStore,
     bucket: &Bucket,
@@ -385,7 +392,7 @@ fn complete(
     Ok(own.into_iter().map(|own| own.unwrap_or_else(|| found.next().flatten())).collect())
 }
 
-/// Checks after a read that a snapshot still had the documents.
+/// Returns an error if the log was purged beyond a snapshot during a read of documents.
 fn check_kept<'i>(
     store: &dyn DocumentStore,
     bucket: &Bucket,

@@ -1,4 +1,4 @@
-//! The changes of a commit group.
+//! The changes of a commit group before they are logged.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use documents::document_store::Batch;
 use documents::mutation::Mutation;
 use documents::ownership::Ownership;
 
-/// The changes of a commit group.
+/// The changes of a commit group before they are logged.
 pub(super) struct PendingChanges {
     pub(super) bucket: Arc<Bucket>,
     pub(super) next: Vec<Position>,
@@ -21,13 +21,13 @@ pub(super) struct PendingChanges {
     pub(super) commits: NewestCommits,
     pub(super) ownership: Arc<Ownership>,
     pub(super) changes: Batch,
-    /// The large commits of the group.
+    /// The large commits in the group.
     pub(super) large: Vec<Arc<LargeCommit>>,
     newest: LastMutations,
 }
 
 impl PendingChanges {
-    /// Changes after everything that was numbered.
+    /// Creates an empty group after all numbered groups, whose positions are `behind`.
     pub(super) fn new(bucket: Arc<Bucket>, behind: Positions) -> Self {
         let Positions { next, branches, commits } = behind;
         let (changes, newest, large) = (Batch::default(), LastMutations::default(), Vec::new());
@@ -39,22 +39,20 @@ impl PendingChanges {
         self.changes.mutations.push(Arc::new(mutation));
     }
 
-    /// Adds a step of a transaction. The mutations of a commit were added before.
+    /// Adds a step of a transaction. The mutations of a commit must have been added before.
     pub(super) fn transaction(&mut self, event: TransactionEvent) {
         self.commits.add(&event);
         self.changes.commits.push(event);
     }
 
-    /// Notes the commits that are open no longer, in addition to the changes of the group.
+    /// Adds steps for the commits that are no longer open.
     pub(super) fn settle(&mut self) {
-        if !self.commits.joint().is_empty() && !self.changes.is_empty() {
-            self.settle_joint();
-        }
-        if !self.commits.pushed().is_empty() && !self.changes.is_empty() {
-            for settled in self.bucket.settled_pushed() {
-                // The transaction may have been committed again, at other positions.
-                if self.commits.pushed().find(settled.transaction) == Some(&settled) {
-                    self.transaction(TransactionEvent::PushedSettled(settled.transaction));
+        if self.commits.open().len() > 0 && !self.changes.is_empty() {
+            for settled in self.bucket.settled() {
+                let id = settled.id();
+                // A producer's transaction may have been committed again, at other positions.
+                if self.commits.find_open(id) == Some(&settled) {
+                    self.transaction(TransactionEvent::Settled(id));
                 }
             }
         }
@@ -62,14 +60,6 @@ impl PendingChanges {
         // again changes nothing: in a pushed bucket they are all of producers.
         if let Some(record) = &mut self.changes.record {
             record.commits = self.commits.clone();
-        }
-    }
-
-    fn settle_joint(&mut self) {
-        for transaction in self.bucket.settled() {
-            if self.commits.joint().find_open(transaction).is_some() {
-                self.transaction(TransactionEvent::Settled(transaction));
-            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The source of each kind. This is the only place of the projector that lists the kinds.
+//! The table of the implementations of a bucket's source, by kind. The kinds are listed only here.
 
 use proto::model::bucket::SourceKind;
 

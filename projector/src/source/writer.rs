@@ -1,21 +1,23 @@
 //! Group commit: many writers share one batch and one sync of a bucket's log.
 //!
-//! A request is checked before it is queued here, then waits in the queue of its bucket. One thread at a time takes all waiting
-//! requests up to a limit, numbers their mutations, and commits them as one batch, in the two turns of [`super::gate`]: first the group is
-//! durable in the log; then it is added to the documents, the bucket publishes it, and its requests are answered. While a group is synced
-//! the next one is collected, and while it is shown the next one is synced. So throughput grows with the number of writers, and a lone
-//! writer waits for one sync only.
+//! A request is checked before it is added to the queue of its bucket. One thread at a time takes
+//! all waiting requests up to a limit, numbers their mutations, and commits them as one batch, in
+//! the two turns of [`super::gate`]: first the group is durable in the log; then it is added to the
+//! documents, the bucket publishes it, and its requests are answered. While a group is synced the
+//! next one is collected, and while a group is published the next one is synced. So throughput
+//! grows with the number of writers, and a lone writer waits for one sync only.
 //!
-//! Only the thread with the first turn numbers mutations, and it continues from the previous group, so seqnos have no gaps. A
-//! refused request (a duplicate id, a position out of order) leaves the group before it has changed anything. If the store
-//! fails, nothing of the group is published, and all its requests fail; so do the groups after it, because the store
-//! accepts no more.
+//! Only the thread with the first turn numbers mutations, and it continues from the previous group,
+//! so seqnos have no gaps. A refused request (a duplicate id, a position out of order) leaves the
+//! group before it has changed anything. If the store fails, the group is not published, and all
+//! its requests fail; so do later groups, because the store accepts no more writes.
 //!
-//! If other copies are awaited ([`super::links`]), the request in which the last of them confirms a group shows that group. Meanwhile the
-//! next groups are logged, up to a limit. Exclusive work waits until no group waits for another copy.
+//! If other copies are awaited ([`super::links`]), a group is published by the request with which
+//! the last of them confirms the group. Meanwhile the next groups are logged, up to a limit.
+//! Exclusive work waits until no group waits for another copy.
 //!
-//! Each bucket has its own queue and log, so a slow sync delays no other bucket. No statement is split over
-//! two groups: each position that is ever reported is *participant-closed*.
+//! Each bucket has its own queue and log, so a slow sync delays no other bucket. No statement is
+//! split over two groups: each reported position is *participant-closed*.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -28,6 +30,7 @@ use proto::flow::Reservation;
 use proto::lock::lock;
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId};
+use proto::model::open_commit::CommitId;
 use proto::plant::{self, Plant};
 use proto::rpc::api::{CheckedWrites, Decision, PushReply, PushedCommitRequest, WriteReply};
 use proto::rpc::mutation::MutationKind;
@@ -46,29 +49,30 @@ use crate::transactions::committing::CommitInProgress;
 use crate::transactions::producer_transactions::ProducerCommitGuard;
 use documents::document_store::{Batch, DocumentStore, ShowBatch};
 
-/// The approximate size of a group: large enough that the sync is a small part of its cost, and small enough that the
-/// next group does not wait long.
+/// The approximate size of a group in bytes: large enough that the sync is a small part of its
+/// cost, and small enough that the next group does not wait long.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// The number of groups that one thread commits before it yields.
 const GROUPS_MAX: usize = 64;
-/// Groups between their turns. More would only wait longer.
+/// The maximum number of groups between their turns. More would only wait longer.
 const UNSHOWN_MAX: usize = 2;
-/// The limit of groups that wait for other copies: one being sent, one being synced there, and those collected
-/// meanwhile.
+/// The maximum number of groups that wait for other copies: one that is being sent, one that
+/// another copy is syncing, and those collected meanwhile.
 const AWAITED_MAX: usize = 4;
 
-/// A request for the log, and its reservation in the queue.
+/// A request for the log, with its reservations in the queue.
 pub struct Job {
-    /// The approximate size.
+    /// The approximate size in bytes.
     pub bytes: usize,
     /// The request.
     pub work: Work,
-    /// Released when the request is answered; `None` for work that holds no documents in the queue.
+    /// The reservations, released when the request is answered; `None` for work without documents
+    /// in the queue.
     pub room: Option<Room>,
 }
 
-/// The reservations of a request: one in its bucket, so that a bucket with silent copies leaves room for the others, and one in all buckets
-/// together.
+/// The reservations of a request: one in the budget of its bucket, so that a bucket with silent
+/// copies leaves room for others, and one in the total budget.
 pub type Room = (Reservation, Reservation);
 
 impl Job {
@@ -84,48 +88,51 @@ impl Job {
 /// Work that runs between two groups.
 pub type Exclusive = Box<dyn FnOnce(&Writer, &Bucket) + Send>;
 
-/// The request of a job.
+/// Documents to be numbered and written, all or none.
 pub enum Work {
-    /// Documents to number and write, all or none.
+    /// The changes of a transaction to be numbered and written, all or none.
     Write(CheckedWrites, oneshot::Sender<Result<WriteReply>>),
-    /// The changes of a transaction to number and write, all or none.
+    /// The changes of a transaction to be prepared, and the transaction's number in the deciding
+    /// bucket.
     Commit(Box<CommitInProgress>, oneshot::Sender<Result<WriteReply>>),
-    /// The changes of a transaction to prepare, and its number in the deciding bucket.
+    /// The outcome of a prepared transaction to be applied.
     Prepare(TransactionId, Box<CommitInProgress>, oneshot::Sender<Result<u64>>),
     /// The outcome of a prepared transaction.
     Decide(TransactionId, Decision, oneshot::Sender<Result<WriteReply>>),
-    /// Numbered mutations, up to the first that does not fit, then the error that validation has found in the
-    /// request.
+    /// Numbered mutations up to the first that does not fit, and the error that validation has
+    /// found in the request.
     Push(Vec<CheckedPush>, Option<Error>, oneshot::Sender<Result<PushReply>>),
-    /// The mutations of a producer's transaction, of which the request names the parts to number.
+    /// The mutations of a producer's transaction; the request names the parts to be numbered.
     CommitPushed(PushedCommitRequest, Box<ProducerCommitGuard>, oneshot::Sender<Result<PushReply>>),
-    /// Lets epochs have the open commit of a producer's transaction without its missing parts.
+    /// A producer's transaction whose missing parts are given up, so that epochs include its open
+    /// commit.
     GiveUpRest(ProducerTransactionId, oneshot::Sender<Result<()>>),
-    /// Work that runs exclusively between two groups.
+    /// Work that runs alone between two groups.
     Exclusive(Exclusive),
-    /// Exclusive work that takes no longer than the sync of a small group, unless the store must flush first.
+    /// Work that runs alone, and usually no longer than the sync of a small group.
     Brief(Exclusive),
 }
 
 /// The state that the writers of all buckets share.
 pub struct Writer {
-    /// The store that batches go to.
+    /// The store that batches are written to.
     pub store: Arc<dyn DocumentStore>,
-    /// Notified when the store has failed. It accepts no more until it is opened again.
+    /// Notified when the store has failed; it accepts no more writes until it is opened again.
     pub failed: Arc<Notify>,
-    /// Held while a group becomes visible, and while the positions of several buckets are read, so that these are of one moment: if a write
-    /// is included, every write that was acknowledged before it began is included too.
+    /// Locked while a group is published, and while the positions of several buckets are read as of
+    /// one moment: if a write is included, so is every write that was acknowledged before it began.
     pub showing: Mutex<()>,
-    /// Documents that a large commit changes at least: streams send a marker instead of its mutations.
+    /// The smallest number of changed documents of a large commit, for which streams send a marker
+    /// instead of mutations.
     pub large_commit_changes: u64,
-    /// Called for each bucket that has changed.
+    /// A function that is called for each bucket that has changed.
     pub on_change: Box<dyn Fn(BucketId) + Send + Sync>,
 }
 
 impl Writer {
-    /// Handles the jobs of a bucket; idle once all senders are dropped, which happens while the service stops. Cancelling drops the
-    /// queued jobs, whose callers see their reply channel close; the groups that are being committed are finished and
-    /// answered.
+    /// Handles the jobs of a bucket; idle once all senders are dropped, which happens while the
+    /// service stops. Cancelling drops the queued jobs and closes the reply channels of their
+    /// callers; groups that are being committed are finished and answered.
     pub async fn run(
         self: Arc<Self>,
         bucket: Arc<Bucket>,
@@ -149,7 +156,7 @@ impl Writer {
         pending().await
     }
 
-    /// Handles waiting jobs for a limited time. Returns the next job if there are more.
+    /// Handles waiting jobs, up to `groups_max` groups. Returns the next job if there are more.
     fn work(
         self: &Arc<Self>,
         bucket: &Arc<Bucket>,
@@ -203,7 +210,8 @@ impl Writer {
         next
     }
 
-    /// Numbers a group and makes it durable. Returns the number of groups that wait to be shown, and those that no longer wait.
+    /// Numbers a group and makes it durable. Returns the number of groups that wait for
+    /// publication, and the groups that no longer do, for the caller to drop.
     fn log_group(
         self: &Arc<Self>,
         bucket: &Arc<Bucket>,
@@ -272,7 +280,8 @@ impl Writer {
     }
 }
 
-/// True if a job may begin: work that is exclusive waits for groups that other copies lack, and so does a group after many.
+/// Returns true if a job may begin. Exclusive work waits for groups that other copies lack, and so
+/// does a group if many of these wait.
 fn may_begin(bucket: &Bucket, is_exclusive: bool) -> bool {
     if bucket.links.is_alone() || bucket.has_ended() {
         return true;
@@ -293,7 +302,8 @@ async fn wait_for_copies(bucket: &Bucket, is_exclusive: bool) {
     }
 }
 
-/// Collects the jobs that are committed together, and the next job if it was received already.
+/// Collects the jobs that are committed together. Also returns the next job, if it was received
+/// already.
 fn gather(first: Job, jobs: &Receiver<Job>) -> (Vec<Job>, Option<Job>) {
     let (mut bytes, mut group, mut then) = (0, Vec::new(), Some(first));
     while let Some(job) = then.take_if(|job| !job.is_exclusive()) {
@@ -318,7 +328,8 @@ fn answer_all(answers: Vec<(Answer, Option<Room>)>, committed: &Result<()>) {
     }
 }
 
-/// Answers a request. A store error takes precedence over the request's own outcome.
+/// A function that answers a request. A store error takes precedence over the request's own
+/// outcome.
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<T>) -> Answer {
@@ -328,13 +339,14 @@ fn answer<T: Send + 'static>(reply: oneshot::Sender<Result<T>>, outcome: Result<
     })
 }
 
-/// Ends a transaction when its caller learns the outcome. A transaction whose group has failed does not end here: the log may contain it,
-/// and the next opening of the bucket decides.
+/// Ends a transaction when its caller receives the outcome. A transaction whose group has failed
+/// does not end: the log may contain the group, and the next opening of the bucket decides.
 fn ended(committing: Box<CommitInProgress>, answer: Answer) -> Answer {
     Box::new(move |committed| answer(committed.map_err(|error| committing.in_doubt(error))))
 }
 
-/// Ends a producer's transaction when its caller learns the outcome. It is open again if its commit was refused.
+/// Ends a producer's transaction when its caller receives the outcome. The transaction is open
+/// again if its commit was refused.
 fn ended_pushed(
     committing: Box<ProducerCommitGuard>,
     reply: oneshot::Sender<Result<PushReply>>,
@@ -362,7 +374,7 @@ struct Group<'s> {
     store: &'s dyn DocumentStore,
     ahead: &'s mut Ahead,
     pending: PendingChanges,
-    /// Changes of the smallest large commit.
+    /// The smallest number of changes of a large commit.
     large_changes: u64,
 }
 
@@ -426,8 +438,9 @@ impl Group<'_> {
                 ended_pushed(committing, reply, outcome)
             }
             Work::GiveUpRest(transaction, reply) => {
-                if pending.commits.pushed().find(transaction).is_some() {
-                    pending.transaction(TransactionEvent::PushedSettled(transaction));
+                if pending.commits.find_pushed(transaction).is_some() {
+                    let settled = CommitId::Pushed(transaction);
+                    pending.transaction(TransactionEvent::Settled(settled));
                 }
                 answer(reply, removed.map_or(Ok(()), Err))
             }

@@ -1,4 +1,4 @@
-//! Groups between their turns.
+//! Tests of groups between their turns.
 
 use bytes::Bytes;
 use proto::ErrorCode;
@@ -220,8 +220,8 @@ fn a_commit_is_checked_against_groups_that_nobody_sees_yet() {
     }
 }
 
-/// A large commit has looked its documents up before its turn, and a group has changed one of them since: the group is in the log, and in the
-/// documents only later.
+/// A large commit looks its documents up before it is numbered. A group that is in the log, and not
+/// yet in the document table, then changes one of them.
 #[test]
 fn what_a_commit_has_looked_up_counts_no_longer_behind_groups_that_nobody_sees_yet() {
     let upsert = || WriteKind::Upsert(document());

@@ -1,12 +1,14 @@
 //! Commits in progress.
 //!
-//! A commit takes the last change of each document out as a [`CommitInProgress`], which passes through the writer of the bucket as one request.
-//! The transaction accepts no call meanwhile, and it ends when the request is answered, whatever the answer.
+//! A commit collects the last change of each document in a [`CommitInProgress`], which is one
+//! request to the writer of the bucket. The transaction accepts no call meanwhile, and ends when
+//! the request is answered, whatever the answer.
 //!
-//! A large commit is one group of the log, and a write after it waits for that: some 0.3 seconds for 500,000 documents
-//! on two processors (`projector/documents/examples/large_group.rs`), a tenth to number them, a quarter to build the
-//! group, and the rest to write and sync it. Its runs of the document table are built concurrently. Runs that get their
-//! numbers when they are read, and a group that is encoded before its turn, would halve it.
+//! A large commit is one group of the log, and a later write waits for the group: some 0.3 seconds
+//! for 500,000 documents on two processors (`projector/documents/examples/large_group.rs`), a tenth
+//! to number them, a quarter to build the group, and the rest to write and sync it. Its runs of the
+//! document table are built concurrently. If runs got their numbers when they are read, and the
+//! group was encoded before its turn, that time would be halved.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +25,8 @@ use super::snapshot::Snapshot;
 use super::state::check_snapshot;
 use super::transaction::LastChange;
 
-/// A commit in progress: its changes, and its snapshot. The transaction ends when this is dropped, however the commit ended.
+/// A commit in progress: the changes of a transaction and its snapshot. The transaction ends when
+/// this is dropped, whatever the outcome.
 pub struct CommitInProgress {
     /// The id of the transaction.
     pub transaction: TransactionId,
@@ -31,24 +34,26 @@ pub struct CommitInProgress {
     pub place: TransactionPlace,
     /// The last change of each document, in the order of the changes.
     pub changes: Vec<LastChange>,
-    /// The moment that the transaction has read.
+    /// The snapshot that the transaction has read.
     pub snapshot: Option<Snapshot>,
-    /// The documents that were looked up before its turn.
+    /// The documents that were looked up before the commit is numbered.
     pub looked_up: Option<LookedUp>,
-    /// The mutation of each change, without its number, if they were prepared before its turn.
+    /// The mutation of each change, without its seqno, if they were created before the commit is
+    /// numbered.
     pub unnumbered: Option<Vec<Arc<Mutation>>>,
-    /// All buckets that it has changed, if there are several.
+    /// All buckets that the transaction has changed, if there are several.
     pub participants: Vec<BucketId>,
     /// True if the group of the commit has failed.
     is_in_doubt: bool,
     transactions: Arc<Transactions>,
-    /// The transaction, and its number among those of the bucket.
+    /// The transaction's id, and its number among the bucket's transactions.
     of: (TransactionId, u64),
 }
 
 impl CommitInProgress {
-    /// Sorts the changes by vbucket. The order within each vbucket stays, and the log groups them this way in any case. Processing a large
-    /// commit in this order makes better use of the processor's caches.
+    /// Sorts the changes by vbucket. The order within each vbucket is kept. The log groups
+    /// mutations by vbucket in any case. Processing a large commit in this order makes better use
+    /// of the processor's caches.
     pub fn sort(&mut self) {
         let mut by_vbucket: BTreeMap<VbucketId, Vec<LastChange>> = BTreeMap::new();
         for changed in self.changes.drain(..) {
@@ -57,7 +62,7 @@ impl CommitInProgress {
         self.changes.extend(by_vbucket.into_values().flatten());
     }
 
-    /// Makes the mutations before their turn.
+    /// Creates the mutations before the commit is numbered.
     pub fn make_mutations(&mut self) {
         let made = self.changes.iter().map(|LastChange { mutation, .. }| {
             let Mutation { vbucket, id, kind, document, .. } = &**mutation;
@@ -67,20 +72,21 @@ impl CommitInProgress {
         self.unnumbered = Some(made.collect());
     }
 
-    /// Makes the commit one over several buckets.
+    /// Turns the commit into one over several buckets.
     pub fn over(mut self, participants: Vec<BucketId>) -> Self {
         self.participants = participants;
         self
     }
 
-    /// Keeps the transaction as it is, since the outcome of its commit is unknown. Returns the error for the caller.
+    /// Keeps the transaction in its present state, since the outcome of its commit is unknown.
+    /// Returns the error for the caller.
     pub fn in_doubt(mut self, error: Error) -> Error {
         self.is_in_doubt = true;
         let what = format!("{}; transaction {} may be committed", error.message, self.transaction);
         Error::new(ErrorCode::Interrupted, what)
     }
 
-    /// The number of the transaction among those of the bucket.
+    /// Returns the number of the transaction among the bucket's transactions.
     pub fn number(&self) -> u64 {
         self.of.1
     }
@@ -102,15 +108,16 @@ impl Drop for CommitInProgress {
 }
 
 impl Transactions {
-    /// Lets a transaction take further calls.
+    /// Allows further calls of a transaction.
     fn open_again(&self, (id, number): (TransactionId, u64)) {
         let mut state = self.state();
         let open = state.open.get_mut(&id).filter(|open| open.number == number);
         open.into_iter().for_each(|open| open.is_committing = false);
     }
 
-    /// Begins the commit of a transaction. `None` if it never began: then it has changed nothing. `Unavailable` if its commit is in
-    /// progress already, so that the caller retries. A commit of at least `large_changes` may be large.
+    /// Begins the commit of a transaction. `None` if the transaction never began, so that it has no
+    /// changes. `Unavailable` if its commit is in progress already, so that the caller retries. A
+    /// commit of at least `large_changes` may be large.
     pub fn commit(
         self: &Arc<Self>,
         (id, place): (TransactionId, TransactionPlace),

@@ -1,4 +1,4 @@
-//! Counts the outcomes of a projector's transactions, and the resources of open ones.
+//! Counters of the outcomes of a projector's transactions, and of the resources of open ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use proto::Result;
 use proto::rpc::api::{PushReply, WriteReply};
 use serde::Serialize;
 
-/// Counts the ends of transactions since the process has started.
+/// Counters of the ends of transactions since the process has started.
 #[derive(Debug, Default)]
 pub struct Counts {
     committed: AtomicU64,
@@ -15,7 +15,8 @@ pub struct Counts {
     forgotten: AtomicU64,
 }
 
-/// The transactions of a projector: those that are open now, and the ends of others since the process has started.
+/// The transactions of a projector: figures of those that are open now, and counts of ends since
+/// the process has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TransactionFigures {
     /// Open transactions that have changes.
@@ -24,11 +25,13 @@ pub struct TransactionFigures {
     pub oldest_age_ms: u64,
     /// Bytes of the changes of open transactions.
     pub bytes: u64,
-    /// Transactions that are prepared: their changes wait for the decision of another bucket, and hold their documents.
+    /// Number of prepared transactions: their changes wait for the decision of another bucket, and
+    /// lock their documents.
     pub prepared: u64,
-    /// Commits over several buckets that no epoch has, counted in each bucket.
+    /// Commits over several buckets that no epoch covers, counted in each bucket.
     pub joint_open: u64,
-    /// The time since the oldest of both was first known here, in milliseconds; 0 if there is none.
+    /// The longest time for which this process has known a prepared transaction or an open commit
+    /// over several buckets, in milliseconds; 0 if there is none.
     pub joint_oldest_age_ms: u64,
     /// Commits of changes.
     pub committed: u64,
@@ -36,7 +39,7 @@ pub struct TransactionFigures {
     pub conflicts: u64,
     /// Transactions that were rolled back by a call.
     pub aborted: u64,
-    /// Transactions that were rolled back because no router asked for them.
+    /// Transactions that were rolled back because no router had made a call for them.
     pub forgotten: u64,
 }
 
@@ -52,7 +55,7 @@ impl Counts {
         };
     }
 
-    /// Counts the end of a transaction that was to be prepared.
+    /// Counts the end of an attempt to prepare a transaction.
     pub fn prepare_ended(&self, prepared: &Result<u64>) {
         if prepared.as_ref().is_err_and(|error| error.code.refuses_commit()) {
             self.conflicts.fetch_add(1, Ordering::Relaxed);
@@ -71,12 +74,12 @@ impl Counts {
         self.aborted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts transactions for which no router has asked.
+    /// Counts transactions that were rolled back because no router had made a call for them.
     pub fn add_forgotten(&self, count: u64) {
         self.forgotten.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The counts, including those of open transactions.
+    /// Returns the counts together with the figures of open transactions.
     pub fn with_open(&self, open: TransactionFigures) -> TransactionFigures {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TransactionFigures {
@@ -90,7 +93,7 @@ impl Counts {
 }
 
 impl TransactionFigures {
-    /// The figures of the open transactions of several buckets.
+    /// Returns the sum of the figures of several buckets' open transactions.
     pub fn sum(open: impl IntoIterator<Item = Self>) -> Self {
         open.into_iter().fold(Self::default(), |sum, one| Self {
             open: sum.open + one.open,

@@ -1,23 +1,24 @@
-//! The documents that a commit has looked up before its turn to be numbered.
+//! The documents that a commit has looked up before it is numbered.
 //!
-//! While a group is numbered, all other writers of the bucket wait. A large commit would delay them by its many look-ups. So it looks them
-//! up before, at certain positions of the bucket, and in its turn only those that were changed after these positions again.
+//! While a group is numbered, all other writers of the bucket wait. The many look-ups of a large
+//! commit would delay them. So its documents are looked up before, at certain positions of the
+//! bucket, and only those that were changed after these positions are looked up again.
 
 use proto::model::cut::Cut;
 use proto::model::ids::hash_id;
 
 use super::transaction::LastChange;
 
-/// Commits of more changes than this look their documents up before their turn.
+/// The number of changes above which a commit looks its documents up before it is numbered.
 pub const LOOK_UP_ABOVE: usize = 1_000;
 
-/// The documents of a commit as they were at certain positions.
+/// The documents of a commit as of certain positions.
 pub struct LookedUp {
-    /// The positions.
+    /// The positions of the look-up.
     pub ends: Cut,
-    /// For each change whose outcome depends on it: true if the document was there.
+    /// For each change whose outcome depends on it, whether the document existed.
     pub exists: Vec<bool>,
-    /// The hash of each change's id, and the change, in the order of hashes.
+    /// The hash of each change's id, and the index of the change, ordered by hash.
     by_hash: Vec<(u64, u32)>,
 }
 

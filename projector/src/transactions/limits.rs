@@ -11,21 +11,22 @@ use super::room::Room;
 /// The limits of open transactions.
 #[derive(Clone)]
 pub struct Limits {
-    /// Bytes of changes of one transaction.
+    /// Maximum bytes of the changes of one transaction.
     pub bytes_max: usize,
-    /// Open transactions of one bucket.
+    /// Maximum number of open transactions of one bucket.
     pub open_max: usize,
-    /// Bytes of all open transactions of the projector.
+    /// The budget of all open transactions of the projector, in bytes.
     pub room: Arc<Room>,
 }
 
 impl Limits {
-    /// The limits of a transaction that epochs may wait for: however many are open. The bytes bound them.
+    /// Returns the limits for a transaction that epochs may wait for: without a limit of their
+    /// number, since the bytes bound them.
     pub fn for_awaited(&self) -> Self {
         Self { open_max: usize::MAX, ..self.clone() }
     }
 
-    /// Checks the bytes of a transaction.
+    /// Returns an error if the bytes of a transaction exceed the limit.
     pub fn check_bytes(&self, id: TransactionId, bytes: usize) -> Result<()> {
         if bytes <= self.bytes_max {
             return Ok(());
@@ -38,7 +39,7 @@ impl Limits {
         Err(Error::new(ErrorCode::OverLimit, what).with_hint("commit smaller transactions"))
     }
 
-    /// Checks that a bucket with this many open transactions may begin another one.
+    /// Returns an error if a bucket with `open` open transactions must not begin another one.
     pub fn check_open(&self, bucket: &BucketInfo, open: usize) -> Result<()> {
         if open < self.open_max {
             return Ok(());

@@ -1,17 +1,23 @@
 //! The open transactions of a bucket: changes of documents that only their transaction can read.
 //!
-//! Only the projector that leads an embedded bucket, or owns vbuckets of a pushed one, has them, in memory. They vanish with its
-//! [`crate::source::view::bucket::Bucket`]: a restart, another leader, or a drop loses them, and their sessions learn that with the next call
-//! (`Conflict`).
+//! The projector that leads an embedded bucket, or owns vbuckets of a pushed one, keeps them in
+//! memory. They are lost with its [`crate::source::view::bucket::Bucket`]: after a restart, a
+//! change of the leader, or a drop, the next call of their sessions fails (`Conflict`).
 //!
-//! - A [`Transaction`](transaction::Transaction) has a *place*: the number of changes and rollbacks that it has made so far. Each change
-//!   has the next place as its seqno. A rollback to a savepoint removes the changes after it, and takes a place too: later changes get
-//!   larger places. So a place names one change for ever, and from a caller's place it follows whether it knows of every call.
-//! - [`Transactions`](open::Transactions) has those of one bucket, and keeps the limits: bytes of a transaction, bytes of all
-//!   transactions of the projector, their number ([`limits`]).
-//! - A [`TransactionReader`](reader::TransactionReader) has the position of a stream in each transaction, and finds the unsent changes.
-//! - A commit takes the last change of each document out as a [`CommitInProgress`](committing::Committing).
-//! - In a pushed bucket the producer has its own number for a transaction, and makes the decision ([`producer_transactions`]).
+//! - A [`Transaction`](transaction::Transaction) has a *place*: the number of changes and rollbacks
+//!   that it has made so far. Each change has the next place as its seqno. A rollback to a
+//!   savepoint removes the changes after it, and takes a place too: later changes get larger
+//!   places. So a place identifies one change forever, and a caller's place shows whether the
+//!   caller has the results of all calls.
+//! - [`Transactions`](open::Transactions) has the open transactions of one bucket, and enforces the
+//!   limits: bytes of a transaction, bytes of all transactions of the projector, their number
+//!   ([`limits`]).
+//! - A [`TransactionReader`](reader::TransactionReader) has the position of a stream in each
+//!   transaction, and finds the unsent changes.
+//! - A commit collects the last change of each document in a
+//!   [`CommitInProgress`](committing::Committing).
+//! - In a pushed bucket the producer has its own number for a transaction, and makes the decision
+//!   ([`producer_transactions`]).
 //!
 //! A transaction without calls for [`proto::rpc::api::TRANSACTION_KEPT_MS`], or for
 //! [`proto::rpc::api::PRODUCER_KEPT_MS`] in a pushed bucket, is rolled back.

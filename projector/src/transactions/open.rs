@@ -25,35 +25,37 @@ use crate::effects::effects;
 
 /// A write in a transaction.
 pub struct WriteIn<'w> {
-    /// The transaction, and its place before the write; zero begins it.
+    /// The transaction, and its place before the write; place zero begins the transaction.
     pub at: (TransactionId, TransactionPlace),
-    /// Whose transaction it is.
+    /// The user of the transaction, for display.
     pub owner: &'w str,
-    /// The moment that the transaction reads.
+    /// The snapshot that the transaction reads.
     pub snapshot: Option<Snapshot>,
     /// The writes of the request.
     pub writes: &'w CheckedWrites,
-    /// The documents of [`Transactions::unknown`] that exist, and those that do not.
+    /// For each document of [`Transactions::unknown`], whether it exists.
     pub known: &'w BTreeMap<String, bool>,
-    /// The number of commits of the bucket, for a transaction that begins.
+    /// The number of commits of the bucket, stored if the transaction begins.
     pub behind: u64,
 }
 
-/// For each requested id, the transaction's own change; `None` if the document of its snapshot counts. A deletion is `Some(None)`.
+/// For each requested id, the transaction's own change: `Some(None)` is a deletion; `None` means
+/// that the document of the snapshot is valid.
 pub type OwnDocuments = Vec<Option<Option<Bytes>>>;
 
 /// The open transactions of a bucket.
 pub struct Transactions {
     state: Mutex<State>,
-    /// Wakes the streams of the bucket.
+    /// Notifies the streams of the bucket.
     turned: watch::Sender<u64>,
-    /// True while streams must still be woken for the changes of a young transaction, and no wake-up is scheduled.
+    /// True if streams must still be notified of the changes of a young transaction, and no
+    /// notification is scheduled.
     wants_wake: AtomicBool,
     is_wake_due: AtomicBool,
 }
 
 impl Transactions {
-    /// Without transactions. Each change wakes the watchers of `turned`.
+    /// Creates an empty set. Each change notifies the watchers of `turned`.
     pub fn new(turned: watch::Sender<u64>) -> Self {
         let (wants_wake, is_wake_due) = Default::default();
         Self { state: Mutex::default(), turned, wants_wake, is_wake_due }
@@ -67,14 +69,16 @@ impl Transactions {
         self.turned.send_modify(|count| *count += 1);
     }
 
-    /// True if the caller must call [`Self::wake_for_young`] in [`YOUNG`], because a young transaction has changed.
+    /// Returns true if the caller must call [`Self::wake_for_young`] after [`YOUNG`], because a
+    /// young transaction has changed.
     pub fn takes_wake(&self) -> bool {
         self.wants_wake.load(Ordering::Relaxed)
             && self.wants_wake.swap(false, Ordering::AcqRel)
             && !self.is_wake_due.swap(true, Ordering::AcqRel)
     }
 
-    /// Wakes the streams for transactions that were young. True if there are others, so that the call must be repeated in [`YOUNG`].
+    /// Notifies the streams of transactions that are no longer young. Returns true if others are,
+    /// so that the call must be repeated after [`YOUNG`].
     pub fn wake_for_young(&self, now: Instant) -> bool {
         self.is_wake_due.store(false, Ordering::Release);
         self.wake();
@@ -90,7 +94,8 @@ impl Transactions {
         open.snapshot.clone()
     }
 
-    /// The documents on whose presence some writes depend, and that the transaction has not changed itself.
+    /// Returns the documents whose existence some writes depend on, and that the transaction has
+    /// not changed itself.
     pub fn unknown(
         &self,
         (id, after): (TransactionId, TransactionPlace),
@@ -105,7 +110,7 @@ impl Transactions {
         Ok(asked.filter(|write| !is_own(write.id())).map(|write| write.id().to_string()).collect())
     }
 
-    /// Makes the changes of some writes: all of them or none.
+    /// Makes the changes of some writes, all or none.
     pub fn write(
         &self,
         bucket: &BucketInfo,
@@ -149,7 +154,8 @@ impl Transactions {
         Ok(written)
     }
 
-    /// Wakes the streams for a change, or has them woken when the transaction is not young any more.
+    /// Notifies the streams of a change, or schedules that for the time when the transaction is not
+    /// young any more.
     pub(super) fn wake_for_change(&self, is_young: bool) {
         match is_young {
             true => self.wants_wake.store(true, Ordering::Relaxed),
@@ -204,7 +210,7 @@ impl Transactions {
         }
     }
 
-    /// Rolls a transaction back. One that is not open is no error; false then.
+    /// Rolls a transaction back. Returns false if it is not open, which is no error.
     pub fn abort(&self, id: TransactionId) -> Result<bool> {
         let of = match self.state().open.get(&id) {
             None => return Ok(false),
@@ -215,8 +221,8 @@ impl Transactions {
         Ok(true)
     }
 
-    /// Rolls a transaction back that is to be prepared here: false if it is not open. A prepare in progress is refused at its turn, unless
-    /// its turn is before the caller's.
+    /// Rolls back a transaction that was to be prepared; returns false if it is not open. A prepare
+    /// in progress is refused when it is numbered, unless it is numbered before this call.
     pub fn give_up(&self, id: TransactionId) -> bool {
         let mut state = self.state();
         let of = match state.open.get(&id) {
@@ -232,7 +238,8 @@ impl Transactions {
         true
     }
 
-    /// Keeps transactions open. Returns the ids that are not open.
+    /// Records activity of transactions, so that they are kept open. Returns the ids that are not
+    /// open.
     pub fn keep_open(&self, ids: Vec<TransactionId>, now: Instant) -> Vec<TransactionId> {
         let mut state = self.state();
         let is_gone = |id: &TransactionId| match state.open.get_mut(id) {
@@ -245,7 +252,8 @@ impl Transactions {
         ids.into_iter().filter(is_gone).collect()
     }
 
-    /// The documents of some ids as a transaction has changed them, up to a place.
+    /// Returns the documents of some ids in the state to which a transaction has changed them, up
+    /// to a place.
     pub fn own_documents(
         &self,
         own: OwnView,
@@ -269,7 +277,8 @@ impl Transactions {
         Ok(ids.iter().map(own).collect())
     }
 
-    /// True if a transaction is open. If it is not, it does not begin any more.
+    /// Returns true if a transaction is open. If it is not, records that it must not begin any
+    /// more.
     pub fn is_open_or_refused(&self, id: TransactionId) -> bool {
         let mut state = self.state();
         if state.open.contains_key(&id) {
@@ -279,7 +288,7 @@ impl Transactions {
         false
     }
 
-    /// True if a caller was answered that the transaction will not be committed.
+    /// Returns true if a caller has received the answer that the transaction will not be committed.
     pub fn is_refused(&self, id: TransactionId) -> bool {
         self.state().refused.contains(&id)
     }
@@ -289,7 +298,7 @@ impl Transactions {
         self.state().open.contains_key(&id)
     }
 
-    /// Ends a transaction, unless another transaction has its id by now.
+    /// Ends a transaction, unless another transaction has its id.
     pub(super) fn end(&self, of: (TransactionId, u64)) {
         // Its changes may be many, so they are dropped without the lock.
         let gone = self.state().remove(of);
@@ -298,7 +307,8 @@ impl Transactions {
         }
     }
 
-    /// Rolls back the transactions without a call for longer than `kept`, or than the time set by their producers; returns their number.
+    /// Rolls back the transactions without a call for longer than `kept`, or than the time that
+    /// their producers have set; returns their number.
     pub fn roll_back_forgotten(&self, now: Instant, kept: Duration) -> u64 {
         let mut state = self.state();
         let is_forgotten = |open: &Transaction| {

@@ -1,9 +1,11 @@
 //! The open transactions of producers, in a pushed bucket ([`proto::model::pushed_commit`]).
 //!
-//! A producer has its own number for a transaction. Here the transaction also gets a random number, under which it is streamed to the
-//! indexers like any other: each owner of vbuckets has its own part, and no reader sees the open transaction as a whole.
+//! A producer has its own number for a transaction. Each owner of vbuckets also assigns a random
+//! number to its part of the transaction, and streams the part to the indexers under this number
+//! like any other transaction. No reader sees the complete open transaction.
 //!
-//! A commit that is refused leaves the transaction open, because the producer can push the missing parts and commit again.
+//! A commit that is refused leaves the transaction open, because the producer can push the missing
+//! parts and commit again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,33 +23,35 @@ use super::transaction::Transaction;
 use crate::source::push::check::CheckedPush;
 use documents::mutation::Mutation;
 
-/// Mutations of a producer's transaction.
+/// A request with mutations of a producer's transaction.
 pub struct PushIn<'p> {
     /// The producer's id of the transaction.
     pub transaction: ProducerTransactionId,
-    /// The number of the transaction here, if it begins.
+    /// The number that this projector assigns to the transaction, if it begins.
     pub number: TransactionId,
-    /// Whose transaction it is, for people.
+    /// The user of the transaction, for display.
     pub owner: &'p str,
-    /// The mutations. Their seqnos are positions in the transaction, by vbucket.
+    /// The mutations. Their seqnos are positions in the transaction, counted in each vbucket.
     pub mutations: Vec<CheckedPush>,
-    /// The time for which the transaction is kept without a further mutation.
+    /// The time for which the transaction is kept after its last mutation.
     pub kept_for: Duration,
-    /// True if epochs may wait for the transaction. Then it may use the reserve of one transaction, since otherwise the two would wait for
-    /// each other.
+    /// True if epochs may wait for the transaction. It may then exceed the memory limit by the size
+    /// of one transaction, since it and the epochs would otherwise wait for each other.
     pub is_awaited: bool,
 }
 
-/// The mutations of each vbucket that are kept.
+/// The number of stored mutations of each vbucket.
 pub type MutationsByVbucket = BTreeMap<VbucketId, u64>;
 
-/// The commit of a producer's transaction in progress. When this is dropped the transaction is open again, unless `end` was set.
+/// A guard of the commit of a producer's transaction. When it is dropped the transaction is open
+/// again, unless `end` was set.
 pub struct ProducerCommitGuard {
-    /// The transaction, and its place here; `None` if nothing of it is kept.
+    /// The transaction's number on this projector, and its place; `None` if none of its mutations
+    /// is stored.
     pub open: Option<(TransactionId, TransactionPlace)>,
     /// The mutations of the transaction, in order.
     pub mutations: Vec<Arc<Mutation>>,
-    /// The number of the transaction among those of the bucket.
+    /// The number of the transaction among the bucket's transactions.
     pub number: u64,
     end: End,
     transactions: Arc<Transactions>,
@@ -65,7 +69,7 @@ enum End {
 }
 
 impl ProducerCommitGuard {
-    /// The number of mutations of each vbucket.
+    /// Returns the number of mutations of each vbucket.
     pub fn kept(&self) -> MutationsByVbucket {
         let mut kept = MutationsByVbucket::new();
         self.mutations.iter().for_each(|one| *kept.entry(one.vbucket).or_default() += 1);
@@ -77,12 +81,13 @@ impl ProducerCommitGuard {
         self.mutations.iter().map(|mutation| mutation.bytes()).sum()
     }
 
-    /// Ends the transaction: it is committed.
+    /// Ends the transaction after its commit.
     pub fn finish(mut self) {
         self.end = End::Gone;
     }
 
-    /// Keeps the transaction as it is, since the outcome of its commit is unknown. Returns the error for the caller.
+    /// Keeps the transaction in its present state, since the outcome of its commit is unknown.
+    /// Returns the error for the caller.
     pub fn in_doubt(mut self, error: Error) -> Error {
         self.end = End::InDoubt;
         let what = format!("{}; the transaction may be committed", error.message);
@@ -102,7 +107,8 @@ impl Drop for ProducerCommitGuard {
 }
 
 impl Transactions {
-    /// Keeps mutations of a producer's transaction: all of them or none. Returns how many are kept of each vbucket that they name.
+    /// Stores mutations of a producer's transaction, all or none. Returns the number of stored
+    /// mutations of each vbucket in the request.
     pub fn push(
         &self,
         bucket: &BucketInfo,
@@ -154,7 +160,8 @@ impl Transactions {
         Ok(kept)
     }
 
-    /// The mutations of a producer's transaction that are kept, by vbucket; `Unavailable` while it is being committed.
+    /// Returns the number of stored mutations of a producer's transaction, by vbucket;
+    /// `Unavailable` while it is being committed.
     pub fn kept(&self, transaction: ProducerTransactionId) -> Result<MutationsByVbucket> {
         let state = self.state();
         let open = state.by_producer.get(&transaction).and_then(|id| state.open.get(id));
@@ -199,7 +206,7 @@ impl Transactions {
         Ok(ProducerCommitGuard { open, mutations, number, end: End::Open, transactions })
     }
 
-    /// Rolls a producer's transaction back. One that is not open is no error; false then.
+    /// Rolls a producer's transaction back. Returns false if it is not open, which is no error.
     pub fn abort_pushed(&self, transaction: ProducerTransactionId) -> Result<bool> {
         let of = {
             let state = self.state();
@@ -228,8 +235,8 @@ impl Transactions {
     }
 }
 
-/// The mutations that are not stored yet, and the number that are then stored for each vbucket of the request. `OutOfOrder` if an earlier
-/// one is missing.
+/// Returns the mutations that are not stored yet, and the number of stored mutations afterwards for
+/// each vbucket in the request. `OutOfOrder` if an earlier mutation is missing.
 fn new_mutations(
     bucket: &str,
     transaction: ProducerTransactionId,

@@ -1,13 +1,15 @@
 //! The positions of a stream in the open transactions, and its unsent changes.
 //!
-//! For each transaction a reader has a place. It takes the changes after that place, and moves it. A rollback to before the place is
-//! reported first, and moves the reader's place back. The reader checks only transactions that have changed since its last check.
+//! For each transaction a reader has a place. The reader reads the changes after its place, and
+//! advances the place. A rollback to before the place is reported first, and moves the reader's
+//! place back. The reader checks only transactions that have changed since its last check.
 //!
-//! A transaction is *young* for a millisecond. Its changes are not sent before: most transactions have ended by then, and need not be known
-//! to indexers at all. Further changes of a transaction that is being committed are not sent either.
+//! A transaction is *young* for a millisecond. Changes of a young transaction are not sent: most
+//! transactions end in that time, and need not be sent to indexers at all. Further changes of a
+//! transaction that is being committed are not sent either.
 //!
-//! The reader keeps the changes of a large commit when the commit begins. So it can continue with them after the transaction has ended, for
-//! as long as its stream needs them: it *retains* the transaction.
+//! The reader keeps the changes of a large commit when the commit begins. So it can send them after
+//! the transaction has ended, for as long as its stream needs them: it *retains* the transaction.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,13 +22,13 @@ use super::open::Transactions;
 use super::transaction::{History, Transaction};
 use documents::mutation::Mutation;
 
-/// The state of a stream among the open transactions of a bucket.
+/// The positions of a stream in the open transactions of a bucket.
 #[derive(Default)]
 pub struct TransactionReader {
     known: BTreeMap<TransactionId, StreamPosition>,
     /// The version of the transactions at the last check.
     version: u64,
-    /// The transactions that had ended then.
+    /// The number of transactions that had ended at the last check.
     ended: u64,
     /// Ended transactions that the stream may still need.
     retained: BTreeSet<TransactionId>,
@@ -36,11 +38,11 @@ pub struct TransactionReader {
 struct StreamPosition {
     number: u64,
     place: TransactionPlace,
-    /// The number of rollbacks to savepoints that the stream has reported.
+    /// The number of rollbacks to savepoints that were reported to the stream.
     backs: u64,
-    /// All changes of the transaction, once a large commit of it has begun.
+    /// All changes of the transaction, once its large commit has begun.
     last: Option<Arc<History>>,
-    /// True once all of these changes were passed to the stream.
+    /// True once all changes in `last` were passed to the stream.
     is_whole: bool,
 }
 
@@ -48,24 +50,25 @@ struct StreamPosition {
 pub struct NewChanges {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The place before them.
+    /// The place before the changes.
     pub from: TransactionPlace,
-    /// The place after them.
+    /// The place after the changes.
     pub to: TransactionPlace,
-    /// The changes between these places, without those that were rolled back.
+    /// The changes between the two places, without those that were rolled back.
     pub changes: Vec<Arc<Mutation>>,
 }
 
-/// The news for a stream, in this order.
+/// The events and changes that a stream must send, in this order.
 #[derive(Default)]
 pub struct TransactionNews {
     /// Transactions that have ended.
     pub ended: Vec<TransactionId>,
-    /// Transactions that were rolled back to a place.
+    /// Transactions that were rolled back, with the place to which they were.
     pub backs: Vec<(TransactionId, TransactionPlace)>,
-    /// Changes of transactions.
+    /// New changes of transactions.
     pub changes: Vec<NewChanges>,
-    /// Transactions whose large commit has begun, with the last place. The changes before it were all read.
+    /// Transactions whose large commit has begun, with their last place. All their changes were
+    /// read.
     pub committing: Vec<(TransactionId, TransactionPlace)>,
 }
 
@@ -79,7 +82,8 @@ impl TransactionReader {
         }
     }
 
-    /// The next events and changes, with about the given bytes of changes but at least one change.
+    /// Returns the next events and changes: about `bytes_max` bytes of changes, but at least one
+    /// change.
     pub fn next(
         &mut self,
         transactions: &Transactions,
@@ -147,8 +151,9 @@ impl TransactionReader {
         gone
     }
 
-    /// The place up to which the stream has the changes of a transaction that was committed at `end`; `None` if it does not know the
-    /// transaction, or can no longer reach that place.
+    /// Returns the place up to which the stream has sent the changes of a transaction that was
+    /// committed at `end`; `None` if the stream has not read the transaction, or can no longer
+    /// reach that place.
     pub fn place_of(
         &self,
         (id, number): (TransactionId, u64),
@@ -160,7 +165,7 @@ impl TransactionReader {
         (!retains_less).then_some(known.place)
     }
 
-    /// Reads one transaction. Returns false if changes are left.
+    /// Reads the new changes of one transaction. Returns false if changes are left.
     fn read(
         &mut self,
         id: TransactionId,
@@ -193,7 +198,7 @@ impl TransactionReader {
 }
 
 impl StreamPosition {
-    /// Reads what the stream lacks of a transaction. Returns false if more is left of it.
+    /// Reads the changes of a transaction that the stream lacks. Returns false if changes are left.
     fn read(
         &mut self,
         id: TransactionId,

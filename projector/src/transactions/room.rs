@@ -1,19 +1,19 @@
-//! The memory of all open transactions of a projector.
+//! The memory budget of all open transactions of a projector.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proto::{Error, ErrorCode, Result};
 
-/// The memory of all open transactions of a projector, in bytes of their changes. It counts exactly, since most transactions are
-/// smaller than a unit of [`proto::flow::Budget`].
+/// The memory budget of all open transactions of a projector, in bytes of their changes. It counts
+/// single bytes, since most transactions are smaller than a unit of [`proto::flow::Budget`].
 #[derive(Debug)]
 pub struct Room {
     used: AtomicUsize,
     bytes_max: usize,
 }
 
-/// The reservation of one transaction; released when it is dropped.
+/// The reservation of one transaction in the budget; released when it is dropped.
 #[derive(Debug)]
 pub struct TransactionReservation {
     room: Arc<Room>,
@@ -26,12 +26,12 @@ impl Room {
         Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
     }
 
-    /// The part of a transaction that has nothing yet.
+    /// Returns an empty reservation for a new transaction.
     pub fn hold(self: &Arc<Self>) -> TransactionReservation {
         TransactionReservation { room: Arc::clone(self), bytes: 0 }
     }
 
-    /// The bytes that are taken.
+    /// Returns the bytes that are reserved.
     #[cfg(test)]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -39,17 +39,17 @@ impl Room {
 }
 
 impl TransactionReservation {
-    /// The number of reserved bytes.
+    /// Returns the bytes of this reservation.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes more bytes; `TooBusy` if the transactions have too many together.
+    /// Grows the reservation; `TooBusy` if the budget is used up.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         self.grow_into(bytes, 0)
     }
 
-    /// Grows the reservation, also into a reserve of this many bytes beyond the limit.
+    /// Grows the reservation, which may exceed the budget by `reserve` bytes.
     pub fn grow_into(&mut self, bytes: usize, reserve: usize) -> Result<()> {
         let Room { used, bytes_max } = &*self.room;
         let most = bytes_max.saturating_add(reserve);
@@ -68,8 +68,8 @@ impl TransactionReservation {
         Ok(())
     }
 
-    /// Changes the reservation to this many bytes, which are in memory already: even above the limit, so that no transaction gets more
-    /// until there is room.
+    /// Changes the reservation to `bytes` bytes, which are in memory already, even above the
+    /// budget: other transactions get no more until there is room.
     pub fn set(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(more) => {
@@ -80,12 +80,12 @@ impl TransactionReservation {
         }
     }
 
-    /// Takes over what was taken apart.
+    /// Adds the bytes of another reservation to this one.
     pub fn add(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Gives bytes back.
+    /// Reduces the reservation by `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
         self.room.used.fetch_sub(bytes, Ordering::Relaxed);
         self.bytes -= bytes;

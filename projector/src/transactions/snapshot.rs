@@ -1,20 +1,20 @@
-//! The moment that a transaction reads.
+//! The snapshot that a transaction reads.
 
 use std::sync::Arc;
 
 use proto::model::ids::{Epoch, Seqno, VbucketId};
 
-/// The documents of an epoch.
+/// The documents of a bucket as of an epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The epoch that the snapshot reads.
     pub epoch: Epoch,
-    /// The end of each vbucket.
+    /// The last seqno of each vbucket in the snapshot.
     pub seqnos: Arc<[Seqno]>,
 }
 
 impl Snapshot {
-    /// The last seqno of a vbucket that it has.
+    /// Returns the last seqno of a vbucket in the snapshot.
     pub fn end(&self, vbucket: VbucketId) -> Seqno {
         self.seqnos.get(usize::from(vbucket.0)).copied().unwrap_or_default()
     }

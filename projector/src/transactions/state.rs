@@ -11,7 +11,7 @@ use super::limits::Limits;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 
-/// Refused transactions that are remembered: a late call of one arrives within seconds.
+/// The number of remembered refused transactions: a late call of one arrives within seconds.
 const REFUSED_MAX: usize = 256;
 
 /// The open transactions of a bucket, and the records of ended ones.
@@ -20,21 +20,22 @@ pub(super) struct State {
     pub(super) open: BTreeMap<TransactionId, Transaction>,
     /// The open transactions of producers, by the producers' numbers.
     pub(super) by_producer: BTreeMap<ProducerTransactionId, TransactionId>,
-    /// For each open transaction, the version in which it has changed last.
+    /// For each open transaction, the version at which it last changed.
     pub(super) by_version: BTreeMap<u64, TransactionId>,
-    /// Counts the changes of all transactions.
+    /// Incremented at each change of any transaction.
     pub(super) version: u64,
-    /// Counts the transactions that have ended.
+    /// The number of transactions that have ended.
     pub(super) ended: u64,
     begun: u64,
-    /// The last transactions of which a caller was answered that they will not be committed, oldest first. None of them may begin again.
+    /// The last transactions for which a caller has received the answer that they will not be
+    /// committed, oldest first. They must not begin again.
     pub(super) refused: VecDeque<TransactionId>,
-    /// True if the bucket was removed: no transaction may begin.
+    /// True once the bucket was removed: no transaction may begin.
     pub(super) is_closed: bool,
 }
 
 impl State {
-    /// Remembers that a transaction will not be committed.
+    /// Records that a transaction will not be committed.
     pub(super) fn refuse(&mut self, id: TransactionId) {
         if self.refused.contains(&id) {
             return;
@@ -45,7 +46,8 @@ impl State {
         }
     }
 
-    /// Finds an open transaction, and checks the caller's place.
+    /// Returns an open transaction; an error if it is not open or the caller's place is not its
+    /// place.
     pub(super) fn find(
         &mut self,
         id: TransactionId,
@@ -60,7 +62,8 @@ impl State {
         Ok(open)
     }
 
-    /// The transaction at exactly a place; `None` if it has not begun, at place zero.
+    /// Returns the open transaction, which must be exactly at the place; `None` for place zero if
+    /// it has not begun.
     pub(super) fn at_place(
         &mut self,
         (id, place): (TransactionId, TransactionPlace),
@@ -76,7 +79,7 @@ impl State {
         }
     }
 
-    /// The transaction, which begins if it is not open.
+    /// Returns the transaction, and begins it if it is not open.
     pub(super) fn begun(
         &mut self,
         bucket: &BucketInfo,
@@ -122,7 +125,8 @@ impl State {
     }
 }
 
-/// The error for a transaction that is not as its caller believes.
+/// Returns the error for a transaction that is not open or at another place than its caller
+/// expects.
 pub fn not_open(id: TransactionId, place: TransactionPlace) -> Error {
     let what = format!(
         "transaction {id} is not open at place {place} here: its projector was restarted or gave it up"
@@ -136,7 +140,7 @@ pub(super) fn is_committing(id: TransactionId) -> Error {
     Error::new(ErrorCode::Conflict, what).with_hint("begin another transaction")
 }
 
-/// Checks that a transaction reads one moment only.
+/// Returns an error if a transaction would read a second snapshot.
 pub(super) fn check_snapshot(
     id: TransactionId,
     open: Option<&Transaction>,

@@ -1,4 +1,4 @@
-//! Open transactions without their callers: room, places, and what streams read.
+//! Tests of open transactions without their callers: memory, places, and what streams read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl World {
         Self { info, open, limits, now: Instant::now(), woken }
     }
 
-    /// A time at which no transaction is young.
+    /// Returns a time at which no transaction is young.
     fn later(&self) -> Instant {
         self.now + YOUNG
     }
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-/// The news as text: ended transactions, rollbacks, and changes.
+/// Returns the events as text: ended transactions, rollbacks, and changes.
 fn said(news: &TransactionNews) -> String {
     let ended = news.ended.iter().map(|id| format!("end {id}"));
     let backs = news.backs.iter().map(|(id, to)| format!("{id} back to {to}"));

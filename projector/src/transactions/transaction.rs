@@ -1,10 +1,12 @@
 //! One open transaction: its changes in their order, and the newest one of each document.
 //!
-//! Changes are added at the end and removed from the end, by a rollback to a savepoint. Each links to the previous change of its document,
-//! so that a removal restores that one, and a reader at an earlier place finds its state.
+//! Changes are added at the end and removed from the end, by a rollback to a savepoint. Each links
+//! to the previous change of its document, so that a removal restores that one, and a reader at an
+//! earlier place finds its state.
 //!
-//! A reader must report the removal of changes that it has sent. It remembers the number of rollbacks, and queries the earliest target of
-//! the later ones ([`Transaction::back_since`]). A rollback whose target is not earlier than that of a later one is not kept, so the list
+//! A reader must report the removal of changes that it has sent. It remembers the number of
+//! rollbacks, and reads the earliest target of the later ones ([`Transaction::back_since`]). A
+//! rollback is dropped from the list when a later one has an earlier or equal target, so the list
 //! is never longer than the remaining changes.
 
 use std::collections::BTreeMap;
@@ -31,23 +33,24 @@ pub const YOUNG: Duration = Duration::from_millis(1);
 pub struct Transaction {
     /// The number of the transaction in its bucket, since a session may reuse an id.
     pub(super) number: u64,
-    /// The version of the bucket's transactions when it changed last.
+    /// The version of the bucket's transactions at its last change.
     pub(super) version: u64,
-    /// The snapshot of the transaction, once it has read a document.
+    /// The snapshot of the transaction, after its first read.
     pub(super) snapshot: Option<Snapshot>,
-    /// Whose transaction it is, for people.
+    /// The user of the transaction, for display.
     pub(super) owner: String,
     /// The producer of the transaction, in a pushed bucket.
     pub(super) producer: Option<Producer>,
-    /// The number of commits of the bucket when it began.
+    /// The number of commits of the bucket when the transaction began.
     pub(super) behind: u64,
     pub(super) since: Instant,
     pub(super) asked_at: Instant,
     /// True while the commit is in progress.
     pub(super) is_committing: bool,
-    /// True once a stream may have sent it to an indexer.
+    /// True once a stream may have sent the transaction to an indexer.
     pub(super) is_told: bool,
-    /// True if that commit may be large: the streams keep its changes beyond its end.
+    /// True if the commit in progress may be large: the streams then keep its changes beyond its
+    /// end.
     pub(super) is_large: bool,
     pub(super) held: TransactionReservation,
     history: History,
@@ -55,35 +58,36 @@ pub struct Transaction {
     newest: BTreeMap<Arc<str>, usize>,
 }
 
-/// The changes of a transaction and its rollbacks to savepoints, as far as a stream needs them.
+/// The changes of a transaction and its rollbacks to savepoints, in the form that streams need.
 #[derive(Clone, Default)]
 pub struct History {
     place: u64,
-    /// The changes. A commit and the streams read them without the lock of all transactions, and then share ownership.
+    /// The changes. A commit and the streams read them without the lock of all transactions, from
+    /// shared memory.
     changes: Arc<Vec<Change>>,
     /// Number of rollbacks to savepoints.
     backs: u64,
-    /// The number and the goal of rollbacks, both ascending.
+    /// The number and the target place of rollbacks, both ascending.
     goals: Vec<(u64, u64)>,
 }
 
 #[derive(Clone)]
 pub(super) struct Change {
-    /// The mutation, whose seqno is its place.
+    /// The mutation; its seqno is the place of the change.
     mutation: Arc<Mutation>,
     /// True if the first change of the document was an INSERT.
     was_inserted: bool,
-    /// The index of the change of the same document before it.
+    /// The index of the previous change of the document.
     before: Option<usize>,
 }
 
 /// The changes of a transaction that is being committed.
 pub struct Changes(Arc<Vec<Change>>);
 
-/// The last change of a document, of all that a transaction has made.
+/// The last change of a document in a transaction.
 #[derive(Clone, Debug)]
 pub struct LastChange {
-    /// The change.
+    /// The last change.
     pub mutation: Arc<Mutation>,
     /// True if the first change was an INSERT: the document was absent.
     pub was_inserted: bool,
@@ -101,7 +105,7 @@ fn bytes_of(change: &Mutation) -> usize {
 }
 
 impl Transaction {
-    /// A transaction that begins.
+    /// Creates a transaction without changes.
     pub fn new(
         (number, owner, behind): (u64, &str, u64),
         now: Instant,
@@ -125,12 +129,13 @@ impl Transaction {
         }
     }
 
-    /// True if the transaction has just begun. It may end before a stream needs its changes.
+    /// Returns true if the transaction has just begun. It may end before a stream needs its
+    /// changes.
     pub fn is_young(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) < YOUNG
     }
 
-    /// The number of changes so far, including those that were rolled back.
+    /// Returns the place: the number of changes and rollbacks so far.
     pub fn place(&self) -> TransactionPlace {
         TransactionPlace(self.history.place)
     }
@@ -140,13 +145,13 @@ impl Transaction {
         self.history.changes.len() as u64
     }
 
-    /// The size of a change that a write makes.
+    /// Returns the bytes of the change that a write makes.
     pub fn bytes_of(write: &CheckedWrite) -> usize {
         let document = write.document().map_or(0, Bytes::len);
         CHANGE_OVERHEAD_BYTES + write.id().len() + document
     }
 
-    /// Adds the change of a write, whose bytes were taken from the room.
+    /// Adds the change of a write, whose bytes were reserved before.
     pub fn add(&mut self, write: &CheckedWrite, vbuckets: u16) {
         let (kind, document) = match write.document() {
             Some(document) => (MutationKind::Upsert, document.clone()),
@@ -156,12 +161,12 @@ impl Transaction {
         self.push((of, kind, document), matches!(write.kind(), WriteKind::Insert(_)));
     }
 
-    /// The size of a mutation of a producer.
+    /// Returns the bytes of a producer's mutation.
     pub fn bytes_of_mutation(mutation: &Mutation) -> usize {
         bytes_of(mutation)
     }
 
-    /// Adds a mutation of a producer, whose bytes were taken from the room.
+    /// Adds a mutation of a producer, whose bytes were reserved before.
     pub fn add_mutation(
         &mut self,
         vbucket: VbucketId,
@@ -187,7 +192,8 @@ impl Transaction {
         Arc::make_mut(&mut self.history.changes).push(change);
     }
 
-    /// Removes the changes after a place, and takes a new place: a write that was sent before does not fit it.
+    /// Removes the changes after a place, and advances to a new place, so that an earlier call that
+    /// arrives late is refused.
     pub fn back_to(&mut self, to: TransactionPlace) {
         let changes = Arc::make_mut(&mut self.history.changes);
         while let Some(last) = changes.pop_if(|last| last.mutation.seqno.0 > to.0) {
@@ -217,7 +223,8 @@ impl Transaction {
         self.history.changes.get(*at).map(|change| &change.mutation)
     }
 
-    /// The change of a document that counts at a place; `None` if there is none.
+    /// Returns the state of a document at a place: its last change up to the place; `None` if there
+    /// is none.
     pub fn change_at(&self, id: &str, place: TransactionPlace) -> Option<&Arc<Mutation>> {
         let mut at = self.newest.get(id).copied();
         while let Some(change) = at.and_then(|at| self.history.changes.get(at)) {
@@ -241,7 +248,7 @@ impl Transaction {
 }
 
 impl History {
-    /// The number of changes so far, including those that were rolled back.
+    /// Returns the place: the number of changes and rollbacks so far.
     pub(super) fn place(&self) -> TransactionPlace {
         TransactionPlace(self.place)
     }
@@ -251,7 +258,8 @@ impl History {
         self.backs
     }
 
-    /// The earliest target place of the rollbacks after the first `backs`.
+    /// Returns the earliest target place of the rollbacks after the first `backs`; `None` if there
+    /// were none.
     pub(super) fn back_since(&self, backs: u64) -> Option<TransactionPlace> {
         let later = self.goals.partition_point(|(number, _)| *number <= backs);
         self.goals.get(later).map(|(_, goal)| TransactionPlace(*goal))

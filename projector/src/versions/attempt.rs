@@ -1,4 +1,5 @@
-//! The parts that loading and telling of partitions share: results, failures, and the opening of the files.
+//! Code shared by loads and recounts of partitions: results, failures, and the opening of the
+//! files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +15,23 @@ use super::reader::VersionReader;
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
-/// The report of a projector about partitions that are whole.
+/// The report of a projector about its whole partitions.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
-    /// The contents of the loaded partitions.
+    /// The contents of the whole partitions.
     pub contents: BTreeMap<VbucketId, PartitionContent>,
     /// The summary of the files that were read; `None` if no file had to be read.
     pub read: Option<FilesRead>,
 }
 
-/// Why partitions were not loaded.
+/// The reasons why partitions were not loaded.
 #[derive(Debug)]
 pub enum Failure {
-    /// The version was dropped, or is no longer to be loaded.
+    /// The version was dropped, or must not be loaded any more.
     Gone,
-    /// The files are invalid: reading them again does not help.
+    /// The files are invalid, so another read does not help.
     Files(Error),
-    /// Partitions contain something else here than at other projectors.
+    /// Partitions have other contents on this projector than on others.
     Differs(LoadReport),
     /// This projector has failed, and may retry.
     Here(Error),
@@ -42,7 +43,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The present knowledge of a version.
+/// Returns the present record of a version in the catalog.
 pub fn look(
     projector: &Projector,
     bucket: BucketId,
@@ -64,7 +65,8 @@ pub(super) async fn open(
     projector.env.bulk(Bulk::Queued, open).await.map_err(Failure::Files)
 }
 
-/// Compares the contents of partitions with those that other projectors have reported.
+/// Returns `found` if the contents of its partitions equal those that other projectors have
+/// reported, otherwise `Differs`.
 pub(super) fn same(
     known: &CatalogVersion,
     found: LoadReport,

@@ -1,7 +1,9 @@
 //! The contents of stored partitions.
 //!
-//! Each sheet of a load has the contents of its documents ([`super::sheet`]). If no id is in two sheets, as in nearly all files, the sum of
-//! the sheets is the contents of the partitions ([`Distinct`]). Otherwise one pass over the stored documents computes them.
+//! The contents of a partition are its numbers of rows and documents, their bytes, and a digest.
+//! Each sheet of a load computes those of its documents ([`super::sheet`]). If no id is in two
+//! sheets, as in nearly all files, their sum is the contents of the partitions ([`Distinct`]).
+//! Otherwise one pass over the stored documents computes them.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +17,15 @@ use crate::projector::Projector;
 use crate::source::StoredDocument;
 use crate::source::view::bucket::Bucket;
 
-/// The size of a read.
+/// The size in bytes of a read.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Documents whose ids are compared in memory, with 8 bytes for each.
+/// The maximum number of documents whose ids are compared in memory, at 8 bytes each.
 const COMPARED_MAX: usize = 16 << 20;
 
 /// The contents of partitions.
 pub type Contents = BTreeMap<VbucketId, PartitionContent>;
 
-/// The contents of some sheets, as long as no id is in two of them.
+/// The sum of the contents of some sheets, as long as no id is in two of them.
 #[derive(Default)]
 pub struct Distinct {
     partitions: Contents,
@@ -45,7 +47,8 @@ impl Distinct {
         }
     }
 
-    /// The contents of all sheets, without the numbers of rows; `None` if an id may be in two of them: two ids may have the same hash.
+    /// Returns the contents of all sheets, without the numbers of rows; `None` if an id may be in
+    /// two of them, because two ids have equal hashes.
     pub fn contents(mut self) -> Option<Contents> {
         self.hashes.sort_unstable();
         let is_distinct = self.hashes.windows(2).all(|pair| pair[0] != pair[1]);
@@ -53,7 +56,7 @@ impl Distinct {
     }
 }
 
-/// The contents of the partitions, given their numbers of rows in the files.
+/// Returns the contents of the partitions with their numbers of rows in the files.
 pub fn with_rows(mut contents: Contents, rows: &BTreeMap<VbucketId, u64>) -> Contents {
     let of = |(partition, rows): (&VbucketId, &u64)| {
         let found = contents.remove(partition).unwrap_or_default();
@@ -62,7 +65,8 @@ pub fn with_rows(mut contents: Contents, rows: &BTreeMap<VbucketId, u64>) -> Con
     rows.iter().map(of).collect()
 }
 
-/// The contents of partitions, given their numbers of rows in the files, from the stored documents.
+/// Computes the contents of partitions from the stored documents; `rows` has their numbers of rows
+/// in the files.
 pub async fn stored_contents(
     projector: &Projector,
     bucket: &Bucket,

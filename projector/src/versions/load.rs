@@ -1,4 +1,4 @@
-//! Loads partitions from their files.
+//! Loads of partitions from their files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::store_rows::{StoredRows, store_rows};
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
-/// Loads partitions of a version, and makes them whole.
+/// Loads partitions of a version from its files and records them as complete.
 pub async fn load(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,

@@ -1,35 +1,36 @@
-//! The next step of each version: a pure function of the catalog and of what is stored here.
+//! The next step of each version: a pure function of the catalog and of the stored partitions.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::catalog::Catalog;
 use proto::model::data_set::{Files, PartitionContent, Version, VersionStage};
 use proto::model::ids::{BucketId, NodeId, VbucketId};
 
-/// The stored part of a version.
+/// The state of a version on this projector's disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredPart {
-    /// A bucket, with these partitions whole.
+    /// The bucket is stored, with these partitions whole.
     Whole(VbucketSet),
     /// A bucket whose files are damaged.
     Damaged,
-    /// Nothing is stored, or another bucket under the number.
+    /// The bucket is not stored, or another bucket is stored under its number.
     Nothing,
 }
 
-/// The next step of a version.
+/// The next step for a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Todo {
-    /// The coordinators believe that this projector has partitions that it does not have.
+    /// Report the loss of partitions that the catalog lists for this projector and that it does not
+    /// have.
     Lost(Vec<VbucketId>),
-    /// The damaged bucket must be recreated.
+    /// Recreate the damaged bucket.
     MakeAnew,
-    /// Partitions are to be loaded.
+    /// Load these partitions.
     Load(VbucketSet),
-    /// The coordinators do not know yet that this projector has these partitions.
+    /// Report these whole partitions, which the catalog does not list yet.
     Tell(VbucketSet),
 }
 
-/// A version with pending work.
+/// A version with a pending step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The bucket of the version.
@@ -38,7 +39,7 @@ pub struct Work {
     pub todo: Todo,
 }
 
-/// The versions for which a projector has work, with the work.
+/// Returns the versions that need a step of this projector, with the step.
 pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> StoredPart) -> Vec<Work> {
     let mut work = Vec::new();
     for set in catalog.data_sets.values() {
@@ -51,7 +52,8 @@ pub fn plan(catalog: &Catalog, me: NodeId, stored: impl Fn(BucketId) -> StoredPa
     work
 }
 
-/// The next step for a version of which these partitions are to be here.
+/// Returns the next step for a version whose partitions `mine` are assigned to this projector;
+/// `None` if there is none.
 fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], StoredPart)) -> Option<Todo> {
     let (whole, is_damaged) = match stored {
         StoredPart::Whole(whole) => (whole, false),
@@ -80,19 +82,19 @@ fn todo(version: &Version, me: NodeId, (mine, stored): (&[VbucketId], StoredPart
     (!untold.is_empty()).then_some(Todo::Tell(untold))
 }
 
-/// The catalog's knowledge of a version that may be loaded.
+/// The catalog's record of a version that may be loaded.
 #[derive(Clone, Debug)]
 pub struct CatalogVersion {
     /// The stage of the version.
     pub stage: VersionStage,
     /// The source files of the version.
     pub files: Files,
-    /// The contents of partitions that other projectors have reported.
+    /// For each partition, the contents that another projector has reported, if any.
     pub contents: Vec<Option<PartitionContent>>,
 }
 
 impl CatalogVersion {
-    /// The contents of a partition, if a projector has reported them.
+    /// Returns the contents of a partition that a projector has reported; `None` if none has.
     pub fn content(&self, partition: VbucketId) -> Option<PartitionContent> {
         self.contents.get(usize::from(partition.0)).copied().flatten()
     }
@@ -119,8 +121,9 @@ mod tests {
         partitions.iter().copied().map(VbucketId).collect()
     }
 
-    /// A version of four partitions with one of two holders each, of which 0 and 2 are mine; `listed` says which of them the catalog
-    /// lists.
+    /// Returns a catalog with a version of four partitions, with one or two holders each, of which
+    /// 0 and 2 are assigned to this node; `listed` are the partitions that the catalog lists as
+    /// loaded.
     fn catalog(stage: VersionStage, listed: &[u16]) -> Catalog {
         let holders = |p: u16| if listed.contains(&p) { vec![ME] } else { vec![] };
         let version = Version {

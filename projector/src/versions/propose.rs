@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use crate::projector::Projector;
 
-/// Proposes commands as one client, with growing request numbers.
+/// A client of the coordinators that proposes commands with growing request numbers.
 pub struct Proposer {
     client: u64,
     sequence: Mutex<u64>,

@@ -13,10 +13,10 @@ use proto::{Error, ErrorCode, Result};
 use super::files::pattern::{FileToRead, find_files};
 use super::files::{Batch, Part, Parts, RowRules, open_parts};
 
-/// Parts that are read at once. Each has some megabytes of rows in memory.
+/// The number of parts that are read in parallel. Each has some megabytes of rows in memory.
 const READ_AT_ONCE: usize = 3;
 
-/// Cuts the files of a version into parts.
+/// A reader that cuts the files of a version into parts.
 pub struct VersionReader {
     fs: Arc<dyn FileSystem>,
     rules: Arc<RowRules>,
@@ -26,7 +26,7 @@ pub struct VersionReader {
     open: Option<(Arc<str>, Box<dyn Parts>)>,
 }
 
-/// A part of a file, and what is needed to read it.
+/// A part of a file, with the data needed to read it.
 struct PartOfFile {
     name: Arc<str>,
     part: Part,
@@ -51,7 +51,7 @@ fn in_file(mut error: Error, name: &str) -> Error {
 }
 
 impl VersionReader {
-    /// A reader of the rows of the requested partitions, out of this many.
+    /// Creates a reader of the rows of the partitions `wanted` of `partitions`.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         dir: Option<&Path>,
@@ -76,8 +76,9 @@ impl VersionReader {
         self.count
     }
 
-    /// The rows of all files, in their order, read on threads for bulk work. An error names file and place; later rows do not count. The
-    /// first batches of several parts are read in parallel, and the rest of a part in its turn.
+    /// Returns the rows of all files in order, which are read on threads for bulk work. An error
+    /// names the file and the place, and ends the rows. The first batches of several file parts are
+    /// read in parallel; the further batches of a part are read when its turn comes.
     pub fn batches(self, env: &Env) -> impl Stream<Item = Result<Batch>> + Send {
         let (cutting, reading, resting) = (env.clone(), env.clone(), env.clone());
         let parts = stream::unfold(Some(self), move |reader| {
@@ -134,12 +135,12 @@ impl VersionReader {
     }
 }
 
-/// Counts all rows that were read so far, including those of other partitions.
+/// A counter of all rows that were read, including those of other partitions.
 #[derive(Debug)]
 pub struct RowCounter {
     /// The number of rows of each partition.
     pub rows: Vec<u64>,
-    /// All rows.
+    /// The summary of all rows.
     pub read: FilesRead,
 }
 

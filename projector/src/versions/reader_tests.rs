@@ -9,7 +9,8 @@ fn put(env: &Env, path: &Path, text: &str) {
     file.write_all_at(text.as_bytes(), 0).expect("written");
 }
 
-/// The rows of some partitions of a pattern, each with its partition and its number there, and everything that was read.
+/// Returns the rows of some partitions from the files of a pattern, each with its partition and its
+/// number in it, and the counts of all rows.
 async fn read(
     (env, dir): (&Env, &Path),
     pattern: &str,

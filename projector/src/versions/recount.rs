@@ -1,4 +1,4 @@
-//! Tells the contents of partitions that are whole already, without loading them again.
+//! Computation of the contents of partitions that are whole already, without another load.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -17,8 +17,8 @@ use super::reader::RowCounter;
 use crate::projector::Projector;
 use crate::source::view::bucket::Bucket;
 
-/// Computes the contents of partitions that are whole already: an earlier process has loaded them, or an earlier attempt of this process
-/// that failed later.
+/// Computes the contents of whole partitions, which an earlier process has loaded, or an earlier
+/// attempt of this process that then failed.
 pub async fn recount(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,
@@ -39,7 +39,8 @@ pub async fn recount(
     Ok(LoadReport { read, ..found })
 }
 
-/// Reads all files once more, to summarize them, and compares the numbers of rows with those of whole partitions.
+/// Reads all files again to summarize them, and checks that the numbers of rows equal those of the
+/// whole partitions.
 async fn read_again(
     projector: &Arc<Projector>,
     bucket: &Arc<Bucket>,

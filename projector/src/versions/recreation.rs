@@ -1,4 +1,5 @@
-//! Recreates the damaged bucket of a version, empty: its source files have everything, and other projectors too.
+//! Recreation of the damaged bucket of a version, empty: its source files have all documents, and
+//! other projectors have copies.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::projector::Projector;
 use crate::source::BucketRecord;
 use crate::source::view::bucket::Bucket;
 
-/// Recreates a damaged bucket. The damaged files stay until the version is dropped.
+/// Recreates a damaged bucket. The damaged files are kept until the version is dropped.
 pub async fn make_anew(projector: &Projector, id: BucketId) -> Result<()> {
     let _turn = projector.catalog_turn.lock().await;
     let catalog = projector.catalog.borrow().clone();

@@ -1,4 +1,4 @@
-//! Rows that are stored together: sorted by id, each id once.
+//! Sheets: rows that are stored together, sorted by id, each id once.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use proto::model::ids::{BucketId, Seqno, VbucketId};
 use super::files::{Batch, BatchRow};
 use crate::source::{AddSorted, DocumentRef, DocumentStore};
 
-/// Rows of some parts, in their order.
+/// The rows of some parts, in order, that become a sheet.
 #[derive(Default)]
 pub struct RowBlock {
     batches: Vec<NumberedRows>,
@@ -25,13 +25,14 @@ struct NumberedRows {
 /// The contents of a stored sheet.
 #[derive(Default)]
 pub struct SheetContents {
-    /// The contents of each partition. Their numbers of rows are zero.
+    /// The contents of each partition, without the numbers of rows, which are zero.
     pub partitions: BTreeMap<VbucketId, PartitionContent>,
     /// The hashes of the ids, ascending.
     pub hashes: Vec<u64>,
 }
 
-/// The place of a row, and the first bytes of its id after those that all ids of the sheet have in common.
+/// The place of a row, and the first bytes of its id after the prefix that all ids of the sheet
+/// share.
 #[derive(Clone, Copy)]
 struct Key {
     id_begin: u64,
@@ -40,7 +41,8 @@ struct Key {
 }
 
 impl RowBlock {
-    /// Adds the rows of the next part; `before` is the number of rows of each partition in all parts before.
+    /// Adds the rows of the next part; `before` has the number of rows of each partition in all
+    /// earlier parts.
     pub fn add(&mut self, batch: Batch, before: Vec<u64>) {
         if batch.rows().is_empty() {
             return;
@@ -59,8 +61,8 @@ impl RowBlock {
         self.batches.is_empty()
     }
 
-    /// Writes the rows to a file of a bucket; returns the handle that adds it, and the contents of the rows. Of rows with one id the last
-    /// one counts.
+    /// Writes the rows to a file of a bucket. Returns the handle that adds the file, and the
+    /// contents of the rows. If an id occurs in several rows, the last row is kept.
     pub fn write(
         &self,
         store: &dyn DocumentStore,
@@ -86,7 +88,7 @@ impl RowBlock {
         (of, &of.batch.rows()[key.row as usize])
     }
 
-    /// The last row of each id, by id.
+    /// Returns the last row of each id, sorted by id.
     fn sorted(&self) -> Vec<Key> {
         let common = self.common_bytes();
         let mut keys = Vec::with_capacity(self.rows().count());
@@ -121,7 +123,7 @@ impl RowBlock {
         self.batches.iter().flat_map(|of| of.batch.rows().iter().map(move |row| (of, row)))
     }
 
-    /// The number of bytes with which all ids begin.
+    /// Returns the length of the prefix that all ids share.
     fn common_bytes(&self) -> usize {
         let mut ids = self.rows().map(|(of, row)| of.batch.id(row));
         let Some(first) = ids.next() else { return 0 };
@@ -132,7 +134,7 @@ impl RowBlock {
     }
 }
 
-/// The first bytes of a text as a number that sorts like them.
+/// Returns the first bytes of a text as a number that sorts in the order of the texts.
 fn begin(text: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = text.len().min(8);

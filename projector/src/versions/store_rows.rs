@@ -1,9 +1,10 @@
 //! Stores the rows of a version.
 //!
-//! Batches of rows arrive in the order of the files. Some megabytes of them make a sheet, which is sorted and written while the next ones
-//! are read. Sheets are added to the bucket in their order, so that of rows with one id the last one counts.
+//! Batches of rows arrive in the order of the files. Some megabytes of them make a sheet, which is
+//! sorted and written while the next ones are read. Sheets are added to the bucket in their order,
+//! so that the last row of an id is kept.
 //!
-//! Each sheet takes a place in the log by an empty group. Merges wait for the end of the load.
+//! An empty group in the log reserves the place of each sheet. Merges wait for the end of the load.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,16 +22,17 @@ use crate::projector::Projector;
 use crate::source::AddSorted;
 use crate::source::view::bucket::Bucket;
 
-/// The approximate memory of a sheet. Larger sheets make fewer fragments.
+/// The approximate memory of a sheet in bytes. Larger sheets give fewer fragments.
 const SHEET_BYTES: usize = 48 << 20;
-/// Sheets that are written at once.
+/// The maximum number of sheets that are being written.
 const WRITTEN_AT_ONCE: usize = 2;
 
 /// The rows of a version that were stored.
 pub struct StoredRows {
     /// The counts of all rows that were read.
     pub rows: RowCounter,
-    /// The contents of the partitions; `None` if they must be computed from the stored documents.
+    /// The contents of the partitions; `None` if they must be computed from the stored documents,
+    /// because an id may be in several sheets.
     pub contents: Option<Contents>,
 }
 

@@ -1,4 +1,4 @@
-//! The task that does what is to be done for the versions.
+//! The task that runs the next step of each version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -22,9 +22,10 @@ use super::recount::recount;
 use super::recreation::make_anew;
 use crate::projector::Projector;
 
-/// Versions of different data sets that are worked on at once. Each has some megabytes of rows in memory.
+/// The maximum number of versions, of different data sets, that are processed in parallel. Each has
+/// some megabytes of rows in memory.
 const AT_ONCE: usize = 2;
-/// The first pause after a failure, and the longest one. A failure may have cost a complete read of the files.
+/// The first pause after a failure, and the longest one. A failed step may have read all files.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
 /// Loads and reports partitions, as the catalogs require. Runs until cancelled; safe to cancel at any await.
@@ -84,7 +85,7 @@ fn next_work(projector: &Projector, catalog: &Catalog) -> Vec<Work> {
 
 /// The outcome of a step.
 enum StepOutcome {
-    /// Well, or it was not needed any more.
+    /// The step is complete, or was not needed any more.
     Done,
     /// This process can do no more for the version.
     GaveUp,
@@ -92,7 +93,7 @@ enum StepOutcome {
     Again,
 }
 
-/// The steps that have failed.
+/// The failed steps of each version.
 #[derive(Default)]
 struct History {
     given_up: BTreeSet<BucketId>,
@@ -114,14 +115,14 @@ impl History {
         self.failures.get(&bucket).map_or(Duration::ZERO, doubled)
     }
 
-    /// Forgets the versions that are not in the catalog.
+    /// Removes the versions that are not in the catalog.
     fn keep(&mut self, catalog: &Catalog) {
         self.given_up.retain(|bucket| catalog.buckets.contains_key(bucket));
         self.failures.retain(|bucket, _| catalog.buckets.contains_key(bucket));
     }
 }
 
-/// Does one step for a version.
+/// Runs one step for a version.
 async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> StepOutcome {
     let Work { bucket, todo } = work;
     let told = match todo {
@@ -163,7 +164,7 @@ async fn run(projector: &Arc<Projector>, proposer: &Proposer, work: Work) -> Ste
     }
 }
 
-/// Tells the coordinators what this projector has.
+/// Reports the whole partitions of this projector to the coordinators.
 async fn tell(
     projector: &Arc<Projector>,
     proposer: &Proposer,
@@ -174,8 +175,8 @@ async fn tell(
     told(projector, proposer, (bucket, command)).await
 }
 
-/// Reports the contents that this projector has read although another one has read different ones. That ends a version before it is
-/// current; a current version continues without this projector.
+/// Reports contents that differ from those of another projector. The report ends a version that is
+/// not current yet; a current version continues without this projector.
 async fn differs(
     projector: &Arc<Projector>,
     proposer: &Proposer,
@@ -192,7 +193,8 @@ async fn differs(
     }
 }
 
-/// Ends a version whose files cannot be loaded. A version that is complete already continues without this projector.
+/// Ends a version whose files cannot be loaded. A version that is current already continues without
+/// this projector.
 async fn fail(
     projector: &Arc<Projector>,
     proposer: &Proposer,
@@ -208,8 +210,8 @@ async fn fail(
     StepOutcome::GaveUp
 }
 
-/// Proposes a command until it is answered or the version is dropped, and then waits a limited time until the catalog
-/// shows the result.
+/// Proposes a command until it is answered or the version is dropped, and then waits, with a time
+/// limit, for the result in the catalog.
 async fn told(
     projector: &Arc<Projector>,
     proposer: &Proposer,
@@ -242,7 +244,7 @@ async fn told(
     }
 }
 
-/// Waits a limited time until the catalog requires no more work of this kind.
+/// Waits, with a time limit, until the catalog requires no more steps of this kind.
 async fn wait_for_catalog(projector: &Arc<Projector>, bucket: BucketId) -> Result<()> {
     let is_settled = |catalog: &Catalog| {
         let work = next_work(projector, catalog);

@@ -17,6 +17,7 @@ use proto::model::left_out::LeftOut;
 use proto::model::moment::Moment;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::node::*;
+use proto::model::open_commit::PartState;
 use proto::model::topology::*;
 use proto::rpc::api::*;
 use proto::rpc::command::{AppliedCommand, ChangeCopies, Command, OpenSource, Outcome, Proposal};

@@ -164,7 +164,7 @@ async fn what_is_prepared_goes_to_the_other_copies_in_pieces_and_the_one_that_le
     for node in [SECOND, THIRD] {
         let store = &trio.worlds[node.0 as usize - 1].store;
         let (record, _) = store.buckets().expect("buckets").remove(0);
-        let found = record.commits.joint().find_prepared(number).expect("it is prepared").clone();
+        let found = record.commits.find_prepared(number).expect("it is prepared").clone();
         assert_eq!((found.changes.len(), &found.participants), (DOCUMENTS, &participants));
     }
     trio.world(PROJECTOR).stop();
@@ -205,9 +205,9 @@ async fn a_copy_that_joins_by_documents_has_what_is_prepared_and_what_is_open() 
     trio.join(SECOND).await;
     assert_eq!(trio.stored(SECOND).0, trio.stored(PROJECTOR).0);
     let commits = trio.worlds[1].store.buckets().expect("buckets").remove(0).0.commits;
-    let found = commits.joint().find_prepared(TransactionId(7)).expect("it is prepared");
+    let found = commits.find_prepared(TransactionId(7)).expect("it is prepared");
     assert_eq!(found.changes.len(), 20);
-    assert!(commits.joint().find_open(TransactionId(8)).is_some(), "no epoch has it");
+    assert!(commits.find_joint(TransactionId(8)).is_some(), "no epoch has it");
     trio.world(PROJECTOR).stop();
     until("served", async || trio.get(SECOND, "d1").await.ok()).await;
     assert_eq!(decide(&trio, SECOND, 8).await, eight, "it has ended once");

@@ -134,6 +134,11 @@ async fn ends(world: &World, n: u64) -> TransactionFate {
     timeout(Duration::from_secs(10), wait).await.expect("it ends by itself")
 }
 
+/// The other buckets of the only open joint commit of a report.
+pub fn others(report: &BucketReport) -> Vec<BucketId> {
+    report.joint()[0].others(report.bucket).collect()
+}
+
 pub fn report(world: &World, bucket: BucketId) -> BucketReport {
     world.script.synced.lock().unwrap().get(&bucket).cloned().expect("it is reported")
 }
@@ -143,7 +148,7 @@ pub async fn has_open(world: &World, bucket: BucketId, count: usize) -> BucketRe
     let wait = async {
         loop {
             let synced = world.script.synced.lock().unwrap().get(&bucket).cloned();
-            match synced.filter(|report| report.joint.len() == count) {
+            match synced.filter(|report| report.joint().len() == count) {
                 Some(report) => return report,
                 None => tokio::time::sleep(Duration::from_millis(10)).await,
             }
@@ -244,13 +249,15 @@ async fn sync_names_joint_commits_until_an_epoch_has_them() {
     other.prepare(&world).await.expect("prepared");
     one.commit(&world).await.expect("decided");
     let open = has_open(&world, BUCKET, 1).await;
-    assert_eq!(open.joint[0].others, [OTHER]);
-    assert!(open.joint[0].at.is_some_and(|(vbucket, seqno)| open.cut.get(vbucket).seqno == seqno));
+    assert_eq!(others(&open), [OTHER]);
+    assert!(
+        open.joint()[0].at().is_some_and(|(vbucket, seqno)| open.cut.get(vbucket).seqno == seqno)
+    );
     let before: u64 = open.before[0].iter().map(|(_, at)| at.seqno.0).sum();
     assert_eq!(before, 1, "the bucket can end before it");
     decide(&world, 1, committed()).await.expect("finished");
     let other_open = has_open(&world, OTHER, 1).await;
-    assert_eq!(other_open.joint[0].others, [BUCKET]);
+    assert_eq!(others(&other_open), [BUCKET]);
     world.start().await;
     has_open(&world, BUCKET, 1).await;
     let mark = |bucket, cut: &Cut| EpochMark { bucket, ..mark(2, 1, cut) };
@@ -274,9 +281,9 @@ async fn a_commit_whose_other_part_is_lost_waits_for_it_no_longer() {
     let (one, _) = begun(&world, 1, "a", "1").await;
     world.projector().abort(OTHER, TransactionId(1)).await.expect("as if it were lost");
     one.commit(&world).await.expect("decided");
-    assert_eq!(has_open(&world, BUCKET, 1).await.joint[0].others, [OTHER]);
+    assert_eq!(others(&has_open(&world, BUCKET, 1).await), [OTHER]);
     let wait = async {
-        while !report(&world, BUCKET).joint[0].others.is_empty() {
+        while !others(&report(&world, BUCKET)).is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

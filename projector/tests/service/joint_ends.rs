@@ -115,9 +115,9 @@ async fn a_commit_that_an_epoch_of_the_other_bucket_has_waits_for_that_bucket_no
     let mark = EpochMark { bucket: OTHER, ..mark(2, 1, &cut) };
     world.script.say(WatchMessage::Epochs(vec![mark]));
     has_open(&world, OTHER, 0).await;
-    assert_eq!(has_open(&world, BUCKET, 1).await.joint[0].others, [OTHER]);
+    assert_eq!(others(&has_open(&world, BUCKET, 1).await), [OTHER]);
     let wait = async {
-        while !report(&world, BUCKET).joint[0].others.is_empty() {
+        while !others(&report(&world, BUCKET)).is_empty() {
             sleep(Duration::from_millis(10)).await;
         }
     };

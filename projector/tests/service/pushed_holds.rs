@@ -262,7 +262,7 @@ async fn each_owner_takes_over_the_new_positions_of_a_commit() {
     for owner in [&pair.first, &pair.other] {
         let known = vec![KnownPlace { bucket: PUSHED_BUCKET, fingerprint: 0 }];
         let places = producer(owner).0.places(known).await.expect("places");
-        let named: Vec<_> = places.changed.into_iter().flat_map(|(_, of)| of.pushed).collect();
-        assert_eq!(named, std::slice::from_ref(&anew));
+        let named: Vec<_> = places.changed.iter().flat_map(|(_, of)| of.pushed()).collect();
+        assert_eq!(named, [&anew]);
     }
 }

@@ -1,7 +1,8 @@
-//! Follows the catalog and the stability timestamps on behalf of a role.
+//! Task that follows the catalog and the stability timestamps for a role.
 //!
-//! Each member of the coordinator sends the state that it has applied, so a member that lags may send an older catalog
-//! than a previous one. The follower never passes on a catalog that is older than the last one.
+//! Each member of the coordinator sends the state that it has applied, so a member that lags may
+//! send an older catalog than another one did. The follower drops a catalog that is older than the
+//! last one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,50 +17,51 @@ use crate::model::cut::EpochMark;
 use crate::model::identity::ClusterId;
 use crate::rpc::api::{Directory, WatchKind, WatchMessage};
 
-/// The work of a role on each catalog and each stability timestamp.
+/// The role's handlers of catalogs and stability timestamps.
 pub trait CatalogSink: Send {
-    /// The contents of the watch. By default, no stability timestamps are requested.
+    /// Returns what the watch sends. By default, no stability timestamps are requested.
     fn wanted(&self) -> WatchKind {
         WatchKind::Catalog
     }
 
-    /// Called when a new watch begins: all retained epochs are sent again.
+    /// Called when a new watch begins, which sends all retained epochs again.
     fn watch_begins(&mut self) {}
 
     /// Receives a catalog; an error ends the watch, and a new watch begins.
     fn take_catalog(&mut self, catalog: Arc<Catalog>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Receives stability timestamps, if [`Self::wanted`] requests them, ascending for each bucket; an error ends the watch, and a new
-    /// watch begins.
+    /// Receives stability timestamps, if [`Self::wanted`] requests them, in ascending order for
+    /// each bucket; an error ends the watch, and a new watch begins.
     fn take_epochs(&mut self, _marks: Vec<EpochMark>) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
 }
 
-/// Watches the coordinator.
+/// The state of a task that watches the coordinator.
 pub struct CatalogFollower {
     directory: Arc<dyn Directory>,
     retry: Retry,
     newest_cas: u64,
-    /// The cluster of the catalogs so far.
+    /// The cluster of the catalogs received so far.
     cluster: Option<ClusterId>,
     identity: Option<Arc<NodeIdentity>>,
 }
 
 impl CatalogFollower {
-    /// A follower that has not received a catalog yet.
+    /// Creates a follower without a catalog.
     pub fn new(directory: Arc<dyn Directory>, retry: Retry) -> Self {
         Self { directory, retry, newest_cas: 0, cluster: None, identity: None }
     }
 
-    /// Believes only catalogs of the cluster that a data directory belongs to, and takes over none before its process has
-    /// joined: the catalog means the process that holds the number.
+    /// Makes the follower accept only catalogs of the cluster that a data directory belongs to, and
+    /// none before the process has joined: until then, the catalog may refer to another process
+    /// with this node id.
     pub fn with_identity(mut self, identity: Option<Arc<NodeIdentity>>) -> Self {
         self.identity = identity;
         self
     }
 
-    /// Gives the sink each catalog and each stability timestamp. Runs until it is dropped.
+    /// Passes each catalog and each stability timestamp to the sink. Runs until it is dropped.
     pub async fn run(mut self, mut sink: impl CatalogSink) -> Infallible {
         loop {
             match self.watch(&mut sink).await {
@@ -104,7 +106,8 @@ impl CatalogFollower {
         Ok(())
     }
 
-    /// Refuses a catalog of another cluster than those before: numbers mean something only within one cluster.
+    /// Returns an error for a catalog of another cluster than the earlier ones: numbers are valid
+    /// only within one cluster.
     fn check_cluster(&mut self, catalog: &Catalog) -> Result<()> {
         match (self.cluster, catalog.cluster) {
             (Some(own), Some(theirs)) if own != theirs => {

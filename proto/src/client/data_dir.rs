@@ -10,18 +10,18 @@ use crate::model::node::NodeInfo;
 
 /// A directory that is locked for this process.
 pub struct DataDir {
-    /// Holds the lock until it is dropped.
+    /// The lock of the directory, which is released when it is dropped.
     pub lock: Box<dyn Send + Sync>,
-    /// The owner of the directory.
+    /// The identity stored in the directory.
     pub identity: Arc<NodeIdentity>,
-    /// True if the directory had data before it was opened.
+    /// True if the directory had data when it was opened.
     pub had_data: bool,
 }
 
 impl DataDir {
-    /// Locks a directory, and checks that this build can read it (`version`) and that it is the node's. `has_data`
-    /// returns, under the lock, whether the directory has files that are written after VERSION and IDENTITY. Blocks the
-    /// thread.
+    /// Locks a directory, and checks that this build can read it (`version`) and that it belongs to
+    /// the node. `has_data` is called under the lock, and returns whether the directory has files
+    /// that are written after VERSION and IDENTITY. Blocks the thread.
     pub fn open(
         env: &Env,
         dir: &Path,

@@ -1,4 +1,5 @@
-//! The identity of a process with a data directory: its cluster, and the proof that it holds its node number.
+//! The identity of a process with a data directory: its cluster, and the proof that it owns its
+//! node id.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -28,34 +29,35 @@ impl NodeIdentity {
         Ok(Self { env: env.clone(), dir, identity, joined })
     }
 
-    /// The cluster of the directory, once it has joined one.
+    /// Returns the cluster of the directory; `None` before it has joined one.
     pub fn cluster(&self) -> Option<ClusterId> {
         lock(&self.identity).cluster
     }
 
-    /// Notes whether the coordinator has accepted this process under its number.
+    /// Records whether the coordinator has accepted this process under its node id.
     pub fn set_joined(&self, joined: bool) {
         self.joined.send_replace(joined);
     }
 
-    /// True while the coordinator accepts this process under its number.
+    /// Returns true while the coordinator accepts this process under its node id.
     pub fn is_joined(&self) -> bool {
         *self.joined.borrow()
     }
 
-    /// Waits until the coordinator has accepted this process under its number. Until then another process may hold the
-    /// number, and the slices that the catalog places on it are that process's.
+    /// Waits until the coordinator has accepted this process under its node id. Until then another
+    /// process may have the id, and the catalog's slices for the id belong to that process.
     pub async fn wait_joined(&self) {
         // The sender lives in `self`, so that the wait ends only with the value.
         drop(self.joined.subscribe().wait_for(|joined| *joined).await);
     }
 
-    /// Proves that this process is the one that registered.
+    /// Returns the proof that this process is the one that registered.
     pub fn proof(&self) -> NodeProof {
         lock(&self.identity).proof()
     }
 
-    /// Forgets the cluster, durably. For an operator's `--force-new-cluster` only.
+    /// Removes the cluster from the identity, durably. Only for an operator's
+    /// `--force-new-cluster`.
     pub fn leave_cluster(&self) -> Result<()> {
         let mut identity = lock(&self.identity);
         let mut left = identity.clone();
@@ -65,7 +67,7 @@ impl NodeIdentity {
         Ok(())
     }
 
-    /// The request to join the coordinator's cluster.
+    /// Returns the request to join the coordinator's cluster.
     pub fn join_request(&self, node: NodeInfo) -> JoinRequest {
         let random = &*self.env.random;
         let fresh = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
@@ -73,8 +75,9 @@ impl NodeIdentity {
         JoinRequest { node, cluster, fresh: ClusterId(fresh), proof }
     }
 
-    /// Checks that a coordinator's answer comes from the directory's own cluster. A directory without a cluster joins
-    /// that of the coordinator, durably, before any of its data is stored. Blocks for a short write.
+    /// Returns an error if a coordinator's answer is from another cluster than the directory's. A
+    /// directory without a cluster joins the coordinator's cluster, durably, before any of its data
+    /// is stored. Blocks for a short write.
     pub fn accept(&self, cluster: Option<ClusterId>) -> Result<()> {
         let mut identity = lock(&self.identity);
         match (identity.cluster, cluster) {
@@ -94,7 +97,8 @@ impl NodeIdentity {
     }
 }
 
-/// The error for data of the cluster `own` in a call of the cluster `other`; `None` is a coordinator without data.
+/// Returns the error for data of the cluster `own` in a call of the cluster `other`; `None` is a
+/// coordinator without data.
 pub fn of_another_cluster(whose: &str, own: ClusterId, other: Option<ClusterId>) -> Error {
     match other {
         None => Error::new(

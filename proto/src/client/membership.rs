@@ -1,9 +1,9 @@
 //! Membership: a node registers with the cluster and then sends heartbeats.
 //!
-//! A node registers with each start, even if the coordinator knows it: it may have restarted at another address.
-//! A node with a data directory joins by its identity ([`NodeIdentity`]), so that no other process takes its number.
-//! The effects of the heartbeats reach the other nodes through the catalog
-//! ([`CatalogFollower`](super::CatalogFollower)).
+//! A node registers at each start, even if the coordinator has its registration: the node may have
+//! restarted at another address. A node with a data directory joins by its identity
+//! ([`NodeIdentity`]), so that no other process can take its node id. The effects of the heartbeats
+//! reach the other nodes through the catalog ([`CatalogFollower`](super::CatalogFollower)).
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -26,12 +26,12 @@ use crate::rpc::command::{Command, Join, Outcome, Proposal, RegisterNode, Reques
 /// The reaction of a node to a heartbeat that the coordinator answers with `Unknown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgottenPolicy {
-    /// Goes on with heartbeats. A leader that has just been elected will know the node soon, and a node that was
-    /// removed stays out until an operator starts it again.
+    /// Continue with heartbeats. A newly elected leader will have the node's registration soon, and
+    /// a node that was removed must not return until an operator starts it again.
     StayOut,
-    /// The node must register now, without a pause.
+    /// Register now, without a pause.
     RegisterAtOnce,
-    /// Registers after a pause.
+    /// Register after a pause.
     RegisterAfterPause,
 }
 
@@ -42,14 +42,15 @@ pub struct MembershipConfig {
     pub node: NodeInfo,
     /// Time between two heartbeats.
     pub heartbeat: Duration,
-    /// Pauses after failed calls.
+    /// The pauses after failed calls.
     pub retry: Retry,
-    /// Names the node's registrations, so that a registration which is sent again runs once; `None` leaves them
-    /// without a request id.
+    /// A number that identifies the node's registrations, so that a repeated registration runs
+    /// once; `None` sends them without a request id.
     pub client: Option<u64>,
-    /// True: the first heartbeat follows the registration at once. False: it waits like all others.
+    /// True if the first heartbeat is sent immediately after the registration; false if it is sent
+    /// after the interval.
     pub has_news_at_once: bool,
-    /// The node's reaction when the coordinator does not know it.
+    /// The node's reaction when the coordinator has no registration of it.
     pub when_forgotten: ForgottenPolicy,
     /// The identity of the node's data directory; `None` for a process without one.
     pub identity: Option<Arc<NodeIdentity>>,
@@ -68,31 +69,32 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// A membership that has not begun; [`Self::run`] begins it.
+    /// Creates a membership that has not begun; [`Self::run`] begins it.
     pub fn new(directory: Arc<dyn Directory>, config: MembershipConfig) -> Self {
         let (silent, moment) = (watch::Sender::default(), Arc::default());
         let (answered, taken) = Default::default();
         Self { directory, config, registrations: 0, silent, moment, answered, mark: None, taken }
     }
 
-    /// Marks this process, which has no data directory, with a random number. As long as it sends heartbeats, the coordinators refuse
-    /// another process with its node id; this process is refused in the same way if another one was first. `taken` receives the present
-    /// refusal.
+    /// Marks this process, which has no data directory, with a random number. While this process
+    /// sends heartbeats, the coordinators refuse another process with its node id; if another
+    /// process was first, this one is refused. `taken` receives the present refusal.
     pub fn with_mark(self, mark: Option<NodeProof>, taken: watch::Sender<Option<Error>>) -> Self {
         Self { mark, taken, ..self }
     }
 
-    /// Publishes the silent nodes from the leader's last answer. After a failed heartbeat the set is empty.
+    /// Publishes the silent nodes in the leader's last answer to `silent`. After a failed heartbeat
+    /// the set is empty.
     pub fn with_silent(self, silent: watch::Sender<BTreeSet<NodeId>>) -> Self {
         Self { silent, ..self }
     }
 
-    /// Passes on the moment of the leader's last answer ([`crate::model::moment`]).
+    /// Publishes the moment in the leader's last answer ([`crate::model::moment`]) to `moment`.
     pub fn with_moment(self, moment: Arc<AtomicU64>) -> Self {
         Self { moment, ..self }
     }
 
-    /// Passes on when the leader answered last.
+    /// Publishes the time of the leader's last answer to `answered`.
     pub fn with_answered(self, answered: watch::Sender<Option<Instant>>) -> Self {
         Self { answered, ..self }
     }
@@ -105,8 +107,9 @@ impl Membership {
         });
     }
 
-    /// Registers the node, then sends the heartbeats that `report` makes: at the given interval, and at once when
-    /// `changed` changes. Runs until it is dropped, which does no harm at any await.
+    /// Registers the node, then sends the heartbeats that `report` makes: at the configured
+    /// interval, and immediately when `changed` changes. Runs until it is dropped; safe to drop at
+    /// any await.
     pub async fn run(
         mut self,
         mut report: impl FnMut() -> Heartbeat,
@@ -137,7 +140,7 @@ impl Membership {
         }
     }
 
-    /// Pauses after a failed heartbeat, or registers again.
+    /// Pauses after a failed heartbeat, or registers the node again.
     async fn recover(&mut self, error: Error, changed: &mut Option<watch::Receiver<u64>>) {
         if error.code == ErrorCode::NodeTaken {
             self.note_joined(false);
@@ -174,7 +177,7 @@ impl Membership {
         tracing::info!(node = %self.config.node.id, "registered");
     }
 
-    /// Registers the node; false after a pause where that failed.
+    /// Registers the node; returns false, after a pause, if that failed.
     async fn register_once(&mut self) -> bool {
         match self.register().await {
             Ok(()) => {
@@ -198,7 +201,8 @@ impl Membership {
         });
     }
 
-    /// Makes the process follow the catalog, or stop following it.
+    /// Records in the identity whether the process has joined, so that it follows the catalog or
+    /// stops doing so.
     fn note_joined(&self, joined: bool) {
         if let Some(identity) = &self.config.identity {
             identity.set_joined(joined);

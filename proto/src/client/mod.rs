@@ -1,7 +1,9 @@
-//! A service's clients for the other services: its data directory ([`DataDir`]), membership of the cluster ([`Membership`]), the
-//! catalog ([`CatalogFollower`]), and the projectors of a bucket as one source ([`source`]).
+//! A service's clients for the other services: its data directory ([`DataDir`]), membership of the
+//! cluster ([`Membership`]), the catalog ([`CatalogFollower`]), and the projectors of a bucket as
+//! one source ([`source`]).
 //!
-//! Membership and the catalog are loops that retry for ever. While no coordinator answers, a role continues with its last known state.
+//! Membership and the catalog are loops that retry forever. While no coordinator answers, a role
+//! continues with its last known state.
 
 mod catalog_follower;
 mod data_dir;

@@ -1,8 +1,9 @@
-//! The pause between two tries of a call that failed.
+//! The pause between two attempts of a failed call.
 
 use std::time::Duration;
 
-/// The pause between two tries: constant, or doubled from one failure to the next up to a maximum.
+/// The pause between two attempts: constant, or doubled from one failure to the next up to a
+/// maximum.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     min: Duration,
@@ -22,17 +23,17 @@ impl Retry {
         Self { min, max, next: min, failures: 0 }
     }
 
-    /// Forgets the failures: a call succeeded.
+    /// Resets the pause after a successful call.
     pub fn reset(&mut self) {
         *self = Self::doubling(self.min, self.max);
     }
 
-    /// True if the last call before this one succeeded.
+    /// Returns true if the last call before this failure succeeded.
     pub fn is_first_failure(&self) -> bool {
         self.failures == 0
     }
 
-    /// Waits before the next try.
+    /// Waits before the next attempt.
     pub async fn pause(&mut self) {
         tokio::time::sleep(self.next).await;
         self.next = (self.next * 2).min(self.max);

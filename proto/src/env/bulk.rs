@@ -1,17 +1,21 @@
 //! Threads of low priority for bulk work: the work of large requests.
 //!
-//! One COPY has work for more threads than a machine has processors. At the same time a small write, which needs several threads one after
-//! another, would wait for a processor at each of them. So bulk work has few threads, and the system schedules them when no others need the
-//! processor, with a small guaranteed share. Without other work they run at full speed.
+//! One COPY has work for more threads than a machine has processors. A concurrent small write,
+//! which needs several threads one after another, would wait for a processor at each of them. So
+//! bulk work has few threads, and the system schedules them when no others need the processor, with
+//! a small guaranteed share. Without other work they run at full speed.
 //!
-//! There are two kinds. *Queued* work creates further work: checks of documents, reads of an index build. It has one thread for each
-//! processor, and the rest waits. The further work, in streams and stores, begins *at once*, on additional threads of low priority: other
-//! work waits for it in the end, so it must not be queued after work that creates more.
+//! There are two kinds. *Queued* work creates further work: checks of documents, reads of an index
+//! build. It runs on one thread per processor, and the remaining queued work waits. The further
+//! work, in streams and stores, begins *at once*, on additional threads of low priority: queued
+//! work waits for its results, so it must not be queued after work that creates more.
 //!
-//! A thread that has been given a low priority cannot take a normal one again without privileges, so these threads are not tokio's. A
-//! blocking thread of tokio waits for each, so that the end of a runtime waits for bulk work as it does for other blocking work.
+//! A thread with a low priority cannot take a normal one again without privileges, so these threads
+//! are not tokio's. For each of them a blocking thread of tokio waits, so that the end of a runtime
+//! waits for bulk work like for other blocking work.
 //!
-//! Queued work may wait for locks that others hold, but never for other queued work, which may be later in the queue.
+//! Queued work may wait for locks that others hold, but never for other queued work, which may be
+//! later in the queue.
 #![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
 
 use std::cell::Cell;
@@ -23,10 +27,11 @@ use tokio::runtime::Handle;
 
 use crate::lock::lock;
 
-/// The `nice` value of the threads. Each has about a thirtieth of the weight of a usual thread, and a COPY has some ten of them. So they
-/// continue slowly even if others use all processors, and do not hold a lock for ever that these wait for.
+/// The `nice` value of the threads. Each has about a thirtieth of the weight of a usual thread, and
+/// a COPY has some ten of them. So they continue slowly even if others use all processors, and
+/// release the locks that others wait for.
 const NICE: i32 = 15;
-/// The time that a thread waits for work before it ends. The end of a runtime may have to wait for it.
+/// The time without work after which a thread ends. The end of a runtime may have to wait for it.
 const IDLE: Duration = Duration::from_millis(20);
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -36,8 +41,8 @@ thread_local! {
     static IS_LOW: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs blocking work on one of tokio's threads. A thread begins with the priority of the one that begins it, and tokio's threads run other
-/// work afterwards, so bulk work lets a task begin them.
+/// Runs blocking work on one of tokio's threads. A new thread inherits the priority of its creator,
+/// and tokio's threads later run other work, so a thread of bulk work must let a task create them.
 pub(super) fn spawn_blocking(runtime: &Handle, work: Job) {
     if !IS_LOW.get() {
         runtime.spawn_blocking(work);
@@ -47,7 +52,7 @@ pub(super) fn spawn_blocking(runtime: &Handle, work: Job) {
     drop(runtime.spawn(async move { drop(inner.spawn_blocking(work)) }));
 }
 
-/// Threads of low priority, up to a number. They begin with work and end without.
+/// A bounded number of threads of low priority, which are created for work and end without it.
 pub(super) struct BulkThreads {
     state: Mutex<State>,
     added: Condvar,
@@ -62,12 +67,12 @@ struct State {
 }
 
 impl BulkThreads {
-    /// As many threads as there are processors.
+    /// Creates a pool with as many threads as there are processors.
     pub fn for_queued() -> Self {
         Self::up_to(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// As many threads as there is work: its callers bound it.
+    /// Creates a pool with as many threads as there is work, which its callers bound.
     pub fn at_once() -> Self {
         Self::up_to(usize::MAX)
     }
@@ -76,7 +81,7 @@ impl BulkThreads {
         Self { state: Mutex::default(), added: Condvar::new(), threads_max }
     }
 
-    /// Runs work on one of the threads, in the runtime of the caller, after the work that waits already.
+    /// Runs work on one of the threads, in the runtime of the caller, after the waiting work.
     pub fn run(self: &Arc<Self>, work: Job) {
         let runtime = Handle::current();
         let in_runtime = runtime.clone();
@@ -98,14 +103,14 @@ impl BulkThreads {
     }
 }
 
-/// The place of a thread among those that may run.
+/// A permit for one thread of the pool.
 struct Place {
     threads: Arc<BulkThreads>,
     is_given_back: bool,
 }
 
 impl Place {
-    /// Waits for a thread of low priority that runs jobs.
+    /// Starts a thread of low priority that runs jobs, and waits for its end.
     fn host(mut self) {
         let place = &mut self;
         let ended = std::thread::scope(|scope| {
@@ -122,7 +127,7 @@ impl Place {
         }
     }
 
-    /// Runs jobs until there are none for a while.
+    /// Runs jobs until there are none for [`IDLE`].
     fn serve(&mut self) {
         let BulkThreads { state, added, .. } = &*self.threads;
         let mut state = lock(state);
@@ -149,7 +154,8 @@ impl Place {
 }
 
 impl Drop for Place {
-    /// A runtime that ends may drop a place before its thread has begun. Then no job may be left in the queue.
+    /// Runs the waiting jobs: a runtime that ends may drop a permit before its thread has begun,
+    /// and no job may be left in the queue.
     fn drop(&mut self) {
         if self.is_given_back {
             return;

@@ -1,4 +1,4 @@
-//! Threads for bulk work, and work beside other work.
+//! Tests of threads for bulk work, and of other work at the same time.
 #![allow(clippy::disallowed_methods, reason = "real threads are what is tested")]
 
 use std::sync::Arc;

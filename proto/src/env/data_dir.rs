@@ -5,8 +5,9 @@
 //! IDENTITY  := "sextant identity 1" "role" "node" "cluster" "secret" "check", one per line    (text)
 //! ```
 //!
-//! `cluster` is `-` until the directory has joined a cluster. `check` is the CRC-32C of the lines before it. The file is
-//! written whole under a temporary name, synced and renamed. A process that knows the secret can register as the node.
+//! `cluster` is `-` until the directory has joined a cluster. `check` is the CRC-32C of the lines
+//! before it. The file is written completely under a temporary name, synced and renamed. A process
+//! with the secret can register as the node.
 
 use std::path::{Path, PathBuf};
 
@@ -19,11 +20,12 @@ use crate::model::node::Role;
 
 const IDENTITY_FILE: &str = "IDENTITY";
 const IDENTITY_HEAD: &str = "sextant identity 1";
-/// A longer file is not one of these.
+/// Maximum size of the files in bytes; a longer file is invalid.
 const FILE_BYTES_MAX: u64 = 1024;
 
-/// Checks that a directory has a layout that this build reads. A directory without the file gets it, unless it has data
-/// (`has_data`): then the file is lost, and the layout of the rest is unknown.
+/// Checks that a directory has a layout that this build reads. A directory without the file gets
+/// it, unless it has data (`has_data`): then the file was lost, and the layout of the data is
+/// unknown.
 pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: bool) -> Result<()> {
     let path = dir.join("VERSION");
     let found = read_text(fs, &path)?.unwrap_or_default();
@@ -48,7 +50,7 @@ pub fn check_version(fs: &dyn FileSystem, dir: &Path, version: &str, has_data: b
     ))
 }
 
-/// The owner of a data directory.
+/// The identity stored in a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryIdentity {
     /// The role of the process.
@@ -61,8 +63,9 @@ pub struct DirectoryIdentity {
 }
 
 impl DirectoryIdentity {
-    /// Reads the identity of a directory, or gives it one. Refuses a directory of another node or role. `has_data`:
-    /// the directory has files that only a node with an identity writes.
+    /// Reads the identity of a directory, or creates one. An error for a directory of another node
+    /// or role. `has_data` is true if the directory has files that only a node with an identity
+    /// writes.
     pub fn open(
         fs: &dyn FileSystem,
         dir: &Path,
@@ -120,7 +123,7 @@ impl DirectoryIdentity {
         replace(fs, &Self::path(dir), &self.to_text())
     }
 
-    /// The proof that this process is the one that registered.
+    /// Returns the proof that this process is the one that registered.
     pub fn proof(&self) -> NodeProof {
         let derive = |part: u8| {
             let mut bytes = [part; 17];
@@ -162,8 +165,8 @@ impl DirectoryIdentity {
     }
 }
 
-/// Reads a short text file; `None` if there is none. A file that is too long or not UTF-8 reads as its beginning, which
-/// no caller accepts.
+/// Reads a short text file; `None` if there is none. Of a file that is too long or not UTF-8, only
+/// the beginning is returned, which no caller accepts.
 fn read_text(fs: &dyn FileSystem, path: &Path) -> Result<Option<String>> {
     if !fs.exists(path) {
         return Ok(None);
@@ -203,7 +206,7 @@ mod tests {
     const WHO: (Role, NodeId) = (Role::Indexer, NodeId(7));
     const DIR: &str = "/node";
 
-    /// A file system with the empty directory [`DIR`].
+    /// Returns a file system with the empty directory [`DIR`].
     fn empty() -> (Env, SimFs) {
         let (env, _, fs) = sim::world(1);
         super::super::create_dir_durably(&fs, Path::new(DIR)).unwrap();

@@ -5,25 +5,26 @@ use std::time::Duration;
 
 use super::panics::Panic;
 
-/// The consequence of a task's failure.
+/// The consequences of a task's failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPolicy {
-    /// The failure is logged. The task works for one request, whose caller sees its channel close and retries, or does
-    /// work that a later task repeats.
+    /// The failure is logged. The task works for one request, whose caller detects the closed
+    /// channel and retries, or its work is repeated by a later task.
     Request,
-    /// The task begins again after the pause. It has no state that a panic could leave half changed.
+    /// The task is started again after the pause. Its state cannot be left half changed by a panic.
     Restart(Duration),
-    /// The process ends with one line, because the service cannot work without the task, or its state may be half
-    /// changed. A supervisor starts the process again, which recovers as after a crash.
+    /// The process ends with one line in the log, because the service cannot work without the task,
+    /// or its state may be half changed. A supervisor starts the process again, which recovers as
+    /// after a crash.
     EndProcess,
 }
 
-/// Why a task has failed.
+/// The reasons why a task has failed.
 #[derive(Debug)]
 pub enum TaskFailureCause {
-    /// A panic.
+    /// The task has panicked.
     Panicked(Panic),
-    /// The end of a loop that should never end, and the reason that it gave.
+    /// A loop that should never end has ended; contains the reason that it returned.
     Ended(String),
 }
 
@@ -34,12 +35,12 @@ pub struct TaskFailure {
     pub task: &'static str,
     /// The cause of the failure.
     pub cause: TaskFailureCause,
-    /// The consequence.
+    /// The consequence of the failure.
     pub policy: TaskPolicy,
 }
 
 impl TaskFailure {
-    /// Passes the failure on as a panic of the present task.
+    /// Raises the failure as a panic of the present task.
     pub fn raise(self) -> ! {
         match self.cause {
             TaskFailureCause::Panicked(panic) => panic.resume(),

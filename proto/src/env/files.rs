@@ -1,10 +1,10 @@
-//! Files.
+//! The trait of file systems, and its types.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The owner of a file.
+/// The kinds of owners of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The user that this process runs as.
@@ -33,15 +33,16 @@ pub enum OpenMode {
 pub struct ResolvedPath {
     /// The path without symbolic links.
     pub path: PathBuf,
-    /// True for a regular file: neither a directory nor a device, a pipe or a socket.
+    /// True for a regular file, as opposed to a directory, a device, a pipe or a socket.
     pub is_file: bool,
 }
 
-/// Files, by path. All calls block; make them inside [`Env::blocking`](super::Env::blocking) or a blocking task.
+/// A file system. All calls block: they must be made inside [`Env::blocking`](super::Env::blocking)
+/// or a blocking task.
 ///
-/// What survives a crash: file contents that were synced with [`File::sync`], names (creation,
-/// rename, removal) whose directory was synced after with [`FileSystem::sync_dir`]. Nothing else is
-/// promised.
+/// A crash keeps file contents that were synced with [`File::sync`], and names (creation, rename,
+/// removal) whose directory was synced afterwards with [`FileSystem::sync_dir`]. It may lose
+/// everything else.
 pub trait FileSystem: Send + Sync + 'static {
     /// Opens a file. A created file can be read and written only by its owner.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
@@ -59,7 +60,8 @@ pub trait FileSystem: Send + Sync + 'static {
     fn list(&self, path: &Path) -> io::Result<Vec<PathBuf>>;
     /// True if a file or directory of that name exists.
     fn exists(&self, path: &Path) -> bool;
-    /// Finds out where a name leads. A file system without links and devices has nothing to follow.
+    /// Resolves all symbolic links of a path. A file system without links and devices returns the
+    /// path.
     fn resolve(&self, path: &Path) -> io::Result<ResolvedPath> {
         Ok(ResolvedPath { path: path.to_path_buf(), is_file: self.exists(path) })
     }
@@ -75,7 +77,8 @@ pub trait FileSystem: Send + Sync + 'static {
     fn make_private(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
-    /// Locks the directory for this process until the lock is dropped; fails at once if another process has it.
+    /// Locks the directory for this process until the lock is dropped; fails immediately if another
+    /// process has locked it.
     fn lock_dir(&self, path: &Path) -> io::Result<Box<dyn Send + Sync>>;
 }
 
@@ -93,12 +96,13 @@ pub fn create_dir_durably(fs: &dyn FileSystem, dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An open file; positional, so that readers share it.
+/// An open file. Reads and writes take an offset, so that readers share it.
 pub trait File: Send + Sync + 'static {
-    /// Fills `buf` from `offset`; an error if the file ends before.
+    /// Fills `buf` with the bytes from `offset` on; an error if the file ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Reads like [`Self::read_exact_at`] if the bytes are in memory: it never waits for the disk, so that it needs no thread that may
-    /// block. Returns false, with undefined contents of `buf`, if they are not in memory or that is unknown.
+    /// Reads like [`Self::read_exact_at`] if the bytes are in memory: the call never waits for the
+    /// disk, so it may be made on an async thread. Returns false, with undefined contents of `buf`,
+    /// if they are not in memory or that is unknown.
     fn read_from_memory(&self, _buf: &mut [u8], _offset: u64) -> bool {
         false
     }
@@ -110,7 +114,7 @@ pub trait File: Send + Sync + 'static {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Cuts or grows (with zeros) the file.
+    /// Truncates the file, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Makes contents and length durable.
     fn sync(&self) -> io::Result<()>;

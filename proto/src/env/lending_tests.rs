@@ -1,4 +1,4 @@
-//! Threads that are lent for brief blocking work.
+//! Tests of threads that are lent for brief blocking work.
 #![allow(clippy::disallowed_methods, reason = "real threads are what is tested")]
 
 use std::sync::Arc;
@@ -52,7 +52,8 @@ async fn no_thread_is_lent_for_a_while_after_work_that_was_not_brief() {
     tokio::spawn(in_a_task).await.expect("no panic");
 }
 
-/// The lent thread was woken by a timer, and the other one sleeps.
+/// Timers must work while a thread is lent: a timer has woken the lent thread, and the other worker
+/// thread sleeps.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_go_on_while_a_thread_is_lent_for_long() {
     let env = Env::real();

@@ -1,5 +1,5 @@
-//! The seams: a service reaches the operating system only through an [`Env`], so that the whole cluster can run in a
-//! simulation from one seed.
+//! The seams: a service reaches the operating system only through an [`Env`], so that the whole
+//! cluster can run in a simulation from one seed.
 //!
 //! | seam | real | in the simulation |
 //! |---|---|---|
@@ -10,9 +10,9 @@
 //! | tasks and blocking work | tokio's threads | one thread; blocking work runs inline, or in steps (`sim::Interleaving`) |
 //! | sockets | the binary's transport | the simulator's network |
 //!
-//! Services get an `Env` by value and clone it freely; it holds nothing but shared handles.
+//! Services get an `Env` by value and clone it freely; it contains only shared handles.
 //!
-//! The method that starts a task determines what follows a panic of it ([`TaskPolicy`]):
+//! The method that starts a task determines the consequence of a panic ([`TaskPolicy`]):
 //!
 //! | method | task | after a panic |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! Caught panics, with the place in the source where each one began.
 //!
-//! A panic unwinds with its message only; its place is known to the panic hook. [`remember_panic_places`] sets a hook
-//! that stores the place in a thread-local variable, from which [`Panic`] takes it. A panic that is passed on to
-//! another thread keeps its place.
+//! A panic unwinds with its message only; the panic hook also gets its place.
+//! [`remember_panic_places`] sets a hook that stores the place in a thread-local variable, from
+//! which [`Panic`] reads it. A panic that is passed on to another thread keeps its place.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,8 +17,8 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Makes this process remember where panics begin, besides printing them as before. A process calls it once, at its
-/// start.
+/// Sets a panic hook that stores the place of each panic and prints it as before. A process calls
+/// this once, at its start.
 pub fn remember_panic_places() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -27,7 +27,7 @@ pub fn remember_panic_places() {
     }));
 }
 
-/// A caught panic.
+/// A caught panic, with its message and its place.
 pub struct Panic {
     payload: Box<dyn Any + Send>,
     place: Option<String>,

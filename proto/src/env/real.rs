@@ -1,4 +1,5 @@
-//! The seams over the operating system: the only place where the services' code calls it.
+//! The implementation of the seams with the operating system, which the services call only through
+//! this file.
 #![allow(clippy::disallowed_methods, reason = "this is the seam that the lint points to")]
 
 use std::fs;
@@ -24,7 +25,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// The system's generator for secrets. A few numbers are fetched at once, each of which is given out once.
+/// The system's generator for secrets. A few numbers are fetched together, and each is returned
+/// once.
 pub struct SystemRandom(Mutex<Vec<u8>>);
 
 /// Numbers that one call of the system fetches.
@@ -38,7 +40,8 @@ impl Default for SystemRandom {
 
 impl Random for SystemRandom {
     /// # Panics
-    /// If the system has no random numbers: no secret could be drawn, and no id would be unique.
+    /// If the system has no random numbers: secrets could not be drawn, and ids would not be
+    /// unique.
     #[expect(clippy::panic, reason = "a process without random numbers must not go on")]
     fn next_u64(&self) -> u64 {
         let mut unused = lock(&self.0);
@@ -53,11 +56,11 @@ impl Random for SystemRandom {
     }
 }
 
-/// A generator that yields the same numbers for the same seed: for tests and the simulation.
+/// A generator that returns equal numbers for equal seeds, for tests and the simulation.
 pub struct SeededRandom(Mutex<fastrand::Rng>);
 
 impl SeededRandom {
-    /// The generator of a seed.
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
     }
@@ -69,10 +72,10 @@ impl Random for SeededRandom {
     }
 }
 
-/// Ends the process, because of a failure.
+/// A function that ends the process because of a failure.
 pub type EndProcess = Arc<dyn Fn(&TaskFailure) + Send + Sync>;
 
-/// Tasks on tokio's threads.
+/// A spawner that runs tasks on tokio's threads.
 pub struct TokioSpawner {
     end_process: EndProcess,
     lending: Arc<Mutex<Lending>>,
@@ -80,12 +83,14 @@ pub struct TokioSpawner {
     at_once: Arc<BulkThreads>,
 }
 
-/// The lending of worker threads for blocking work: one at a time, and none for a while after one was lent for long. So a slow disk stops
-/// at most one of several threads, for at most a tenth of the time.
+/// The lending of worker threads for blocking work: one at a time, and none for a while after one
+/// was lent for too long. So a slow disk stops at most one of several threads, for at most a tenth
+/// of the time.
 ///
-/// A worker of tokio that sockets and timers have woken still drives them while it runs a task, and the others may sleep. So a separate
-/// thread *watches*: when a thread is lent for longer than [`WATCH`], it wakes another worker, which takes over sockets, timers and waiting
-/// tasks. It ends when no thread is lent for a while.
+/// A tokio worker that was woken by sockets or timers still drives them while it runs a task, and
+/// the other workers may sleep. So a separate thread *watches*: when a thread is lent for longer
+/// than [`WATCH`], it wakes another worker, which takes over sockets, timers and waiting tasks. The
+/// watching thread ends when no thread is lent for a while.
 #[derive(Default)]
 struct Lending {
     lent_since: Option<Instant>,
@@ -117,9 +122,9 @@ fn watch(lending: &Mutex<Lending>, runtime: &tokio::runtime::Handle) {
     }
 }
 
-/// The time that work on a lent thread usually takes at most.
+/// The time within which brief work should end.
 const LENT_MAX: Duration = Duration::from_millis(2);
-/// After work that took longer no thread is lent for this many times as long.
+/// After work that took longer, no thread is lent for that time multiplied by this number.
 const LENT_AGAIN_AFTER: u32 = 10;
 
 impl Default for TokioSpawner {
@@ -129,7 +134,7 @@ impl Default for TokioSpawner {
 }
 
 impl TokioSpawner {
-    /// Tasks whose failure calls `end_process` where it would end the process.
+    /// Creates a spawner that calls `end_process` for failures that end the process.
     pub fn with_end_process(end_process: EndProcess) -> Self {
         Self {
             end_process,
@@ -222,8 +227,8 @@ impl Spawner for TokioSpawner {
     }
 }
 
-/// The system's files. Files that this process creates can be read and written only by their owner: data directories contain documents and
-/// secrets.
+/// The system's file system. Files that this process creates can be read and written only by their
+/// owner, because data directories contain documents and secrets.
 pub struct RealFs;
 
 /// The mode of created files.

@@ -17,11 +17,11 @@ use super::spawning::{Bulk, Spawner, Task};
 
 /// The pause after the first panic of a task that is restarted.
 const RESTART_PAUSE_MIN: Duration = Duration::from_millis(100);
-/// The longest pause: a task that panics each time fills no log. A task that has run for longer begins with the shortest
-/// pause again.
+/// The longest pause, so that a task that panics each time does not fill the log. After a run of
+/// more than this time the pause begins at the minimum again.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// All seams together.
+/// The interfaces of a process to the operating system.
 #[derive(Clone)]
 pub struct Env {
     /// Wall-clock time.
@@ -45,8 +45,8 @@ impl Env {
         }
     }
 
-    /// Starts a task for one request, or for work that is repeated anyway. It runs until it ends or the [`Task`] is
-    /// dropped; a panic is logged.
+    /// Starts a task for one request, or for work that is repeated in any case. The task runs until
+    /// it ends or the [`Task`] is dropped; a panic is logged.
     pub fn spawn_request(
         &self,
         name: &'static str,
@@ -61,8 +61,8 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Starts a task without state of its own. After a panic `begin` starts it again, after a pause that doubles up to
-    /// a maximum. A loop that never ends has the output `Infallible`.
+    /// Starts a task without state. After a panic `begin` starts it again, after a pause that
+    /// doubles up to a maximum. A loop that never ends has the output `Infallible`.
     pub fn spawn_restarted<T: Send, F: Future<Output = T> + Send + 'static>(
         &self,
         name: &'static str,
@@ -86,8 +86,9 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Starts a loop that the service cannot work without, or that owns state which a panic may leave half changed.
-    /// The process ends if it panics, or if it ends: the output is the reason, or `Infallible` if it never ends.
+    /// Starts a loop that is essential for the service, or that owns state which a panic may leave
+    /// half changed. The process ends if the loop panics or ends: its output is the reason, or
+    /// `Infallible` if it never ends.
     pub fn spawn_service(
         &self,
         name: &'static str,
@@ -104,8 +105,8 @@ impl Env {
         self.spawner.spawn(name, Box::pin(task))
     }
 
-    /// Runs blocking work off the async threads, without a caller that waits. The policy determines the effect of a
-    /// panic.
+    /// Runs blocking work off the async threads; the caller does not wait. The policy determines
+    /// the effect of a panic.
     pub fn spawn_blocking(
         &self,
         name: &'static str,
@@ -115,8 +116,8 @@ impl Env {
         self.spawner.spawn_blocking(self.caught(name, policy, work));
     }
 
-    /// Runs bulk work, which yields to other work, off the async threads without a caller that waits: a large request,
-    /// or a part of it.
+    /// Runs bulk work, which yields to other work, off the async threads; the caller does not wait.
+    /// Used for a large request, or a part of one.
     pub fn spawn_bulk(
         &self,
         (name, kind): (&'static str, Bulk),
@@ -140,7 +141,8 @@ impl Env {
         })
     }
 
-    /// Runs work at once that is too short for a thread of its own. The policy determines the effect of a panic; then there is no result.
+    /// Runs work on the caller's thread that is too short for a separate thread. The policy
+    /// determines the effect of a panic, after which `None` is returned.
     pub fn inline<T>(
         &self,
         name: &'static str,
@@ -166,7 +168,8 @@ impl Env {
         answer(result).await
     }
 
-    /// Runs bulk work, which yields to other work, and waits for it: the work of a large request, or a part of it.
+    /// Runs bulk work, which yields to other work, and waits for its result. Used for a large
+    /// request, or a part of one.
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.
@@ -180,10 +183,11 @@ impl Env {
         answer(result).await
     }
 
-    /// Runs two pieces of blocking work in parallel, and waits for both. The second one runs on the caller's thread.
+    /// Runs two pieces of blocking work in parallel, `own` on the caller's thread, and waits for
+    /// both.
     ///
     /// # Panics
-    /// If a piece panics, when both have ended.
+    /// If one of them panics, after both have ended.
     pub fn both<A: Send, B>(
         &self,
         aside: impl FnOnce() -> A + Send,
@@ -194,8 +198,9 @@ impl Env {
         (aside.result(), own.result())
     }
 
-    /// Runs work that blocks for a moment, like a sync of a few bytes, and waits for its result: on the caller's thread if that can be
-    /// lent, which saves two changes of threads, and otherwise as [`Self::blocking`] does.
+    /// Runs work that blocks for a moment, like a sync of a few bytes, and waits for its result.
+    /// Runs on the caller's thread if that can be lent, which saves two thread switches, and
+    /// otherwise like [`Self::blocking`].
     ///
     /// # Panics
     /// If the work panics, which is a bug in the work.
@@ -210,7 +215,7 @@ impl Env {
     }
 }
 
-/// Work that runs once, and its result.
+/// Work that runs once, with its result.
 struct Piece<F, T> {
     work: Option<F>,
     result: Option<std::result::Result<T, Panic>>,
@@ -227,7 +232,7 @@ impl<F: FnOnce() -> T, T> Piece<F, T> {
         }
     }
 
-    /// The result. A piece that did not run runs now.
+    /// Returns the result; runs the work now if it has not run.
     fn result(mut self) -> T {
         self.run();
         match self.result {
@@ -240,7 +245,7 @@ impl<F: FnOnce() -> T, T> Piece<F, T> {
 
 type AnswerReceiver<T> = oneshot::Receiver<std::result::Result<T, Panic>>;
 
-/// Work that sends its result.
+/// Wraps work so that it sends its result to the returned receiver.
 fn answering<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> (Box<dyn FnOnce() + Send>, AnswerReceiver<T>) {

@@ -6,40 +6,43 @@ use std::time::Duration;
 
 use super::failure::TaskFailure;
 
-/// A future that owns all that it needs.
+/// A boxed future that borrows nothing.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 
-/// When the work of a large request begins.
+/// The kinds of bulk work, by the time at which they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bulk {
-    /// The work begins when few others run. It never waits for other queued work.
+    /// The work begins when few others run. It must not wait for other queued work.
     Queued,
-    /// At once: others wait for it in the end.
+    /// The work begins immediately, because other work waits for its result.
     AtOnce,
 }
 
-/// Runs tasks. The services call it through [`Env`](super::Env), which adds what a panic of each task means.
+/// A runner of tasks. The services call it through [`Env`](super::Env), which adds the consequence
+/// of a panic.
 pub trait Spawner: Send + Sync + 'static {
     /// Runs a future in the background until it ends or the [`Task`] is dropped.
     fn spawn(&self, name: &'static str, future: BoxFuture<()>) -> Task;
-    /// Runs blocking work on a thread for it; in the simulation at once, in the caller's thread.
+    /// Runs blocking work on a thread for such work; in the simulation on the caller's thread,
+    /// immediately.
     fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
     /// Runs the work of a large request on a thread of low priority.
     fn spawn_bulk(&self, _kind: Bulk, work: Box<dyn FnOnce() + Send>) {
         self.spawn_blocking(work);
     }
-    /// Lends the caller's thread for work that blocks it for a moment; `None` if the work needs a thread for it, as always in the
-    /// simulation.
+    /// Lends the caller's thread for work that blocks it for a moment; `None` if the work must run
+    /// on another thread, which is always so in the simulation.
     fn lend_thread(&self) -> Option<LentThread> {
         None
     }
-    /// Runs two pieces of blocking work in parallel, the second one on the caller's thread; in the simulation first the second one, then
-    /// the other.
+    /// Runs two pieces of blocking work in parallel, `own` on the caller's thread. In the
+    /// simulation first `own` runs, then `aside`.
     fn beside(&self, aside: &mut (dyn FnMut() + Send), own: &mut dyn FnMut()) {
         own();
         aside();
     }
-    /// Pauses blocking work for a while; in the simulation, which runs it inline, this does nothing.
+    /// Pauses blocking work for a while; does nothing in the simulation, which runs such work
+    /// inline.
     fn pause(&self, _time: Duration) {}
     /// Applies the policy of a failed task; called in the task. In the simulation every failure is a panic of
     /// the runtime, and so a violation.
@@ -48,14 +51,14 @@ pub trait Spawner: Send + Sync + 'static {
     }
 }
 
-/// A thread that serves tasks and is lent for blocking work; dropping this gives it back.
+/// A worker thread that is lent for blocking work; a drop returns it.
 #[must_use = "dropping it gives the thread back"]
 pub struct LentThread {
     _give_back: Task,
 }
 
 impl LentThread {
-    /// A thread that `give_back` gives back.
+    /// Creates a lent thread that `give_back` returns.
     pub fn new(give_back: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self { _give_back: Task::new(give_back) }
     }
@@ -68,7 +71,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task that is cancelled by `abort`.
+    /// Creates a task that `abort` cancels.
     pub fn new(abort: impl FnOnce() + Send + Sync + 'static) -> Self {
         Self { abort: Some(Box::new(abort)) }
     }

@@ -1,4 +1,4 @@
-//! The consequences of a panic or an end of a task.
+//! Tests of the consequences of a panic or an end of a task.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -118,7 +118,7 @@ async fn a_restarted_task_that_ends_is_done() {
     assert_eq!(times.recv().await, None, "it does not begin again");
 }
 
-/// Starts a task in the simulation's environment; true if the runtime ends with a panic.
+/// Starts a task in the simulation's environment; returns true if the runtime ends with a panic.
 #[cfg(tokio_unstable)]
 fn is_violated_by(start: impl FnOnce(&Env) -> Task) -> bool {
     use tokio::runtime::{Builder, UnhandledPanic};

@@ -1,5 +1,6 @@
-//! Aggregates: each shard folds its entries into partial states, and the router merges them. Sums are exact
-//! decimals, so that the result does not depend on how entries are spread over slices.
+//! Aggregates: each shard folds its entries into partial states, and the router merges them. Sums
+//! are exact decimals, so that the result does not depend on the distribution of entries over
+//! slices.
 
 use std::cmp::Ordering;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::value::Number;
 use crate::value::{Value, compare};
 
-/// The aggregate functions of SQL that scans compute.
+/// The aggregate functions that scans compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum AggregateFunction {
@@ -25,20 +26,20 @@ pub enum AggregateFunction {
 pub enum PartialAggregate {
     /// The number of rows.
     Count(u64),
-    /// The smallest or largest value so far, ignoring MISSING and NULL.
+    /// The smallest or largest value so far; MISSING and NULL are ignored.
     Extreme {
         /// True for the largest value.
         greatest: bool,
-        /// The value; `Value::Null` if there was none.
+        /// The value; `Value::Null` if there was no value.
         value: Value,
     },
     /// The exact sum and the number of its terms.
     Sum {
-        /// The sum of all integers, nearly always the whole sum.
+        /// The sum of all integers, which are nearly always the only terms.
         integers: i128,
         /// The sum of all other numbers.
         decimals: ExactDecimal,
-        /// The sum of all infinite terms: 0 if there are none, NaN if there are both kinds.
+        /// The sum of all infinite terms: 0 without such terms, NaN if both signs occur.
         infinite: f64,
         /// The number of terms.
         count: u64,
@@ -46,7 +47,7 @@ pub enum PartialAggregate {
 }
 
 impl PartialAggregate {
-    /// The state before the first value.
+    /// Returns the state before the first value.
     pub fn new(function: AggregateFunction) -> Self {
         match function {
             AggregateFunction::Count => Self::Count(0),
@@ -61,14 +62,14 @@ impl PartialAggregate {
         }
     }
 
-    /// Counts rows without reading values: `count(*)`.
+    /// Counts rows without their values, for `count(*)`.
     pub fn add_rows(&mut self, rows: u64) {
         if let Self::Count(count) = self {
             *count += rows;
         }
     }
 
-    /// Adds a value. MISSING and NULL are ignored; a sum ignores everything that is not a number.
+    /// Adds a value. MISSING and NULL are ignored; a sum also ignores values that are not numbers.
     pub fn add(&mut self, value: &Value) {
         if matches!(value, Value::Missing | Value::Null) {
             return;
@@ -121,7 +122,7 @@ impl PartialAggregate {
         }
     }
 
-    /// The sum of infinite terms, if there are any: it is the whole sum.
+    /// Returns the sum of infinite terms, which is then the complete sum; `None` if there are none.
     pub fn infinite_sum(&self) -> Option<f64> {
         match self {
             Self::Sum { infinite, .. } if *infinite != 0.0 => Some(*infinite),
@@ -129,7 +130,7 @@ impl PartialAggregate {
         }
     }
 
-    /// The exact sum of all finite terms, `None` over no numbers.
+    /// Returns the exact sum of all finite terms; `None` if there are no numbers.
     pub fn sum(&self) -> Option<BigDecimal> {
         match self {
             Self::Sum { integers, decimals, count, .. } if *count > 0 => {

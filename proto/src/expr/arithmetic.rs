@@ -1,11 +1,12 @@
-//! Arithmetic over numbers: integers are exact and become doubles only where 64 bits do not hold the result.
+//! Arithmetic of numbers: integers are exact, and become doubles only if the result does not fit in
+//! 64 bits.
 
 use super::cast::not_a_number;
 use crate::expr::ast::ArithmeticOp;
 use crate::value::{Number, Value};
 use crate::{Error, ErrorCode};
 
-/// The reason why two numbers have no result.
+/// The reasons why an operation on two numbers has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoResult {
     DivisionByZero,
@@ -25,7 +26,8 @@ impl From<NoResult> for Error {
     }
 }
 
-/// The result of an operator. MISSING with anything is MISSING, and anything else that is no number makes NULL.
+/// Returns the result of an operator. A MISSING operand gives MISSING, and any other operand that
+/// is not a number gives NULL.
 pub(super) fn arithmetic(op: ArithmeticOp, a: &Value, b: &Value) -> Result<Value, NoResult> {
     let (Value::Number(a), Value::Number(b)) = (a, b) else {
         let is_missing = matches!(a, Value::Missing) || matches!(b, Value::Missing);
@@ -42,7 +44,8 @@ pub(super) fn arithmetic(op: ArithmeticOp, a: &Value, b: &Value) -> Result<Value
     }
 }
 
-/// Integer arithmetic; `None` if only a double can hold the result. The divisor is not 0.
+/// Returns the result of integer arithmetic; `None` if only a double can represent it. The divisor
+/// must not be 0.
 fn integer(op: ArithmeticOp, a: i128, b: i128) -> Option<Number> {
     let result = match op {
         ArithmeticOp::Add => a.checked_add(b)?,
@@ -70,7 +73,7 @@ fn double(op: ArithmeticOp, a: f64, b: f64) -> Result<Number, NoResult> {
     Number::from_double(result).ok_or(NoResult::NotANumber)
 }
 
-/// The number with the other sign.
+/// Returns the number with the opposite sign.
 pub(super) fn negated(number: Number) -> Number {
     match number.as_i128() {
         Some(n) => Number::from_i128(-n),
@@ -86,7 +89,7 @@ pub(super) fn absolute(number: Number) -> Number {
     }
 }
 
-/// The nearest integer; of two that are equally near, the even one.
+/// Returns the nearest integer; the even one if two are equally near.
 pub(super) fn rounded_to_even(number: Number) -> Number {
     match number {
         Number::Float(float) => of_double(float.round_ties_even(), number),
@@ -94,7 +97,7 @@ pub(super) fn rounded_to_even(number: Number) -> Number {
     }
 }
 
-/// The number of a double that is not NaN.
+/// Converts a double to a number; returns `otherwise` for NaN.
 fn of_double(double: f64, otherwise: Number) -> Number {
     Number::from_double(double).unwrap_or(otherwise)
 }

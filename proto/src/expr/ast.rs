@@ -1,7 +1,8 @@
-//! The tree of an expression over a document or an index entry, as index definitions and scan requests contain
-//! it. The SQL front end parses it; `eval` evaluates it.
+//! The tree of an expression over a document or an index entry, as index definitions and scan
+//! requests contain it. The SQL front end parses it; `eval` evaluates it.
 //!
-//! `IS NULL` is true for NULL and for MISSING, since SQL knows no other absence; `IS MISSING` is true for MISSING alone.
+//! `IS NULL` is true for NULL and for MISSING, since SQL has one kind of absence only; `IS MISSING`
+//! is true only for MISSING.
 
 use std::cmp::Ordering;
 
@@ -27,9 +28,9 @@ pub enum Expr {
     Column(u16),
     /// Parameter n of a prepared statement, from 0; resolved before evaluation.
     Parameter(u16),
-    /// `NOT e`.
+    /// The expression `NOT e`.
     Not(Box<Expr>),
-    /// `-e`.
+    /// The expression `-e`.
     Negate(Box<Expr>),
     /// `l + r` and the other arithmetic operators.
     Arithmetic(ArithmeticOp, Box<Expr>, Box<Expr>),
@@ -130,7 +131,7 @@ pub enum CompareOp {
 }
 
 impl CompareOp {
-    /// True if the operator holds for operands in this order.
+    /// Returns true if the operator is true for operands in this order.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             Self::Eq => order.is_eq(),
@@ -142,7 +143,7 @@ impl CompareOp {
         }
     }
 
-    /// The operator for exchanged operands.
+    /// Returns the operator for exchanged operands: `<` for `>`, for example.
     pub fn mirrored(self) -> Self {
         match self {
             Self::Less => Self::Greater,
@@ -163,7 +164,8 @@ pub enum Function {
     Length,
     Coalesce,
     Abs,
-    /// The integer nearest to a double, the even one of two: what a cast of a `float8` to an integer does first. It has no name in SQL.
+    /// Rounds a double to the nearest integer, and to the even one of two: the first step of a cast
+    /// of `float8` to an integer. The function has no name in SQL.
     RoundToEven,
 }
 
@@ -204,7 +206,7 @@ impl Expr {
         }
     }
 
-    /// True if `test` holds for this expression or for one inside it.
+    /// Returns true if `test` is true for this expression or for one inside it.
     pub fn any(&self, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
         test(self) || self.children().into_iter().any(|child| child.any(test))
     }

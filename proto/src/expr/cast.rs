@@ -2,13 +2,14 @@
 //!
 //! | to | from |
 //! |---|---|
-//! | `text` | any value: strings as they are, all others as JSON |
-//! | `bool` | a whole number (0 is false), and a text: `true yes on 1`, `false no off 0`, or the beginning of such a word that no other has |
+//! | `text` | any value: strings without quotes, all others as JSON |
+//! | `bool` | a whole number (0 is false), and a text: `true yes on 1`, `false no off 0`, or an unambiguous prefix of such a word |
 //! | `int4 int8` | a number, rounded half away from zero, and the text of an integer; `int4` also true (1) and false (0) |
 //! | `float8 numeric` | a number, and the text of one; `Infinity` among them |
 //!
-//! White space around a text and upper and lower case do not matter. NaN has no place among values and is refused by name. A number
-//! that comes from a double is rounded half to even: [`Function::RoundToEven`](super::Function::RoundToEven) does so before its cast.
+//! White space around a text, and upper and lower case, are ignored. NaN is not a value, and is
+//! refused with an error that names it. A number from a double is rounded half to even, by
+//! [`Function::RoundToEven`](super::Function::RoundToEven) before its cast.
 
 use crate::expr::ast::ColumnType;
 use crate::value;
@@ -20,13 +21,13 @@ use crate::{Error, ErrorCode};
 pub enum CastFailure {
     /// The type has no such value.
     Invalid,
-    /// The type ends before the number.
+    /// The number is outside of the range of the type.
     OutOfRange,
     /// The number is NaN.
     NotANumber,
 }
 
-/// Converts a value to another type. NULL and MISSING stay what they are.
+/// Converts a value to another type. NULL and MISSING are returned unchanged.
 pub fn cast(value: &Value, to: ColumnType) -> Result<Value, CastFailure> {
     if value.is_absent() {
         return Ok(value.clone());
@@ -70,15 +71,15 @@ impl CastFailure {
     }
 }
 
-/// The error for a computation whose result is NaN, and for a text that says so.
+/// Returns the error for a computation whose result is NaN, and for a text that denotes NaN.
 pub(super) fn not_a_number() -> Error {
     Error::new(ErrorCode::Unsupported, "NaN is not supported").with_hint("use NULL for no number")
 }
 
-/// Characters of a value that an error quotes.
+/// Maximum number of characters of a value that an error quotes.
 const SHOWN_CHARS: usize = 60;
 
-/// A value in an error: its beginning, if it is long.
+/// Returns a value as text for an error, shortened if it is long.
 fn shown(value: &Value) -> String {
     let text = value::text(value).unwrap_or("NULL".into());
     let begins: String = text.chars().take(SHOWN_CHARS).collect();
@@ -90,7 +91,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl ColumnType {
-    /// PostgreSQL's name of the type, for people.
+    /// Returns PostgreSQL's name of the type, for display.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -162,7 +163,7 @@ fn to_number(value: &Value) -> Result<Number, CastFailure> {
     }
 }
 
-/// A text that is no finite number.
+/// Parses a text that denotes a number which is not finite; an error for NaN and for other texts.
 fn special(text: &str) -> Result<Number, CastFailure> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
     match unsigned.as_str() {

@@ -1,25 +1,27 @@
 //! The cost of an evaluation, counted while it runs.
 //!
-//! The work of an evaluation depends on the statement: `LIKE` over a long text, `IN` with many values, a cast of a large
-//! array. An evaluation therefore counts its work in a [`CostMeter`] and ends at the meter's limit. The count depends on
-//! the expression and its values alone, never on a clock, so that all copies of a slice decide alike. Callers add up the cost of their
+//! The work of an evaluation depends on the statement: `LIKE` over a long text, `IN` with many
+//! values, a cast of a large array. An evaluation therefore counts its work in a [`CostMeter`] and
+//! ends at the meter's limit. The count depends on the expression and its values alone, never on a
+//! clock, so that all copies of a slice make equal decisions. Callers add up the cost of their
 //! evaluations, and yield to other tasks accordingly.
 //!
-//! One unit is a *step*, as errors call it: the work of reading one byte of text, about a nanosecond of a release build.
+//! The unit of cost is the work of reading one byte of text, about a nanosecond of a release build.
+//! Errors call it a *step*.
 
 use std::cell::Cell;
 
 use crate::value::Value;
 use crate::{Error, ErrorCode};
 
-/// Limit of the cost of one evaluation for one document or entry: some ten milliseconds, which is not noticeable, and enough for several
-/// passes over the longest document.
+/// Limit of the cost of one evaluation for one document or entry: some ten milliseconds, which is
+/// not noticeable, and enough for several reads of the longest document.
 pub const EVALUATION_COST_MAX: u64 = 10_000_000;
 
 /// The cost of an operator or operand, whatever its size.
 pub(super) const NODE_COST: u64 = 16;
 
-/// Counts the cost of evaluations up to a limit.
+/// A counter of the cost of evaluations, with a limit.
 #[derive(Debug)]
 pub struct CostMeter {
     spent: Cell<u64>,
@@ -34,12 +36,12 @@ pub struct TooCostly {
 }
 
 impl CostMeter {
-    /// A meter with a limit.
+    /// Creates a meter with a limit.
     pub fn with_max(max: u64) -> Self {
         Self { spent: Cell::new(0), max }
     }
 
-    /// A meter with the cost limit of one document or entry.
+    /// Creates a meter with the cost limit of one document or entry.
     pub fn for_evaluation() -> Self {
         Self::with_max(EVALUATION_COST_MAX)
     }
@@ -49,19 +51,19 @@ impl CostMeter {
         self.spent.get()
     }
 
-    /// Adds a cost; an error at the limit.
+    /// Adds a cost; returns an error above the limit.
     pub fn add(&self, cost: u64) -> Result<(), TooCostly> {
         let spent = self.spent.get().saturating_add(cost);
         self.spent.set(spent);
         if spent <= self.max { Ok(()) } else { Err(TooCostly { cost_max: self.max }) }
     }
 
-    /// Adds the cost of reading bytes.
+    /// Adds the cost of reading `bytes` bytes.
     pub fn add_bytes(&self, bytes: usize) -> Result<(), TooCostly> {
         self.add(bytes as u64)
     }
 
-    /// Adds the cost of reading a whole value.
+    /// Adds the cost of reading a complete value.
     pub fn add_value(&self, value: &Value) -> Result<(), TooCostly> {
         self.add(weight(value))
     }
@@ -78,7 +80,7 @@ impl From<TooCostly> for Error {
     }
 }
 
-/// The cost of reading a whole value.
+/// Returns the cost of reading a complete value.
 fn weight(value: &Value) -> u64 {
     match value {
         Value::String(text) => text.len() as u64,
@@ -90,7 +92,7 @@ fn weight(value: &Value) -> u64 {
     }
 }
 
-/// The cost of a comparison: it ends at the end of the shorter value.
+/// Returns the cost of a comparison, which ends at the end of the shorter value.
 pub(super) fn comparison_cost(a: &Value, b: &Value) -> u64 {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a.len().min(b.len()) as u64,

@@ -1,12 +1,15 @@
 //! Evaluation of expressions: SQL's three-valued logic over JSON values.
 //!
-//! - **Unknown is NULL.** A comparison, `IN`, `BETWEEN` or `LIKE` between values of different types, or
-//!   with NULL or MISSING, is unknown. `AND`, `OR` and `NOT` propagate it as SQL does, and treat an operand that is not a
-//!   boolean as unknown. A predicate holds only if it is true.
-//! - **MISSING stays MISSING** through casts, functions and arithmetic, so that a document without the field is left out
-//!   of an index on `lower(field)`, as of an index on `field`. Any other operand of a wrong type gives NULL.
-//! - **What has no value** (a cast that fails, a division by zero, a result beyond all numbers) is NULL in a definition, whose index
-//!   takes every document, and an error in a query. [`Evaluation`] is of one or of the other kind.
+//! - **Unknown is NULL.** A comparison, `IN`, `BETWEEN` or `LIKE` between values of different
+//!   types, or with NULL or MISSING, is unknown. `AND`, `OR` and `NOT` treat unknown operands as in
+//!   SQL, and an operand that is not a boolean as unknown. A predicate is satisfied only if it is
+//!   true.
+//! - **Casts, functions and arithmetic of MISSING give MISSING**, so that a document without the
+//!   field is left out of an index on `lower(field)`, as it is left out of an index on `field`. Any
+//!   other operand of a wrong type gives NULL.
+//! - **An expression without a value** (a failed cast, a division by zero, an overflow) is NULL in
+//!   an index definition, since an index accepts every document, and an error in a query. An
+//!   [`Evaluation`] is of one of these kinds.
 //!
 //! Each evaluation counts its cost and ends at a limit (`cost`).
 //!
@@ -27,19 +30,20 @@ use crate::value::{MISSING, NULL, Value, compare};
 
 /// The document or index entry for which an expression is evaluated.
 pub trait Scope {
-    /// The value at the end of a path into the document; MISSING if there is none.
+    /// Returns the value at the end of a path into the document; MISSING if the path leads nowhere.
     fn path<'a>(&'a self, steps: &[Step]) -> Cow<'a, Value>;
     /// The id of the document, without type or quotes.
     fn document_id(&self) -> &str;
-    /// Column n of the entry: the key parts first, then the included expressions; MISSING beyond.
+    /// Returns column n of the entry: the key parts first, then the included expressions; MISSING
+    /// if there is no such column.
     fn column(&self, n: u16) -> Cow<'_, Value>;
-    /// The cost of reading column n, or the document's id, where it must be decoded.
+    /// Returns the cost of reading column n, or the document's id, if it must be decoded.
     fn column_cost(&self, _: u16) -> u64 {
         1
     }
 }
 
-/// A document as the scope: paths lead into it, and it has no columns.
+/// A scope of a document: paths lead into it, and it has no columns.
 #[derive(Clone, Copy)]
 pub struct DocumentScope<'d> {
     /// The document's id.
@@ -62,12 +66,12 @@ impl Scope for DocumentScope<'_> {
     }
 }
 
-/// An evaluation that has no result.
+/// The reasons why an evaluation has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalError {
     /// The evaluation exceeds its cost limit.
     TooCostly(TooCostly),
-    /// A value of a query cannot be computed. An evaluation for a definition never fails so.
+    /// A value of a query cannot be computed. Never occurs in an evaluation for a definition.
     Failed(Box<Error>),
 }
 
@@ -97,17 +101,18 @@ pub struct Evaluation<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// For the definition of an index: what cannot be computed is NULL.
+    /// Creates an evaluation for the definition of an index: values that cannot be computed are
+    /// NULL.
     pub fn of_definition(scope: &'a dyn Scope, cost: &'a CostMeter) -> Self {
         Self { scope, cost, is_strict: false }
     }
 
-    /// For a query: what cannot be computed is an error.
+    /// Creates an evaluation for a query: values that cannot be computed are errors.
     pub fn of_query(scope: &'a dyn Scope, cost: &'a CostMeter) -> Self {
         Self { scope, cost, is_strict: true }
     }
 
-    /// The value of an expression; an error also if it would cost more than the meter allows.
+    /// Returns the value of an expression; an error also if its cost exceeds the limit.
     pub fn eval(self, expr: &'a Expr) -> EvalResult<Cow<'a, Value>> {
         self.cost.add(NODE_COST)?;
         Ok(match expr {
@@ -128,7 +133,8 @@ impl<'a> Evaluation<'a> {
         })
     }
 
-    /// The truth of a predicate, `None` if it is unknown; an error also if it would cost more than the meter allows.
+    /// Returns the truth of a predicate, `None` if it is unknown; an error also if its cost exceeds
+    /// the limit.
     pub fn truth(self, expr: &'a Expr) -> EvalResult<Option<bool>> {
         match expr {
             Expr::And(list) => self.decide(list, false),
@@ -177,7 +183,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// The outcome of a computation without a result: an error in a query, NULL in a definition.
+    /// Returns the result of a computation without a value: an error in a query, NULL in a
+    /// definition.
     fn failed(self, error: impl FnOnce() -> Error) -> EvalResult<Value> {
         match self.is_strict {
             true => Err(EvalError::Failed(Box::new(error()))),
@@ -203,7 +210,8 @@ impl<'a> Evaluation<'a> {
         Ok(call(function, &value))
     }
 
-    /// The result of a list of terms in which one term with the result `deciding` decides the list.
+    /// Returns the result of `AND` (`deciding` is false) or `OR` (`deciding` is true) of a list of
+    /// terms; a term with the result `deciding` decides it.
     fn decide(self, list: &'a [Expr], deciding: bool) -> EvalResult<Option<bool>> {
         let mut result = Some(!deciding);
         for expr in list {
@@ -216,7 +224,7 @@ impl<'a> Evaluation<'a> {
         Ok(result)
     }
 
-    /// The order of two values of one type; `None` if their types differ.
+    /// Returns the order of two values of one type; `None` if their types differ.
     fn compare_within_type(self, a: &Value, b: &Value) -> EvalResult<Option<Ordering>> {
         if a.is_absent() || a.type_rank() != b.type_rank() {
             return Ok(None);
@@ -247,7 +255,8 @@ impl<'a> Evaluation<'a> {
         Ok(result)
     }
 
-    /// `low <= value AND value <= high`, so false where one bound excludes it and the other is unknown.
+    /// Returns `low <= value AND value <= high`, which is false if one bound excludes the value and
+    /// the other is unknown.
     fn between(self, value: &Value, low: &Value, high: &Value) -> EvalResult<Option<bool>> {
         let above = self.holds(CompareOp::LessEq, low, value)?;
         Ok(match (above, self.holds(CompareOp::LessEq, value, high)?) {
@@ -275,7 +284,7 @@ impl<'a> Evaluation<'a> {
     }
 }
 
-/// The result for an operand of a wrong type: MISSING for MISSING, else NULL.
+/// Returns the result for an operand of a wrong type: MISSING for MISSING, otherwise NULL.
 fn unfit(operand: &Value) -> Value {
     if matches!(operand, Value::Missing) { Value::Missing } else { Value::Null }
 }

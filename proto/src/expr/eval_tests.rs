@@ -9,7 +9,8 @@ fn literal(text: &str) -> Box<Expr> {
     Box::new(Expr::Literal(if text == "missing" { Value::Missing } else { json(text) }))
 }
 
-/// The value in a definition, which a query has as well unless it fails.
+/// Returns the value of an expression in a definition, which equals its value in a query unless
+/// that fails.
 fn value_of(expr: &Expr) -> Value {
     let doc = json(r#"{"a":{"b":[1,"x",null]},"n":3.0}"#);
     let (scope, cost) = (DocumentScope { id: "doc-1", doc: &doc }, CostMeter::for_evaluation());
@@ -21,7 +22,7 @@ fn value_of(expr: &Expr) -> Value {
     value
 }
 
-/// The error in a query.
+/// Returns the error of an expression in a query.
 fn error_of(expr: &Expr) -> Error {
     let (scope, cost) = (DocumentScope { id: "", doc: &MISSING }, CostMeter::for_evaluation());
     assert_eq!(*Evaluation::of_definition(&scope, &cost).eval(expr).unwrap(), Value::Null);
@@ -244,8 +245,8 @@ fn functions() {
     assert_eq!(coalesce(&["missing", "null"]), Value::Null);
 }
 
-/// 500 operators are the most that the parsers let through; a stack of 1 MiB is half of what a worker
-/// thread has, in a build without optimization.
+/// The expression has 500 operators, the limit of the parsers; the stack has 1 MiB, half of a
+/// worker thread's stack, in a build without optimization.
 #[test]
 fn deep_expressions_do_not_overflow_the_stack() {
     let deep = |wrap: fn(Box<Expr>) -> Expr| {

@@ -7,7 +7,7 @@ use crate::value::path::Step;
 /// The fields of a document that some expressions read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fields {
-    /// All fields: an expression reads the document as a whole.
+    /// All fields: an expression reads the complete document.
     All,
     /// The fields of these names, sorted.
     Only(Vec<String>),
@@ -20,7 +20,7 @@ impl Default for Fields {
 }
 
 impl Fields {
-    /// The fields that some expressions read together.
+    /// Returns the fields that some expressions read.
     pub fn of<'e>(exprs: impl IntoIterator<Item = &'e Expr>) -> Self {
         let mut fields = Self::default();
         exprs.into_iter().for_each(|expr| fields.add(expr));
@@ -58,7 +58,7 @@ impl Fields {
         }
     }
 
-    /// True if these fields include those of `others`.
+    /// Returns true if these fields include all fields of `others`.
     pub fn include(&self, others: &Self) -> bool {
         match (self, others) {
             (Self::All, _) => true,

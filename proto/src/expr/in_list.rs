@@ -1,7 +1,7 @@
-//! The values of an `IN`: a look-up of `log n` steps among its constants, however many there are.
+//! The values of an `IN`: a look-up among its constants takes `log n` steps.
 //!
-//! The list keeps its items as they were written. The first look-up sorts the constants once, and keeps their
-//! positions; items that are not constants are evaluated one after the other.
+//! The list keeps its items as they were written. The first look-up sorts the constants once, and
+//! stores their positions; items that are not constants are evaluated one after the other.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use crate::value::{NULL, Value, compare};
 #[serde(transparent)]
 pub struct LookUpList<T>(Box<Items<T>>);
 
-/// An item of a list.
+/// An item of a list that may be a constant.
 pub trait Item {
     /// The value of the item, if it is a constant.
     fn constant(&self) -> Option<&Value>;
@@ -27,17 +27,17 @@ pub trait Item {
 #[serde(transparent)]
 struct Items<T> {
     items: Vec<T>,
-    /// Derived from the items at the first look-up.
+    /// Positions that are computed from the items at the first look-up.
     #[serde(skip)]
     places: OnceLock<Places>,
 }
 
-/// Places in a list.
+/// The positions of a list's items by kind.
 #[derive(Clone, Debug, Default)]
 struct Places {
-    /// Of the constants, in the order of their values.
+    /// The positions of the constants, in the order of their values.
     constants: Vec<u32>,
-    /// Of all other items, as written.
+    /// The positions of all other items, in their order.
     others: Vec<u32>,
 }
 
@@ -47,13 +47,14 @@ impl<T: Item> LookUpList<T> {
         self.0.items
     }
 
-    /// The items, for changes by the caller.
+    /// Returns the items, for changes by the caller.
     pub fn items_mut(&mut self) -> &mut Vec<T> {
         self.0.places = OnceLock::new();
         &mut self.0.items
     }
 
-    /// Sorts a list of constants and removes repeated ones, which changes no result. Other lists stay as they are.
+    /// Sorts a list of constants and removes repeated ones, which changes no result. Other lists
+    /// are not changed.
     pub fn normalize(&mut self) {
         if self.0.items.iter().all(|item| item.constant().is_some()) {
             let items = self.items_mut();
@@ -67,8 +68,8 @@ impl<T: Item> LookUpList<T> {
         self.places().others.iter().map(|at| &self.0.items[*at as usize])
     }
 
-    /// True if a constant equals the value; `None` if none does, but a comparison with one of them is unknown, because it
-    /// has another type. The value is neither NULL nor MISSING.
+    /// Returns true if a constant equals the value, which must be neither NULL nor MISSING; `None`
+    /// (unknown) if none does and one has another type.
     pub(super) fn has_constant(
         &self,
         value: &Value,

@@ -1,16 +1,17 @@
-//! `LIKE`: `%` matches any run of characters, `_` one character, `\` takes the next one literally (a
-//! `\` at the very end stands for itself).
+//! `LIKE`: `%` matches any run of characters, `_` one character, `\` makes the next character
+//! literal (a `\` at the very end is literal itself).
 //!
-//! The pattern is a sequence of *segments* between its `%`. The first segment must match at the beginning of the text, the last one at its
-//! end, and each other one at its first match after the previous segment: a later match never succeeds where the first one fails. A segment
-//! without `_` is found by a search that is linear whatever the text. A segment with `_` is tried at each place, which is linear for most
-//! texts, and ends at the limit of the cost for the others.
+//! The pattern is a sequence of *segments* between its `%`. The first segment must match at the
+//! beginning of the text, the last one at its end, and each other segment at its first match after
+//! the previous segment: if the rest fails after the first match, it fails after a later one too. A
+//! segment without `_` is found by a search that is linear whatever the text. A segment with `_` is
+//! tried at each place, which is linear for most texts; for other texts the cost limit ends it.
 
 use std::borrow::Cow;
 
 use super::cost::{CostMeter, TooCostly};
 
-/// True if the whole text matches the pattern.
+/// Returns true if the complete text matches the pattern.
 pub(super) fn matches(text: &str, pattern: &str, cost: &CostMeter) -> Result<bool, TooCostly> {
     cost.add_bytes(pattern.len())?;
     let (first, rest) = split(pattern);
@@ -26,7 +27,8 @@ pub(super) fn matches(text: &str, pattern: &str, cost: &CostMeter) -> Result<boo
     }
 }
 
-/// The segment before the first `%`, and the rest after that `%`.
+/// Splits a pattern into the segment before the first `%`, and the text after that `%`; `None`
+/// without a `%`.
 fn split(pattern: &str) -> (&str, Option<&str>) {
     let bytes = pattern.as_bytes();
     let mut at = 0;
@@ -50,7 +52,7 @@ fn tokens(segment: &str) -> impl Iterator<Item = Option<char>> {
     })
 }
 
-/// The text of a segment without `_`.
+/// Returns the text of a segment without `_`; `None` if it has one.
 fn plain(segment: &str) -> Option<Cow<'_, str>> {
     match segment.contains(['_', '\\']) {
         false => Some(Cow::Borrowed(segment)),
@@ -58,7 +60,7 @@ fn plain(segment: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The end of a segment that matches at the beginning of the text.
+/// Returns the end of the segment's match if it matches at the beginning of the text.
 fn match_here(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, TooCostly> {
     let mut chars = text.chars();
     for (n, token) in tokens(segment).enumerate() {
@@ -72,7 +74,7 @@ fn match_here(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usiz
     cost.add_bytes(end).map(|()| Some(end))
 }
 
-/// The end of the first place where a segment matches.
+/// Returns the end of the segment's first match in the text.
 fn find(text: &str, segment: &str, cost: &CostMeter) -> Result<Option<usize>, TooCostly> {
     if let Some(plain) = plain(segment) {
         let end = text.find(&*plain).map(|at| at + plain.len());
@@ -100,7 +102,7 @@ mod tests {
         super::matches(text, pattern, &CostMeter::for_evaluation()).unwrap()
     }
 
-    /// The definition, letter by letter, with a table of which beginnings match which.
+    /// Matches by the definition, character by character, with a table of the matching prefixes.
     fn by_definition(text: &str, pattern: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         let mut reached = vec![false; text.len() + 1];

@@ -1,4 +1,4 @@
-//! Expressions as SQL text, with parentheses only where the parser needs them.
+//! Conversion of expressions to SQL text, with parentheses only where the parser needs them.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,21 +7,22 @@ use crate::value::Step;
 use crate::value::Value;
 use crate::value::is_number;
 
-/// An expression with the names of the columns that it refers to.
+/// An expression with the names of the columns that it refers to, for display.
 struct ExprText<'a> {
     expr: &'a Expr,
     columns: &'a [String],
 }
 
 impl Expr {
-    /// The expression as SQL text, with these names for the columns of the entry.
+    /// Returns an object that displays the expression as SQL text, with these names for the columns
+    /// of the entry.
     pub fn display<'a>(&'a self, columns: &'a [String]) -> impl fmt::Display + 'a {
         ExprText { expr: self, columns }
     }
 }
 
 impl fmt::Display for Expr {
-    /// The expression as SQL text; column n of the entry is shown as `#n`.
+    /// Writes the expression as SQL text; column n of the entry is written as `#n`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.display(&[]).fmt(f)
     }
@@ -78,8 +79,8 @@ impl Display for ExprText<'_> {
     }
 }
 
-/// Appends to a string instead of a formatter, because formatting machinery between the levels would make the stack
-/// frames of a deep expression large.
+/// A printer that appends to a string instead of a formatter: formatting machinery between the
+/// levels would make the stack frames of a deep expression large.
 struct Printer<'a> {
     columns: &'a [String],
     out: String,
@@ -90,7 +91,7 @@ impl Printer<'_> {
         self.out.push_str(text);
     }
 
-    /// An operand, in parentheses where it binds less tightly than `at_least`.
+    /// Appends an operand, in parentheses if it binds less tightly than `at_least`.
     fn operand(&mut self, expr: &Expr, at_least: Binding) {
         let parentheses = binding(expr) < at_least;
         self.push(if parentheses { "(" } else { "" });
@@ -166,7 +167,8 @@ impl Printer<'_> {
         self.push(state);
     }
 
-    /// Operators group from left to right, so that an equal operator on the right needs parentheses.
+    /// Appends an arithmetic operation. Operators group from left to right, so a right operand of
+    /// equal precedence gets parentheses.
     fn arithmetic(&mut self, op: ArithmeticOp, left: &Expr, right: &Expr) {
         let (sign, binding, tighter) = match op {
             ArithmeticOp::Add => (" + ", Binding::Add, Binding::Multiply),
@@ -294,7 +296,8 @@ pub const RESERVED: [&str; 44] = [
     "with",
 ];
 
-/// The text of a literal number that no value spells, such as `1.50`: the parser keeps it as a text with a cast.
+/// Returns the text of a literal number that differs from the text of its value, such as `1.50`;
+/// the parser keeps it as a text with a cast.
 pub fn number_of(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Cast(inner, ColumnType::Numeric) => match &**inner {

@@ -1,10 +1,11 @@
-//! Admission control: limits the number of concurrent jobs and their total memory. Further jobs wait in order of arrival,
-//! each until its own deadline.
+//! Admission control: limits the number of concurrent jobs and their total memory. Further jobs
+//! wait in order of arrival, each until its own deadline.
 //!
-//! A permit consists of two reservations, a place and bytes, taken in this order. A job that waits for bytes therefore
-//! already has a place, and all jobs that wait for a place come after it: no job overtakes another, and a large job
-//! runs when the jobs before it have ended. A job that holds a permit and waits for another job must give the permit
-//! back; otherwise two services that wait for each other's permits would deadlock.
+//! A permit consists of two reservations, one of the places for jobs, and bytes, taken in this
+//! order. A job that waits for bytes therefore already has a place, and all jobs that wait for a
+//! place come after it: no job overtakes another, and a large job runs when the jobs before it have
+//! ended. A job with a permit that waits for another job must release the permit; otherwise two
+//! services that wait for each other's permits would deadlock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,7 @@ pub struct AdmissionLimits {
     pub what: String,
     /// Maximum number of concurrent jobs (`scans_max`).
     pub count_max: usize,
-    /// Maximum memory of all jobs (`scan_memory_total_mb`).
+    /// Maximum memory of all jobs, in bytes (`scan_memory_total_mb`).
     pub bytes_max: usize,
     /// The maximum memory of one job, in bytes (`scan_memory_each_mb`).
     pub bytes_each_max: usize,
@@ -44,7 +45,7 @@ struct Shared {
     held_bytes: AtomicU64,
 }
 
-/// A permit to run, given back when dropped.
+/// A permit to run a job; released when it is dropped.
 #[must_use = "dropping a permit gives it back"]
 pub struct Permit {
     shared: Arc<Shared>,
@@ -56,13 +57,13 @@ pub struct Permit {
 /// The state of an admission, for status and metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionStatus {
-    /// Jobs that run.
+    /// The number of running jobs.
     pub running: u64,
     /// Maximum of `running`.
     pub running_max: u64,
-    /// Jobs that wait.
+    /// The number of waiting jobs.
     pub waiting: u64,
-    /// Admitted since the process began.
+    /// The number of jobs admitted since the process began.
     pub admitted: u64,
     /// The number of jobs refused since the process began: the deadline passed, or the job exceeded the limit of one
     /// job.
@@ -73,7 +74,7 @@ pub struct AdmissionStatus {
     pub bytes_max: u64,
 }
 
-/// Counts a waiting job until it is dropped, however the wait ends.
+/// A guard that counts a job as waiting until it is dropped.
 struct WaitingJob<'a>(&'a Shared);
 
 impl Drop for WaitingJob<'_> {
@@ -104,7 +105,8 @@ impl Admission {
         }))
     }
 
-    /// Returns a permit if that needs no waiting, else `None`; `OverLimit` if one job may not use so much memory.
+    /// Returns a permit if that needs no wait, otherwise `None`; `OverLimit` if `bytes` exceeds the
+    /// limit of one job.
     pub fn try_admit(&self, bytes: usize) -> Result<Option<Permit>> {
         self.check(bytes)?;
         let Ok(place) = Arc::clone(&self.0.places).try_acquire_owned() else { return Ok(None) };
@@ -112,8 +114,8 @@ impl Admission {
         Ok(Some(self.permit(place, room, bytes)))
     }
 
-    /// Waits for a place and for `bytes`. The error is `OverLimit` if one job may not use so much memory, `TooBusy` when the deadline
-    /// passes.
+    /// Waits for a place and for `bytes`. `OverLimit` if `bytes` exceeds the limit of one job,
+    /// `TooBusy` when the deadline passes.
     pub async fn admit(&self, bytes: usize, deadline: Instant) -> Result<Permit> {
         let shared = &self.0;
         if let Some(permit) = self.try_admit(bytes)? {

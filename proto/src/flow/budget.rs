@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The unit of account; a reservation is rounded up to it.
+/// The unit of account in bytes; a reservation is rounded up to it.
 const UNIT_BYTES: usize = 1024;
 
 /// A budget of bytes; clones share it.
@@ -14,14 +14,14 @@ pub struct Budget {
     total_units: u32,
 }
 
-/// Part of a budget; given back when dropped.
+/// Reserved bytes of a budget; released when dropped.
 #[must_use = "dropping a reservation gives it back"]
 pub struct Reservation {
     permit: OwnedSemaphorePermit,
 }
 
 impl Reservation {
-    /// Releases all but this many bytes.
+    /// Releases all but `bytes` of the reserved bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         let kept_units = bytes.div_ceil(UNIT_BYTES).max(1);
         let given_back = self.permit.num_permits().saturating_sub(kept_units);
@@ -30,7 +30,7 @@ impl Reservation {
 }
 
 impl Budget {
-    /// A budget of `bytes`, at least one unit.
+    /// Creates a budget of `bytes`, at least one unit.
     pub fn new(bytes: usize) -> Self {
         let total_units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX >> 4).max(1);
         let total_units = total_units.min(u32::MAX >> 4);
@@ -41,8 +41,8 @@ impl Budget {
         u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).clamp(1, self.total_units)
     }
 
-    /// Waits for room. A request for more than the whole budget is granted when nothing else is reserved, so that one large
-    /// item passes alone instead of never.
+    /// Waits for room and reserves it. A request for more than the complete budget is granted when
+    /// nothing else is reserved, so that a very large item is possible, alone.
     pub async fn reserve(&self, bytes: usize) -> Reservation {
         let permit = Arc::clone(&self.units)
             .acquire_many_owned(self.units(bytes))

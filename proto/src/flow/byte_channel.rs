@@ -1,6 +1,7 @@
-//! A channel bounded by the bytes of its items instead of their number: a sender waits until there is room for the next
-//! item. An item larger than the whole channel passes alone. Each item counts as at least the unit of [`Budget`], so that
-//! the number of small items is bounded too.
+//! A channel bounded by the bytes of its items instead of their number: a sender waits until there
+//! is room for the next item. An item larger than the limit is sent when the channel is empty. Each
+//! item counts as at least the unit of [`Budget`], so that the number of small items is bounded
+//! too.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,7 +17,7 @@ pub struct ByteSender<T> {
     room: Budget,
 }
 
-/// The receiving end, which frees room by taking items.
+/// The receiving end, which frees room by receiving items.
 pub struct ByteReceiver<T> {
     items: mpsc::UnboundedReceiver<(T, Reservation)>,
 }
@@ -25,7 +26,7 @@ pub struct ByteReceiver<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverGone;
 
-/// Creates a channel that holds about this many bytes at most.
+/// Creates a channel that contains at most about `bytes_max` bytes.
 pub fn byte_channel<T>(bytes_max: usize) -> (ByteSender<T>, ByteReceiver<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (ByteSender { items: sender, room: Budget::new(bytes_max) }, ByteReceiver { items: receiver })

@@ -1,19 +1,22 @@
-//! The assignment of a bucket's vbuckets to projectors, and the hand-over of a vbucket from one to another.
+//! The assignment of a bucket's vbuckets to projectors, and the hand-over of a vbucket from one to
+//! another.
 //!
-//! The vbuckets of a bucket may be spread over several projectors; each vbucket has one *owner*. A hand-over
-//! (seed 003, "kv-rebalance") transfers it to another projector:
+//! The vbuckets of a bucket may be spread over several projectors; each vbucket has one *owner*. A
+//! hand-over transfers a vbucket to another projector:
 //!
-//! 1. The catalog lists the transfer (`VbucketAssignment::transfers`). The target copies the vbucket's log from the owner;
-//!    if the log was purged, it copies the purge point, the documents, and the log after the purge point.
-//! 2. The owner *releases* the vbucket: durably, it accepts no more mutations of it, and its streams end the vbucket
-//!    with STREAM_END at its last mutation.
-//! 3. The target copies the rest, and asks the coordinator to make it the owner.
-//! 4. When the catalog names it, the target accepts mutations, and its streams begin the vbucket with STREAM_BEGIN where
-//!    the old owner's ended. The old owner removes its copy.
+//! 1. The catalog lists the transfer (`VbucketAssignment::transfers`). The target copies the
+//!    vbucket's log from the owner; if the log was purged, it copies the purge point, the
+//!    documents, and the log after the purge point.
+//! 2. The owner *releases* the vbucket: it durably refuses further mutations of the vbucket, and
+//!    its streams end the vbucket with STREAM_END at its last mutation.
+//! 3. The target copies the remaining mutations, and requests ownership from the coordinator.
+//! 4. When the catalog names the target as the owner, the target accepts mutations, and its streams
+//!    begin the vbucket with STREAM_BEGIN where the old owner's streams ended it. The old owner
+//!    removes its copy.
 //!
-//! No mutation of a vbucket is ever numbered in two places, whichever process crashes. A hand-over that is cancelled before
-//! the third step leaves the vbucket whole at its owner, which accepts mutations again. The branches of the vbucket
-//! move with it: a hand-over begins no branch.
+//! No mutation of a vbucket is ever numbered in two places, whichever process crashes. A hand-over
+//! that is cancelled before the third step leaves the vbucket complete at its owner, which accepts
+//! mutations again. The target receives the branches of the vbucket: a hand-over begins no branch.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ids::{NodeId, VbucketId};
 
-/// A set of the vbuckets of one bucket.
+/// A set of vbuckets of one bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VbucketSet(Vec<u64>);
 
@@ -95,7 +98,7 @@ pub struct HandOver {
 /// The owner of each vbucket of a bucket, and the transfers in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VbucketAssignment {
-    /// The owner of each vbucket, in their order.
+    /// The owner of each vbucket, in the order of the vbuckets.
     owners: Vec<NodeId>,
     /// At most one transfer of each vbucket, ordered by vbucket.
     transfers: Vec<HandOver>,
@@ -118,7 +121,7 @@ impl VbucketAssignment {
         Self { owners, transfers: Vec::new() }
     }
 
-    /// The owner of a vbucket, if the bucket has that vbucket.
+    /// Returns the owner of a vbucket; `None` if the bucket lacks that vbucket.
     pub fn owner(&self, vbucket: VbucketId) -> Option<NodeId> {
         self.owners.get(usize::from(vbucket.0)).copied()
     }
@@ -129,12 +132,12 @@ impl VbucketAssignment {
         all.filter(|vbucket| self.owner(*vbucket) == Some(projector)).collect()
     }
 
-    /// The projectors that own vbuckets, ascending, each once.
+    /// Returns the projectors that own vbuckets, ascending, each once.
     pub fn projectors(&self) -> Vec<NodeId> {
         self.owners.iter().copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Projectors that own no vbucket yet and are the target of a transfer, ascending.
+    /// Returns the projectors that own no vbucket yet and are the target of a transfer, ascending.
     pub fn joining(&self) -> Vec<NodeId> {
         let targets: BTreeSet<NodeId> = self.transfers.iter().map(|transfer| transfer.to).collect();
         targets.into_iter().filter(|target| !self.owners.contains(target)).collect()

@@ -1,4 +1,4 @@
-//! Buckets: their kind of source, their vbuckets, and the losses of history they have come through.
+//! Buckets: their kinds of sources, their vbuckets, and the rollbacks of their history.
 
 use std::sync::Arc;
 
@@ -10,22 +10,23 @@ use crate::model::rollback::{DeadEpochs, Rollback};
 
 /// Default number of vbuckets of a bucket.
 pub const VBUCKETS_DEFAULT: u16 = 64;
-/// Maximum number of vbuckets of a bucket: every cut carries a position for each of them.
+/// Maximum number of vbuckets of a bucket: every cut contains a position for each of them.
 pub const VBUCKETS_MAX: u16 = 1024;
 
-/// The kind of a bucket's source, which determines what numbers its mutations.
+/// The kind of a bucket's source, which determines the party that numbers its mutations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SourceKind {
     /// Documents written through SQL or the ingest service; Sextant numbers the mutations.
     Embedded,
     /// Mutations pushed by a producer that numbers them itself.
     Push,
-    /// Documents from files, a whole version at a time ([`crate::model::data_set`]); nothing changes them.
+    /// Documents from files, loaded as complete versions ([`crate::model::data_set`]); a version is
+    /// never changed.
     Files,
 }
 
 impl SourceKind {
-    /// The name of the kind in SHOW BUCKETS and in the administration service.
+    /// Returns the name of the kind in SHOW BUCKETS and in the administration service.
     pub fn name(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
@@ -34,7 +35,7 @@ impl SourceKind {
         }
     }
 
-    /// The kind in a sentence.
+    /// Returns the text for the kind in sentences of messages.
     pub fn described(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
@@ -43,8 +44,10 @@ impl SourceKind {
         }
     }
 
-    /// True if mutations that the source's projector loses exist nowhere else. Such a loss causes no rollback before an operator has
-    /// accepted it. A pushed bucket's producer has its data, and the partitions of a version have several holders.
+    /// Returns true if the source's projector has the only copy of the mutations, so that a loss is
+    /// final. Such a loss causes no rollback before an operator has accepted it. False for a pushed
+    /// bucket, whose producer has the data, and for a version, whose partitions have several
+    /// holders.
     pub fn is_only_copy(self) -> bool {
         match self {
             Self::Embedded => true,
@@ -61,7 +64,8 @@ impl SourceKind {
         }
     }
 
-    /// True if a vbucket can be handed over to another projector, and is then removed from its old projector.
+    /// Returns true if a vbucket can be handed over to another projector, after which the old
+    /// projector removes it.
     pub fn can_hand_over(self) -> bool {
         match self {
             Self::Embedded | Self::Files => false,
@@ -69,8 +73,8 @@ impl SourceKind {
         }
     }
 
-    /// True if the source reports its position to the coordinators, and they compare its history. The coordinators themselves publish the
-    /// only epoch of a version.
+    /// Returns true if the source reports its position to the coordinators, which compare its
+    /// history. False for a version, whose only epoch the coordinators publish themselves.
     pub fn reports(self) -> bool {
         match self {
             Self::Embedded | Self::Push => true,
@@ -79,22 +83,23 @@ impl SourceKind {
     }
 }
 
-/// A bucket, as the catalog describes it.
+/// The record of a bucket in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketInfo {
     /// The number of the bucket.
     pub id: BucketId,
-    /// The name of the bucket, folded as in SQL.
+    /// The name of the bucket, case-folded as in SQL.
     pub name: String,
-    /// The number of change streams.
+    /// The number of vbuckets.
     pub vbuckets: u16,
-    /// The kind of its source.
+    /// The kind of the bucket's source.
     pub source: SourceKind,
-    /// The projectors that keep its documents and stream them.
+    /// The owners of the vbuckets: the projectors that store the documents and stream them.
     pub assignment: Arc<VbucketAssignment>,
     /// The rollback in progress, if any.
     pub rollback: Option<Arc<Rollback>>,
-    /// Ranges of epochs that rollbacks have undone, oldest first; a bounded number of ranges.
+    /// Ranges of epochs that rollbacks have undone, oldest first; only a bounded number of ranges
+    /// is kept.
     pub dead: Arc<Vec<DeadEpochs>>,
 }
 
@@ -123,8 +128,8 @@ impl BucketInfo {
         self.dead.iter().any(|dead| dead.contains(epoch))
     }
 
-    /// The oldest epoch that a new scan may read: an older one may lack mutations that survived a rollback. `None`
-    /// while a rollback has not determined it yet.
+    /// Returns the oldest epoch that a new scan may read; an older epoch may lack mutations that
+    /// survived a rollback. `None` while this epoch is not known after a rollback.
     pub fn readable_from(&self) -> Option<Epoch> {
         if self.rollback.as_ref().is_some_and(|rollback| rollback.resumes.is_none()) {
             return None;

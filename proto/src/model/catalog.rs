@@ -1,4 +1,4 @@
-//! The catalog: the part of the StateContext that every service follows.
+//! The catalog: the part of the coordinators' StateContext that every service receives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,22 +14,23 @@ use crate::model::index::{IndexInfo, IndexState};
 use crate::model::moves::EndedMove;
 use crate::model::node::{NodeInfo, Role};
 
-/// The cluster's definitions as all services receive them: one state of the StateContext, without the coordinator's
-/// internal records.
+/// The cluster's definitions, as sent to all services: the StateContext as of one change, without
+/// the coordinator's internal records.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Catalog {
     /// The version of the catalog: the StateContext's `cas` after the last change.
     pub cas: u64,
-    /// The cluster; `None` until its first node joins.
+    /// The id of the cluster; `None` until its first node joins.
     pub cluster: Option<ClusterId>,
-    /// The largest index number ever assigned. An index that is missing from `indexes` was dropped if its number is at most
-    /// this one; with a larger number it is not known here yet.
+    /// The largest index number ever assigned. A number up to this one that is missing in `indexes`
+    /// belongs to a dropped index; a larger number is newer than this catalog.
     pub newest_index: IndexId,
     /// The random ids of buckets.
     pub bucket_ids: BTreeMap<BucketId, UniqueId>,
-    /// The buckets that were dropped last, oldest first: the last 256 of them. A projector removes the documents of these buckets
-    /// and of no others, because a number alone may mean several buckets once a coordinator was restored from an older copy. A projector
-    /// that was down during more drops than these keeps the files of the earlier ones, and does not serve them.
+    /// The buckets that were dropped last, oldest first: the last 256 of them. A projector removes
+    /// the documents of these buckets and of no others, because a number may belong to several
+    /// buckets after a coordinator was restored from an older copy. A projector that was down
+    /// during more drops keeps the files of the earlier ones, and does not serve them.
     pub dropped_buckets: Vec<(BucketId, UniqueId)>,
     /// Buckets by number.
     pub buckets: BTreeMap<BucketId, Arc<BucketInfo>>,
@@ -37,26 +38,29 @@ pub struct Catalog {
     pub indexes: BTreeMap<IndexId, Arc<IndexInfo>>,
     /// Registered processes by number.
     pub nodes: BTreeMap<NodeId, Arc<NodeInfo>>,
-    /// Indexers that receive no new slices and give their slices away.
+    /// Indexers that receive no new slices and whose slices are moved away.
     pub draining: BTreeSet<NodeId>,
-    /// The nodes that were removed last, oldest first; a bounded number of them, and none that has joined again.
+    /// The nodes that were removed last, oldest first, without those that have joined again; only a
+    /// bounded number is kept.
     pub removed: Vec<Arc<NodeInfo>>,
-    /// Moves that have ended, oldest first; a bounded number of them.
+    /// Moves that have ended, oldest first; only a bounded number is kept.
     pub ended_moves: Vec<EndedMove>,
-    /// The copies of the embedded buckets. The leader owns all vbuckets of its bucket.
+    /// The copies of each embedded bucket. The leader owns all vbuckets of its bucket.
     pub copies: BTreeMap<BucketId, Copies>,
     /// The generations that are not in `indexes`. For each index, at most one is newer and being built as the replacement; the others are
     /// older and [retired](crate::model::index::IndexState::Retired).
     pub generations: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
-    /// The newest generation that was ever begun, for each index with more than one.
+    /// The newest generation that was ever begun, for each index with more than one generation.
     pub newest_generations: BTreeMap<IndexId, Generation>,
-    /// The versioned data sets. Each has a bucket without documents, which its name means until a version is current.
+    /// The versioned data sets, by the bucket that has the data set's name. That bucket has no
+    /// documents; its name refers to it until a version is current.
     pub data_sets: BTreeMap<BucketId, DataSet>,
-    /// The indexes that grow automatically, each with the size of a slice, in bytes, from which it grows.
+    /// The indexes that are split automatically, each with the size of a slice, in bytes, above
+    /// which it is split.
     pub slice_bytes_max: BTreeMap<IndexId, u64>,
 }
 
-/// The text for messages of a bucket that was looked up already.
+/// Returns the text with which messages name a bucket, given its record.
 pub fn bucket_text(bucket: BucketId, info: Option<&BucketInfo>) -> String {
     match info {
         Some(info) => format!("bucket \"{}\"", info.name),
@@ -74,30 +78,34 @@ impl Catalog {
         self.local_indexes().map(of_index).sum()
     }
 
-    /// A bucket in a message: its name, or its number if it is not known.
+    /// Returns the text with which messages name a bucket: its name, or its number if it is
+    /// unknown.
     pub fn bucket_text(&self, bucket: BucketId) -> String {
         bucket_text(bucket, self.buckets.get(&bucket).map(|info| &**info))
     }
 
-    /// Finds a bucket by name. Buckets of versions have no name of their own.
+    /// Returns a bucket by name. A version's bucket has no name that can be used here.
     pub fn bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         let found = self.buckets.values().find(|bucket| bucket.name == name);
         found.filter(|bucket| self.version(bucket.id).is_none())
     }
 
-    /// Finds the bucket whose documents a name means: that of the current version of a data set, and any other bucket itself.
+    /// Returns the bucket whose documents a name refers to: the bucket of the current version for a
+    /// data set, and the bucket itself otherwise.
     pub fn read_bucket(&self, name: &str) -> Option<&Arc<BucketInfo>> {
         let named = self.bucket(name)?;
         self.buckets.get(&self.current_of(named.id))
     }
 
-    /// The bucket whose documents the name of a bucket means.
+    /// Returns the bucket that statements with this bucket's name read: the current version of a
+    /// data set, otherwise `bucket` itself.
     pub fn current_of(&self, bucket: BucketId) -> BucketId {
         let current = self.data_sets.get(&bucket).and_then(DataSet::current);
         current.map_or(bucket, |(_, version)| version.bucket)
     }
 
-    /// The data set that a bucket is a version of, the number of the version, and the version.
+    /// Returns the data set that a version's bucket belongs to, the number of the version, and the
+    /// version; `None` for any other bucket.
     pub fn version(&self, bucket: BucketId) -> Option<(BucketId, u64, &Version)> {
         let mut sets = self.data_sets.iter();
         sets.find_map(|(id, set)| {
@@ -105,7 +113,8 @@ impl Catalog {
         })
     }
 
-    /// The bucket that users know a bucket by: the data set of a version, and any other bucket itself.
+    /// Returns the bucket under whose name users know a bucket: the data set for a version's
+    /// bucket, and the bucket itself otherwise.
     pub fn user_bucket(&self, bucket: BucketId) -> BucketId {
         self.version(bucket).map_or(bucket, |(set, ..)| set)
     }
@@ -116,12 +125,13 @@ impl Catalog {
         members.map(|node| (node.id, node.address.clone())).collect()
     }
 
-    /// True if this very bucket was dropped lately.
+    /// Returns true if the bucket with this number and this random id was dropped recently.
     pub fn has_dropped(&self, bucket: BucketId, unique: UniqueId) -> bool {
         self.dropped_buckets.contains(&(bucket, unique))
     }
 
-    /// True if the catalog is newer than a bucket and does not have it. Numbers of buckets only grow.
+    /// Returns true if a bucket was dropped: it is not in the catalog and its number is not larger
+    /// than the newest one. Numbers of buckets only grow.
     pub fn is_dropped(&self, bucket: BucketId) -> bool {
         let dropped = self.dropped_buckets.iter().map(|(dropped, _)| *dropped);
         let newest = self.buckets.keys().copied().chain(dropped).max();
@@ -134,12 +144,13 @@ impl Catalog {
         shown.or_else(|| self.generations.get(&id))
     }
 
-    /// All generations of all indexes; nodes store each one as a separate index.
+    /// Returns all generations of all indexes; nodes store each of them separately.
     pub fn local_indexes(&self) -> impl Iterator<Item = &Arc<IndexInfo>> {
         self.indexes.values().chain(self.generations.values())
     }
 
-    /// The generation that is being built to take the place of an index.
+    /// Returns the generation that is being built as a replacement of the serving one; `None` if
+    /// there is none.
     pub fn next_generation(&self, index: IndexId) -> Option<&Arc<IndexInfo>> {
         let of_index = LocalIndexId::all_of(index);
         self.generations
@@ -148,8 +159,8 @@ impl Catalog {
             .find(|info| info.state == IndexState::Backfill)
     }
 
-    /// True if a generation was dropped: its index was dropped, or has a newer record without this generation. A generation that is newer
-    /// than the catalog does not count as dropped.
+    /// Returns true if a generation was dropped: its index was dropped, or has a newer record
+    /// without this generation. Returns false for a generation that is newer than the catalog.
     pub fn is_gone(&self, id: LocalIndexId) -> bool {
         match self.indexes.get(&id.index) {
             Some(shown) => {

@@ -1,48 +1,51 @@
-//! The transactions that were committed last, so that a session whose COMMIT had no answer can ask for the outcome.
+//! The transactions that were committed last, so that a session whose COMMIT got no answer can
+//! query the outcome.
 //!
-//! Each commit is an item of the change log, in the group that has its mutations: so a crash keeps both or neither. The
-//! newest commits are part of the bucket's record, which is in each checkpoint and in every copy.
+//! Each commit is an item of the change log, in the group that has its mutations: so a crash keeps
+//! both or neither. The newest commits are part of the bucket's record, which is in each checkpoint
+//! and in every copy.
 //!
-//! - Commits are counted. A transaction learns the count when it begins, and asks with it. If all later commits are still known, a
-//!   transaction that is not among them was never committed. - A bucket that is rolled back forgets the commits that it loses.
+//! - Commits are counted. A transaction stores the count at its beginning, and its query contains
+//!   this number. If all later commits are still remembered, a transaction that is not among them
+//!   was never committed.
+//! - A bucket that is rolled back forgets the commits that it loses.
 //!
-//! Commits over several buckets ([`super::joint`]), and those of producers ([`super::pushed_commit`]), are remembered too, until an epoch has
-//! them.
+//! A commit of several parts ([`super::open_commit`]) is remembered until an epoch has it, and a prepared transaction until
+//! its outcome is known.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 pub use super::committed::Committed;
 use super::ids::{ProducerTransactionId, Seqno, TransactionId, VbucketId};
-use super::joint::{JointCommit, JointCommits, Prepared};
-use super::pushed_commit::{OpenCommits, PushedCommit};
+use super::joint::{JointCommit, Prepared, holder};
+use super::open_commit::{CommitId, OpenCommit};
+use super::pushed_commit::{OPEN_MAX, OPEN_PARTS_MAX, PushedCommit};
+use crate::plant::{self, Plant};
 
-/// Commits that a bucket remembers. Those of less than a second, if writers commit as fast as they can.
+/// Number of commits that a bucket remembers: those of less than a second if writers commit as fast
+/// as possible.
 const COMMITS_MAX: usize = 1 << 10;
-/// Positions that it remembers of them all: of 256 commits that have changed documents of 64 vbuckets. A record has some 18 bytes for
-/// each.
+/// Number of positions that a bucket remembers for all these commits: enough for 256 commits that
+/// have changed documents of 64 vbuckets. Each takes some 18 bytes of a record.
 const POSITIONS_MAX: usize = 16 << 10;
 
-/// A step of a transaction in the log of a bucket.
+/// A step of a transaction in a bucket's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TransactionEvent {
-    /// A transaction was committed that has changed only this bucket.
+    /// A transaction that has changed only this bucket was committed.
     Committed(Committed),
     /// A transaction was prepared.
     Prepared(Arc<Prepared>),
-    /// A transaction over several buckets was committed, and is no longer prepared.
-    Joint(JointCommit),
     /// A prepared transaction was rolled back.
     RolledBack(TransactionId),
-    /// An epoch has it, so it is open no longer.
-    Settled(TransactionId),
-    /// A producer has committed a transaction in several vbuckets, of which some are here. A later commit of the
-    /// transaction replaces it.
-    Pushed(PushedCommit),
-    /// An epoch has a producer's commit, or its missing parts are no longer waited for.
-    PushedSettled(ProducerTransactionId),
+    /// A commit of several parts was made, or its parts here. It is no longer prepared, and replaces an earlier commit of
+    /// the same producer's transaction.
+    Opened(OpenCommit),
+    /// An epoch has an open commit, or its missing parts are no longer waited for.
+    Settled(CommitId),
 }
 
 /// The fate of a transaction that is not open.
@@ -52,7 +55,7 @@ pub enum Fate {
     Committed(Committed),
     /// The transaction was not committed.
     RolledBack,
-    /// Too many others were committed since it began.
+    /// The outcome is unknown: too many others were committed since the transaction began.
     Forgotten,
 }
 
@@ -65,12 +68,12 @@ pub struct NewestCommits {
     forgotten_to: u64,
     /// The commits with their numbers, oldest first.
     newest: VecDeque<(u64, Committed)>,
-    /// Positions of all these.
+    /// The number of positions in `newest`.
     positions: usize,
-    /// The prepared transactions and the open joint commits.
-    joint: JointCommits,
-    /// The open commits of producers.
-    pushed: OpenCommits,
+    /// The prepared transactions.
+    prepared: BTreeMap<TransactionId, Arc<Prepared>>,
+    /// The open commits.
+    open: BTreeMap<CommitId, OpenCommit>,
 }
 
 impl NewestCommits {
@@ -79,47 +82,100 @@ impl NewestCommits {
         self.count
     }
 
-    /// The prepared transactions and the open joint commits.
-    pub fn joint(&self) -> &JointCommits {
-        &self.joint
+    /// The prepared transactions, by id.
+    pub fn prepared(&self) -> impl ExactSizeIterator<Item = &Arc<Prepared>> {
+        self.prepared.values()
     }
 
-    /// The open commits of producers.
-    pub fn pushed(&self) -> &OpenCommits {
-        &self.pushed
-    }
-
-    /// Adds a step that the log has.
-    pub fn add(&mut self, event: &TransactionEvent) {
-        match event {
-            TransactionEvent::Committed(committed) => self.add_commit(committed),
-            TransactionEvent::Prepared(prepared) => self.joint.prepare(prepared),
-            TransactionEvent::Joint(joint) => {
-                self.add_commit(&joint.committed);
-                self.joint.commit(joint);
-            }
-            TransactionEvent::RolledBack(transaction) => self.joint.roll_back(*transaction),
-            TransactionEvent::Settled(transaction) => self.joint.settle(*transaction),
-            TransactionEvent::Pushed(commit) => self.pushed.add(commit),
-            TransactionEvent::PushedSettled(transaction) => self.pushed.settle(*transaction),
-        }
-    }
-
-    /// A copy of the commits in which `with` has replaced each prepared transaction.
-    pub fn with_prepared(&self, with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>) -> Self {
-        let mut commits = self.clone();
-        commits.joint.replace_prepared(with);
-        commits
-    }
-
-    /// Forgets the open commits of producers ([`Plant::PushedForgotten`](crate::plant::Plant)).
-    pub fn forget_pushed(&mut self) {
-        self.pushed = OpenCommits::default();
+    /// A prepared transaction.
+    pub fn find_prepared(&self, transaction: TransactionId) -> Option<&Arc<Prepared>> {
+        self.prepared.get(&transaction)
     }
 
     /// True if any transaction is prepared.
     pub fn has_prepared(&self) -> bool {
-        self.joint.prepared().next().is_some()
+        !self.prepared.is_empty()
+    }
+
+    /// The prepared transaction that holds a document.
+    pub fn holder(&self, id: &str) -> Option<&Arc<Prepared>> {
+        holder(self.prepared(), id)
+    }
+
+    /// The open commits, by id.
+    pub fn open(&self) -> impl ExactSizeIterator<Item = &OpenCommit> {
+        self.open.values()
+    }
+
+    /// An open commit.
+    pub fn find_open(&self, id: CommitId) -> Option<&OpenCommit> {
+        self.open.get(&id)
+    }
+
+    /// The open joint commits, by transaction.
+    pub fn joint(&self) -> impl Iterator<Item = &JointCommit> {
+        self.open().filter_map(OpenCommit::joint)
+    }
+
+    /// An open joint commit.
+    pub fn find_joint(&self, transaction: TransactionId) -> Option<&JointCommit> {
+        self.find_open(CommitId::Joint(transaction)).and_then(OpenCommit::joint)
+    }
+
+    /// The open commits of a producer, by transaction.
+    pub fn pushed(&self) -> impl Iterator<Item = &PushedCommit> {
+        self.open().filter_map(OpenCommit::pushed)
+    }
+
+    /// The open commit of a producer's transaction.
+    pub fn find_pushed(&self, transaction: ProducerTransactionId) -> Option<&PushedCommit> {
+        self.find_open(CommitId::Pushed(transaction)).and_then(OpenCommit::pushed)
+    }
+
+    /// True if a bucket accepts another open commit of a producer, when some of these have left the list.
+    pub fn has_room_for(&self, commit: &PushedCommit, without: &[CommitId]) -> bool {
+        let stays = |open: &&OpenCommit| !without.contains(&open.id());
+        let open = self.open().filter(stays).filter_map(OpenCommit::pushed);
+        let parts = open.map(|open| open.parts.len());
+        let (count, parts) = parts.fold((0, 0), |(count, all), parts| (count + 1, all + parts));
+        count == 0 || count < OPEN_MAX && parts + commit.parts.len() <= OPEN_PARTS_MAX
+    }
+
+    /// Adds a step from the log.
+    pub fn add(&mut self, event: &TransactionEvent) {
+        match event {
+            TransactionEvent::Committed(committed) => self.add_commit(committed),
+            TransactionEvent::Prepared(prepared) => {
+                self.prepared.insert(prepared.transaction, Arc::clone(prepared));
+            }
+            TransactionEvent::RolledBack(transaction) => {
+                self.prepared.remove(transaction);
+            }
+            TransactionEvent::Opened(commit) => {
+                if let OpenCommit::Joint(JointCommit { committed, .. }) = commit {
+                    self.add_commit(committed);
+                    self.prepared.remove(&committed.transaction);
+                }
+                self.open.insert(commit.id(), commit.clone());
+            }
+            TransactionEvent::Settled(id) => {
+                self.open.remove(id);
+            }
+        }
+    }
+
+    /// Returns a copy in which `with` has replaced or removed each prepared transaction.
+    pub fn with_prepared(&self, with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>) -> Self {
+        let prepared = self.prepared().filter_map(with);
+        let prepared = prepared.map(|prepared| (prepared.transaction, prepared)).collect();
+        Self { prepared, ..self.clone() }
+    }
+
+    /// Forgets the open commits of producers, if that bug is planted.
+    pub fn plant_forgotten(&mut self) {
+        if plant::is(Plant::PushedForgotten) {
+            self.open.retain(|_, commit| commit.pushed().is_none());
+        }
     }
 
     fn add_commit(&mut self, committed: &Committed) {
@@ -142,10 +198,10 @@ impl NewestCommits {
     pub fn find(&self, transaction: TransactionId) -> Option<&Committed> {
         let mut newest = self.newest.iter().rev().map(|(_, committed)| committed);
         let newest = newest.find(|committed| committed.transaction == transaction);
-        newest.or_else(|| self.joint.find_open(transaction).map(|joint| &joint.committed))
+        newest.or_else(|| self.find_joint(transaction).map(|joint| &joint.committed))
     }
 
-    /// The fate of a transaction that began after this many commits.
+    /// Returns the fate of a transaction that began when the bucket had `behind` commits.
     pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
         match self.find(transaction) {
             Some(committed) => Fate::Committed(committed.clone()),
@@ -155,10 +211,12 @@ impl NewestCommits {
         }
     }
 
-    /// Forgets the commits that a vbucket loses by going back.
+    /// Removes the commits that are lost when a vbucket is rewound to a seqno.
     pub fn go_back(&mut self, vbucket: VbucketId, to: Seqno) {
         self.newest.retain(|(_, committed)| !committed.reaches_behind(vbucket, to));
-        self.joint.go_back(vbucket, to);
+        self.open.retain(|_, commit| {
+            commit.joint().is_none_or(|joint| !joint.committed.reaches_behind(vbucket, to))
+        });
         self.positions = self.newest.iter().map(|(_, kept)| kept.positions.len()).sum();
     }
 }
@@ -186,7 +244,8 @@ mod tests {
 
     fn joint(n: u64) -> TransactionEvent {
         let participants = vec![BucketId(1), BucketId(2)];
-        TransactionEvent::Joint(JointCommit { committed: commit(n, 2), participants })
+        let joint = JointCommit { committed: commit(n, 2), participants };
+        TransactionEvent::Opened(OpenCommit::Joint(joint))
     }
 
     fn prepared(n: u64) -> TransactionEvent {
@@ -207,24 +266,24 @@ mod tests {
     #[test]
     fn an_open_commit_of_a_producer_stays_until_it_is_settled_and_a_later_one_replaces_it() {
         let mut newest = NewestCommits::default();
-        newest.add(&TransactionEvent::Pushed(pushed_commit()));
+        newest.add(&TransactionEvent::Opened(OpenCommit::Pushed(pushed_commit())));
         let mut again = pushed_commit();
         again.parts[1].end.vbuuid = Vbuuid(2);
-        newest.add(&TransactionEvent::Pushed(again.clone()));
+        newest.add(&TransactionEvent::Opened(OpenCommit::Pushed(again.clone())));
         newest.go_back(VbucketId(0), Seqno(0));
-        assert_eq!(newest.pushed().iter().collect::<Vec<_>>(), [&again]);
-        newest.add(&TransactionEvent::PushedSettled(again.transaction));
-        assert!(newest.pushed().is_empty());
+        assert_eq!(newest.pushed().collect::<Vec<_>>(), [&again]);
+        newest.add(&TransactionEvent::Settled(CommitId::Pushed(again.transaction)));
+        assert_eq!(newest.open().len(), 0);
     }
 
     #[test]
     fn a_prepared_transaction_holds_its_documents_until_its_outcome_is_known() {
         let mut newest = NewestCommits::default();
         [prepared(1), prepared(2)].iter().for_each(|event| newest.add(event));
-        assert!(newest.joint().holder("a").is_some() && newest.joint().holder("c").is_none());
+        assert!(newest.holder("a").is_some() && newest.holder("c").is_none());
         newest.add(&TransactionEvent::RolledBack(TransactionId(1)));
         newest.add(&joint(2));
-        assert!(newest.joint().holder("a").is_none());
+        assert!(newest.holder("a").is_none());
         assert_eq!(newest.fate(TransactionId(1), 0), Fate::RolledBack);
         assert_eq!(newest.fate(TransactionId(2), 0), Fate::Committed(commit(2, 2)));
     }
@@ -237,11 +296,11 @@ mod tests {
             (2..=COMMITS_MAX as u64 + 10).map(|n| TransactionEvent::Committed(commit(n, 1)));
         others.for_each(|event| newest.add(&event));
         assert_eq!(newest.fate(TransactionId(1), 0), Fate::Committed(commit(1, 2)));
-        newest.add(&TransactionEvent::Settled(TransactionId(1)));
+        newest.add(&TransactionEvent::Settled(CommitId::Joint(TransactionId(1))));
         assert_eq!(newest.fate(TransactionId(1), 0), Fate::Forgotten);
         newest.add(&joint(2_000_000));
         newest.go_back(VbucketId(0), Seqno(1));
-        assert!(newest.joint().is_empty());
+        assert_eq!(newest.open().len(), 0);
     }
 
     #[test]
@@ -277,5 +336,24 @@ mod tests {
         assert_eq!(newest.fate(TransactionId(3), 0), Fate::Committed(commit(3, 2)));
         newest.add(&TransactionEvent::Committed(commit(6, 2)));
         assert_eq!(newest.count(), 6, "numbers are never used twice");
+    }
+
+    #[test]
+    fn a_bucket_takes_a_bounded_number_of_a_producers_commits_and_always_one() {
+        let of = |n: u64, vbuckets: u16| {
+            let end = Position { vbuuid: Vbuuid(1), seqno: Seqno(n + 1) };
+            let part = |vbucket| PushedPart { vbucket: VbucketId(vbucket), after: Seqno(n), end };
+            PushedCommit::new(ProducerTransactionId(n), (0..vbuckets).map(part).collect()).unwrap()
+        };
+        for (most, vbuckets) in [(OPEN_PARTS_MAX / 1024, 1024), (OPEN_MAX, 1)] {
+            let mut newest = NewestCommits::default();
+            for n in 1..=most as u64 {
+                assert!(newest.has_room_for(&of(n, vbuckets), &[]), "{n}");
+                newest.add(&TransactionEvent::Opened(OpenCommit::Pushed(of(n, vbuckets))));
+            }
+            assert!(!newest.has_room_for(&of(9_999, 1), &[]), "as many as there may be");
+            let settled = [CommitId::Pushed(ProducerTransactionId(1))];
+            assert!(newest.has_room_for(&of(9_999, 1), &settled));
+        }
     }
 }

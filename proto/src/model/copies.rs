@@ -1,8 +1,9 @@
 //! The copies of an embedded bucket: which projectors store it completely, and which one leads.
 //!
-//! The scheme is PacificA's (Lin, Yang, Zhang, Zhou: "PacificA: Replication in Log-Based Distributed Storage Systems", 2008):
-//! the coordinators keep the configuration of each bucket, and the copies replicate among themselves. A configuration changes
-//! only by compare-and-set on its `revision`.
+//! The scheme is PacificA's (Lin, Yang, Zhang, Zhou: "PacificA: Replication in Log-Based
+//! Distributed Storage Systems", 2008): the coordinators keep the configuration of each bucket, and
+//! the copies replicate among themselves. A configuration changes only by compare-and-set on its
+//! `revision`.
 //!
 //! ```text
 //!            Join                    Grow (by the leader)               Promote (by the copy), Give (by the leader)
@@ -11,70 +12,78 @@
 //!      └────────────────┴────────────────────────────────────┘
 //! ```
 //!
-//! - **A write is durable when every copy in sync has it.** So each of them has every acknowledged write, and any
-//!   of them may lead.
-//! - *Grow* is proposed by the leader alone. It waits for the copy first, and proposes when the copy has everything acknowledged.
-//!   *Shrink* takes effect before the leader stops waiting. So at any moment the leader waits for at least the copies in sync.
-//! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a follower asks for its promotion only
-//!   when its last grant has ended, and serves only then. So two terms never answer at the same time.
-//! - A leader that begins to serve after a start raises the revision. So the proposals of its earlier process are void.
+//! - **A write is durable when every copy in sync has it.** So each of them has every acknowledged
+//!   write, and any of them may lead.
+//! - Only the leader proposes *Grow*. It first begins to wait for the copy at each write, and
+//!   proposes when the copy has all acknowledged writes. *Shrink* takes effect before the leader
+//!   stops waiting for the copy. So at any moment the leader waits for at least the copies in sync.
+//! - *Promote* begins a term. The leader serves under a lease that its followers grant, and a
+//!   follower requests leadership only when its last grant has ended. So the leaders of two terms
+//!   never serve at the same time.
+//! - A leader that begins to serve after a start raises the revision. So the proposals of its
+//!   earlier process are void.
 //! - A move to another projector adds a copy there; then the leader hands leadership to it.
 //!
-//! Every transition here is pure. Its error is a refusal, which leaves the configuration as it was.
+//! Every transition is a pure function. After an error (a refusal) the configuration is unchanged.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::ids::NodeId;
 
-/// The most copies that a bucket may have.
+/// The maximum number of copies of a bucket.
 pub const COPIES_MAX: u8 = 3;
 
-/// The copies of a bucket.
+/// The configuration of a bucket's copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
-    /// The number of copies that the bucket should have.
+    /// The desired number of copies.
     pub wanted: u8,
-    /// Grows with each change of the leader.
+    /// The term, which grows with each change of the leader.
     pub term: u64,
-    /// Grows with each change, and when the leader begins to serve: the proposals of an earlier process are void then.
+    /// The revision, which grows with each change, and when the leader begins to serve: proposals
+    /// of an earlier process are then void.
     pub revision: u64,
-    /// The copy that numbers the mutations and answers.
+    /// The copy that numbers the mutations and serves reads.
     pub leader: NodeId,
-    /// The copies that have everything acknowledged, ascending; the leader is one of them.
+    /// The copies that have all acknowledged writes, ascending, including the leader.
     pub in_sync: Vec<NodeId>,
     /// Projectors that are copying the bucket, ascending.
     pub joining: Vec<NodeId>,
-    /// The projector that shall lead.
+    /// The projector to which leadership should be handed.
     pub move_to: Option<NodeId>,
-    /// True if the previous leader handed leadership over, and had stopped answering. Otherwise the previous leader may still have a lease.
+    /// True if the previous leader handed leadership over after it had stopped serving. Otherwise
+    /// it may still have a lease.
     pub is_given: bool,
-    /// Copies that were removed because they were silent, the last one first. They still have most of the bucket, so they are the first
-    /// choice when a copy is missing.
+    /// Projectors whose copies were removed because they were silent, the last one first. They
+    /// still have most of the data, so they are the first choice for a new copy.
     pub former: Vec<NodeId>,
 }
 
-/// A change of the copies.
+/// A change of the copies of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CopiesChange {
-    /// A projector begins to copy the bucket. From the leading coordinator.
+    /// A projector begins to copy the bucket. Proposed by the leading coordinator.
     Join(NodeId),
-    /// A joining copy has everything. From the leading copy.
+    /// A joining copy has all acknowledged writes and becomes one in sync. Proposed by the leading
+    /// copy.
     Grow(NodeId),
-    /// A copy in sync does not answer any more. From the leading copy.
+    /// A copy in sync is removed because it does not answer. Proposed by the leading copy.
     Shrink(NodeId),
-    /// A copy in sync takes over from a leader that is silent. From that copy.
+    /// A copy in sync replaces a silent leader. Proposed by that copy.
     Promote(NodeId),
-    /// The leading copy, which answers nothing any more, gives its place to a copy in sync. From the leading copy.
+    /// The leading copy, which serves no calls any more, hands leadership to a copy in sync.
+    /// Proposed by the leading copy.
     Give(NodeId),
-    /// A surplus copy leaves, or one whose projector is lost. Proposed by the leading coordinator if the copy is joining. Proposed by the
-    /// leading copy if the copy is in sync: after the loss of a leader each copy in sync may have to replace it, and the coordinators
+    /// A surplus copy is removed, or one whose projector is lost. Proposed by the leading
+    /// coordinator if the copy is joining. Proposed by the leading copy if the copy is in sync:
+    /// after the loss of a leader each copy in sync may have to replace it, and the coordinators
     /// detect that loss late.
     Leave(NodeId),
 }
 
 impl CopiesChange {
-    /// The projector that the change is about.
+    /// Returns the projector whose copy the change concerns.
     pub fn node(self) -> NodeId {
         match self {
             Self::Join(node)
@@ -87,21 +96,21 @@ impl CopiesChange {
     }
 }
 
-/// A projector's part in a bucket.
+/// The role of a projector's copy of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyRole {
-    /// The copy leads: it numbers the mutations and answers calls.
+    /// The copy leads: it numbers the mutations and serves calls.
     Leader,
     /// The copy has every acknowledged write.
     InSync,
     /// The copy is being filled.
     Joining,
-    /// The projector has no copy.
+    /// The projector has no copy of the bucket.
     None,
 }
 
 impl CopyRole {
-    /// The name of the role in SHOW COPIES.
+    /// Returns the name of the role in SHOW COPIES.
     pub fn name(self) -> &'static str {
         match self {
             Self::Leader => "leader",
@@ -138,7 +147,7 @@ impl Copies {
         }
     }
 
-    /// A projector's part.
+    /// Returns the role of a projector.
     pub fn role(&self, node: NodeId) -> CopyRole {
         match (node == self.leader, self.in_sync.contains(&node), self.joining.contains(&node)) {
             (true, ..) => CopyRole::Leader,
@@ -148,35 +157,38 @@ impl Copies {
         }
     }
 
-    /// All copies, including incomplete ones: the leader first, then those in sync, then the joining ones.
+    /// Returns all copies, including incomplete ones: the leader first, then those in sync, then
+    /// the joining ones.
     pub fn members(&self) -> impl Iterator<Item = NodeId> + '_ {
         let others = self.in_sync.iter().copied().filter(|node| *node != self.leader);
         std::iter::once(self.leader).chain(others).chain(self.joining.iter().copied())
     }
 
-    /// The copies in sync besides the leader.
+    /// Returns the copies in sync except the leader.
     pub fn followers(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.in_sync.iter().copied().filter(|node| *node != self.leader)
     }
 
-    /// True if there are more copies than the desired number. A bucket that moves may have one more.
+    /// Returns true if there are more copies than desired. A bucket that is being moved may have
+    /// one more.
     pub fn has_surplus(&self) -> bool {
         let moves = self.move_to.is_some_and(|to| self.role(to) != CopyRole::None);
         self.members().count() > usize::from(self.wanted) + usize::from(moves)
     }
 
-    /// The leader begins to serve.
+    /// Raises the revision because the leader begins to serve.
     pub fn open(&mut self) {
         self.revision += 1;
     }
 
-    /// Sets the number of copies.
+    /// Sets the desired number of copies.
     pub fn set_wanted(&mut self, wanted: u8) {
         self.wanted = wanted;
         self.revision += 1;
     }
 
-    /// Sets the projector that shall lead, or none. Returns false if nothing has changed.
+    /// Sets the projector to which leadership should be handed, or none. Returns false if this
+    /// changes nothing.
     pub fn set_move_to(&mut self, node: Option<NodeId>) -> bool {
         let node = node.filter(|node| *node != self.leader);
         if self.move_to == node {
@@ -187,7 +199,8 @@ impl Copies {
         true
     }
 
-    /// Makes a change that was decided on at a revision.
+    /// Makes a change that was proposed for a revision; an error if the revision has changed or the
+    /// change is not possible.
     pub fn change(&mut self, revision: u64, change: CopiesChange) -> Result<()> {
         let refused = |what: String| Err(Error::new(ErrorCode::Unavailable, what));
         if revision != self.revision {
@@ -224,7 +237,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Forgets a projector that is no longer of the cluster.
+    /// Removes a projector that left the cluster.
     pub fn forget(&mut self, node: NodeId) {
         if self.former.contains(&node) {
             remove(&mut self.former, node);
@@ -239,7 +252,8 @@ impl Copies {
         self.former.truncate(usize::from(COPIES_MAX));
     }
 
-    /// Begins a term. Returns the old leader. A silent old leader is removed from the copies, so that the new one need not wait for it.
+    /// Begins a term with another leader, and returns the old one. A silent old leader is removed
+    /// from the copies, so that the new one does not wait for it.
     fn led_by(&mut self, node: NodeId, is_given: bool) -> NodeId {
         self.term += 1;
         self.is_given = is_given;
@@ -247,7 +261,8 @@ impl Copies {
         std::mem::replace(&mut self.leader, node)
     }
 
-    /// The old leader stays in sync, and leaves if there are enough copies without it.
+    /// Hands leadership to a copy in sync. The old leader remains in sync, unless there are enough
+    /// copies without it.
     fn give_place(&mut self, node: NodeId) {
         let old = self.led_by(node, true);
         if self.in_sync.len() > usize::from(self.wanted) {
@@ -255,7 +270,7 @@ impl Copies {
         }
     }
 
-    /// Checks the invariants; an error names the broken one.
+    /// Checks the invariants; the error names the broken one.
     pub fn check(&self) -> std::result::Result<(), String> {
         let sorted = |nodes: &[NodeId]| nodes.is_sorted_by(|one, next| one < next);
         let rules = [

@@ -1,4 +1,5 @@
-//! Cuts and epochs: positions in a bucket's whole history, and the numbers of the cuts that the coordinator publishes.
+//! Cuts and epochs: positions in the history of all vbuckets of a bucket, and the numbers of the
+//! cuts that the coordinator publishes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,18 +11,18 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::model::assignment::VbucketSet;
 use crate::model::ids::{BucketId, Epoch, Seqno, VbucketId, Vbuuid};
 
-/// A place in one vbucket's history.
+/// A position in the history of one vbucket.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Position {
-    /// The branch of history.
+    /// The branch of history that the position is on.
     pub vbuuid: Vbuuid,
-    /// The last mutation included; zero includes none.
+    /// The last mutation that the position includes; zero includes none.
     pub seqno: Seqno,
 }
 
-/// For each vbucket of a bucket, a position: a place in the bucket's whole history.
+/// A position in the history of a bucket: one position for each vbucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut(Vec<Position>);
 
@@ -41,12 +42,12 @@ impl Cut {
         self.0.len() as u16
     }
 
-    /// The position of a vbucket; the beginning for a vbucket that the cut does not have.
+    /// Returns the position of a vbucket; the zero position if the cut lacks the vbucket.
     pub fn get(&self, vbucket: VbucketId) -> Position {
         self.0.get(usize::from(vbucket.0)).copied().unwrap_or_default()
     }
 
-    /// Sets the position of a vbucket; ignored for a vbucket that the cut does not have.
+    /// Sets the position of a vbucket; ignored if the cut lacks the vbucket.
     pub fn set(&mut self, vbucket: VbucketId, position: Position) {
         if let Some(slot) = self.0.get_mut(usize::from(vbucket.0)) {
             *slot = position;
@@ -58,8 +59,8 @@ impl Cut {
         self.0.iter().enumerate().map(|(n, position)| (VbucketId(n as u16), *position))
     }
 
-    /// True if this cut includes every mutation that `other` includes. Both must be positions of one history, where
-    /// seqnos alone decide ([`crate::model::history`]).
+    /// Returns true if this cut includes every mutation that `other` includes. Both must be in one
+    /// history, so that seqnos can be compared ([`crate::model::history`]).
     pub fn reaches(&self, other: &Cut) -> bool {
         other.iter().all(|(vbucket, position)| self.get(vbucket).seqno >= position.seqno)
     }
@@ -69,12 +70,13 @@ impl Cut {
         self.iter().map(|(v, p)| p.seqno.0.saturating_sub(older.get(v).seqno.0)).sum()
     }
 
-    /// The positions that differ from `older`, for a replicated log that keeps deltas.
+    /// Returns the positions that differ from `older`, for a replicated log that stores
+    /// differences.
     pub fn delta_from(&self, older: &Cut) -> Vec<(VbucketId, Position)> {
         self.iter().filter(|(v, p)| older.get(*v) != *p).collect()
     }
 
-    /// A copy of the cut, in which all vbuckets outside of the set are at their beginning.
+    /// Returns a copy of the cut in which all vbuckets outside of the set are at zero.
     pub fn of(&self, vbuckets: &VbucketSet) -> Self {
         let of_each = self.iter().map(|(vbucket, position)| match vbuckets.contains(vbucket) {
             true => position,
@@ -83,7 +85,8 @@ impl Cut {
         Self(of_each.collect())
     }
 
-    /// A copy of the cut, with the positions of a set of vbuckets taken from another cut.
+    /// Returns a copy of the cut in which the positions of a set of vbuckets are replaced by those
+    /// of another cut.
     pub fn with_of(&self, vbuckets: &VbucketSet, other: &Cut) -> Self {
         let mut next = self.clone();
         vbuckets.iter().for_each(|vbucket| next.set(vbucket, other.get(vbucket)));
@@ -100,17 +103,17 @@ impl Cut {
     }
 }
 
-/// A published stability timestamp: "epoch n ends here".
+/// A published stability timestamp: the number of an epoch and the cut at which it ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochMark {
-    /// The bucket that the epoch is counted in.
+    /// The bucket that the epoch belongs to.
     pub bucket: BucketId,
     /// The number of the epoch.
     pub epoch: Epoch,
-    /// The epoch that this one follows; zero for the first. A copy that applies this epoch on top of any other epoch
-    /// cannot answer for the epochs in between, so this epoch becomes its floor.
+    /// The preceding epoch; zero for the first. A copy that applies this epoch after any other
+    /// epoch lacks the epochs in between, so this epoch becomes its floor.
     pub parent: Epoch,
-    /// The cut at which it ends.
+    /// The cut at which the epoch ends.
     pub cut: Arc<Cut>,
     /// The oldest epoch that a scan may still read; versions needed only by older epochs may be dropped.
     pub horizon: Epoch,
@@ -118,18 +121,18 @@ pub struct EpochMark {
     pub points: Arc<Vec<Epoch>>,
 }
 
-/// The positions of a writer's last mutations, as text for `SHOW write_position` and `SET at_plus`:
-/// `bucket:vbucket/vbuuid/seqno,…`, numbers in decimal, branches in hexadecimal.
+/// The positions of a writer's last mutations. Its text for `SHOW write_position` and `SET at_plus`
+/// is `bucket:vbucket/vbuuid/seqno,…`, with decimal numbers and hexadecimal branches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WritePosition {
-    /// The bucket written to.
+    /// The bucket that was written to.
     pub bucket: BucketId,
-    /// The positions reached, by vbucket, each vbucket once.
+    /// The last position of each changed vbucket, by vbucket.
     pub positions: Vec<(VbucketId, Position)>,
 }
 
 impl WritePosition {
-    /// Merges a later position of the same bucket.
+    /// Merges later positions in the same bucket into these.
     pub fn merge(&mut self, later: &WritePosition) {
         for (vbucket, position) in &later.positions {
             match self.positions.binary_search_by_key(vbucket, |(v, _)| *v) {

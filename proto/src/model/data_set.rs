@@ -1,26 +1,32 @@
-//! Versioned data sets: buckets whose documents come from files, a whole version at a time.
+//! Versioned data sets: buckets whose documents are loaded from files, as complete versions.
 //!
-//! The design is that of seed 002 ("Sharding"). A *version* is an immutable map of ids to documents, read from files. It has the
-//! partitions of its data set; a document belongs to the partition [`vbucket_of`](crate::model::ids::vbucket_of) its id. Each partition is
-//! loaded by several projectors, its *holders*.
+//! A *version* is an immutable map of ids to documents, read from files. It has the partitions of
+//! its data set; a document belongs to the partition [`vbucket_of`](crate::model::ids::vbucket_of)
+//! its id. Each partition is loaded by several projectors, its *holders*.
 //!
-//! - **A version is a separate bucket**, with a vbucket for each partition. Its name is that of the data set and of the version, `b@v42`,
-//!   and statements cannot use it: the name of the data set means the version that is current. So a version has streams, epochs and
-//!   builds like any other bucket.
-//! - **LOAD** fixes the projectors that take part. Each of them finds its partitions by itself ([`holders_of`]), reads the files, and
-//!   *advertises* each partition when it has it durably. From then on only the advertised holders count; the computation merely chooses
-//!   them without communication. A projector that joins later holds nothing of the version, and answers
-//!   nothing of it: others do.
-//! - All projectors read all rows of the files, and report a summary of what they have read ([`FilesRead`]). If two of them differ before
-//!   the version is current, it fails.
-//! - A version is *complete* when each partition has a holder. After the empty first epoch of each bucket it has one more, which covers
-//!   all partitions, and is published with the last advertisement. The vbuuid of a partition and the seqnos of its documents follow from
-//!   the version and its files, so all holders of a partition have equal data, and any of them may own its vbucket.
-//! - Then each index of the data set gets a generation over the version. When all of them can be read, and each projector that is neither
-//!   silent nor in trouble has its partitions, one command makes the version current and its generations serve: from then on the name means
-//!   the new version only.
-//! - Scans, transactions and tokens that began on the old version end on it. It is *kept* until it had no reader during the data set's idle
-//!   time; then its bucket and its generations are dropped. If it was never read, it is dropped within seconds.
+//! - **A version is a separate bucket**, with a vbucket for each partition. Its name consists of
+//!   the names of the data set and the version, `b@v42`, and cannot be used in statements: the name
+//!   of the data set refers to the current version. So a version has streams, epochs and builds
+//!   like any other bucket.
+//! - **LOAD** fixes the projectors that take part. Each of them computes its partitions
+//!   ([`holders_of`]), reads the files, and *advertises* each partition when it has stored it
+//!   durably. From then on only the advertised holders are used; the computation only serves to
+//!   choose them without communication. A projector that joins later has no partition of the
+//!   version.
+//! - All projectors read all rows of the files, and report a summary of what they have read
+//!   ([`FilesRead`]). If two of them differ before the version is current, it fails.
+//! - A version is *complete* when each partition has a holder. It has two epochs: the empty first
+//!   epoch of each bucket, and one that covers all partitions, which is published with the last
+//!   advertisement. The vbuuid of a partition and the seqnos of its documents are determined by the
+//!   version and its files, so all holders of a partition have equal data, and any of them may own
+//!   its vbucket.
+//! - Then each index of the data set gets a generation over the version. When all of them can be
+//!   read, and each projector that is neither silent nor in trouble has its partitions, one command
+//!   makes the version current and its generations serve: from then on the name refers to the new
+//!   version.
+//! - Scans, transactions and tokens that began on the old version end on it. The old version is
+//!   *kept* until it had no reader during the data set's idle time; then its bucket and its
+//!   generations are dropped. A version that was never read is dropped within seconds.
 
 use std::collections::BTreeMap;
 
@@ -37,9 +43,10 @@ pub const PARTITIONS_MAX: u16 = 256;
 pub const REPLICATION_MAX: u16 = 7;
 /// Default time for which an old version is kept after the last request for it.
 pub const IDLE_MS_DEFAULT: u64 = 10 * 60 * 1_000;
-/// Maximum of that time.
+/// Maximum of the time for which an old version is kept.
 pub const IDLE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
-/// Maximum number of versions of a data set: the current one, one that is loading, and older ones.
+/// Maximum number of versions of a data set at a time: the current one, one that is loading, and
+/// older ones.
 pub const VERSIONS_MAX: usize = 4;
 /// The length limit of a version's name, in bytes.
 pub const VERSION_NAME_BYTES_MAX: usize = 128;
@@ -55,7 +62,7 @@ pub struct DataSet {
     pub replication: u16,
     /// The time for which an old version is kept after the last request for it.
     pub idle_ms: u64,
-    /// The number of the newest version that was ever begun. Numbers grow, and are not reused.
+    /// The number of the newest version that was ever begun. Numbers grow and are not reused.
     pub newest: u64,
     /// The versions, by number. At most one is loading, and at most one is current.
     pub versions: BTreeMap<u64, Version>,
@@ -77,15 +84,15 @@ pub struct FailedVersion {
 /// A version of a data set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
-    /// The name that the user gave it.
+    /// The name that the user gave to the version.
     pub name: String,
     /// The bucket of the version.
     pub bucket: BucketId,
-    /// The files from which it is loaded.
+    /// The files from which the version is loaded.
     pub files: Files,
-    /// The projectors that take part, ascending. They are fixed when the version is begun.
+    /// The projectors that load the version, ascending. They are fixed when the version is begun.
     pub nodes: Vec<NodeId>,
-    /// The stage of its life.
+    /// The stage of the version's life.
     pub stage: VersionStage,
     /// The partitions of the version, in order.
     pub partitions: Vec<Partition>,
@@ -94,33 +101,34 @@ pub struct Version {
 /// The stages of a version's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum VersionStage {
-    /// Projectors read its files, and then indexers build its generations.
+    /// Projectors read the version's files, and then indexers build its generations.
     Loading,
-    /// The name of the data set means this version.
+    /// The name of the data set refers to this version.
     Current,
-    /// The version was current, and is read by scans, transactions and tokens that began on it.
+    /// The version was current, and is still read by scans, transactions and tokens that began on
+    /// it.
     Kept,
 }
 
 /// A partition of a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partition {
-    /// The projectors that have it, ascending.
+    /// The projectors that have the partition, ascending.
     pub holders: Vec<NodeId>,
     /// The content of the partition, once a projector has loaded it.
     pub content: Option<PartitionContent>,
 }
 
-/// The content of a partition. All holders have the same.
+/// A summary of a partition's contents, which is equal for all holders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionContent {
     /// The number of rows in the files. The row numbers of a partition are its seqnos, from 1 on.
     pub rows: u64,
-    /// The number of documents. Rows with the same id are one document: the last one.
+    /// The number of documents. If an id occurs in several rows, the last row is its document.
     pub documents: u64,
-    /// The length of all ids and documents, in bytes.
+    /// The total length of ids and documents, in bytes.
     pub bytes: u64,
-    /// A digest of all documents with their ids and seqnos, which does not depend on an order.
+    /// A digest of all documents with their ids and seqnos, independent of their order.
     pub digest: u64,
 }
 
@@ -133,7 +141,7 @@ impl PartitionContent {
         self.digest = self.digest.wrapping_add(xxh3_64_with_seed(document, of_id));
     }
 
-    /// Adds other documents of the partition. The rows do not count.
+    /// Adds other documents of the partition, but not their number of rows.
     pub fn add_all(&mut self, other: &Self) {
         self.documents += other.documents;
         self.bytes += other.bytes;
@@ -141,20 +149,22 @@ impl PartitionContent {
     }
 }
 
-/// A summary of all rows that a projector has read from the files of a version, including those of other projectors' partitions. All
-/// projectors of a version must have equal summaries: so differing files are detected even if each partition has one holder.
+/// A summary of all rows that a projector has read from the files of a version, including those of
+/// other projectors' partitions. All projectors of a version must have equal summaries, so that
+/// differing files are detected even if each partition has one holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesRead {
     /// The number of files.
     pub files: u32,
     /// The number of rows.
     pub rows: u64,
-    /// A digest of all rows, in their order: the polynomial of `DIGEST_BASE` whose coefficients are the hashes of the rows, modulo 2^64.
-    /// So the digest of some rows follows from those of their parts, which are read side by side.
+    /// A digest of all rows, in their order: the polynomial of `DIGEST_BASE` whose coefficients are
+    /// the hashes of the rows, modulo 2^64. So the digest of all rows can be computed from those of
+    /// the parts of the files, which are read in parallel.
     pub digest: u64,
 }
 
-/// The base of the digest of rows; an odd number, so that no row leaves it.
+/// The base of the digest of rows: an odd number, so that every row affects the digest.
 const DIGEST_BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl FilesRead {
@@ -165,20 +175,21 @@ impl FilesRead {
         self.digest = self.digest.wrapping_mul(DIGEST_BASE).wrapping_add(of_row);
     }
 
-    /// Adds the rows that follow. The files do not count.
+    /// Adds the rows of the next file or piece (`next`) and their digest. Does not add the number
+    /// of files.
     pub fn add_rows(&mut self, next: &Self) {
         self.rows += next.rows;
         let shifted = self.digest.wrapping_mul(power(DIGEST_BASE, next.rows));
         self.digest = shifted.wrapping_add(next.digest);
     }
 
-    /// True if the rows are the same. The same rows in other files make the same version.
+    /// Returns true if the rows are equal. Equal rows in different files give equal versions.
     pub fn has_same_rows(&self, other: &Self) -> bool {
         (self.rows, self.digest) == (other.rows, other.digest)
     }
 }
 
-/// A power modulo 2^64.
+/// Returns `base` to the power of `exponent`, modulo 2^64.
 fn power(base: u64, mut exponent: u64) -> u64 {
     let (mut result, mut square) = (1_u64, base);
     while exponent > 0 {
@@ -194,9 +205,10 @@ fn power(base: u64, mut exponent: u64) -> u64 {
 /// The files of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
-    /// The path below the projectors' directory of files, with at most one `*` in its last part. Its ending determines the format.
+    /// The path below the projectors' directory of files, with at most one `*` in its last
+    /// component. The ending determines the format.
     pub pattern: String,
-    /// The field or column that has the document's id.
+    /// The field or column that contains the document's id.
     pub id: String,
 }
 
@@ -207,12 +219,12 @@ impl DataSet {
         Self { partitions, replication, idle_ms, newest, versions, failed }
     }
 
-    /// The version that the data set's name means, with its number; `None` before the first one is complete.
+    /// Returns the current version, with its number; `None` before the first one is current.
     pub fn current(&self) -> Option<(u64, &Version)> {
         self.in_stage(VersionStage::Current)
     }
 
-    /// The version that is being loaded, with its number.
+    /// Returns the version that is being loaded, with its number; `None` if there is none.
     pub fn loading(&self) -> Option<(u64, &Version)> {
         self.in_stage(VersionStage::Loading)
     }
@@ -222,7 +234,7 @@ impl DataSet {
         versions.find(|(_, version)| version.stage == stage)
     }
 
-    /// The version of a bucket, with its number.
+    /// Returns the version whose bucket this is, with its number.
     pub fn version_of(&self, bucket: BucketId) -> Option<(u64, &Version)> {
         let mut versions = self.versions.iter().map(|(number, version)| (*number, version));
         versions.find(|(_, version)| version.bucket == bucket)
@@ -230,7 +242,7 @@ impl DataSet {
 }
 
 impl Version {
-    /// True if each partition has or had a holder.
+    /// Returns true if each partition has had a holder.
     pub fn is_complete(&self) -> bool {
         self.partitions.iter().all(|partition| partition.content.is_some())
     }
@@ -243,17 +255,17 @@ impl Version {
         all.filter(move |(_, partition)| is_lost(partition)).map(|(partition, _)| partition)
     }
 
-    /// The number of documents in the partitions that are known.
+    /// Returns the number of documents in the loaded partitions.
     pub fn documents(&self) -> u64 {
         self.contents().map(|content| content.documents).sum()
     }
 
-    /// The number of rows whose id a later row has too, in the partitions that are known.
+    /// Returns the number of rows whose id occurs in a later row too, in the loaded partitions.
     pub fn duplicates(&self) -> u64 {
         self.contents().map(|content| content.rows.saturating_sub(content.documents)).sum()
     }
 
-    /// The length of all documents in the partitions that are known, in bytes.
+    /// Returns the total length of ids and documents in the loaded partitions, in bytes.
     pub fn bytes(&self) -> u64 {
         self.contents().map(|content| content.bytes).sum()
     }
@@ -277,7 +289,7 @@ impl Version {
     }
 }
 
-/// The branch of all documents of a partition. It is the same on all holders.
+/// Returns the branch of all documents of a partition, which is equal on all holders.
 pub fn branch_of_partition(bucket: BucketId, partition: VbucketId) -> Vbuuid {
     Vbuuid(xxh3_64_with_seed(&partition.0.to_le_bytes(), bucket.0).max(1))
 }
@@ -287,10 +299,11 @@ pub fn version_bucket_name(data_set: &str, version: &str) -> String {
     format!("{data_set}@{version}")
 }
 
-/// The projectors that load each partition (seed 002, "Upgrades"): the partitions in their order, each as often as it has holders, are
-/// given to the sorted projectors in turn. A partition has no projector twice: fewer projectors than `replication` hold everything.
+/// Returns the projectors that load each partition: the partitions in their order, each as often as
+/// it has holders, are assigned to the sorted projectors in turn. No projector gets a partition
+/// twice; if there are fewer projectors than `replication`, each gets all partitions.
 ///
-/// `nodes` are distinct and ascending.
+/// `nodes` must be distinct and ascending.
 pub fn holders_of(partitions: u16, replication: u16, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
     let copies = usize::from(replication).min(nodes.len());
     let mut turns = nodes.iter().copied().cycle();

@@ -1,13 +1,14 @@
 //! The history of a source: for each vbucket the branches of its mutations, newest first.
 //!
-//! A branch begins after a seqno, with a new vbuuid. Older branches end there: their mutations beyond that seqno
-//! belong to another history, which is lost when the source continues on the new branch. A position
-//! (vbuuid, seqno) is therefore a place in this history if and only if the seqno lies on the branch of that
-//! vbuuid (seed 003, "kv-rollback": "check for vbucket branch histories").
+//! A branch begins after a seqno, with a new vbuuid. Older branches end there: their mutations
+//! beyond that seqno belong to another history, which is lost when the source continues on the new
+//! branch. A position (vbuuid, seqno) is therefore a place in this history if and only if the seqno
+//! is on the branch with that vbuuid.
 //!
 //! Two positions of one history are compared by their seqnos alone, whatever their branches.
 //!
-//! The history of a bucket with several projectors is the sum of its parts: fingerprints of failover logs add up.
+//! The history of a bucket with several projectors is the sum of its parts: fingerprints of
+//! failover logs add up.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ use crate::model::cut::{Cut, Position};
 use crate::model::ids::{Seqno, VbucketId, Vbuuid};
 use crate::plant::{self, Plant};
 
-/// The branches of one vbucket: (vbuuid, seqno after which it began), newest first; empty before the
-/// first mutation of a pushed vbucket.
+/// The branches of one vbucket, newest first: the vbuuid of each, and the seqno after which it
+/// began. Empty before the first mutation of a pushed vbucket.
 pub type Branches = Vec<(Vbuuid, u64)>;
 
 /// Maximum number of branches remembered for a vbucket. Positions on older branches count as lost, and a copy at such a
@@ -33,15 +34,16 @@ pub fn branch_of(branches: &Branches, seqno: Seqno) -> Vbuuid {
     branch.map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid)
 }
 
-/// Begins a branch after `seqno`. Older branches are cut there, and those that become empty are removed, so that a
-/// branch without mutations leaves no trace.
+/// Begins a branch after `seqno`. Older branches end there, and those that become empty are
+/// removed, so that no branch without mutations is kept.
 pub fn begin_branch(branches: &mut Branches, vbuuid: Vbuuid, seqno: Seqno) {
     branches.retain(|(_, began)| *began < seqno.0);
     branches.insert(0, (vbuuid, seqno.0));
     branches.truncate(BRANCHES_MAX);
 }
 
-/// The last seqno of the newest branch that two histories have in common, as far as both have it; their ends may be earlier.
+/// Returns the last seqno up to which two histories are equal, judged by their branches; each may
+/// end earlier.
 pub fn common_end(one: &Branches, other: &Branches) -> Seqno {
     let end = |branches: &Branches, at: usize| match at.checked_sub(1) {
         Some(next) => branches[next].1,
@@ -54,7 +56,7 @@ pub fn common_end(one: &Branches, other: &Branches) -> Seqno {
     Seqno(one.iter().enumerate().find_map(in_both).unwrap_or_default())
 }
 
-/// The hash of a vbucket's branches; zero where it has none.
+/// Returns the hash of a vbucket's branches; zero if there are none.
 fn hash(vbucket: u64, branches: &Branches) -> u64 {
     if branches.is_empty() {
         return 0;
@@ -71,12 +73,13 @@ fn hash(vbucket: u64, branches: &Branches) -> u64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailoverLogs {
     branches: Vec<Branches>,
-    /// Identifies the history: the sum of the hashes of all vbuckets' branches, so that the fingerprints of parts add up.
+    /// The fingerprint of the history: the sum of the hashes of all vbuckets' branches, so that the
+    /// fingerprints of parts can be added.
     fingerprint: u64,
 }
 
 impl FailoverLogs {
-    /// The logs of each vbucket, in their order.
+    /// Creates the logs from the branches of each vbucket, in the order of the vbuckets.
     pub fn new(branches: Vec<Branches>) -> Self {
         let of_each = branches.iter().enumerate().map(|(n, branches)| hash(n as u64, branches));
         let fingerprint = of_each.fold(0, u64::wrapping_add);
@@ -107,12 +110,12 @@ impl FailoverLogs {
         self.branches.iter().enumerate().map(|(n, branches)| (VbucketId(n as u16), branches))
     }
 
-    /// The branch that a seqno of a vbucket is on; zero if there is none.
+    /// Returns the branch that a seqno of a vbucket is on; zero if there is none.
     pub fn branch_of(&self, vbucket: VbucketId, seqno: Seqno) -> Vbuuid {
         self.get(vbucket).map_or(Vbuuid(0), |branches| branch_of(branches, seqno))
     }
 
-    /// True if the position is a place in the history; the beginning always is.
+    /// Returns true if the position is a place in the history; the zero position always is.
     pub fn includes(&self, vbucket: VbucketId, position: Position) -> bool {
         position.seqno.0 == 0
             || (position.vbuuid.0 != 0
@@ -130,20 +133,20 @@ impl FailoverLogs {
     }
 }
 
-/// A source's durable end and the fingerprint of its history, in few bytes.
+/// The end of a source's durable history, with the fingerprint of the history: few bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourcePlace {
     /// The end of the durable history: a participant-closed cut.
     pub durable: Cut,
     /// [`FailoverLogs::fingerprint`] of the history that the cut belongs to.
     pub history: u64,
-    /// The vbuckets that the answer covers; the others are at their beginning, without branches.
+    /// The vbuckets that the answer covers; all others are at zero, without branches.
     pub kept: VbucketSet,
 }
 
 impl SourcePlace {
-    /// Identifies the place: the vbuckets, the history and the end of the durable mutations. A vbucket without mutations is at its
-    /// beginning, whatever its branch.
+    /// Returns the fingerprint of the place: of the vbuckets, the history and the end of the
+    /// durable mutations. A vbucket without mutations is at zero, whatever its branch.
     pub fn fingerprint(&self) -> u64 {
         let mut bytes = Vec::with_capacity(8 + self.kept.len() * 18);
         bytes.extend(self.history.to_le_bytes());
@@ -158,30 +161,31 @@ impl SourcePlace {
     }
 }
 
-/// A source's durable end and its whole history, at one moment.
+/// The end of a source's durable history, with the branches of the history, as of one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceHistory {
     /// The end of the durable history: a participant-closed cut.
     pub durable: Cut,
-    /// The branches that it was made on.
+    /// The branches of the history.
     pub logs: Arc<FailoverLogs>,
-    /// The vbuckets of the answer; the others are at their beginning, with no branches.
+    /// The vbuckets that the answer covers; all others are at zero, without branches.
     pub kept: VbucketSet,
 }
 
-/// The missing end of a vbucket.
+/// A vbucket that has lost the end of its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingEnd {
-    /// The vbucket of the position.
+    /// The vbucket with the loss.
     pub vbucket: VbucketId,
-    /// The last seqno that the source has of the history that it had.
+    /// The last seqno that the source still has.
     pub has: Seqno,
-    /// The last seqno that it had.
+    /// The last seqno that the source had before the loss.
     pub had: Seqno,
 }
 
 impl SourceHistory {
-    /// The vbuckets that lack something that a cut includes. `known` are the branches of the history that the cut is in.
+    /// Returns the vbuckets that lack mutations in a cut. `known` has the branches of the cut's
+    /// history.
     pub fn missing(&self, cut: &Cut, known: &FailoverLogs) -> Vec<MissingEnd> {
         let end = |(vbucket, at): (VbucketId, Position)| {
             let durable = self.durable.get(vbucket).seqno;

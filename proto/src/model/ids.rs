@@ -1,5 +1,5 @@
-//! Identifiers. Each one is a newtype, so that a seqno is never confused with an epoch, and has a total order, so that it
-//! can key an ordered map.
+//! Identifiers. Each is a newtype, so that a seqno is never confused with an epoch, and is ordered,
+//! so that it can be a key of an ordered map.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -55,26 +55,26 @@ id!(/// A user; numbers are never used twice, so a user that is dropped and made
 id!(/// A token of a user; numbers are never used twice.
     TokenId(u64));
 
-/// One generation of an index, as a node keeps it: slices, files and messages belong to one generation, and several
-/// generations of one index can exist at the same time.
+/// One generation of an index: slices, files and messages belong to one generation, and several
+/// generations of one index can exist at a time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct LocalIndexId {
-    /// The index that the slice belongs to.
+    /// The index that the generation belongs to.
     pub index: IndexId,
     /// The generation of the index.
     pub generation: Generation,
 }
 
 impl LocalIndexId {
-    /// All generations of an index, as a range.
+    /// Returns the range of all generations of an index.
     pub fn all_of(index: IndexId) -> RangeInclusive<Self> {
         let at = |generation| Self { index, generation: Generation(generation) };
         at(0)..=at(u32::MAX)
     }
 
-    /// A slice of this generation.
+    /// Returns a slice of this generation.
     pub const fn slice(self, slice: SliceNo) -> SliceId {
         SliceId { index: self.index, generation: self.generation, slice }
     }
@@ -111,8 +111,8 @@ impl fmt::Display for SliceId {
 }
 
 /// The published hash of a document id: XXH3, 64 bits, seed 0. A document belongs to vbucket
-/// `hash(id) mod V`, and in an index that is partitioned by id to slice `(hash(id) >> 32) mod slices`
-/// (other bits, so that the two are independent).
+/// `hash(id) mod V`, and in an index that is partitioned by id to slice `(hash(id) >> 32) mod
+/// slices`, which uses other bits so that the two are independent.
 pub fn hash_id(id: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(id.as_bytes())
 }
@@ -134,7 +134,8 @@ mod tests {
         assert_eq!(local.slice(SliceNo(3)).local_index(), local);
     }
 
-    /// Producers place documents by this hash, so it must never change. The values are those of the C library of xxHash.
+    /// Producers assign documents to vbuckets by this hash, so it must never change. The expected
+    /// values are from the C library of xxHash.
     #[test]
     fn the_hash_of_an_id_is_the_published_one() {
         let long = "x".repeat(250);

@@ -1,4 +1,5 @@
-//! Indexes: the definition by the user, and the state, places and moves that the cluster adds to it.
+//! Indexes: the definition by the user, and the state, topology and moves that the cluster adds to
+//! it.
 
 use std::sync::Arc;
 
@@ -11,36 +12,36 @@ use crate::model::topology::{IndexTopology, PartitionKey, TopologyProvider};
 
 /// Default number of slices of an index.
 pub const SLICES_DEFAULT: u16 = 8;
-/// Maximum number of generations of an index that are kept at once: the serving one, one that is being built, and older ones that are still
-/// read.
+/// Maximum number of generations of an index at a time: the serving one, one that is being built,
+/// and older ones that are still read.
 pub const GENERATIONS_MAX: usize = 4;
 /// Maximum number of slices of an index: a scan opens a cursor for each.
 pub const SLICES_MAX: u16 = 1024;
 /// The length limit of a split point, in bytes.
 pub const BOUND_BYTES_MAX: usize = 4 << 10;
-/// The least setting `slice_bytes_max`, in bytes: smaller slices cost more than they help.
+/// Minimum of the setting `slice_bytes_max`, in bytes: smaller slices cost more than they help.
 pub const SLICE_BYTES_MAX_LEAST: u64 = 64 << 10;
-/// Maximum number of replicas of an index besides the first copy.
+/// Maximum number of replicas of an index in addition to the first copy.
 pub const REPLICAS_MAX: u8 = 7;
 /// Maximum number of key parts and included expressions of an index, together.
 pub const COLUMNS_MAX: usize = 32;
-/// The limit of an entry's included values, in KiB, of an index that declares none. It equals sixteen keys, so that a batch
-/// of rows stays a small multiple of the number of rows.
+/// Default limit of an entry's included values, in KiB. It equals the size of sixteen keys, so that
+/// a batch of rows is a small multiple of the number of rows.
 pub const INCLUDED_KB_DEFAULT: u16 = 64;
-/// Maximum of that limit: the longest document.
+/// Maximum of the limit of included values, in KiB: the longest document.
 pub const INCLUDED_KB_MAX: u16 = 1024;
 
-/// The states of an index, as the index-manager design names them.
+/// The states of a generation of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum IndexState {
-    /// Declared and not built yet; BUILD INDEX starts the build.
+    /// The index is declared and not built yet; BUILD INDEX starts the build.
     Pending,
-    /// Being built; the coordinator ends this state when every slice is readable.
+    /// The generation is being built; the coordinator ends this state when every slice is readable.
     Backfill,
-    /// Serves scans and follows the maintenance stream.
+    /// The generation serves scans and follows the maintenance stream.
     Maintenance,
-    /// Has given way to a newer generation. It follows the maintenance stream, and answers only the scans, transactions and tokens that
-    /// began on it, until none is left.
+    /// A newer generation has replaced this one. It follows the maintenance stream, and serves only
+    /// the scans, transactions and tokens that began on it, until none is left.
     Retired,
 }
 
@@ -61,9 +62,10 @@ impl IndexState {
     }
 }
 
-/// Compression of the blocks of an index's fragments. A block is compressed only if that saves at least an eighth of it.
+/// Compression of the blocks of an index's fragments. A block is compressed only if that saves at
+/// least an eighth of it.
 ///
-/// The default is no compression: columns without their shared prefixes leave little to save.
+/// The default is no compression, because columns without their shared prefixes compress little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
@@ -77,7 +79,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// All kinds with their names in SQL.
+    /// All kinds, with their names in SQL.
     pub const NAMES: [(&'static str, Self); 3] =
         [("none", Self::None), ("lz4", Self::Lz4), ("zstd", Self::Zstd)];
 }
@@ -85,7 +87,7 @@ impl Compression {
 /// One part of an index key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyPart {
-    /// The expression evaluated for each document; `Expr::Unnest` for an array key.
+    /// The expression that is evaluated for each document; `Expr::Unnest` for an array key.
     pub expr: Expr,
     /// The name of its column in results.
     pub name: String,
@@ -98,7 +100,7 @@ pub struct KeyPart {
     pub include_missing: bool,
 }
 
-/// An included expression: kept beside the key, not part of the order.
+/// An included expression: its values are stored with the entries, and do not affect their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IncludedColumn {
     /// The expression evaluated for each document.
@@ -112,16 +114,16 @@ pub struct IncludedColumn {
 /// The rule that assigns entries to slices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum PartitionBy {
-    /// The hash of the document's id: a mutation concerns one slice.
+    /// By the hash of the document's id: a mutation concerns one slice.
     DocumentId,
-    /// The hash of expressions over the document: a mutation concerns every slice.
+    /// By the hash of expressions over the document: a mutation concerns every slice.
     Exprs(Vec<Expr>),
-    /// The place of an expression's value between bounds: a mutation concerns every slice.
+    /// By the range that contains an expression's value: a mutation concerns every slice.
     Range(RangePartition),
 }
 
 impl PartitionBy {
-    /// The expressions over the document that decide; empty if its id does.
+    /// Returns the expressions over the document that decide; empty if the document's id decides.
     pub fn exprs(&self) -> &[Expr] {
         match self {
             Self::DocumentId => &[],
@@ -134,9 +136,9 @@ impl PartitionBy {
 /// A partition by ranges: slice 0 has the values below the first bound, slice n those from bound n - 1 on, up to the next bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RangePartition {
-    /// The expression evaluated for each document.
+    /// The expression that is evaluated for each document.
     pub expr: Expr,
-    /// The bounds as encoded key parts, ascending. There is one slice more than bounds.
+    /// The bounds as encoded key parts, ascending. There are one more slices than bounds.
     pub bounds: Vec<Vec<u8>>,
 }
 
@@ -150,37 +152,37 @@ impl RangePartition {
 /// The definition of an index, as the user declared it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexSpec {
-    /// The name, folded as SQL folds it.
+    /// The name of the index, case-folded as in SQL.
     pub name: String,
     /// The name of the bucket.
     pub bucket: String,
-    /// PRIMARY: no key parts, one entry per document.
+    /// True for a PRIMARY index: no key parts, one entry per document.
     pub primary: bool,
     /// The key parts, in order.
     pub keys: Vec<KeyPart>,
     /// The included expressions, in order.
     pub include: Vec<IncludedColumn>,
-    /// WHERE: documents for which it is not true are left out.
+    /// The WHERE condition: documents for which it is not true are left out.
     pub predicate: Option<Expr>,
     /// The distribution of entries over slices.
     pub partition: PartitionBy,
     /// The number of slices.
     pub slices: u16,
-    /// The number of copies of each slice besides the first.
+    /// The number of copies of each slice in addition to the first.
     pub replicas: u8,
     /// True if the included values are stored in separate fragments, which a scan without included values never reads.
     pub separate_included_columns: bool,
-    /// The size limit of the included values of one entry, in KiB. It belongs to the definition, not to a projector, so
-    /// that all copies of a slice leave out the same documents.
+    /// The size limit of the included values of one entry, in KiB. It belongs to the definition,
+    /// not to a projector, so that all copies of a slice leave out equal sets of documents.
     pub included_kb_max: u16,
-    /// Compression of its fragments; a scan decompresses what it reads.
+    /// Compression of the index's fragments; a scan decompresses the blocks that it reads.
     pub compression: Compression,
-    /// The statement that declared it, for SHOW INDEXES.
+    /// The statement that declared the index, for SHOW INDEXES.
     pub sql: String,
 }
 
 impl IndexSpec {
-    /// The fields of a document that its expressions read.
+    /// Returns the fields of a document that the index's expressions read.
     pub fn fields(&self) -> Fields {
         let partition = self.partition.exprs();
         let keys = self.keys.iter().map(|part| &part.expr);
@@ -207,18 +209,18 @@ impl IndexSpec {
         }
     }
 
-    /// The key part that is an array key, if there is one.
+    /// Returns the position of the array key among the key parts; `None` if there is none.
     pub fn array_part(&self) -> Option<usize> {
         self.keys.iter().position(|part| matches!(part.expr, Expr::Unnest(_)))
     }
 
-    /// The descending flag of each key part, as the key decoders take them.
+    /// Returns the descending flag of each key part, for the key decoders.
     pub fn descending(&self) -> Vec<bool> {
         self.keys.iter().map(|part| part.descending).collect()
     }
 }
 
-/// An index as all services know it: definition, state and topology.
+/// The record of a generation of an index in the catalog: definition, state and topology.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexInfo {
     /// The number of the index.
@@ -231,19 +233,19 @@ pub struct IndexInfo {
     pub state: IndexState,
     /// The generation that is being built or served.
     pub generation: Generation,
-    /// The nodes that keep its slices.
+    /// The nodes that store each slice.
     pub topology: Arc<IndexTopology>,
-    /// The moves of its slices in progress, by number.
+    /// The moves in progress of its slices, by number.
     pub moves: Vec<SliceMove>,
-    /// The version of this record, which grows with each change: a service that knows a larger revision ignores a
-    /// smaller one.
+    /// The version of this record, which grows with each change: a service that has a larger
+    /// revision ignores a smaller one.
     pub revision: u64,
-    /// The revision of the last change of the definition: of its name, a column, or a setting.
+    /// The revision at the last change of the definition: of the name, a column, or a setting.
     pub defined: u64,
 }
 
 impl IndexInfo {
-    /// The generation that nodes keep.
+    /// Returns the index's number with this generation.
     pub fn local_id(&self) -> LocalIndexId {
         LocalIndexId { index: self.id, generation: self.generation }
     }
@@ -256,8 +258,8 @@ impl IndexInfo {
         }
     }
 
-    /// True if a node receives the mutations of a slice, because it keeps a copy, is about to receive one, or still has
-    /// one that scans may need.
+    /// Returns true if a node must receive the mutations of a slice, because the node has a copy,
+    /// is about to receive one, or still has one that scans may need.
     pub fn feeds(&self, node: NodeId, slice: SliceNo) -> bool {
         self.topology.hosts(node, slice)
             || self.moves.iter().any(|m| m.slice == slice && m.feeds(node))
@@ -269,7 +271,7 @@ impl IndexInfo {
             || self.moves.iter().any(|m| m.feeds(node))
     }
 
-    /// True if each copy on a node has a move away from it.
+    /// Returns true if all copies on a node have a move away from it.
     pub fn moves_all_from(&self, node: NodeId) -> bool {
         let is_moved =
             |slice: SliceNo| self.moves.iter().any(|m| m.slice == slice && m.from == Some(node));
@@ -277,7 +279,7 @@ impl IndexInfo {
         slices.filter(|slice| self.topology.hosts(node, *slice)).all(is_moved)
     }
 
-    /// True if a node may keep a copy of a slice; any other copy may be deleted.
+    /// Returns true if a node may have a copy of a slice; any other copy may be deleted.
     pub fn may_keep(&self, node: NodeId, slice: SliceNo) -> bool {
         self.topology.hosts(node, slice)
             || self.moves.iter().any(|m| m.slice == slice && m.concerns(node))

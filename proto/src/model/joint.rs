@@ -1,20 +1,23 @@
 //! Commits of transactions that have changed documents of several buckets: *joint commits*.
 //!
-//! Each bucket has its own log, so such a commit takes two phases. The bucket with the lowest number *decides*.
+//! Each bucket has its own log, so such a commit takes two phases. The bucket with the lowest
+//! number *decides*.
 //!
-//! 1. *Prepare.* Each other bucket checks the changes for conflicts, logs them without numbers, and holds their documents: until the
-//!    outcome is known no other transaction may change them. A bucket in which the changes have no effect prepares too, and holds nothing.
-//! 2. *Decide.* The deciding bucket checks and logs its own changes as any commit, with the list of the participants. From then on the
-//!    transaction is committed.
+//! 1. *Prepare.* Each other bucket checks the changes for conflicts, logs them without seqnos, and
+//!    locks their documents: until the outcome is known no other transaction may change them. A
+//!    bucket in which the changes have no effect prepares too, and locks no document.
+//! 2. *Decide.* The deciding bucket checks and logs its own changes like any commit, with the list
+//!    of the participants. From then on the transaction is committed.
 //! 3. *Finish.* Each other bucket numbers and logs the changes that it has prepared.
 //!
-//! For a prepared transaction whose session has ended, the deciding bucket is queried. If that one has not committed it and never will, the
-//! transaction is rolled back (presumed abort).
+//! For a prepared transaction whose session has ended, the deciding bucket is queried. If the
+//! deciding bucket has not committed the transaction and never will, the transaction is rolled back
+//! (presumed abort).
 //!
-//! A joint commit is *open* in a bucket until the bucket has an epoch with it. Epochs are promoted so that no reader sees a part of a joint
-//! commit, so SYNC names those that are open. A bucket remembers them in its record, like the prepared ones.
+//! A joint commit is *open* in a bucket until an epoch of the bucket covers it. SYNC reports the
+//! open commits, so that the coordinators promote epochs without splitting a joint commit. A bucket
+//! stores its open commits in its record, like the prepared transactions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,14 +29,16 @@ use super::cut::Cut;
 use super::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use crate::plant::{self, Plant};
 
-/// Prepared transactions of a bucket. Each write looks for its documents in all of them.
+/// Maximum number of prepared transactions of a bucket. Each write searches its documents in all of
+/// them.
 pub const PREPARED_MAX: usize = 256;
-/// Open joint commits of a bucket: those of a few ticks of the coordinator.
+/// Maximum number of open joint commits of a bucket: those of a few intervals of new epochs.
 pub const JOINT_MAX: usize = 1 << 10;
-/// Bytes in memory of a change of a transaction besides its id and document, whether the transaction is open or prepared.
+/// Bytes in memory of a change of a transaction without its id and document, whether the
+/// transaction is open or prepared.
 pub const CHANGE_OVERHEAD_BYTES: usize = 200;
 
-/// A change that was prepared: it has no number yet.
+/// A change that was prepared, and has no seqno yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedChange {
     /// The document's id.
@@ -62,17 +67,18 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The bucket that decides.
+    /// Returns the bucket that decides; `None` without participants.
     pub fn decider(&self) -> Option<BucketId> {
         self.participants.first().copied()
     }
 
-    /// The size of the changes in memory, about.
+    /// Returns the approximate size of the changes in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.changes.iter().map(PreparedChange::bytes).sum()
     }
 
-    /// A digest of all of it, by which two copies compare what they have.
+    /// Returns a digest of the transaction and all its changes, with which two copies compare their
+    /// contents.
     pub fn digest(&self) -> u64 {
         let mut hash = Xxh3::new();
         let mut add = |part: &[u8]| {
@@ -101,125 +107,49 @@ impl Prepared {
     }
 }
 
-/// A joint commit in one of its buckets.
+/// A joint commit as recorded in one of its buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JointCommit {
     /// The commit of the transaction in this bucket.
     pub committed: Committed,
-    /// All buckets that it has changed, ascending.
+    /// All buckets that the transaction has changed, ascending.
     pub participants: Vec<BucketId>,
 }
 
 impl JointCommit {
-    /// A position of the commit: a closed cut of the bucket has all of the commit if it includes the position, and otherwise nothing.
-    /// `None` if no document was changed here.
+    /// Returns a position of the commit: a closed cut of the bucket includes the complete commit if
+    /// it includes the position, and nothing of it otherwise. `None` if the commit has changed no
+    /// document of this bucket.
     pub fn at(&self) -> Option<(VbucketId, Seqno)> {
         self.committed.positions.first().map(|(vbucket, position)| (*vbucket, position.seqno))
     }
 
-    /// True if a closed cut has the commit.
+    /// True if a closed cut has the commit, or no document was changed here.
     pub fn is_in(&self, cut: &Cut) -> bool {
-        is_in(self.at(), cut)
+        self.at().is_none_or(|(vbucket, seqno)| cut.get(vbucket).seqno >= seqno)
+    }
+
+    /// The participants other than a bucket.
+    pub fn others(&self, bucket: BucketId) -> impl Iterator<Item = BucketId> {
+        self.participants.iter().copied().filter(move |other| *other != bucket)
     }
 }
 
-/// True if a closed cut has the joint commit with this position.
-pub fn is_in(at: Option<(VbucketId, Seqno)>, cut: &Cut) -> bool {
-    at.is_none_or(|(vbucket, seqno)| cut.get(vbucket).seqno >= seqno)
-}
-
-/// An open joint commit, as SYNC names it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JointMark {
-    /// The id of the transaction.
-    pub transaction: TransactionId,
-    /// The other buckets without which the bucket has no epoch with the commit.
-    pub others: Vec<BucketId>,
-    /// See [`JointCommit::at`].
-    pub at: Option<(VbucketId, Seqno)>,
-}
-
-/// A joint commit of which one bucket has its part and another bucket has lost its part.
+/// A joint commit that one bucket has, and another bucket has lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HalvedCommit {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The bucket that has its part.
+    /// The bucket that has the commit.
     pub bucket: BucketId,
-    /// The bucket that has lost it.
+    /// The bucket that has lost the commit.
     pub lost_in: BucketId,
 }
 
-/// The prepared transactions and the open joint commits of a bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JointCommits {
-    prepared: BTreeMap<TransactionId, Arc<Prepared>>,
-    open: BTreeMap<TransactionId, JointCommit>,
-}
-
-impl JointCommits {
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.prepared.is_empty() && self.open.is_empty()
-    }
-
-    /// The prepared transactions, by number.
-    pub fn prepared(&self) -> impl Iterator<Item = &Arc<Prepared>> {
-        self.prepared.values()
-    }
-
-    /// A prepared transaction.
-    pub fn find_prepared(&self, transaction: TransactionId) -> Option<&Arc<Prepared>> {
-        self.prepared.get(&transaction)
-    }
-
-    /// The open joint commits, by number.
-    pub fn open(&self) -> impl Iterator<Item = &JointCommit> {
-        self.open.values()
-    }
-
-    /// An open joint commit.
-    pub fn find_open(&self, transaction: TransactionId) -> Option<&JointCommit> {
-        self.open.get(&transaction)
-    }
-
-    /// The prepared transactions alone: a few pointers.
-    pub fn prepared_only(&self) -> Self {
-        Self { prepared: self.prepared.clone(), open: BTreeMap::new() }
-    }
-
-    /// The prepared transaction that holds a document.
-    pub fn holder(&self, id: &str) -> Option<&Arc<Prepared>> {
-        let holds = |prepared: &&Arc<Prepared>| prepared.has(id);
-        self.prepared.values().find(holds).filter(|_| !plant::is(Plant::PreparedNotHeld))
-    }
-
-    pub(super) fn prepare(&mut self, prepared: &Arc<Prepared>) {
-        self.prepared.insert(prepared.transaction, Arc::clone(prepared));
-    }
-
-    pub(super) fn replace_prepared(
-        &mut self,
-        with: impl FnMut(&Arc<Prepared>) -> Option<Arc<Prepared>>,
-    ) {
-        let replaced = self.prepared.values().filter_map(with);
-        self.prepared = replaced.map(|prepared| (prepared.transaction, prepared)).collect();
-    }
-
-    pub(super) fn roll_back(&mut self, transaction: TransactionId) {
-        self.prepared.remove(&transaction);
-    }
-
-    pub(super) fn commit(&mut self, joint: &JointCommit) {
-        self.prepared.remove(&joint.committed.transaction);
-        self.open.insert(joint.committed.transaction, joint.clone());
-    }
-
-    pub(super) fn settle(&mut self, transaction: TransactionId) {
-        self.open.remove(&transaction);
-    }
-
-    pub(super) fn go_back(&mut self, vbucket: VbucketId, to: Seqno) {
-        self.open.retain(|_, joint| !joint.committed.reaches_behind(vbucket, to));
-    }
+/// The prepared transaction that holds a document.
+pub fn holder<'p>(
+    mut prepared: impl Iterator<Item = &'p Arc<Prepared>>,
+    id: &str,
+) -> Option<&'p Arc<Prepared>> {
+    prepared.find(|prepared| prepared.has(id)).filter(|_| !plant::is(Plant::PreparedNotHeld))
 }

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The limit that a document exceeds.
+/// The limits that a document can exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOutReason {
     /// A key is too long.
     KeyTooLong,
     /// The included values are too long.
     IncludeTooLong,
-    /// An array key gives too many entries.
+    /// An array key has too many elements.
     TooManyEntries,
     /// The entries are too long together.
     EntriesTooLong,
@@ -17,15 +17,15 @@ pub enum LeftOutReason {
     TooCostly,
 }
 
-/// The number of documents that an index has left out, by reason. A document counts each time that a version of it is
-/// left out.
+/// The number of documents that an index has left out, by reason. A document is counted each time
+/// that a version of it is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// A key was too long.
     pub key_too_long: u64,
     /// The included values were too long.
     pub include_too_long: u64,
-    /// An array key gave too many entries.
+    /// An array key had too many elements.
     pub too_many_entries: u64,
     /// The entries were too long together.
     pub entries_too_long: u64,
@@ -54,7 +54,7 @@ impl LeftOut {
         self.too_costly += other.too_costly;
     }
 
-    /// The counts with the words for their reasons.
+    /// Returns the counts, each with the words for its reason.
     pub fn by_reason(&self) -> [(&'static str, u64); 5] {
         [
             ("key_too_long", self.key_too_long),
@@ -65,7 +65,7 @@ impl LeftOut {
         ]
     }
 
-    /// The number of documents, whatever the reason.
+    /// Returns the sum of the counts of all reasons.
     pub fn total(&self) -> u64 {
         self.by_reason().iter().map(|(_, count)| count).sum()
     }

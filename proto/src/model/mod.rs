@@ -20,6 +20,7 @@ pub mod left_out;
 pub mod moment;
 pub mod moves;
 pub mod node;
+pub mod open_commit;
 pub mod pushed_commit;
 pub mod range_split;
 pub mod rollback;

@@ -1,16 +1,16 @@
 //! Moves of slices between nodes: their record in the StateContext, plans, and progress reports.
 //!
-//! A move passes the stages of the index-manager design (`index rebalance`):
+//! A move passes these stages:
 //!
 //! | stage | meaning | the leader ends the stage when |
 //! |---|---|---|
 //! | `start` | the move waits: the number of moves at each node is bounded | both nodes have room |
 //! | `pending` | the target copies the slice's blocks from the fragments of an existing copy | the target reports that it has them |
-//! | `catchup` | the target receives the slice's mutations too; between two epochs it fetches the changes up to the epoch that it has applied, and then shows the slice | both ends report the same checksum at one epoch |
-//! | `done` | the topology names the target; the source can still be read | no scan can ask for an epoch from before |
+//! | `catchup` | the target receives the slice's mutations too; between two epochs it fetches the changes up to the epoch that it has applied, and then serves the slice | both nodes report equal checksums at one epoch |
+//! | `done` | the topology names the target; the source can still be read | no scan can read an epoch from before |
 //!
-//! Until `done` the source keeps the authoritative copy. After a failure of either end the move continues from its stage, or
-//! it is undone and nothing has changed.
+//! Until `done` the source has the authoritative copy. After a failure of either node the move
+//! continues from its stage, or it is undone without an effect.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,13 +19,13 @@ use crate::model::ids::{Epoch, Generation, IndexId, LocalIndexId, MoveId, NodeId
 /// The stage of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MoveStage {
-    /// The move waits for its turn.
+    /// The move waits until both nodes have room for it.
     Start,
     /// The target copies fragments.
     Pending,
     /// The target receives the maintenance stream and catches up to an epoch.
     Catchup,
-    /// The topology has changed; the source's copy is kept for scans that began before.
+    /// The topology has changed; the source's copy is kept for scans that began earlier.
     Done,
 }
 
@@ -50,11 +50,13 @@ pub struct SliceMove {
     pub slice: SliceNo,
     /// The node whose copy is removed; `None` if the move adds a copy.
     pub from: Option<NodeId>,
-    /// The node that receives a copy; `None` if the move only removes one, which is `done` at once.
+    /// The node that receives a copy; `None` if the move only removes one, in which case it is
+    /// `done` immediately.
     pub to: Option<NodeId>,
     /// The current stage.
     pub stage: MoveStage,
-    /// The bucket's newest epoch when the stage began; in `pending` this is the rebalance timestamp.
+    /// The bucket's newest epoch at the beginning of the stage; in `pending` it is called the
+    /// rebalance timestamp.
     pub epoch: Epoch,
 }
 
@@ -64,7 +66,7 @@ impl SliceMove {
         self.from == Some(node) || self.to == Some(node)
     }
 
-    /// True if the move makes the node receive the slice's mutations.
+    /// Returns true if the node must receive the slice's mutations because of the move.
     pub fn feeds(&self, node: NodeId) -> bool {
         match self.stage {
             MoveStage::Start | MoveStage::Pending => false,
@@ -92,7 +94,7 @@ pub struct PlannedMove {
     pub index: IndexId,
     /// The generation that the slice belongs to.
     pub generation: Generation,
-    /// The slice that is planned to move.
+    /// The slice that moves.
     pub slice: SliceNo,
     /// The node whose copy is removed, if any.
     pub from: Option<NodeId>,
@@ -123,11 +125,11 @@ pub struct RebalancePlan {
 /// The load of a node before and after a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedLoad {
-    /// The node whose slices are counted.
+    /// The node whose load this is.
     pub node: NodeId,
-    /// Copies of slices before and after.
+    /// Number of copies of slices, before and after the plan.
     pub copies: (u64, u64),
-    /// The bytes of the slices before and after the plan.
+    /// Bytes of the slices, before and after the plan.
     pub bytes: (u64, u64),
 }
 
@@ -136,17 +138,17 @@ pub struct PlannedLoad {
 pub struct MoveProgress {
     /// The index and its generation.
     pub index: LocalIndexId,
-    /// The move.
+    /// The number of the move.
     pub id: MoveId,
     /// The phase of the target.
     pub phase: MovePhase,
     /// Bytes copied.
     pub bytes: u64,
-    /// Total bytes to copy, as far as known.
+    /// Number of bytes to copy, according to the source's last description.
     pub bytes_total: u64,
-    /// Bytes copied in the last second or so.
+    /// Bytes copied in about the last second.
     pub bytes_per_s: u64,
-    /// The last error; the target retries after it.
+    /// The last error of the target, after which it retries.
     pub trouble: Option<String>,
 }
 
@@ -155,7 +157,8 @@ pub struct MoveProgress {
 pub enum MovePhase {
     /// The target copies files.
     Copying,
-    /// The target has a copy as of the rebalance timestamp or later, and waits for the stream to feed it.
+    /// The target has a copy as of the rebalance timestamp or later, and waits until the stream
+    /// carries the slice's mutations.
     Copied,
     /// The target serves the slice.
     Installed,

@@ -11,7 +11,7 @@ pub enum Role {
     Coordinator,
     /// Keeps documents or follows a source, and streams key-versions.
     Projector,
-    /// Keeps slices.
+    /// Stores slices of indexes.
     Indexer,
     /// Runs scans.
     Router,
@@ -32,13 +32,14 @@ impl Role {
 /// A registered process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
-    /// The number of the node; unique over all roles, and stored in its data directory.
+    /// The node id, unique over all roles and stored in the node's data directory.
     pub id: NodeId,
     /// The role of the process.
     pub role: Role,
-    /// The address that other processes call, `host:port`. For a router, which no process calls, its gRPC port for users.
-    /// In one process any unique name.
+    /// The address that other processes call, `host:port`. For a router, which no process calls,
+    /// the gRPC port for users. Any unique name if all roles are in one process.
     pub address: String,
-    /// The failure zone: copies of a slice avoid sharing one. A node without a zone counts as a zone of its own.
+    /// The failure zone: copies of a slice are placed in different zones if possible. A node
+    /// without a zone is treated as a separate zone.
     pub zone: String,
 }

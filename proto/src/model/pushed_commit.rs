@@ -1,35 +1,46 @@
 //! Commits of transactions in pushed buckets: *pushed commits*.
 //!
-//! The producer of a pushed bucket has the data and makes the decision, so a transaction there has no conflicts, and its commit no first
-//! phase. The producer numbers its transactions, and the mutations of each one from 1 in each vbucket. The owner of a vbucket keeps them as
-//! an open transaction. The commit names, for each vbucket, the position that it ends at and the number of its mutations: the mutation
-//! with the number n gets the n-th seqno after those that the vbucket has. So the producer determines the history of a vbucket, even where
-//! a document was changed twice.
+//! The producer of a pushed bucket has the data and makes the decision, so its transactions have no
+//! conflicts, and their commits have no first phase. The producer numbers its transactions, and the
+//! mutations of each one from 1 in each vbucket. The owner of a vbucket keeps these mutations as an
+//! open transaction. The commit names, for each vbucket, the position at which it ends and the
+//! number of its mutations: the n-th mutation gets the n-th seqno after the vbucket's end. So the
+//! producer determines the history of a vbucket, even if a document was changed twice.
 //!
-//! The owners commit their parts one by one. A pushed commit of several vbuckets is *open* until an epoch has all of it. Its owners name it
-//! in SYNC, with all of its parts, and the leader moves cuts back until none is split ([`keep_whole`]). There is no time limit: a part that
-//! was not committed holds the epochs of the other vbuckets before the commit, and its producer commits again. Mutations of a pushed
-//! vbucket are independent of each other otherwise, so an epoch may end anywhere else.
+//! The owners commit their parts one by one. A pushed commit of several vbuckets is *open* until an
+//! epoch covers all of it. Its owners report it in SYNC, with all of its parts, and the leader
+//! moves cuts back until they split no commit ([`keep_whole`]). There is no time limit: while a
+//! part is not committed, the epochs of the other vbuckets end before the commit, and the producer
+//! commits again. Mutations of a pushed vbucket are independent of each other otherwise, so an
+//! epoch may end anywhere else.
 //!
-//! A part is in a cut if its end lies in the history of the cut. A seqno alone says nothing: after a fail-over of the producer, or a loss,
-//! another branch has it too. A process without the failover log of a vbucket takes a part for shown only if the cut is on the branch of
-//! the part. A part is *lost* when its vbucket has left its branch before its end. A vbucket begins each branch once, so a lost part never
-//! appears. A branch that the vbucket does not know proves nothing: it may be about to begin.
+//! A part is in a cut if its end is in the history of the cut. A seqno alone does not determine
+//! that: after a fail-over of the producer, or a loss, another branch has the seqno too. A process
+//! without the failover log of a vbucket treats a part as published only if the cut is on the
+//! branch of the part. A part is *lost* when its vbucket has left its branch before its end. A
+//! vbucket begins each branch once, so a lost part never appears. A part on a branch that the
+//! vbucket never had is not lost: the branch may be about to begin.
 //!
-//! Open pushed commits are in the bucket's record, like joint commits. They are handed over together with the vbucket.
+//! Open pushed commits are in the bucket's record, like joint commits. They are handed over
+//! together with the vbucket.
 //!
-//! Limits of this:
+//! Known limits:
 //!
-//! - The epoch that ends a rollback has all surviving mutations, also a part of a commit that was open then.
-//! - An owner that has lost its disk does not remember the branches that its vbuckets have left. A part on one of these
-//!   is waited for until the producer commits again, or until `CANCEL TRANSACTION`.
-//! - The owner of a plain mutation does not know if it replaces a part, so an epoch may have it before the commit is reported to the
-//!   leader. A producer that commits again instead splits nothing.
-//! - A projector that loses its part after the epoch shows the others alone until the producer has pushed it again, as
-//!   with any loss of a pushed bucket.
-//! - While a producer commits again at other positions, and one owner does not know it yet, a vbucket with a part is not handed over to
-//!   another owner of a part, unless a part of the transferred version is lost there.
-//! - While a commit is held, a stream to an indexer pauses when the frames after it fill its limit.
+//! - The epoch that ends a rollback has all surviving mutations, also a part of a commit that was
+//!   open then.
+//! - An owner that has lost its disk does not remember the branches that its vbuckets have left.
+//!   The epochs wait for a part on such a branch until the producer commits again, or until `CANCEL
+//!   TRANSACTION`.
+//! - The owner of a plain mutation does not know if it replaces a part, so an epoch may have it
+//!   before the commit is reported to the leader. A producer that commits again instead splits
+//!   nothing.
+//! - If a projector loses its part after the epoch, readers see only the other parts until the
+//!   producer has pushed it again, as after any loss of a pushed bucket.
+//! - While a producer commits again at other positions, and one owner has not received that yet, a
+//!   vbucket with a part is not handed over to another owner of a part, unless a part of the
+//!   transferred version is lost there.
+//! - While the epochs wait for a commit, a stream to an indexer pauses when the frames after the
+//!   commit reach its limit.
 
 use std::collections::BTreeMap;
 
@@ -40,30 +51,33 @@ use super::history::{Branches, FailoverLogs};
 use super::ids::{ProducerTransactionId, Seqno, VbucketId};
 use crate::error::{Error, ErrorCode, Result};
 
-/// Open pushed commits of a bucket at one projector: those of a few ticks of the coordinator, or of a producer that waits for a projector.
+/// Maximum number of open pushed commits of a bucket at one projector: those of a few intervals of
+/// new epochs, or of a producer that waits for a projector.
 pub const OPEN_MAX: usize = 1 << 10;
-/// Parts of all these. A record and each SYNC have some 20 bytes for each.
+/// Maximum number of parts of all these commits. Each takes some 20 bytes in a record and in each
+/// SYNC.
 pub const OPEN_PARTS_MAX: usize = 16 << 10;
 
-/// The part of a pushed commit in one vbucket: a range of seqnos.
+/// The part of a pushed commit in one vbucket: a range of seqnos on one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedPart {
     /// The vbucket of the part.
     pub vbucket: VbucketId,
-    /// The seqno before its first mutation.
+    /// The seqno before the first mutation of the part.
     pub after: Seqno,
-    /// The position of the last mutation.
+    /// The position of the last mutation of the part.
     pub end: Position,
 }
 
 impl PushedPart {
-    /// The number of its mutations.
+    /// Returns the number of mutations of the part.
     pub fn mutations(&self) -> u64 {
         self.end.seqno.0.saturating_sub(self.after.0)
     }
 
-    /// True if a cut includes the part: both positions are in the history with these failover logs, and the part does not end after the
-    /// cut. A seqno alone says nothing, because another branch may have it too.
+    /// Returns true if a cut includes the part: the ends of both are in the history with these
+    /// failover logs, and the part does not end after the cut. A comparison of seqnos is not
+    /// sufficient, because another branch may have them too.
     pub fn is_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let at = cut.get(self.vbucket);
         at.seqno >= self.end.seqno
@@ -71,15 +85,16 @@ impl PushedPart {
             && logs.includes(self.vbucket, self.end)
     }
 
-    /// True if a cut includes the part whatever the failover logs are: the cut is on the same branch. A part on an earlier branch may be
-    /// there too.
+    /// Returns true if a cut certainly includes the part, whatever the failover logs are, because
+    /// the cut is on the part's branch. A false result proves nothing: a cut may also include a
+    /// part on an earlier branch.
     pub fn is_on_branch_of(&self, cut: &Cut) -> bool {
         let at = cut.get(self.vbucket);
         at.vbuuid == self.end.vbuuid && at.seqno >= self.end.seqno
     }
 
-    /// True if a cut of the history with these failover logs includes a mutation of the part. All mutations of a part
-    /// are on one branch.
+    /// Returns true if a cut of the history with these failover logs includes a mutation of the
+    /// part. All mutations of a part are on one branch.
     fn is_begun_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let first = Seqno(self.after.0.saturating_add(1));
         cut.get(self.vbucket).seqno >= first
@@ -106,14 +121,15 @@ impl PushedPart {
 /// A commit of a producer's transaction: the parts in all vbuckets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedCommit {
-    /// The transaction, as its producer numbers it.
+    /// The id of the transaction, assigned by its producer.
     pub transaction: ProducerTransactionId,
     /// The parts of the commit, ascending by vbucket, each vbucket once.
     pub parts: Vec<PushedPart>,
 }
 
 impl PushedCommit {
-    /// Makes a commit from parts in any order. Each part must have mutations, and each vbucket at most one part.
+    /// Creates a commit from parts in any order. Each part must have mutations, and each vbucket at
+    /// most one part.
     pub fn new(transaction: ProducerTransactionId, mut parts: Vec<PushedPart>) -> Result<Self> {
         let bad = |what: String| {
             let what = format!("the commit of transaction {transaction} {what}");
@@ -141,28 +157,33 @@ impl PushedCommit {
         at.ok().map(|at| &self.parts[at])
     }
 
-    /// True if a cut of the history with these failover logs has some mutation of it.
+    /// Returns true if a cut of the history with these failover logs includes a mutation of the
+    /// commit.
     fn is_begun_in(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         self.parts.iter().any(|part| part.is_begun_in(cut, logs))
     }
 
-    /// True if a cut includes a mutation of the commit and lacks another one that may still appear. Only the owner of a vbucket knows which
-    /// branches were given up, and it no longer names such a part.
+    /// Returns true if a cut includes a mutation of the commit and lacks another one that may still
+    /// appear. Parts on branches that were given up are not in `self`: the owner of their vbucket,
+    /// which knows these branches, does not report them.
     fn is_split_by(&self, cut: &Cut, logs: &FailoverLogs) -> bool {
         let lacks = |part: &PushedPart| !part.is_in(cut, logs) && !part.is_lost_in(logs);
         self.is_begun_in(cut, logs) && self.parts.iter().any(lacks)
     }
 }
 
-/// Moves a cut back until it splits no pushed commit, but never below `published`. A commit that `published` has begun is visible already:
-/// a part was lost, or is not waited for. All cuts are positions of the history with these failover logs. It ends because cuts only move
-/// back.
+/// Moves a cut back until it splits no pushed commit, but never below `published`. A commit of
+/// which `published` includes a mutation is already visible: its other parts were lost, or are not
+/// waited for. All cuts are positions of the history with these failover logs. The function ends
+/// because cuts only move back.
 ///
-/// A larger cut never moves to less than a smaller one: parts that are in the smaller one are in the larger one too. So if the newest cut
-/// moves back to `published`, no older one need be tried.
+/// The result for a larger cut is never below the result for a smaller one: parts in the smaller
+/// cut are in the larger one too. So if the newest cut moves back to `published`, older ones need
+/// not be tried.
 ///
-/// A commit that was taken out is not begun any more, so each one is taken out once, and each part is passed by its vbucket once. The cost
-/// is linear in the number of parts, however the commits depend on each other.
+/// After a commit was removed from the cut, the cut includes no mutation of it, so each commit is
+/// removed once, and each part is visited once. The cost is linear in the number of parts, however
+/// the commits depend on each other.
 pub fn keep_whole<'c>(
     commits: impl Iterator<Item = &'c PushedCommit>,
     (published, logs): (&Cut, &FailoverLogs),
@@ -188,7 +209,8 @@ pub fn keep_whole<'c>(
     }
 }
 
-/// The parts that a falling cut has not passed yet: for each vbucket their ends, ascending, with the place of the commit.
+/// The parts that a falling cut still includes: for each vbucket their ends, ascending, with the
+/// index of the commit.
 struct PendingParts<'c>(BTreeMap<VbucketId, Vec<(&'c PushedPart, usize)>>);
 
 impl<'c> PendingParts<'c> {
@@ -206,7 +228,8 @@ impl<'c> PendingParts<'c> {
         Self(parts)
     }
 
-    /// Calls for each part that a vbucket has no longer when its cut falls to a seqno, once.
+    /// Calls `each` for each part that a vbucket loses when its cut falls to a seqno, once per
+    /// part.
     fn pass(&mut self, vbucket: VbucketId, to: Seqno, mut each: impl FnMut(usize, &PushedPart)) {
         let Some(parts) = self.0.get_mut(&vbucket) else { return };
         while let Some((part, at)) = parts.pop_if(|(part, _)| part.end.seqno > to) {
@@ -215,7 +238,7 @@ impl<'c> PendingParts<'c> {
     }
 }
 
-/// Takes a cut back to before a part, unless it has nothing of the part.
+/// Moves a cut back to before a part; returns false if the cut includes no mutation of the part.
 fn fall(part: &PushedPart, (published, logs): (&Cut, &FailoverLogs), cut: &mut Cut) -> bool {
     let (at, last) = (cut.get(part.vbucket), published.get(part.vbucket));
     let to = match part.after > last.seqno {
@@ -227,48 +250,6 @@ fn fall(part: &PushedPart, (published, logs): (&Cut, &FailoverLogs), cut: &mut C
         cut.set(part.vbucket, to);
     }
     falls
-}
-
-/// The open pushed commits of a bucket at one projector.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenCommits(BTreeMap<ProducerTransactionId, PushedCommit>);
-
-impl OpenCommits {
-    /// The commits, by transaction.
-    pub fn iter(&self) -> impl Iterator<Item = &PushedCommit> {
-        self.0.values()
-    }
-
-    /// The open commit of a transaction.
-    pub fn find(&self, transaction: ProducerTransactionId) -> Option<&PushedCommit> {
-        self.0.get(&transaction)
-    }
-
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// True if a bucket takes another open commit beside these.
-    pub fn has_room(&self, commit: &PushedCommit) -> bool {
-        let parts: usize = self.iter().map(|open| open.parts.len()).sum();
-        self.0.is_empty() || self.0.len() < OPEN_MAX && parts + commit.parts.len() <= OPEN_PARTS_MAX
-    }
-
-    /// The commits without some of them.
-    pub fn without(&self, transactions: &[ProducerTransactionId]) -> Self {
-        let mut rest = self.clone();
-        transactions.iter().for_each(|transaction| rest.settle(*transaction));
-        rest
-    }
-
-    pub(super) fn add(&mut self, commit: &PushedCommit) {
-        self.0.insert(commit.transaction, commit.clone());
-    }
-
-    pub(super) fn settle(&mut self, transaction: ProducerTransactionId) {
-        self.0.remove(&transaction);
-    }
 }
 
 #[cfg(test)]

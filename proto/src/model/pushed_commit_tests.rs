@@ -1,4 +1,4 @@
-//! No cut splits a commit of a producer.
+//! Tests that no cut splits a commit of a producer.
 
 use proptest::prelude::*;
 
@@ -101,7 +101,7 @@ fn cut_on(branch: u64, seqnos: [u64; 4]) -> Cut {
     at
 }
 
-/// The failover logs of a bucket whose vbucket 1 has these branches.
+/// Returns the failover logs of a bucket whose vbucket 1 has these branches.
 fn logs_of_second(second: &[(u64, u64)]) -> FailoverLogs {
     let one = || vec![(BRANCH, 0)];
     let second = second.iter().map(|(vbuuid, began)| (Vbuuid(*vbuuid), *began)).collect();
@@ -149,23 +149,6 @@ fn a_commit_names_each_vbucket_once_and_some_mutations_of_each() {
     }
 }
 
-#[test]
-fn a_bucket_takes_a_bounded_number_of_open_commits_and_always_one() {
-    let mut open = OpenCommits::default();
-    let many: Vec<_> = (0..1024).map(|vbucket| (vbucket, 0, 1)).collect();
-    for n in 1..=16 {
-        assert!(open.has_room(&commit(n, &many)), "{n}");
-        open.add(&commit(n, &many));
-    }
-    assert!(!open.has_room(&commit(17, &[(0, 1, 2)])), "as many parts as there may be");
-    let mut open = OpenCommits::default();
-    for n in 1..=OPEN_MAX as u64 {
-        assert!(open.has_room(&commit(n, &[(0, n, n + 1)])));
-        open.add(&commit(n, &[(0, n, n + 1)]));
-    }
-    assert!(!open.has_room(&commit(1, &[(0, 0, 1)])));
-}
-
 /// A history: plain mutations and commits of producers, by vbucket, each vbucket without gaps.
 fn history() -> impl Strategy<Value = (Vec<PushedCommit>, [u64; 4])> {
     let step = (proptest::bool::ANY, proptest::collection::btree_map(0..VBUCKETS, 1_u64..4, 1..4));
@@ -188,7 +171,7 @@ fn history() -> impl Strategy<Value = (Vec<PushedCommit>, [u64; 4])> {
     })
 }
 
-/// Moves a cut back in rounds over all commits, until none is split.
+/// Moves a cut back in repeated passes over all commits, until it splits none.
 fn fallen_in_rounds(commits: &[PushedCommit], published: &Cut, from: [u64; 4]) -> Cut {
     let (mut at, logs) = (cut(from), one_branch());
     while let Some(split) =
@@ -201,8 +184,8 @@ fn fallen_in_rounds(commits: &[PushedCommit], published: &Cut, from: [u64; 4]) -
     at
 }
 
-/// Neighbouring commits are in opposite orders in the two vbuckets, so each commit is split once the next one is taken out. Rounds over all
-/// commits would compare each pair.
+/// Neighbouring commits are in opposite orders in the two vbuckets, so each commit is split once
+/// the next one is removed. Repeated passes over all commits would compare each pair.
 #[test]
 fn a_long_chain_of_commits_falls_as_a_whole() {
     let link = |n: u64| match (n, n % 2) {
@@ -234,7 +217,8 @@ proptest! {
         prop_assert_eq!(at, fallen_in_rounds(&commits, &published, from));
     }
 
-    /// The result splits nothing, and no larger cut with borders of commits would.
+    /// The result splits no commit, and no larger cut that ends at borders of commits would be
+    /// unsplit.
     #[test]
     fn the_cut_that_is_left_is_the_largest_that_splits_nothing(
         (commits, ends) in history(),
@@ -267,7 +251,8 @@ proptest! {
         }
     }
 
-    /// The leader checks only its newest cut.
+    /// A smaller cut is never reduced further than a larger one, so the leader checks only its
+    /// newest cut.
     #[test]
     fn a_smaller_cut_never_falls_to_more(
         (commits, ends) in history(),

@@ -1,12 +1,14 @@
-//! Division of an index by ranges when one of its slices is split: the split point, the new definition, and which slices of the present
-//! generation the new ones are made from.
+//! Splits of an index by ranges: the split point, the new definition, and the slices of the present
+//! generation from which the new ones are made.
 //!
-//! A generation *derives* from another one if both have the same entries, and each slice of the new one is a range of one slice of the
-//! other. This is not recorded: it follows from the two definitions. So a node can make the new slices from its own, and any node
-//! that lacks one builds them from the source, with the same result.
+//! A generation *derives* from another one if both have the same entries, and each slice of the new
+//! one is a range of one slice of the other. This fact is not recorded: it is computed from the two
+//! definitions. A node can make the new slices from its present ones, and a node that lacks one of
+//! these builds the new slices from the source, with an equal result.
 //!
-//! A slice is a range of entries if the partition expression is the leading key part, ascending: an entry begins with the encoded value
-//! that the bounds are compared with, and no encoded value is a prefix of another one.
+//! A slice is a range of entries if the partition expression is the leading key part, ascending: an
+//! entry begins with the encoded value that the bounds are compared with, and no encoded value is a
+//! prefix of another one.
 
 use super::ids::SliceNo;
 use super::index::{BOUND_BYTES_MAX, IndexSpec, PartitionBy, RangePartition, SLICES_MAX};
@@ -15,14 +17,14 @@ use crate::plant::{self, Plant};
 use crate::value::Value;
 use crate::value::key::{decode_part, encode_part, successor};
 
-/// A slice of a new generation, and the slice of another generation that contains its entries.
+/// A slice of a new generation, with the slice of another generation that contains its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DerivedSlice {
     /// The slice of the new generation.
     pub slice: SliceNo,
     /// The slice of the other generation.
     pub from: SliceNo,
-    /// The entries of that slice that count; `None` means all of them.
+    /// The range of the entries that belong to the new slice; `None` means all of them.
     pub part: Option<SlicePart>,
 }
 
@@ -36,14 +38,15 @@ pub struct SlicePart {
 }
 
 impl RangePartition {
-    /// The lower and the upper bound of a slice; `None` for the ends of the order.
+    /// Returns the lower and the upper bound of a slice; `None` for an unbounded side.
     pub fn bounds_of(&self, slice: SliceNo) -> (Option<&[u8]>, Option<&[u8]>) {
         let bound = |n: usize| self.bounds.get(n).map(Vec::as_slice);
         let slice = usize::from(slice.0);
         (slice.checked_sub(1).and_then(bound), bound(slice))
     }
 
-    /// The ranges after that of one slice was divided at a bound; `None` if the bound is not inside of it.
+    /// Returns the ranges after a slice is divided at a bound; `None` if the bound is not inside
+    /// the slice.
     pub fn divided(&self, slice: SliceNo, at: &[u8]) -> Option<Self> {
         let (low, high) = self.bounds_of(slice);
         let is_known = usize::from(slice.0) <= self.bounds.len();
@@ -57,7 +60,8 @@ impl RangePartition {
     }
 }
 
-/// True if a bound is one encoded number, text, true or false, which a statement can declare.
+/// Returns true if a bound is one encoded number, text, true or false, which a statement can
+/// declare.
 fn is_split_point(bound: &[u8]) -> bool {
     let mut rest = bound;
     bound.len() <= BOUND_BYTES_MAX
@@ -68,7 +72,8 @@ fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_))
 }
 
-/// The bound at an ascending leading key part with which entries begin; `None` if no statement can declare it.
+/// Returns the bound that is equal to the ascending leading key part at the beginning of `part`;
+/// `None` if no statement can declare it.
 pub fn bound_at(part: &[u8]) -> Option<Vec<u8>> {
     let mut rest = part;
     let value = decode_part(&mut rest, false).ok().filter(is_scalar)?;
@@ -78,7 +83,8 @@ pub fn bound_at(part: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl IndexSpec {
-    /// The ranges of an index that divides by the values of its leading key part, ascending: its slices can be split in place.
+    /// Returns the ranges of an index that is partitioned by its leading key part, ascending, so
+    /// that its slices can be split in place; `None` for other indexes.
     pub fn leading_ranges(&self) -> Option<&RangePartition> {
         let PartitionBy::Range(range) = &self.partition else { return None };
         let leads =
@@ -86,17 +92,18 @@ impl IndexSpec {
         (leads && !matches!(range.expr, Expr::Unnest(_))).then_some(range)
     }
 
-    /// The definition with one slice split at a bound; `None` if that is impossible.
+    /// Returns the definition with one slice split at a bound; `None` if the split is impossible.
     pub fn with_split(&self, slice: SliceNo, at: &[u8]) -> Option<Self> {
         let ranges = self.leading_ranges()?.divided(slice, at)?;
         let slices = self.slices.checked_add(1).filter(|slices| *slices <= SLICES_MAX)?;
         Some(Self { partition: PartitionBy::Range(ranges), slices, ..self.clone() })
     }
 
-    /// For each slice of this definition, the slice of the definition `from` that contains its range; `None` if this definition does not
-    /// derive from `from`.
+    /// For each slice of this definition, the slice of the definition `from` that contains its
+    /// range; `None` if this definition does not derive from `from`.
     ///
-    /// The name, the statement, the number of copies and the grouping of columns may change in place, and decide no entry.
+    /// The name, the statement, the number of copies and the grouping of columns may differ,
+    /// because they do not affect the entries.
     pub fn derived_from(&self, from: &Self) -> Option<Vec<DerivedSlice>> {
         let (mine, parents) = (self.leading_ranges()?, from.leading_ranges()?);
         let is_finer = mine.bounds.len() > parents.bounds.len()

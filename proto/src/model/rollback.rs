@@ -1,11 +1,12 @@
-//! Rollback: the reaction of the cluster to a source that has lost a part of its history (seed 003, "kv-rollback").
+//! Rollback: the reaction of the cluster to a source that has lost a part of its history.
 //!
-//! The mutations that an embedded source has lost exist nowhere else. Its rollback begins only when an operator has accepted the loss
-//! (`Command::OpenSource`).
+//! An embedded source has the only copies of its mutations. Its rollback begins only when an
+//! operator has accepted the loss (`Command::OpenSource`).
 //!
-//! A source that restarts with fewer mutations than before, or with another history, shows this in its failover logs
-//! ([`crate::model::history`]). The coordinator compares them with the last stability timestamp. If that timestamp is not a
-//! place in the new history, the bucket passes through these stages, each one a command in the replicated log:
+//! If a source restarts with fewer mutations than before, or with another history, its failover
+//! logs differ ([`crate::model::history`]). The coordinator compares them with the last stability
+//! timestamp. If that timestamp is not a place in the new history, the bucket passes through these
+//! stages, each one a command in the replicated log:
 //!
 //! | stage | meaning | the leader ends the stage |
 //! |---|---|---|
@@ -14,17 +15,20 @@
 //! | `restart` | the *restart timestamp* is known: the cut from which mutations are applied again | at once |
 //! | `rollback` | the epochs above the rollback point are dead, and the next epoch is published | when each live indexer has applied it |
 //!
-//! That next epoch ends at the failover timestamp, has the rollback point as its parent, and a number above all numbers
-//! ever used. An indexer whose newest epoch is above the point rolls back to the point before it applies any other epoch. It
-//! learns of the rollback from the catalog ([`DeadEpochs`]), so it may have been down during all of it. A slice that cannot roll back that
-//! far is dropped and fetched from a copy that could; without such a copy the node rebuilds it from the source.
+//! That next epoch ends at the failover timestamp, has the rollback point as its parent, and a
+//! number above all numbers ever used. An indexer whose newest epoch is above the point rolls back
+//! to the point before it applies any other epoch. The catalog lists the dead epochs
+//! ([`DeadEpochs`]), so the indexer may have been down during the whole rollback. A slice that
+//! cannot roll back that far is dropped and fetched from a copy that could; without such a copy the
+//! node rebuilds it from the source.
 //!
-//! An operator's `--skip-epochs` takes all buckets through the same stages, after the coordinator was restored from an older
-//! copy. The rollback point is then zero: it is unknown which of the epochs that nodes have applied are those of the copy. All
-//! slices are rebuilt, and the next epoch is [`SKIP`] above all known numbers.
+//! An operator's `--skip-epochs` takes all buckets through the same stages, after the coordinator
+//! was restored from an older copy. The rollback point is then zero: it is unknown which of the
+//! epochs that nodes have applied are those of the copy. All slices are rebuilt, and the next epoch
+//! is [`SKIP`] above all known numbers.
 //!
-//! From then on scans read no epoch below that one. It contains every surviving mutation, so a rollback never hides one.
-//! Dead epochs are refused for ever, also in tokens.
+//! From then on scans read no epoch below the next epoch. That epoch contains every surviving
+//! mutation, so a rollback hides none. Dead epochs are refused forever, also in tokens.
 
 use std::sync::Arc;
 
@@ -34,8 +38,8 @@ use crate::model::cut::{Cut, EpochMark};
 use crate::model::history::SourceHistory;
 use crate::model::ids::Epoch;
 
-/// Maximum number of ranges of dead epochs that a bucket remembers. A node that was away for more rollbacks than that
-/// finds its epoch outside the source's history, and starts without slices.
+/// Maximum number of ranges of dead epochs that a bucket remembers. After more rollbacks than that,
+/// a node that was away finds its epoch outside the source's history, and starts without slices.
 pub const DEAD_MAX: usize = 16;
 
 /// The stages of a rollback.
@@ -47,7 +51,7 @@ pub enum RollbackStage {
     Prepare,
     /// The cut from which mutations are applied again is known.
     Restart,
-    /// Indexers go back.
+    /// Indexers roll back to the rollback point.
     Rollback,
 }
 
@@ -63,20 +67,21 @@ impl RollbackStage {
     }
 }
 
-/// The distance by which an operator's `--skip-epochs` exceeds every known number. Clients may hold tokens of epochs that no
-/// process reports; a cluster that publishes an epoch every millisecond needs seven weeks for as many.
+/// The distance by which an operator's `--skip-epochs` exceeds every known number. Clients may have
+/// tokens of epochs that no process reports; a cluster that publishes an epoch every millisecond
+/// needs seven weeks for this number of epochs.
 pub const SKIP: u64 = 1 << 32;
 
-/// The newest numbers of a cluster that other processes than the coordinator know.
+/// The newest numbers that processes other than the coordinator have received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewestNumbers {
-    /// The newest epoch of any bucket that an indexer has applied or a router reads.
+    /// The newest epoch of any bucket that an indexer has applied or a router has read.
     pub epoch: Epoch,
     /// The newest [`Catalog::cas`](crate::model::catalog::Catalog::cas) of any process.
     pub catalog_cas: u64,
 }
 
-/// The rollback of a bucket in progress.
+/// A rollback of a bucket that is in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollback {
     /// The current stage.
@@ -88,24 +93,26 @@ pub struct Rollback {
     pub point: Epoch,
     /// The restart timestamp: mutations after it are applied again. Set from `restart` on.
     pub restart: Option<Arc<Cut>>,
-    /// The first epoch after the rollback, which shows all surviving mutations. Set in `rollback`.
+    /// The first epoch after the rollback, which contains all surviving mutations. Set in
+    /// `rollback`.
     pub resumes: Option<Epoch>,
 }
 
-/// A step of a rollback, as a command.
+/// A step of a rollback, proposed as a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RollbackStep {
     /// Reports the source's history. If nothing was lost, its branches are adopted and no rollback begins.
     Compare(SourceHistory),
-    /// `started` → `prepare`, with the history as it is now.
+    /// Moves from `started` to `prepare`, with the present history.
     Prepare(SourceHistory),
-    /// `prepare` → `restart`.
+    /// Moves from `prepare` to `restart`.
     Restart,
-    /// `restart` → `rollback`.
+    /// Moves from `restart` to `rollback`.
     Rollback,
-    /// Each living indexer has applied the first epoch after the rollback.
+    /// Ends the rollback, because each living indexer has applied the first epoch after it.
     End {
-        /// The first epoch after the rollback: the step is ignored if another rollback has begun meanwhile.
+        /// The first epoch after the rollback. The step is ignored if another rollback has begun
+        /// meanwhile.
         resumed: Epoch,
     },
 }
@@ -113,7 +120,7 @@ pub enum RollbackStep {
 /// A range of epochs that a rollback has undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadEpochs {
-    /// The rollback point; `None` if no retained epoch fitted.
+    /// The rollback point; `None` if no retained epoch was suitable.
     pub point: Option<EpochMark>,
     /// The newest epoch of the range.
     pub to: Epoch,

@@ -1,8 +1,7 @@
 //! The placement of an index's slices on nodes, and the assignment of documents to slices.
 //!
-//! In the index-manager design the partition algorithm determines a *partition*; a partition has *replicas*; and in a
-//! replica a key is in a *slice* on a *shard* (all slices of one index on one node). Here a partition is a slice
-//! number, and a replica is a place in the slice's list of nodes, of which scans prefer the first one.
+//! A *slice* has *replicas* on several nodes, in a list whose first node scans prefer. All slices
+//! of an index on one node are its *shard* on that node.
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,16 +10,16 @@ use crate::model::ids::{NodeId, SliceNo, TopologyNo, hash_id};
 
 /// The partition algorithm of an index: the slice of a key, and the nodes of a slice.
 pub trait TopologyProvider: Send + Sync {
-    /// Returns the slice that holds the entries of a document, from its id if the index is partitioned by id, else from the
-    /// encoded values of the partition expressions.
+    /// Returns the slice that contains the entries of a document: computed from its id if the index
+    /// is partitioned by id, otherwise from the encoded values of the partition expressions.
     fn partition(&self, key: PartitionKey<'_>) -> SliceNo;
-    /// The nodes that keep a slice, the preferred one first.
+    /// Returns the nodes that have a replica of a slice, the preferred one first.
     fn replicas(&self, slice: SliceNo) -> &[NodeId];
     /// The number of slices.
     fn slices(&self) -> u16;
 }
 
-/// The partition key of one document.
+/// The partition key of a document.
 #[derive(Clone, Copy, Debug)]
 pub enum PartitionKey<'a> {
     /// The document's id.
@@ -29,12 +28,13 @@ pub enum PartitionKey<'a> {
     Encoded(&'a [u8]),
 }
 
-/// The topology of one index: hash partitioning, and a list of nodes for each slice.
+/// The topology of one index: the assignment of documents to slices by hash, and a list of nodes
+/// for each slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexTopology {
-    /// The number of this state in the index's topology history.
+    /// The number of this version of the index's topology.
     pub number: TopologyNo,
-    /// For each slice, the nodes that keep it.
+    /// For each slice, the nodes that have a replica of it.
     pub placement: Vec<Vec<NodeId>>,
 }
 
@@ -58,17 +58,17 @@ impl TopologyProvider for IndexTopology {
 }
 
 impl IndexTopology {
-    /// True if a node keeps a slice.
+    /// Returns true if a node has a replica of a slice.
     pub fn hosts(&self, node: NodeId, slice: SliceNo) -> bool {
         self.replicas(slice).contains(&node)
     }
 
-    /// The slices that a node keeps, ascending: its shard of the index.
+    /// Returns the slices that a node has, ascending: its shard of the index.
     pub fn slices_on(&self, node: NodeId) -> Vec<SliceNo> {
         (0..self.slices()).map(SliceNo).filter(|slice| self.hosts(node, *slice)).collect()
     }
 
-    /// All nodes that keep a slice, ascending.
+    /// Returns all nodes that have a slice of the index, ascending.
     pub fn nodes(&self) -> Vec<NodeId> {
         let mut nodes: Vec<_> = self.placement.iter().flatten().copied().collect();
         nodes.sort();

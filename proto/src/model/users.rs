@@ -1,12 +1,14 @@
 //! Users, and the privileges that they have.
 //!
-//! A user logs in with a password, a token or a certificate. No secret is stored in clear text: a password is stored as a SCRAM verifier
-//! (RFC 5802, RFC 7677), a token as its SHA-256. Neither can be used to log in, and neither is printed: [`Secret32`] hides its bytes from
-//! `Debug`, so that no log, error or dump of the state shows them.
+//! A user logs in with a password, a token or a certificate. No secret is stored in clear text: a
+//! password is stored as a SCRAM verifier (RFC 5802, RFC 7677), a token as its SHA-256. Neither of
+//! them can be used to log in, and neither is printed: [`Secret32`] hides its bytes from `Debug`,
+//! so that no log, error or dump of the state contains them.
 //!
-//! A grant is for one bucket, or for all: every present and future bucket, and the cluster itself. Grants name buckets
-//! by number, so a bucket that takes the name of a dropped one inherits nothing. Indexes have the privileges of their bucket, and the
-//! versions of a data set those of the data set.
+//! A grant is for one bucket, or for all: every present and future bucket, and the cluster itself.
+//! Grants refer to buckets by number, so a bucket with the name of a dropped one inherits no
+//! grants. Indexes have the privileges of their bucket, and the versions of a data set those of the
+//! data set.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{BucketId, TokenId, UserId};
 
-/// The longest name of a user, in bytes: as long as PostgreSQL's names.
+/// The maximum length of a user's name in bytes, equal to that of PostgreSQL's names.
 pub const USER_NAME_BYTES_MAX: usize = 63;
 
-/// Something that a user may do.
+/// The kinds of actions that a user may be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Privilege {
@@ -27,13 +29,14 @@ pub enum Privilege {
     Scan,
     /// Write and delete documents.
     Write,
-    /// Make, change and drop indexes and the bucket; on all: also make buckets.
+    /// Create, change and drop indexes, and change and drop the bucket; a grant on all also allows
+    /// creating buckets.
     Define,
     /// Move slices and vbuckets.
     Rebalance,
     /// All privileges, and the right to grant them.
     Admin,
-    /// See states, moves and figures.
+    /// Read states, moves and figures of the cluster.
     Monitor,
 }
 
@@ -79,12 +82,14 @@ impl Privileges {
         self.0 == 0
     }
 
-    /// True if the set has the privilege, or has [`Privilege::Admin`], which includes all others.
+    /// Returns true if the set has the privilege, or has [`Privilege::Admin`], which includes all
+    /// others.
     pub fn allow(self, privilege: Privilege) -> bool {
         self.names(privilege) || self.names(Privilege::Admin)
     }
 
-    /// True if the privilege itself is in the set.
+    /// Returns true if the set has the privilege itself; [`Privilege::Admin`] does not include it
+    /// here.
     pub fn names(self, privilege: Privilege) -> bool {
         self.0 & bit(privilege) != 0
     }
@@ -94,19 +99,19 @@ impl Privileges {
         Privilege::ALL.into_iter().filter(move |privilege| self.names(*privilege))
     }
 
-    /// The members of both sets.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn with(self, more: Self) -> Self {
         Self(self.0 | more.0)
     }
 
-    /// The members that the other set does not have.
+    /// Returns the privileges that the other set lacks.
     #[must_use]
     pub fn without(self, fewer: Self) -> Self {
         Self(self.0 & !fewer.0)
     }
 
-    /// True if no bit is set that means nothing, as in bytes from elsewhere.
+    /// Returns true if only bits with a meaning are set, for a set that was received.
     pub fn is_valid(self) -> bool {
         self.without(Privilege::ALL.into_iter().collect()).is_empty()
     }
@@ -131,20 +136,21 @@ impl fmt::Debug for Privileges {
 /// The privileges of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// The privileges on all: on every bucket and on the cluster.
+    /// The privileges granted on all: on every bucket and on the cluster.
     pub all: Privileges,
-    /// The privileges on single buckets. None of the sets is empty.
+    /// The privileges granted on single buckets, without empty sets.
     pub buckets: BTreeMap<BucketId, Privileges>,
 }
 
 impl Grants {
-    /// The privileges on a bucket: those granted for it and those granted for all.
+    /// Returns the privileges on a bucket: those granted on the bucket and those granted on
+    /// everything.
     pub fn on(&self, bucket: BucketId) -> Privileges {
         self.buckets.get(&bucket).map_or(self.all, |own| self.all.with(*own))
     }
 }
 
-/// 32 secret bytes. They are compared in constant time, and never printed.
+/// 32 secret bytes, which are compared in constant time and never printed.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Secret32([u8; 32]);
 
@@ -154,12 +160,13 @@ impl Secret32 {
         Self(bytes)
     }
 
-    /// The bytes, for a computation that begins with them.
+    /// Returns the bytes, as the input of a computation.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// True if the bytes are equal. All bytes are compared, so that the time reveals nothing about them.
+    /// Returns true if the bytes are equal. All bytes are compared, so that the duration reveals
+    /// nothing about them.
     pub fn matches(&self, other: &[u8; 32]) -> bool {
         let differing = self.0.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b));
         std::hint::black_box(differing) == 0
@@ -180,16 +187,16 @@ impl fmt::Debug for Secret32 {
     }
 }
 
-/// Verifies a password without containing it (RFC 5802, section 3).
+/// A verifier of a password, from which the password cannot be computed (RFC 5802, section 3).
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScramVerifier {
     /// Random bytes of this verifier.
     pub salt: [u8; 16],
-    /// Rounds of PBKDF2.
+    /// The number of PBKDF2 rounds.
     pub iterations: u32,
-    /// `StoredKey`.
+    /// The `StoredKey` of RFC 5802.
     pub stored_key: Secret32,
-    /// `ServerKey`.
+    /// The `ServerKey` of RFC 5802.
     pub server_key: Secret32,
 }
 
@@ -200,18 +207,18 @@ impl fmt::Debug for ScramVerifier {
     }
 }
 
-/// A token for gRPC and HTTP, as its hash.
+/// A token for gRPC and HTTP, stored as its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HashedToken {
     /// The number of the token; numbers are never reused.
     pub id: TokenId,
     /// The SHA-256 of the token.
     pub sha256: Secret32,
-    /// The moment from which on it is not valid, in milliseconds since 1970.
+    /// The time from which the token is invalid, in milliseconds since 1970.
     pub until_unix_ms: u64,
 }
 
-/// The limits of one user, where they differ from those of the settings.
+/// The limits of one user that differ from the settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserLimits {
     /// The maximum number of sessions at one router.
@@ -229,7 +236,7 @@ pub struct User {
     pub name: String,
     /// The verifier of the password, if the user has one.
     pub verifier: Option<ScramVerifier>,
-    /// The moment from which on the password is not valid, in milliseconds since 1970.
+    /// The time from which the password is invalid, in milliseconds since 1970.
     pub until_unix_ms: Option<u64>,
     /// The tokens, ascending by number.
     pub tokens: Vec<HashedToken>,
@@ -237,7 +244,8 @@ pub struct User {
     pub grants: Grants,
     /// The limits of the user.
     pub limits: UserLimits,
-    /// The number of the password: it grows with each change, and is never reused. A session that logged in with an earlier one ends.
+    /// The number of the password, which grows with each change and is never reused. A session that
+    /// logged in with an earlier password ends.
     pub secret_no: u64,
 }
 
@@ -248,17 +256,17 @@ impl User {
     }
 }
 
-/// All users, as coordinators replicate them and routers follow them.
+/// All users of a cluster, which coordinators replicate and routers receive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Users {
-    /// Grows with each change; the number of the command that made it.
+    /// The number of the command that made the last change.
     pub cas: u64,
-    /// The last user's number.
+    /// The number of the last user that was created.
     pub last_user: UserId,
-    /// The last token's number.
+    /// The number of the last token that was created.
     pub last_token: TokenId,
-    /// Derives the salts that are sent for unknown users. A name always gets the same salt, so that a salt does not reveal whether the user
-    /// exists (RFC 5802, section 9).
+    /// The key from which the salts for unknown users are derived. A name always gets an equal
+    /// salt, so that a salt does not reveal whether the user exists (RFC 5802, section 9).
     pub mock_key: Secret32,
     /// The users by name.
     pub by_name: BTreeMap<String, Arc<User>>,
@@ -277,12 +285,12 @@ impl Default for Users {
 }
 
 impl Users {
-    /// The user with a name.
+    /// Returns the user with a name; `None` if there is none.
     pub fn named(&self, name: &str) -> Option<&Arc<User>> {
         self.by_name.get(name)
     }
 
-    /// Returns the user with a name, if it still has this number.
+    /// Returns the user with a name, if its number is `id`.
     pub fn same(&self, name: &str, id: UserId) -> Option<&Arc<User>> {
         self.named(name).filter(|user| user.id == id)
     }
@@ -293,21 +301,21 @@ impl Users {
     }
 }
 
-/// The secret by which a user proves its identity, as commands carry it: never in clear.
+/// The secret by which a user proves its identity, in the form of commands: never in clear text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NewSecret {
     /// A new password.
     Password {
         /// The verifier of the new password.
         verifier: ScramVerifier,
-        /// The moment from which on it is not valid, in milliseconds since 1970.
+        /// The time from which the password is invalid, in milliseconds since 1970.
         until_unix_ms: Option<u64>,
     },
-    /// One more token.
+    /// A new token, in addition to the present ones.
     Token {
         /// The SHA-256 of the token's random part.
         sha256: Secret32,
-        /// The moment from which on it is not valid, in milliseconds since 1970.
+        /// The time from which the token is invalid, in milliseconds since 1970.
         until_unix_ms: u64,
     },
 }
@@ -317,51 +325,52 @@ pub enum NewSecret {
 pub enum UserChange {
     /// Replaces the password, or adds a token.
     Secret(NewSecret),
-    /// No password any more.
+    /// Removes the password.
     DropPassword,
-    /// A token is no longer valid.
+    /// Removes a token.
     DropToken(TokenId),
-    /// Changes limits: `None` leaves a limit unchanged, and zero restores that of the settings.
+    /// Changes limits: `None` leaves a limit unchanged, and zero restores the limit of the
+    /// settings.
     Limits(UserLimits),
 }
 
-/// The object of a grant. A statement has the name of a bucket, a command its number.
+/// The object of a grant. A statement contains the name of a bucket, a command its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GrantOn<B = BucketId> {
     /// Every bucket, and the cluster.
     All,
-    /// A bucket or data set.
+    /// A single bucket or data set.
     Bucket(B),
 }
 
 /// A change of users or of their privileges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UserCommand {
-    /// CREATE USER.
+    /// CREATE USER: creates a user.
     Create {
         /// The name of the user.
         name: String,
         /// The first secret of the user; without one the user logs in with a certificate.
         secret: Option<NewSecret>,
-        /// The limits of the user; zero means that of the settings.
+        /// The first secret of the user; a user without a secret logs in with a certificate.
         limits: UserLimits,
-        /// Random bytes: they become [`Users::mock_key`] of the first user.
+        /// The limits of the user; zero means the limit of the settings.
         fresh: Secret32,
-        /// True for the first user of a cluster, an administrator. Refused (`WrongState`) if a user exists.
+        /// Random bytes, which become [`Users::mock_key`] with the first user.
         first: bool,
     },
-    /// ALTER USER.
+    /// ALTER USER: changes a user.
     Alter {
         /// The name of the user.
         name: String,
         /// The change to make.
         change: UserChange,
     },
-    /// DROP USER. Refused for the last administrator that can log in.
+    /// DROP USER: removes a user. Refused for the last administrator that can log in.
     Drop {
         /// The name of the user.
         name: String,
-        /// True if its absence is no error.
+        /// True if it is no error that the user does not exist.
         if_exists: bool,
     },
     /// GRANT: adds privileges of a user.
@@ -370,16 +379,17 @@ pub enum UserCommand {
         user: String,
         /// The privileges to add.
         privileges: Privileges,
-        /// The object.
+        /// The object of the privileges.
         on: GrantOn,
     },
-    /// REVOKE. A privilege that the user does not have is no error. One that is revoked on all is revoked on each single bucket as well.
+    /// REVOKE: removes privileges of a user. A privilege that the user lacks is no error. A
+    /// privilege that is revoked on all is revoked on each single bucket too.
     Revoke {
         /// The user's name.
         user: String,
         /// The privileges to remove.
         privileges: Privileges,
-        /// The object.
+        /// The object of the privileges.
         on: GrantOn,
     },
 }

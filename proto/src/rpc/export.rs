@@ -9,69 +9,75 @@ use serde::{Deserialize, Serialize};
 use crate::model::ids::{Epoch, MoveId, SliceId};
 use crate::model::index::IndexInfo;
 
-/// Time limit for the checksum of a copy of this size: a minute, and a second for every 4 MiB, since others read from the
-/// same disk.
+/// Returns the time limit for the checksum of a copy of `bytes`: a minute, and a second for every 4
+/// MiB, since the disk serves other readers too.
 pub fn checksum_patience(bytes: u64) -> Duration {
     Duration::from_secs(60 + bytes / (4 << 20))
 }
 
-/// A request of a move's target to a node that has a copy.
+/// The request of a move's target to a node that has a copy of the slice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportRequest {
     /// The slice to export.
     pub slice: SliceId,
-    /// The move, for whose duration the source keeps the copy's files. `None` if the target restores a lost copy: a later
-    /// answer may then name other files.
+    /// The number of the move; its source keeps the copy's files until the move ends. `None` if the
+    /// target restores a lost copy: a later answer may then name other files.
     pub id: Option<MoveId>,
-    /// The answer must include all epochs up to this one; the source waits for it until `timeout_ms`.
+    /// The epoch that the answer must include; the source waits until it has applied this epoch,
+    /// for at most `timeout_ms`.
     pub epoch: Epoch,
-    /// Files that the target already has, by their numbers on the source.
+    /// The files that the target has already, by their numbers on the source.
     pub have: Vec<u64>,
-    /// The [`ExportHead::opening`] under which the target received them.
+    /// The [`ExportHead::opening`] of the answer with which the target received the files in
+    /// `have`.
     pub opening: Option<u64>,
-    /// Time limit for applying the epoch, in milliseconds.
+    /// The time limit for applying the epoch, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// The answer: a head, the slice's parts of the files that the target lacks, and an end.
+/// A message of the answer: first a head, then the slice's parts of the files that the target
+/// lacks, then an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ExportMessage {
     /// The description of the copy.
     Head(ExportHead),
-    /// A piece of a part.
+    /// A piece of the slice's part of a file.
     Piece(FilePiece),
     /// All parts have been sent.
     End,
 }
 
-/// A slice as the files of a copy contain it.
+/// The description of a slice in a copy's files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExportHead {
-    /// The index as the source has it.
+    /// The index in the source's catalog.
     pub info: Arc<IndexInfo>,
-    /// A random number, drawn each time the source opens its store: file numbers may be reused after a restart, and a node that restarts
-    /// empty begins again with the first number.
+    /// A random number that the source draws when it opens its store. It tells file numbers of
+    /// different openings apart: a number may be reused after a restart, and an emptied node begins
+    /// again with the first number.
     pub opening: u64,
     /// The oldest epoch that the copy can answer.
     pub floor: Epoch,
-    /// Rollback points below the floor that the copy can still return to, ascending.
+    /// The rollback points below the floor to which the copy can still return, ascending.
     pub points: Vec<Epoch>,
-    /// The newest epoch in the files, which contain all epochs up to it.
+    /// The newest epoch in the files. They contain all epochs up to this one.
     pub epoch: Epoch,
-    /// Entries at that epoch.
+    /// The number of entries at `epoch`.
     pub entries: u64,
-    /// The slice's lists, packed by the slice store.
+    /// The slice's lists of files, packed by the slice store.
     pub lists: Bytes,
-    /// The files named by the lists, with the lengths in bytes of the slice's parts of them, including those that are not sent.
+    /// The files in `lists`: the number of each, and the length of the slice's part in bytes.
+    /// Includes files that are not sent.
     pub files: Vec<(u64, u64)>,
 }
 
-/// A piece of a slice's part of a file; pieces come in the order of their offsets, file by file.
+/// A piece of the slice's part of a file. Pieces are sent file by file, in the order of their
+/// offsets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilePiece {
     /// The file's number on the source.
     pub file: u64,
-    /// The offset of its first byte in the part.
+    /// The offset of the piece in the slice's part of the file, in bytes.
     pub offset: u64,
     /// CRC-32C of `file` and `offset` (little endian) and the bytes.
     pub crc: u32,
@@ -80,7 +86,7 @@ pub struct FilePiece {
 }
 
 impl FilePiece {
-    /// A piece with its checksum.
+    /// Returns a piece with its checksum.
     pub fn new(file: u64, offset: u64, bytes: Bytes) -> Self {
         let crc = Self::checksum(file, offset, &bytes);
         Self { file, offset, crc, bytes }

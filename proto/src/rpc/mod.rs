@@ -1,4 +1,5 @@
-//! The interfaces between services: one trait for each role, replicated commands, and the messages of streams and scans.
+//! The interfaces between services: a trait for each role, the replicated commands, and the
+//! messages of streams and scans.
 
 pub mod api;
 pub mod command;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorCode, Result};
 use crate::rpc::varint::{take_bytes, take_varint};
 
-/// Rows, packed back to back: `len(entry) entry len(include) include`, lengths as LEB128.
+/// Rows packed one after the other: `len(entry) entry len(include) include`, lengths as LEB128.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowBlock {
     /// The number of rows.
@@ -17,22 +17,24 @@ pub struct RowBlock {
     pub data: Bytes,
 }
 
-/// One row; borrowed from its block.
+/// One row, borrowed from its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<'a> {
-    /// Encoded key parts, then the document id.
+    /// The encoded key parts, then the document id.
     pub entry: &'a [u8],
-    /// Encoded included values, each as an ascending key part; empty if not requested.
+    /// The encoded included values, each as an ascending key part; empty if the scan did not
+    /// request them.
     pub include: &'a [u8],
 }
 
 impl RowBlock {
-    /// The rows, read in place.
+    /// Returns an iterator over the rows, which copies nothing.
     pub fn iter(&self) -> RowIter<'_> {
         RowIter { rest: &self.data }
     }
 
-    /// Checks a block received from the network: its rows are readable and their number is right.
+    /// Checks a block received from the network: an error if a row is unreadable or the number of
+    /// rows is wrong.
     pub fn validate(&self) -> Result<()> {
         let mut rest = &self.data[..];
         for _ in 0..self.rows {
@@ -51,13 +53,14 @@ impl RowBlock {
 /// The place of a row in a block's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowPlace {
-    /// The place of the entry.
+    /// The range of the entry in the data, in bytes.
     pub entry: Range<usize>,
-    /// The offset of the next row.
+    /// The offset of the next row in the data, in bytes.
     pub next: usize,
 }
 
-/// Returns the place of the row at an offset of a block's data, for merges that keep a place in each of several blocks.
+/// Returns the place of the row at an offset of a block's data, for merges that remember a place in
+/// each block; `None` at the end and for unreadable bytes.
 pub fn row_at(data: &[u8], at: usize) -> Option<RowPlace> {
     let mut rest = data.get(at..).filter(|rest| !rest.is_empty())?;
     let entry = take_short(&mut rest)?.len();
@@ -72,12 +75,13 @@ pub struct RowIter<'a> {
 }
 
 impl<'a> RowIter<'a> {
-    /// Reads packed rows from the place where an earlier reader stopped.
+    /// Returns an iterator over packed rows that begins with `rest`, the bytes that an earlier
+    /// iterator has not read.
     pub fn new(rest: &'a [u8]) -> Self {
         Self { rest }
     }
 
-    /// The number of bytes not read yet, from which a later reader can continue.
+    /// Returns the number of bytes that are not read yet, from which a later iterator can continue.
     pub fn rest_bytes(&self) -> usize {
         self.rest.len()
     }
@@ -97,7 +101,7 @@ impl<'a> Iterator for RowIter<'a> {
     }
 }
 
-/// `take_bytes` for the common case of a one-byte length.
+/// Does what `take_bytes` does, faster if the length is one byte.
 #[inline]
 fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = match rest.first()? {
@@ -112,27 +116,27 @@ fn take_short<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(head)
 }
 
-/// Rows of at most this length are copied with one fixed-size copy.
+/// The length up to which a row is copied with one fixed-size copy, in bytes.
 const WIDE_BYTES: usize = 32;
-/// Maximum bytes of an encoded length.
+/// The maximum size of an encoded length, in bytes.
 const LEN_BYTES_MAX: usize = 10;
-/// Minimum growth of the buffer, in bytes.
+/// The minimum growth of the buffer, in bytes.
 const ROOM_BYTES: usize = 1 << 10;
 
-/// Packs rows.
+/// A builder of blocks of packed rows.
 #[derive(Debug, Default)]
 pub struct RowBlockBuilder {
     rows: u32,
-    /// The rows, and room for more after them.
+    /// The rows, then free space for more.
     data: BytesMut,
-    /// Bytes of the rows.
+    /// The size of the rows, in bytes.
     len: usize,
-    /// The capacity with which an empty buffer begins.
+    /// The initial capacity of an empty buffer, in bytes.
     capacity: usize,
 }
 
 impl RowBlockBuilder {
-    /// A builder with room for `bytes`.
+    /// Returns a builder with space for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { rows: 0, data: BytesMut::new(), len: 0, capacity: bytes }
     }
@@ -145,7 +149,7 @@ impl RowBlockBuilder {
         self.put(include);
     }
 
-    /// Appends a row that is packed already, at a place of another block's data.
+    /// Appends a row that is packed already, from a range of another block's data.
     #[inline]
     pub fn push_packed(&mut self, data: &[u8], row: Range<usize>) {
         let bytes = row.len();
@@ -173,8 +177,9 @@ impl RowBlockBuilder {
         self.len += at + bytes.len();
     }
 
-    /// Returns a buffer of at least so many bytes after the rows, for encoded rows (entry and included values, each
-    /// preceded by its length). [`Self::commit`] adds them to the block.
+    /// Returns a buffer of at least `bytes` after the rows, into which the caller writes packed
+    /// rows (entry and included values, each preceded by its length). [`Self::commit`] then adds
+    /// them to the block.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.len + bytes;
@@ -187,7 +192,8 @@ impl RowBlockBuilder {
         &mut self.data[self.len..]
     }
 
-    /// Adds rows that were written into [`Self::room`]: their number and their total length in bytes.
+    /// Adds `rows` rows to the block, which the caller has written into [`Self::room`], of `bytes`
+    /// in all.
     #[inline]
     pub fn commit(&mut self, rows: u32, bytes: usize) {
         debug_assert!(self.len + bytes <= self.data.len(), "there was room for it");
@@ -195,17 +201,17 @@ impl RowBlockBuilder {
         self.len += bytes;
     }
 
-    /// The entry of the last row that was added.
+    /// Returns the entry of the last row; `None` if there are no rows.
     pub fn last_entry(&self) -> Option<&[u8]> {
         RowIter::new(&self.data[..self.len]).last().map(|row| row.entry)
     }
 
-    /// The number of rows so far.
+    /// The number of rows in the builder.
     pub fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// The number of bytes so far.
+    /// The size of the rows in the builder, in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -215,7 +221,7 @@ impl RowBlockBuilder {
         self.rows == 0
     }
 
-    /// Takes the block. The next one begins with the same capacity, with its first row.
+    /// Returns the block and empties the builder, whose next block begins with the same capacity.
     pub fn finish(&mut self) -> RowBlock {
         let mut data = std::mem::take(&mut self.data);
         self.capacity = data.len();

@@ -41,23 +41,25 @@ impl KeyRange {
     }
 }
 
-/// The moment that a scan reads.
+/// The epoch that a scan reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Consistency {
     /// The newest epoch that all slices have applied.
     #[default]
     Any,
-    /// An epoch that covers these positions.
+    /// An epoch that covers these positions (the scan waits for it).
     AtPlus(Vec<(VbucketId, Position)>),
-    /// An epoch that covers the source's durable end at the time of the request.
+    /// An epoch that covers the source's durable end at the time of the request (the scan waits for
+    /// it).
     RequestPlus,
-    /// The given epoch, for the later scans of a transaction.
+    /// This epoch, for later scans of a transaction.
     Epoch(Epoch),
-    /// The newest epoch that all slices have applied, but at least the given one; for later scans of a session.
+    /// The newest epoch that all slices have applied, and at least this one; for later scans of a
+    /// session.
     AtLeast(Epoch),
 }
 
-/// The changes of a transaction up to a place, which the transaction itself sees.
+/// The uncommitted changes of a transaction up to a place, which the transaction's own scans see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnView {
     /// The id of the transaction.
@@ -66,10 +68,10 @@ pub struct OwnView {
     pub place: TransactionPlace,
 }
 
-/// The result of a scan.
+/// The kind of result of a scan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Output {
-    /// Entries, with the included values if requested.
+    /// Entries, and the included values if requested.
     Rows {
         /// True if the included values are needed.
         include: bool,
@@ -87,54 +89,57 @@ pub struct AggregateCall {
     pub argument: Option<Expr>,
 }
 
-/// A scan of one index, as a front end requests it from a router.
+/// A scan of one index, in the form in which a front end requests it from a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanRequest {
-    /// The index, in the generation that the request was planned for.
+    /// The index and the generation for which the request was planned.
     pub index: LocalIndexId,
     /// The ranges to read, ascending and disjoint; an empty list gives an empty result.
     pub ranges: Arc<[KeyRange]>,
-    /// All partition keys that matching entries can have: the values of the partition expressions as ascending key parts, or the ids of
-    /// the documents if the index is partitioned by id. `None` if they are not known; then all slices are read.
+    /// The partition keys of all entries that can match: the values of the partition expressions as
+    /// ascending key parts, or the documents' ids if the index is partitioned by id. `None` if the
+    /// keys are unknown: all slices are then read.
     pub partitions: Option<Vec<Bytes>>,
-    /// A further condition on each entry, over `Expr::Column` and `Expr::DocumentId`.
+    /// A further condition on each entry, whose operands are `Expr::Column` and `Expr::DocumentId`.
     pub filter: Option<Arc<Expr>>,
     /// True to read from the last entry to the first.
     pub reverse: bool,
-    /// True if rows must be in the index's order (or its reverse). Otherwise slices follow each other.
+    /// True if rows must be in the index's order (or its reverse). If false, the rows of one slice
+    /// may follow those of another.
     pub ordered: bool,
-    /// Returns only the first row of each run of equal leading key parts; the number of these parts. Implies `ordered`.
+    /// The number of leading key parts by which rows must differ: of rows with equal leading parts
+    /// only the first is returned. Implies `ordered`.
     pub distinct_parts: Option<u16>,
-    /// Maximum number of rows.
+    /// The maximum number of rows to return.
     pub limit: Option<u64>,
-    /// Number of rows to skip first.
+    /// The number of rows to skip first.
     pub offset: u64,
     /// The kind of result.
     pub output: Output,
-    /// The moment to read.
+    /// The epoch to read.
     pub consistency: Consistency,
-    /// The changes of the reader's own transaction, which the scan sees in addition.
+    /// The uncommitted changes of the reader's transaction, which the scan sees too.
     pub own: Option<OwnView>,
-    /// Time limit for starting to serve the scan, in milliseconds.
+    /// The time limit for the first answer, in milliseconds.
     pub timeout_ms: u64,
-    /// When another copy is queried in addition to a slow node.
+    /// The time after which another copy is queried in addition to a slow node.
     pub hedge_after: HedgeAfter,
 }
 
-/// When a scan queries another copy in addition to a node that does not answer.
+/// The time after which a scan queries another copy in addition to a slow node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HedgeAfter {
-    /// As set in the router; without a setting, after three times the usual time, and at least 10 ms.
+    /// The router's setting; without a setting, three times the usual time, and at least 10 ms.
     #[default]
     Usual,
-    /// After so many milliseconds.
+    /// This number of milliseconds.
     Millis(u32),
-    /// Never: a slow node is waited for until it fails.
+    /// Never: the scan waits for a slow node until it fails.
     Never,
 }
 
 impl ScanRequest {
-    /// The slices that can have matching entries, ascending; `None` if that can be all of them.
+    /// Returns the slices that can have matching entries, ascending; `None` if every slice can.
     pub fn slices(&self, index: &IndexInfo) -> Option<Vec<SliceNo>> {
         let of = |key: &Bytes| {
             let key = match index.spec.partition {
@@ -151,18 +156,22 @@ impl ScanRequest {
     }
 }
 
-/// A scan of one shard, as a router requests it from an indexer. All shards of a scan share its ranges, filter and output.
+/// A scan of one shard, in the form in which a router requests it from an indexer. All shards of a
+/// scan have equal ranges, filter and output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShardScan {
-    /// The bucket, in which the epoch is counted.
+    /// The bucket to which the epoch belongs.
     pub bucket: BucketId,
     /// The index and its generation.
     pub index: LocalIndexId,
-    /// The slices to read, ascending. If the node lacks one of them, the answer is `ShardBatch::Moved` alone.
+    /// The slices to read, ascending. If the node lacks one of them, it answers `ShardBatch::Moved`
+    /// only.
     pub slices: Vec<SliceNo>,
-    /// The epoch to read. The indexer waits for it until `timeout_ms`, and refuses it below the floor of a slice.
+    /// The epoch to read. The indexer waits for it for at most `timeout_ms`; an epoch below the
+    /// floor of a slice is refused.
     pub epoch: Epoch,
-    /// The changes of the reader's own transaction, which the scan sees in addition. The indexer waits for them until `timeout_ms`.
+    /// The uncommitted changes of the reader's transaction, which the scan sees too. The indexer
+    /// waits for them for at most `timeout_ms`.
     pub own: Option<OwnView>,
     /// The ranges to read, ascending and disjoint.
     pub ranges: Arc<[KeyRange]>,
@@ -170,31 +179,33 @@ pub struct ShardScan {
     pub filter: Option<Arc<Expr>>,
     /// True to read from the last entry to the first.
     pub reverse: bool,
-    /// Returns only the first row of each run of equal leading key parts; the number of these parts.
+    /// The number of leading key parts by which rows must differ: of rows with equal leading parts
+    /// only the first is returned.
     pub distinct_parts: Option<u16>,
-    /// The entry after which to begin, in the scan's direction.
+    /// The entry after which the scan begins, in its direction.
     pub resume_after: Option<Bytes>,
-    /// Maximum number of rows of this shard.
+    /// The maximum number of rows that this shard returns.
     pub limit: Option<u64>,
     /// The kind of result.
     pub output: Output,
-    /// Time limit for starting to serve the scan, in milliseconds.
+    /// The time limit for the first answer, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// A part of a shard's answer; the last one is `Done`.
+/// A message of a shard's answer; the last one is `Done`, `Moved` or `Failed`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ShardBatch {
-    /// Rows in the scan's order. An empty batch tells the router that the scan is still running.
+    /// Rows in the scan's order. An empty block tells the router that the scan is still working.
     Rows(RowBlock),
-    /// Slices that the node does not have, each with a node that may have it. Nothing was read, and nothing follows.
+    /// The slices that the node lacks, each with a node that may have it. The node has read
+    /// nothing, and no message follows.
     Moved(Vec<(SliceNo, NodeId)>),
-    /// Partial aggregates of the whole shard, in the order of the calls.
+    /// The partial aggregates of the whole shard, in the order of the calls.
     Partials(Vec<PartialAggregate>),
     /// The end of the answer.
     Done,
-    /// The condition has no value for this entry, which is after all rows so far. This is the end of the answer. A scan that ends before
-    /// the entry has no error.
+    /// The end of the answer: the filter fails for this entry, which comes after all rows that were
+    /// sent. A scan that ends before this entry has no error.
     Failed(Bytes, Error),
 }
 
@@ -211,25 +222,28 @@ impl ShardBatch {
     }
 }
 
-/// The beginning of a shard's answer, as one reply. Most answers are not longer.
+/// The beginning of a shard's answer, or the whole of it, in one reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FirstBatch {
-    /// The first rows, all partial aggregates, or the slices that the node does not have.
+    /// The first rows, all partial aggregates, or the slices that the node lacks.
     pub batch: ShardBatch,
-    /// True if this is the whole answer. If not, a scan that resumes after the last row, or from the beginning if there is none, reads the
-    /// rest.
+    /// True if `batch` is the whole answer. If false, a scan that resumes after the last row, or
+    /// from the beginning without rows, reads the following rows.
     pub is_whole: bool,
 }
 
-/// The epochs that a node has applied, by which routers choose the epoch of a scan.
+/// The epochs that a node has applied. Routers choose the epoch of a scan by these reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedReport {
-    /// The node that answers.
+    /// The node that reports.
     pub node: NodeId,
-    /// The newest epoch applied, by bucket; only changed buckets, all of them in the first report.
+    /// The newest applied epoch by bucket: of all buckets in the first report, then of those that
+    /// changed.
     pub applied: Vec<(BucketId, Epoch)>,
-    /// The oldest epoch that each readable slice can answer; all slices if any changed, else `None`.
+    /// The oldest epoch that each readable slice can answer: of all slices if one has changed,
+    /// otherwise `None`.
     pub readable: Option<Vec<(crate::model::ids::SliceId, Epoch)>>,
-    /// The slices that the node rebuilds from the source, since no node has them any more; all of them, with `readable`.
+    /// The slices that the node rebuilds from the source because every copy was lost; complete if
+    /// `readable` is not `None`.
     pub rebuilt: Vec<crate::model::ids::SliceId>,
 }

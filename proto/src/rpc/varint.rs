@@ -17,7 +17,7 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes an unsigned LEB128 integer from the front.
+/// Takes an unsigned LEB128 integer from the front of `rest`; an error if it is incomplete.
 #[inline]
 pub fn take_varint(rest: &mut &[u8]) -> Result<u64> {
     match rest.split_first() {
@@ -44,13 +44,13 @@ fn take_long_varint(rest: &mut &[u8]) -> Result<u64> {
     Err(corrupt("a number that does not end"))
 }
 
-/// Takes a length and that many bytes from the front.
+/// Takes a length and as many bytes from the front of `rest`; an error if there are fewer.
 pub fn take_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8]> {
     let len = take_varint(rest)?;
     take(rest, usize::try_from(len).map_err(|_| corrupt("a length out of range"))?)
 }
 
-/// Takes a number of bytes from the front.
+/// Takes `len` bytes from the front of `rest`; an error if there are fewer.
 pub(super) fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8]> {
     let (head, tail) = rest.split_at_checked(len).ok_or_else(|| corrupt("it ends too soon"))?;
     *rest = tail;

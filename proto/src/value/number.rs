@@ -1,4 +1,4 @@
-//! Numbers: one representation for each mathematical value, exact for 64-bit integers.
+//! Numbers, with one representation for each mathematical value, exact for 64-bit integers.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum Number {
 // A number is never NaN, so equality is total.
 impl Eq for Number {}
 
-/// 2^63 and 2^64, the limits of exact integers.
+/// 2^63, the first number above the range of `i64`, as a double.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 const TWO_64: f64 = 18_446_744_073_709_551_616.0;
 
@@ -35,12 +35,12 @@ impl Number {
         i64::try_from(n).map_or(Self::Uint(n), Self::Int)
     }
 
-    /// A finite double; None where it is not finite. `-0.0` is 0.
+    /// Returns the number of a double; `None` if it is not finite. `-0.0` becomes 0.
     pub fn from_f64(f: f64) -> Option<Self> {
         Self::from_double(f).filter(|_| f.is_finite())
     }
 
-    /// Any double; None for NaN. `-0.0` is 0.
+    /// Returns the number of a double, which may be infinite; `None` for NaN. `-0.0` becomes 0.
     pub fn from_double(f: f64) -> Option<Self> {
         if f.is_nan() {
             None
@@ -53,7 +53,7 @@ impl Number {
         }
     }
 
-    /// An integer of any width: exact where 64 bits hold it, else the nearest double.
+    /// Returns the number of an integer: exact if it fits 64 bits, otherwise the nearest double.
     pub fn from_i128(n: i128) -> Self {
         if let Ok(n) = i64::try_from(n) {
             Self::Int(n)
@@ -65,7 +65,7 @@ impl Number {
         }
     }
 
-    /// The integer, if it is stored exactly.
+    /// Returns the integer; `None` for a double.
     pub fn as_i128(self) -> Option<i128> {
         match self {
             Self::Int(n) => Some(n.into()),
@@ -74,7 +74,7 @@ impl Number {
         }
     }
 
-    /// The integer, if it is in the range of `i64`.
+    /// Returns the integer; `None` if it is not in the range of `i64` or not an integer.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Self::Int(n) => Some(n),
@@ -110,8 +110,8 @@ impl PartialOrd for Number {
 }
 
 impl Number {
-    /// Compares an integer with a canonical float, exactly: the float is either outside the range of
-    /// the integers or has a fraction, and then its floor is an exact small integer.
+    /// Compares an integer with a canonical float exactly. The float is outside the range of the
+    /// integers, or has a fraction and a floor that is an exact integer.
     fn compare_to_float(&self, f: f64) -> Ordering {
         if f >= TWO_64 {
             return Ordering::Less;
@@ -127,7 +127,8 @@ impl Number {
 }
 
 impl fmt::Display for Number {
-    /// The number as JSON: integers in full, doubles in the shortest form that reads back the same. Infinity has SQL's name.
+    /// Writes the number as JSON: integers with all digits, doubles in the shortest form that
+    /// parses to the same double, infinity by its SQL name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(n) => n.fmt(f),

@@ -1,4 +1,4 @@
-//! Paths into a value.
+//! Paths from a value to a value inside it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum Step {
     /// `.name`: a field of an object; MISSING for any other value.
     Field(String),
-    /// `[n]`: an element of an array, from 0, or from the end where negative; MISSING outside.
+    /// `[n]`: an element of an array, counted from 0, or from the end if `n` is negative; MISSING
+    /// outside the array.
     Index(i64),
 }

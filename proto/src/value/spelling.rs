@@ -1,8 +1,8 @@
-//! Parser of JSON numbers: every spelling of an integer that fits 64 bits gives that integer, exactly.
+//! Parser of JSON numbers: any spelling of an integer that fits 64 bits gives exactly this integer.
 
 use crate::value::number::Number;
 
-/// The parts of a number as JSON spells it.
+/// The pieces of a number's JSON text.
 struct Spelling<'a> {
     negative: bool,
     whole: &'a str,
@@ -40,7 +40,7 @@ impl<'a> Spelling<'a> {
         Some(Self { negative, whole, fraction, exponent })
     }
 
-    /// The number, if it is an integer of at most 20 digits, the most that 64 bits need.
+    /// Returns the number if it is an integer of at most 20 digits, the maximum of 64 bits.
     fn integer(&self) -> Option<i128> {
         let fraction = self.fraction.trim_end_matches('0');
         let zeros = i64::from(self.exponent) - fraction.len() as i64;
@@ -60,7 +60,8 @@ impl<'a> Spelling<'a> {
 }
 
 impl Number {
-    /// Reads a number as JSON spells it; None for any other text, and for one beyond the doubles.
+    /// Parses a number in JSON's spelling; `None` for any other text, and for a number beyond the
+    /// range of doubles.
     pub fn parse(text: &str) -> Option<Self> {
         // Fast path: most numbers are short integers without sign or leading zero.
         let bytes = text.as_bytes();
@@ -81,8 +82,8 @@ impl Number {
 }
 
 impl Number {
-    /// Reads a number as SQL spells it: as JSON, and also `+1`, `.5`, `1.` and `007`. None for any other text, `inf` and
-    /// `nan` among them, and for a number beyond the doubles.
+    /// Parses a number in SQL's spelling: JSON's, and also `+1`, `.5`, `1.` and `007`. `None` for
+    /// any other text, including `inf` and `nan`, and for a number beyond the range of doubles.
     pub fn parse_sql(text: &str) -> Option<Self> {
         let (sign, rest) = match text.strip_prefix('-') {
             Some(rest) => ("-", rest),

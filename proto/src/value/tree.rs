@@ -29,7 +29,7 @@ pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum Value {
-    /// No value at all: the path leads nowhere.
+    /// No value: a path that leads nowhere, which is not the same as NULL.
     Missing,
     /// JSON null.
     Null,
@@ -51,9 +51,9 @@ recursive!(Value);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Object(Vec<(String, Value)>);
 
-/// The value of a path that leads nowhere, to return by reference.
+/// The value of a path that leads nowhere, for functions that return a reference.
 pub static MISSING: Value = Value::Missing;
-/// A NULL, to return by reference.
+/// A NULL, for functions that return a reference.
 pub static NULL: Value = Value::Null;
 
 // A `Number` is never NaN, so equality is total.
@@ -61,7 +61,7 @@ impl Eq for Value {}
 impl Eq for Object {}
 
 impl Object {
-    /// Builds an object from its fields; of equal names the last one counts.
+    /// Builds an object from its fields; if a name occurs twice, the last field counts.
     pub fn new(mut fields: Vec<(String, Value)>) -> Self {
         if !fields.is_sorted_by(|a, b| a.0 < b.0) {
             fields.sort_by(|a, b| a.0.cmp(&b.0));
@@ -78,7 +78,7 @@ impl Object {
         Self(fields)
     }
 
-    /// The value of a field.
+    /// Returns the value of a field; `None` if the object does not have the field.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let at = self.0.binary_search_by(|(field, _)| field.as_str().cmp(name)).ok()?;
         Some(&self.0[at].1)
@@ -106,12 +106,12 @@ impl Value {
         Self::Number(Number::Int(n))
     }
 
-    /// A double; NULL where it is not finite.
+    /// Returns a double as a value; NULL if it is not finite.
     pub fn float(f: f64) -> Self {
         Number::from_f64(f).map_or(Self::Null, Self::Number)
     }
 
-    /// The string, if it is one.
+    /// Returns the string; `None` for a value of another type.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -119,7 +119,7 @@ impl Value {
         }
     }
 
-    /// The truth value, if it is one.
+    /// Returns the boolean; `None` for a value of another type.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(truth) => Some(*truth),
@@ -127,7 +127,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number; `None` for a value of another type.
     pub fn as_number(&self) -> Option<Number> {
         match self {
             Self::Number(number) => Some(*number),
@@ -140,7 +140,7 @@ impl Value {
         matches!(self, Self::Missing | Self::Null)
     }
 
-    /// The value at the end of a path; MISSING where it leads nowhere.
+    /// Returns the value at the end of a path; MISSING if the path leads nowhere.
     pub fn path(&self, steps: &[Step]) -> &Value {
         let mut at = self;
         for step in steps {
@@ -171,7 +171,7 @@ impl Value {
     }
 }
 
-/// Element `n`, counted from the end if negative.
+/// Returns element `n`, counted from the end if negative; `None` outside the array.
 fn element(items: &[Value], n: i64) -> Option<&Value> {
     let at = if n < 0 { (items.len() as i64).checked_add(n)? } else { n };
     items.get(usize::try_from(at).ok()?)
@@ -195,7 +195,7 @@ impl PartialOrd for Value {
     }
 }
 
-/// The total order over all values (see the head of this module).
+/// The total order over all values, which the head of this module describes.
 pub fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),

@@ -1,6 +1,6 @@
-//! The epochs that each indexer has applied, and the slices that it can read. The indexers report both to the router
-//! directly, so that scans go on when no coordinator answers. A node whose stream broke does not count until it is
-//! connected again.
+//! The epochs that each indexer has applied, and the slices that it can read. The indexers report
+//! both to the router directly, so that scans continue when no coordinator answers. The reports of
+//! a disconnected node are ignored until it is connected again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use proto::plant::{self, Plant};
 use proto::rpc::scan::AppliedReport;
 use tokio::sync::watch;
 
-/// Returns the oldest epoch of a bucket that a new scan may read; `None` while a rollback has not yet decided it.
+/// Returns the oldest epoch of a bucket that a new scan may read; `None` after a rollback, until
+/// this epoch is known.
 pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
     if plant::is(Plant::SurvivorsUnshown) {
         return Some(Epoch(0));
@@ -23,14 +24,15 @@ pub fn readable_from(catalog: &Catalog, bucket: BucketId) -> Option<Epoch> {
     catalog.buckets.get(&bucket).map_or(Some(Epoch(0)), |bucket| bucket.readable_from())
 }
 
-/// The epoch of each index below which no scan reads.
+/// For each index, the epoch below which no scan reads.
 pub type EpochFloors = BTreeMap<LocalIndexId, Epoch>;
 
 /// The applied epochs and readable slices of all connected indexers.
 #[derive(Clone)]
 pub struct AppliedEpochs {
     nodes: Arc<DashMap<NodeId, NodeApplied>>,
-    /// Of an earlier process, while only its catalog is known ([`crate::offline`]).
+    /// The floors that an earlier process has stored, as long as its stored catalog is in use
+    /// ([`crate::offline`]).
     floors: Arc<ArcSwap<EpochFloors>>,
     changed: watch::Sender<u64>,
 }
@@ -61,13 +63,14 @@ impl AppliedEpochs {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Forgets a node that cannot be reached.
+    /// Removes the reports of a node that cannot be reached.
     pub fn forget(&self, node: NodeId) {
         self.nodes.remove(&node);
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Returns the newest epoch of each bucket that any node has applied, which is thus known to be published.
+    /// Returns the newest epoch of each bucket that any node has applied; an applied epoch is
+    /// always published.
     pub fn newest_published(&self) -> BTreeMap<BucketId, Epoch> {
         let mut newest = BTreeMap::new();
         for node in self.nodes.iter() {
@@ -79,7 +82,8 @@ impl AppliedEpochs {
         newest
     }
 
-    /// Sets the epochs below which no scan reads; without floors, scans read any epoch that the nodes can answer.
+    /// Sets the epochs below which no scan reads; for an index without a floor, scans read any
+    /// epoch that the nodes can answer.
     pub fn set_floors(&self, floors: EpochFloors) {
         self.floors.store(Arc::new(floors));
         self.changed.send_modify(|count| *count += 1);
@@ -90,13 +94,14 @@ impl AppliedEpochs {
         *self.changed.borrow()
     }
 
-    /// A receiver that is notified of each change.
+    /// Returns a receiver that is notified of each change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// Returns the newest epoch that every slice of an index can answer now: a copy of each slice has applied it, and
-    /// the copy's floor is not above it. `None` as well if an earlier process has shown a newer one.
+    /// Returns the newest epoch that is readable now in every slice of an index: a copy of each
+    /// slice has applied it, and the copy's floor is not above it. `None` if there is none, or if
+    /// an earlier process has read a newer epoch.
     pub fn newest_common(&self, index: &IndexInfo) -> Option<Epoch> {
         let shown = self.floors.load().get(&index.local_id()).copied().unwrap_or_default();
         let copies: Vec<Vec<(Epoch, Epoch)>> = self.copies(index);
@@ -109,14 +114,14 @@ impl AppliedEpochs {
         (shown <= common && copies.iter().all(answers)).then_some(common)
     }
 
-    /// Returns the oldest epoch that every slice of an index can answer, now or once it is applied; `None` while a slice
-    /// has no readable copy.
+    /// Returns the oldest epoch that is readable in every slice of an index, now or once it is
+    /// applied; `None` while a slice has no readable copy.
     pub fn oldest_common(&self, index: &IndexInfo) -> Option<Epoch> {
         let oldest = |copies: &Vec<(Epoch, Epoch)>| copies.iter().map(|(floor, _)| *floor).min();
         self.copies(index).iter().map(oldest).collect::<Option<Vec<_>>>()?.into_iter().max()
     }
 
-    /// Returns the floor and the newest applied epoch of each readable copy, by slice.
+    /// Returns, for each slice, the floor and the newest applied epoch of each readable copy.
     fn copies(&self, index: &IndexInfo) -> Vec<Vec<(Epoch, Epoch)>> {
         let copies = |slice: SliceNo| {
             let here = |node: NodeId| {
@@ -130,23 +135,23 @@ impl AppliedEpochs {
         (0..index.topology.slices()).map(SliceNo).map(copies).collect()
     }
 
-    /// True if a node's watch is open.
+    /// Returns true if the stream of a node's reports is open.
     pub fn is_connected(&self, node: NodeId) -> bool {
         self.nodes.contains_key(&node)
     }
 
-    /// True if any node rebuilds a slice from the source.
+    /// Returns true if any node rebuilds a slice from the source.
     pub fn has_rebuilt(&self) -> bool {
         self.nodes.iter().any(|node| !node.rebuilt.is_empty())
     }
 
-    /// True if a node rebuilds a slice from the source, and cannot read it yet.
+    /// Returns true if a node rebuilds a slice from the source, and cannot read it yet.
     pub fn is_rebuilt(&self, node: NodeId, index: &IndexInfo, slice: SliceNo) -> bool {
         self.nodes.get(&node).is_some_and(|node| node.rebuilt.contains(&slice_id(index, slice)))
     }
 
-    /// Returns the nodes that may have a slice: first those of the topology, then further nodes that report the slice
-    /// because it has moved since.
+    /// Returns the nodes that may have a slice: first those of the topology, then other nodes that
+    /// report the slice because it has moved since.
     pub fn known_copies(&self, index: &IndexInfo, slice: SliceNo) -> Vec<NodeId> {
         let mut copies: Vec<NodeId> = index.topology.replicas(slice).to_vec();
         let id = slice_id(index, slice);
@@ -185,9 +190,9 @@ impl AppliedEpochs {
         floor.is_some_and(|floor| *floor <= epoch) && applied.is_some_and(|newest| epoch <= *newest)
     }
 
-    /// Returns the nodes to query for a slice at an epoch, best first: nodes that have applied the epoch, then nodes that
-    /// will apply it, then nodes that do not report the slice, then nodes that are not connected. Nodes of one rank keep
-    /// the order of the topology.
+    /// Returns the nodes to query for a slice at an epoch, best first: nodes that have applied the
+    /// epoch, then nodes that have not applied it yet, then nodes that do not report the slice,
+    /// then disconnected nodes. Nodes of one rank keep the order of the topology.
     pub fn candidates(&self, index: &IndexInfo, slice: SliceNo, epoch: Epoch) -> Vec<NodeId> {
         let mut candidates = self.known_copies(index, slice);
         candidates.sort_by_key(|node| match self.nodes.get(node) {

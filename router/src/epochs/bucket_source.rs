@@ -1,4 +1,4 @@
-//! The source of a bucket: the place where its durable history ends.
+//! The source of a bucket, which knows the end of the bucket's durable history.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use proto::{Error, Result};
 
 use crate::context::RouterContext;
 
-/// The source of a bucket.
+/// A client of the source of a bucket.
 pub(crate) struct BucketSource<'a> {
     context: &'a RouterContext,
     bucket: BucketId,
@@ -22,7 +22,7 @@ impl<'a> BucketSource<'a> {
         Self { context, bucket }
     }
 
-    /// The bucket in the router's catalog.
+    /// Returns the bucket's record in the router's catalog.
     pub fn bucket(&self) -> Result<Arc<BucketInfo>> {
         let bucket = self.bucket;
         let missing =
@@ -35,7 +35,7 @@ impl<'a> BucketSource<'a> {
         source_of(&*self.context.directory, bucket, |node| catalog.nodes.get(&node).cloned())
     }
 
-    /// True if a bucket may move to another projector without a statement.
+    /// Returns true if a bucket may move to another projector without a statement of a user.
     fn may_move(&self, bucket: &BucketInfo) -> bool {
         let catalog = self.context.catalog.load();
         let copies = catalog.copies.get(&bucket.id);
@@ -43,7 +43,7 @@ impl<'a> BucketSource<'a> {
             || copies.is_some_and(|copies| copies.wanted > 1 || copies.move_to.is_some())
     }
 
-    /// The end of the source's durable history.
+    /// Returns the end of the source's durable history.
     pub async fn end(&self) -> Result<SourcePlace> {
         loop {
             let bucket = self.bucket()?;

@@ -1,9 +1,10 @@
 //! Chooses the epoch that a scan reads, and leases it.
 //!
-//! For positions (`at_plus`, or the source's end for `request_plus`) the coordinator names the oldest and the newest epoch that
-//! cover them, and the scan reads one of these or one between them. An epoch with a higher number need not cover the
-//! positions: a rollback may have undone the covering epochs since the answer. If all covering epochs are too old to be read, the
-//! coordinator is queried again.
+//! For positions (`at_plus`, or the source's end for `request_plus`) the coordinator names the
+//! oldest and the newest epoch that cover them, and the scan reads an epoch in this range. An epoch
+//! with a higher number need not cover the positions: a rollback may have undone the covering
+//! epochs since the answer. If all covering epochs are too old to be read, the coordinator is
+//! queried again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,33 +27,36 @@ use super::leases::EpochLease;
 use super::reachable::{UnreachableSlices, unreachable};
 use crate::context::RouterContext;
 
-/// The time limit of a scan's wait for an epoch that its session has read before.
+/// The longest time that a scan waits for an epoch that its session has read before.
 const FLOOR_WAIT: Duration = Duration::from_secs(1);
 
-/// The time limit of a scan's wait for a slice that is rebuilt from the documents; enough for a small slice.
+/// The longest time that a scan waits for a slice that is rebuilt from the documents; enough for a
+/// small slice.
 const REBUILD_WAIT: Duration = Duration::from_secs(2);
 
-/// The catalog whose generations a reader of an index keeps; zero, which keeps all, if the reader's generation has been replaced.
+/// Returns the number of the catalog whose generations must be kept for a reader of an index; zero,
+/// which keeps all generations, if the index's generation has been replaced.
 pub(crate) fn catalog_to_keep(catalog: &Catalog, index: &IndexInfo) -> u64 {
     let shown = catalog.indexes.get(&index.id);
     let serves = shown.is_some_and(|shown| shown.generation == index.generation);
     if serves { catalog.cas } else { 0 }
 }
 
-/// Chooses the epoch of one scan of an index, until a deadline.
+/// The choice of the epoch for one scan of an index, until a deadline.
 pub(crate) struct EpochChooser<'a> {
     context: &'a RouterContext,
     index: &'a Arc<IndexInfo>,
     source: BucketSource<'a>,
     deadline: Instant,
-    /// The catalog whose generations the lease keeps.
+    /// The number of the catalog whose generations the lease keeps.
     catalog_cas: u64,
-    /// The time until which the scan waits for slices that are rebuilt.
+    /// The time until which the scan waits for slices that are being rebuilt.
     rebuilt_until: Instant,
 }
 
 impl<'a> EpochChooser<'a> {
-    /// `catalog` is the catalog from which the generation of the index was chosen, or a newer one.
+    /// Creates a chooser. `catalog` is the catalog from which the generation of the index was
+    /// chosen, or a newer one.
     pub fn new(
         context: &'a RouterContext,
         index: &'a Arc<IndexInfo>,
@@ -65,8 +69,8 @@ impl<'a> EpochChooser<'a> {
         Self { context, index, source, deadline, catalog_cas, rebuilt_until }
     }
 
-    /// Chooses and leases the epoch: the newest that all slices have applied, or one that covers given positions,
-    /// which may still have to be published and applied.
+    /// Chooses and leases the epoch: the newest one that all slices have applied, or one that
+    /// covers given positions, which may still have to be published and applied.
     pub async fn choose(&self, consistency: &Consistency) -> Result<EpochLease> {
         let present = Consistency::Any;
         let consistency = match consistency {
@@ -103,14 +107,14 @@ impl<'a> EpochChooser<'a> {
         Ok(self.context.leases.take(self.index.bucket, epoch, self.catalog_cas))
     }
 
-    /// True for the index of a version of a data set. All that it will ever have is in one epoch, and its generation serves only when
-    /// its slices have that.
+    /// Returns true for the index of a data set's version. All of its entries are in one epoch, and
+    /// its generation serves only when its slices have applied that epoch.
     fn is_static(&self) -> bool {
         let catalog = self.context.catalog.load();
         catalog.buckets.get(&self.index.bucket).is_some_and(|b| b.source == SourceKind::Files)
     }
 
-    /// Waits for the newest epoch that all slices can answer, from a floor on.
+    /// Waits for the newest epoch, at or above a floor, that is readable in all slices.
     async fn newest_from(&self, floor: Epoch) -> Result<Epoch> {
         let newest = |applied: &AppliedEpochs, from: Epoch| {
             applied.newest_common(self.index).filter(|epoch| *epoch >= from.max(floor))
@@ -118,8 +122,9 @@ impl<'a> EpochChooser<'a> {
         self.wait_applied(newest).await
     }
 
-    /// Waits a short time for an epoch at or above the floor. Without one, the copies that had the session's last epoch may be lost. The
-    /// epochs after a rollback have greater numbers, so a floor that the rollback has removed stands for the first of them.
+    /// Waits a short time for an epoch at or above the floor. If there is none, the copies with the
+    /// session's last epoch may be lost. If a rollback has removed the floor, the first epoch after
+    /// the rollback, which has a greater number, is waited for.
     async fn newest_from_soon(&self, floor: Epoch) -> Result<Epoch> {
         loop {
             let soon = Instant::now() + FLOOR_WAIT;
@@ -140,7 +145,7 @@ impl<'a> EpochChooser<'a> {
         .with_hint("try again, or SET consistency = 'stale' to read an older state; SHOW SLICES shows which copies are behind"))
     }
 
-    /// Returns an epoch that was chosen before, unless a rollback has taken it back.
+    /// Returns an epoch that was chosen before; an error if a rollback has undone it.
     fn check_alive(&self, epoch: Epoch) -> Result<Epoch> {
         let catalog = self.context.catalog.load();
         let bucket: &BucketId = &self.index.bucket;
@@ -152,8 +157,9 @@ impl<'a> EpochChooser<'a> {
         Ok(epoch)
     }
 
-    /// Waits until the applied epochs, and the oldest epoch that a new scan may read, allow a choice. After a rollback a
-    /// scan must not see less than survived it, so no choice may be older than that.
+    /// Waits until `choose` finds an epoch in the applied epochs, at or above the oldest epoch that
+    /// a new scan may read. After a rollback a scan must see all surviving mutations, so no older
+    /// epoch may be chosen.
     async fn wait_applied<T>(
         &self,
         choose: impl Fn(&AppliedEpochs, Epoch) -> Option<T>,
@@ -241,7 +247,8 @@ impl<'a> EpochChooser<'a> {
         Ok(readable.and_then(|readable| readable.covering(&covering)))
     }
 
-    /// The epochs that a new scan may read, from `from` on; `None` while a slice has no readable copy.
+    /// Returns the epochs at or above `from` that a new scan may read; `None` while a slice has no
+    /// readable copy.
     fn readable(&self, applied: &AppliedEpochs, from: Epoch) -> Option<ReadableEpochs> {
         let oldest = applied.oldest_common(self.index)?.max(from);
         let newest = applied.newest_common(self.index).unwrap_or_default().max(oldest);
@@ -251,14 +258,15 @@ impl<'a> EpochChooser<'a> {
 
 /// The epochs that a new scan of an index may read.
 struct ReadableEpochs {
-    /// A slice may have been built after an epoch, so its floor counts.
+    /// The oldest epoch that all slices can read, also those that were built later than others.
     oldest: Epoch,
-    /// The newest epoch that needs no waiting, or the oldest.
+    /// The newest epoch that needs no wait; if there is none, the oldest epoch.
     newest: Epoch,
 }
 
 impl ReadableEpochs {
-    /// The newest of the epochs that cover a cut; `None` if all of them are too old.
+    /// Returns the newest readable epoch that covers a cut; `None` if all covering epochs are too
+    /// old.
     fn covering(&self, covering: &CoveringEpochs) -> Option<Epoch> {
         let oldest = self.oldest.max(covering.oldest);
         (oldest <= covering.newest).then(|| self.newest.clamp(oldest, covering.newest))

@@ -1,4 +1,5 @@
-//! The choice of an epoch, and pins at a moment, against a coordinator whose answers are given.
+//! Tests of the choice of an epoch, and of pins at a moment, with a coordinator whose answers are
+//! given.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -27,14 +28,15 @@ use crate::epochs::pinned::PinnedEpoch;
 const BUCKET: BucketId = BucketId(1);
 const INDEXER: NodeId = NodeId(1);
 
-/// A coordinator that gives each of its answers once, and remembers the epochs that the router knew.
+/// A coordinator that gives each of its answers once, and records the epochs in the router's
+/// requests.
 #[derive(Default)]
 struct Script {
     answers: Mutex<VecDeque<CoveringEpochs>>,
     known: Mutex<Vec<u64>>,
     fixed: Mutex<VecDeque<Result<FixedMoment>>>,
     in_force: Mutex<VecDeque<Result<Epoch>>>,
-    /// The moments that were requested.
+    /// The moments in the router's requests.
     asked: Mutex<Vec<Moment>>,
 }
 
@@ -116,7 +118,8 @@ struct World {
 }
 
 impl World {
-    /// The answers name the oldest and the newest covering epoch.
+    /// Creates a router. Each answer of the coordinator has the oldest and the newest covering
+    /// epoch.
     fn new(answers: &[(u64, u64)]) -> Self {
         let answer = |(oldest, newest): &(u64, u64)| CoveringEpochs {
             oldest: Epoch(*oldest),
@@ -136,7 +139,7 @@ impl World {
         world
     }
 
-    /// The router receives a catalog with a range of dead epochs.
+    /// Sends the router a catalog with a range of dead epochs.
     fn rolled_back(&self, dead: Option<DeadEpochs>) {
         let mut bucket = BucketInfo::new(BUCKET, "b", 1, SourceKind::Push, NodeId(100));
         bucket.dead = Arc::new(dead.into_iter().collect());
@@ -146,7 +149,7 @@ impl World {
         self.context.catalog_changed.send_modify(|count| *count += 1);
     }
 
-    /// The indexer has applied an epoch, and can answer from a floor on.
+    /// Reports that the indexer has applied the epoch `newest`, and can read from `floor` on.
     fn applied(&self, floor: u64, newest: u64) {
         let slice =
             SliceId { index: self.index.id, generation: self.index.generation, slice: SliceNo(0) };

@@ -1,20 +1,24 @@
-//! Leases keep epochs readable: the epochs that running scans and transactions read, and the epochs that continuation
-//! tokens name. The lease of a moment keeps the epoch that is in force at it readable in each bucket, also in buckets that the transaction
-//! has not read yet. The router reports them in its heartbeats, and the coordinator keeps the horizon below them.
+//! Leases keep epochs readable: the epochs that running scans and transactions read, and the epochs
+//! that continuation tokens name. The lease of a moment keeps, in each bucket, the epoch in force
+//! at that moment readable, also in buckets that the transaction has not read yet. The router
+//! reports the leases in its heartbeats, and the coordinator keeps the horizon below them.
 //!
-//! The router does not know whether a token will be used, so a token holds its epoch for a fixed time (`TOKEN_KEPT`). Tokens of the
-//! same epoch share a lease.
+//! The router does not know whether a token will be used, so a token leases its epoch for a fixed
+//! time (`TOKEN_KEPT`). Tokens of the same epoch share a lease.
 //!
-//! The leader ignores a lease whose epoch was superseded longer ago than [`LEASE_AGE_MS_MAX`]. A heartbeat has room
-//! for a bounded number of leases, so the router leaves out those that the leader ignores anyway. For the router an epoch is superseded
-//! when it receives a newer one, which is never before the leader publishes it; so it leaves out no lease that the leader still counts. A
-//! new leader counts the age from its election. It would hold such an old lease a little longer, but the heartbeats no longer name it. The
-//! lease of a moment ends for the leader when the router has reported it for that time, since only the leader knows when the epochs of all
-//! buckets were superseded.
+//! The leader ignores a lease whose epoch was superseded longer ago than [`LEASE_AGE_MS_MAX`]. A
+//! heartbeat contains a bounded number of leases, so the router omits those that the leader ignores
+//! anyway. For the router an epoch is superseded when a newer one is received, which is never
+//! before the leader publishes the newer one; so the router omits no lease that the leader still
+//! respects. A new leader counts the age from its election, and would respect such an old lease a
+//! little longer, but the heartbeats no longer contain it. The leader ignores the lease of a moment
+//! after the router has reported it for that time, since only the leader knows when the epochs of
+//! all buckets were superseded.
 //!
-//! A lease also keeps the generations of indexes in which its holder began: it has the number of the catalog that named them. The heartbeat
-//! reports the oldest of these numbers. A generation that was replaced by a newer one is dropped when all routers report a catalog from
-//! after the replacement.
+//! A lease also keeps the generations of indexes that a scan or transaction began to read: it
+//! contains the number of the catalog that named them. The heartbeat reports the oldest of these
+//! numbers. A replaced generation is dropped when all routers report a catalog that is newer than
+//! the replacement.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,17 +30,18 @@ use proto::model::moment::Moment;
 use proto::rpc::api::LEASE_AGE_MS_MAX;
 use tokio::time::Instant;
 
-/// The minimum time for which a token stays usable: the time that a person needs for a page.
+/// The minimum time for which a token is usable: the time that a person needs to read a page.
 pub const TOKEN_KEPT: Duration = Duration::from_secs(120);
-/// Maximum of epochs that the tokens of one bucket hold; beyond it the oldest is released.
+/// Maximum number of epochs of one bucket that tokens lease; beyond it the oldest is released.
 const TOKEN_EPOCHS_MAX: usize = 1024;
 
-/// Maximum of epochs of one bucket in a heartbeat.
+/// Maximum number of leased epochs of one bucket in a heartbeat.
 const HEARTBEAT_LEASES_MAX: usize = 256;
-/// Maximum of moments in a heartbeat. The oldest hold the horizon for the others.
+/// Maximum number of moments in a heartbeat. The oldest moments also protect the newer ones.
 const HEARTBEAT_MOMENTS_MAX: usize = 256;
 
-/// Distance between two published epochs that are remembered; it makes some hundreds for each bucket.
+/// The minimum time between two published epochs that are remembered; this gives some hundreds per
+/// bucket.
 const SEEN_EVERY: Duration = Duration::from_secs(1);
 
 /// The leases of a router.
@@ -45,21 +50,23 @@ pub struct Leases(Arc<Mutex<LeaseTable>>);
 
 #[derive(Default)]
 struct LeaseTable {
-    /// The number of running scans and transactions that hold each epoch.
+    /// For each epoch, the number of running scans and transactions that lease it.
     running: BTreeMap<(BucketId, Epoch), usize>,
-    /// The times at which the tokens of each epoch expire.
+    /// For each epoch, the time at which its newest token expires.
     tokens: BTreeMap<BucketId, BTreeMap<Epoch, Instant>>,
-    /// The moments that transactions read: how many hold each, and since when it is leased.
+    /// For each moment that transactions read, the number of these transactions, and the time since
+    /// which it is leased.
     moments: BTreeMap<Moment, (usize, Instant)>,
-    /// The catalogs of the running scans and transactions: how many hold each.
+    /// For each catalog number, the number of running scans and transactions that began with it.
     catalogs: BTreeMap<u64, usize>,
-    /// The catalogs of the scans that tokens continue, and when the tokens expire.
+    /// For each catalog number of scans that tokens continue, the time at which the last token
+    /// expires.
     token_catalogs: BTreeMap<u64, Instant>,
-    /// The published epochs of each bucket that has leases.
+    /// The published epochs of each bucket with leases.
     published: BTreeMap<BucketId, PublishedEpochs>,
 }
 
-/// The times at which this router first saw each epoch.
+/// The times at which this router first received each epoch.
 #[derive(Default)]
 struct PublishedEpochs {
     seen: VecDeque<(Epoch, Instant)>,
@@ -82,7 +89,7 @@ impl PublishedEpochs {
     }
 }
 
-/// A lease: keeps an epoch readable until it is dropped.
+/// A lease of an epoch: the epoch is readable until this value is dropped.
 pub struct EpochLease {
     leases: Leases,
     bucket: BucketId,
@@ -90,13 +97,14 @@ pub struct EpochLease {
     hold: CatalogHold,
 }
 
-/// Keeps the generations of indexes that serve in a catalog, and no epoch, until it is dropped.
+/// A lease of the generations of indexes that serve in a catalog, without an epoch, until it is
+/// dropped.
 pub(crate) struct CatalogHold {
     leases: Leases,
     catalog_cas: u64,
 }
 
-/// The lease of a moment: keeps the epochs in force at it readable until it is dropped.
+/// A lease of a moment: the epochs in force at the moment are readable until this value is dropped.
 pub(crate) struct MomentLease {
     leases: Leases,
     moment: Moment,
@@ -107,14 +115,16 @@ impl Leases {
         lock(&self.0)
     }
 
-    /// Leases an epoch, and the generations of indexes that serve in a catalog. Zero stands for all generations, including replaced ones.
+    /// Leases an epoch, and the generations of indexes that serve in the catalog `catalog_cas`;
+    /// zero keeps all generations, including replaced ones.
     pub fn take(&self, bucket: BucketId, epoch: Epoch, catalog_cas: u64) -> EpochLease {
         let hold = self.hold(catalog_cas);
         *self.lock().running.entry((bucket, epoch)).or_default() += 1;
         EpochLease { leases: self.clone(), bucket, epoch, hold }
     }
 
-    /// The oldest catalog in which the holder of a lease began; `None` if there is no lease. Removes expired tokens.
+    /// Removes expired tokens. Returns the number of the oldest catalog of any lease; `None` if
+    /// there is no lease.
     pub fn oldest_catalog(&self, now: Instant) -> Option<u64> {
         let mut held = self.lock();
         held.token_catalogs.retain(|_, until| now < *until);
@@ -122,13 +132,14 @@ impl Leases {
         oldest.into_iter().flatten().min().copied()
     }
 
-    /// Keeps the generations that serve in a catalog until a lease is taken.
+    /// Keeps the generations that serve in a catalog, until the guard is dropped; used before a
+    /// lease is taken.
     pub(crate) fn hold(&self, catalog_cas: u64) -> CatalogHold {
         *self.lock().catalogs.entry(catalog_cas).or_default() += 1;
         CatalogHold { leases: self.clone(), catalog_cas }
     }
 
-    /// Leases a moment.
+    /// Leases a moment from `now` on.
     pub(crate) fn take_moment(&self, moment: Moment, now: Instant) -> MomentLease {
         self.lock().moments.entry(moment).or_insert((0, now)).0 += 1;
         MomentLease { leases: self.clone(), moment }
@@ -142,7 +153,7 @@ impl Leases {
         counts.map(|(moment, _)| *moment).take(HEARTBEAT_MOMENTS_MAX).collect()
     }
 
-    /// Records the newest epochs that are known to be published.
+    /// Records the newest epoch of each bucket that is known to be published.
     pub fn note_published(
         &self,
         newest: impl IntoIterator<Item = (BucketId, Epoch)>,
@@ -189,7 +200,7 @@ impl Leases {
 }
 
 impl EpochLease {
-    /// Keeps the epoch readable for `TOKEN_KEPT`, because a token that names it is sent to the client.
+    /// Keeps the epoch readable for `TOKEN_KEPT`, because a token with it is sent to the client.
     pub fn keep_for_token(&self, now: Instant) {
         let mut held = self.leases.lock();
         let epochs = held.tokens.entry(self.bucket).or_default();

@@ -1,13 +1,16 @@
-//! The reads of a transaction: an epoch in a bucket, and the moment at which it reads the other buckets.
+//! The reads of a transaction: an epoch in a bucket, and the moment at which it reads the other
+//! buckets.
 //!
-//! A transaction fixes its moment with its first read. If it may write, it gets the moment from the coordinator; such a moment covers
-//! everything that was acknowledged before, in all buckets. If it reads at any epoch, it needs no call: it names its moment by the chosen
-//! epoch and by the last moment that the router has received, and the coordinator resolves that when a second bucket is read. The lease of
-//! the moment keeps the epochs of all buckets readable meanwhile.
+//! A transaction fixes its moment with its first read. If it may write, it gets the moment from the
+//! coordinator; such a moment covers all writes that were acknowledged before, in all buckets. If
+//! it may read at any epoch, no call is needed: the chosen epoch and the last moment that the
+//! router has received stand for its moment, and the coordinator resolves them when a second bucket
+//! is read. The lease of the moment keeps the epochs of all buckets readable meanwhile.
 //!
-//! A transaction that may write needs the newest moment. Otherwise a transaction that reads and writes documents which its session has just
-//! committed would conflict with that commit, at every retry. The epoch belongs to the bucket: documents are read as of its cut, also while
-//! no index has applied it, and a scan waits until its slices have.
+//! A transaction that may write needs the newest moment. Otherwise a transaction that reads and
+//! writes documents which its session has just committed would conflict with that commit, at every
+//! retry. The epoch is one of the bucket: documents are read as of its cut, also before any index
+//! has applied it, and a scan waits until its slices have applied it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +27,8 @@ use super::applied_epochs::readable_from;
 use super::leases::{EpochLease, MomentLease};
 use crate::context::RouterContext;
 
-/// The epoch that a transaction reads in a bucket. Both it and the moment stay readable until it is dropped.
+/// The epoch that a transaction reads in a bucket, with its moment. Both are readable until this
+/// value is dropped.
 pub struct PinnedEpoch {
     context: Arc<RouterContext>,
     lease: EpochLease,
@@ -38,7 +42,8 @@ impl PinnedEpoch {
         self.lease.epoch()
     }
 
-    /// The catalog from before it was chosen: the generations that serve in it are kept as well.
+    /// Returns a catalog from before the epoch was chosen; the generations that serve in this
+    /// catalog are kept too.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -55,7 +60,8 @@ impl PinnedEpoch {
         Self { context: Arc::clone(context), lease, moment, catalog }
     }
 
-    /// Fixes a moment that covers everything acknowledged before, and pins a bucket at it.
+    /// Gets a moment from the coordinator that covers all earlier acknowledged writes, and pins a
+    /// bucket at it.
     pub(crate) async fn of_now(
         context: &Arc<RouterContext>,
         bucket: BucketId,
@@ -71,8 +77,8 @@ impl PinnedEpoch {
         Ok(Self { context: Arc::clone(context), lease, moment, catalog })
     }
 
-    /// Pins another bucket at the same moment. `SnapshotTooOld` if the epoch in force in it is not readable any more, or the bucket is
-    /// younger than the moment.
+    /// Pins another bucket at the same moment. `SnapshotTooOld` if the bucket's epoch in force at
+    /// the moment is not readable any more, or the bucket is younger than the moment.
     pub async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Self> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms);
         let moment = self.moment.moment();
@@ -104,7 +110,8 @@ impl PinnedEpoch {
     }
 }
 
-/// Asks until an epoch is found that this router may read.
+/// Requests a moment from the coordinator, repeatedly, until this router may read the bucket's
+/// epoch at it.
 async fn moment_of_now(
     context: &RouterContext,
     bucket: BucketId,
@@ -129,7 +136,7 @@ async fn moment_of_now(
     }
 }
 
-/// Refuses an epoch that a rollback has removed, as far as this router's catalog shows.
+/// Returns an error if a rollback has removed an epoch, according to this router's catalog.
 fn check_readable(context: &RouterContext, bucket: BucketId, epoch: Epoch) -> Result<()> {
     let catalog = context.catalog.load();
     let from = readable_from(&catalog, bucket);
@@ -148,7 +155,8 @@ fn no_epoch(catalog: &Catalog, bucket: BucketId) -> Error {
     Error::unavailable(what).with_hint("SHOW NODES shows whether a coordinator leads")
 }
 
-/// Names a bucket that the coordinators do not have any more: they know only its number.
+/// Adds the name of a bucket to the coordinators' error that it does not exist; the coordinators
+/// have only the bucket's number.
 fn gone(catalog: &Catalog, bucket: BucketId, error: Error) -> Error {
     match error.code {
         ErrorCode::Unknown => {

@@ -1,6 +1,7 @@
-//! Slices that no node can answer. A node counts as lost only if two observers agree: the coordinator's leader receives no heartbeat, and
-//! the router's own connection to it is broken. A node that only one of them reaches may still serve. A slice that its node rebuilds from
-//! the documents, because no node had it any more, becomes readable when the rebuild ends.
+//! Slices that no node can answer. A node counts as lost only if two observers agree: the
+//! coordinator's leader receives no heartbeat from it, and the router's own connection to it is
+//! broken. A node that one of them reaches may still serve. A slice that was lost on all nodes, and
+//! that one node rebuilds from the documents, becomes readable when the rebuild ends.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{NodeId, SliceNo};
@@ -10,18 +11,19 @@ use proto::{Error, Result};
 
 use crate::context::RouterContext;
 
-/// The number of nodes that an error names.
+/// The maximum number of nodes in an error message.
 const NODES_NAMED_MAX: usize = 4;
 
 /// Slices that no node can answer now.
 pub(crate) struct UnreachableSlices {
-    /// The error of a scan that needs them.
+    /// The error for a scan that needs these slices.
     pub error: Error,
     /// True if all of these slices are being rebuilt, so they may be readable soon.
     pub is_rebuilt: bool,
 }
 
-/// Checks that each of some slices has a copy on a node that may answer. The error names index, slice and nodes.
+/// Returns an error if one of the slices has no copy on a node that may answer. The error names
+/// index, slice and nodes.
 pub(crate) fn check_reachable(
     context: &RouterContext,
     index: &IndexInfo,
@@ -30,7 +32,7 @@ pub(crate) fn check_reachable(
     unreachable(context, index, slices).map_or(Ok(()), |unreachable| Err(unreachable.error))
 }
 
-/// Finds slices without a copy on a node that may answer.
+/// Returns the slices without a copy on a node that may answer; `None` if there are none.
 pub(crate) fn unreachable(
     context: &RouterContext,
     index: &IndexInfo,

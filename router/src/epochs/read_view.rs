@@ -1,8 +1,11 @@
-//! Read views: the state of the cluster that a new scan of an index needs, computed once for each change of it.
+//! Read views: the state of the cluster that a new scan of an index needs, computed once after each
+//! change of the cluster.
 //!
-//! A view holds the newest epoch that all slices can answer, and the node to query for each slice at that epoch. It belongs to one catalog
-//! and one number of reports, and the first scan after a change of either computes it again. So a view never outlives a drop, a move, a
-//! rollback that the catalog shows, or a report of a node, and a scan needs no walk over nodes and slices.
+//! A view contains the newest epoch that all slices can answer, and the node to query for each
+//! slice at that epoch. A view is valid for one catalog and one number of reports, and the first
+//! scan after a change of either computes a new view. So a view is never used after a drop, a move,
+//! a rollback in the catalog, or a report of a node, and most scans need no walk over nodes and
+//! slices.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,27 +20,29 @@ use proto::model::topology::TopologyProvider;
 use super::applied_epochs::{AppliedEpochs, readable_from};
 use crate::busy::Busy;
 
-/// A set of slices to read from one node.
+/// Slices that a scan reads from one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeSlices {
     /// The slices, ascending.
     pub slices: Vec<SliceNo>,
     /// The node to query first; `None` if no node is known.
     pub node: Option<NodeId>,
-    /// True if each slice has another node.
+    /// True if each of the slices is on another node too.
     pub has_others: bool,
-    /// True if the node counts as slow and is queried anyway, to find out whether it is still slow.
+    /// True if the node counts as slow and is queried nevertheless, to measure whether it is still
+    /// slow.
     pub is_probe: bool,
 }
 
-/// Nodes to avoid for a slice that another node has too.
+/// Nodes that are avoided for a slice that another node has too.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AvoidedNodes<'a> {
     /// Nodes that have just failed.
     pub failed: &'a [NodeId],
-    /// Slow nodes; a slow node is still better than a node that has not applied the epoch.
+    /// Slow nodes; a slow node is still preferred to a node that has not applied the epoch.
     pub slow: &'a [NodeId],
-    /// The request counts: instead of a busy node, the next copy that has applied the epoch is queried.
+    /// The request counts. Instead of a busy node, the next copy that has applied the epoch is
+    /// queried; `None` ignores the load.
     pub busy: Option<&'a Busy>,
 }
 
@@ -47,9 +52,9 @@ pub(crate) struct ReadView {
     index: Arc<IndexInfo>,
     catalog: Arc<Catalog>,
     reports: u64,
-    /// The newest epoch that all slices can answer now; `None` if a scan must wait for one.
+    /// The newest epoch that is readable now in all slices; `None` if a scan must wait for one.
     pub epoch: Option<Epoch>,
-    /// All slices, grouped by the node to query at that epoch.
+    /// All slices, grouped by the node to query at the view's epoch.
     pub shards: Vec<NodeSlices>,
     /// The nodes that have a copy of any slice, by the topology.
     pub copies: BTreeSet<NodeId>,
@@ -60,7 +65,7 @@ pub(crate) struct ReadView {
 pub(crate) struct ReadViews(Arc<DashMap<LocalIndexId, Arc<ReadView>>>);
 
 impl ReadViews {
-    /// The view of an index now.
+    /// Returns the present view of an index.
     pub fn view(
         &self,
         index: &Arc<IndexInfo>,
@@ -86,7 +91,7 @@ impl ReadViews {
         view
     }
 
-    /// Forgets indexes that are not in the catalog.
+    /// Removes the views of indexes that are not in the catalog.
     pub fn take_catalog(&self, catalog: &Catalog) {
         self.0.retain(|id, _| catalog.local_index(*id).is_some());
     }

@@ -1,4 +1,5 @@
-//! The topologies that this router has seen. A continuation token names the topology under which its scan began.
+//! The topologies that this router has received. A continuation token names the topology under
+//! which its scan began.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,7 +9,8 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{LocalIndexId, TopologyNo};
 use proto::model::topology::IndexTopology;
 
-/// Maximum of remembered topologies of one generation; the coordinator remembers about as many.
+/// Maximum number of remembered topologies of one generation; the coordinator remembers about as
+/// many.
 const TOPOLOGIES_MAX: usize = 64;
 
 type ByNumber = BTreeMap<TopologyNo, Arc<IndexTopology>>;
@@ -22,7 +24,7 @@ impl Topologies {
         lock(&self.0)
     }
 
-    /// Remembers the topologies of a catalog, and forgets generations that are not in it.
+    /// Remembers the topologies of a catalog, and removes generations that are not in it.
     pub fn take_catalog(&self, catalog: &Catalog) {
         self.lock().retain(|id, _| catalog.local_index(*id).is_some());
         catalog.local_indexes().for_each(|index| self.keep(index.local_id(), &index.topology));
@@ -38,7 +40,7 @@ impl Topologies {
         }
     }
 
-    /// Returns the topology with a number.
+    /// Returns the topology with a number; `None` if this router does not remember it.
     pub fn get(&self, index: LocalIndexId, number: TopologyNo) -> Option<Arc<IndexTopology>> {
         self.lock().get(&index)?.get(&number).cloned()
     }

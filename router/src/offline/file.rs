@@ -1,4 +1,5 @@
-//! The file with the knowledge of a router. A test holds the version and the encoding of the catalog together.
+//! The file with the stored state of a router. A test checks that the version changes with the
+//! encoding of the catalog.
 
 use std::sync::Arc;
 
@@ -9,20 +10,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::epochs::applied_epochs::EpochFloors;
 
-/// The file CATALOG. A longer one is not one of these: a catalog fits in a message of a few MiB.
+/// The file CATALOG, and its maximum size; a catalog fits in a message of a few MiB.
 pub(crate) const FILE: SideFile<StoredKnowledge> = SideFile::new("CATALOG", ENVELOPE, 256 << 20);
 const ENVELOPE: Envelope = Envelope::new("sextant routing catalog 2\n", "sextant routing catalog ");
 
-/// The stored knowledge of a router.
+/// The stored state of a router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredKnowledge {
     /// The wall-clock time of the coordinators' last answer.
     pub heard_unix_ms: u64,
     /// The moment of the coordinators' last answer to a heartbeat.
     pub moment: u64,
-    /// For each index the newest epoch that scans could read.
+    /// For each index, the newest epoch that scans could read.
     pub floors: EpochFloors,
-    /// The catalog of a coordinator.
+    /// The last catalog that a coordinator has sent.
     pub catalog: Arc<Catalog>,
 }
 

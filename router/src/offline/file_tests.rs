@@ -1,4 +1,4 @@
-//! The file of the kept knowledge: what was written is read, and nothing else is.
+//! Tests of the file of the stored state: a written file is read, and any other content is refused.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::*;
 
 const DIR: &str = "/router";
 
-/// A catalog with something in each of its parts.
+/// Returns a catalog that has a value in each of its fields.
 pub(in crate::offline) fn catalog(cas: u64) -> Catalog {
     let node = |id, role| {
         let address = format!("host-{id}:7500");
@@ -136,7 +136,8 @@ fn a_file_of_another_version_is_named_as_that() {
     assert_eq!(FILE.decode(&bytes).expect_err("another version").code, ErrorCode::Version);
 }
 
-/// The encoding of version 2. If this fails, a part of the catalog has changed its encoding: give [`ENVELOPE`] the next version.
+/// Compares the encoding of version 2 with a stored one. If this fails, the encoding of the catalog
+/// has changed: give [`ENVELOPE`] the next version.
 #[test]
 fn the_version_names_the_encoding() {
     let bytes = FILE.encode(&kept(3)).expect("encoded");

@@ -23,7 +23,7 @@ const VERSION: &str = "sextant router, format 2\n";
 
 /// Pause between two writes of the file.
 const WRITE_EVERY: Duration = Duration::from_millis(500);
-/// The file is written this often without a change, for the time of the last answer.
+/// Longest time between two writes of the file, which also stores the time of the last answer.
 const REFRESH: Duration = Duration::from_secs(30);
 
 /// The data directory of a router, locked for this process.
@@ -33,19 +33,21 @@ pub struct RouterData {
     _lock: Box<dyn Send + Sync>,
     identity: Arc<NodeIdentity>,
     found: Mutex<Option<StoredKnowledge>>,
-    /// The newest epoch of each index that scans could read.
+    /// For each index, the newest epoch that scans could read.
     shown: Mutex<EpochFloors>,
-    /// True once nothing may be written any more. Held by each write.
+    /// True once the file was removed for good. Locked by each write.
     is_forgotten: Mutex<bool>,
 }
 
 impl RouterData {
-    /// The proof of the directory: a router that starts again with it is the same process for the coordinators.
+    /// Returns the proof of the directory. To the coordinators, a restarted router with the
+    /// directory is the same process.
     pub fn proof(&self) -> NodeProof {
         self.identity.proof()
     }
 
-    /// Opens a directory, and reads what it keeps. A file that cannot be used is logged and ignored. Blocks the thread.
+    /// Opens a directory, and reads its file. A file that cannot be used is logged and ignored.
+    /// Blocks the thread.
     pub fn open(env: &Env, dir: &Path, node: &NodeInfo) -> Result<Self> {
         // The file is a cache: without VERSION or IDENTITY it is worth nothing, and no loss.
         let opened = DataDir::open(env, dir, VERSION, node, || false)?;
@@ -70,7 +72,7 @@ impl RouterData {
         })
     }
 
-    /// Takes the state of an earlier process; `None` for all but the first caller.
+    /// Removes and returns the state of an earlier process; `None` at all later calls.
     pub(super) fn take_found(&self) -> Option<StoredKnowledge> {
         lock(&self.found).take()
     }
@@ -82,7 +84,7 @@ impl RouterData {
         FILE.remove(&*self.env.fs, &self.dir)
     }
 
-    /// Notes the epochs that scans can read, and returns the newest ones of the existing indexes.
+    /// Records the epochs that scans can read, and returns the newest ones of the existing indexes.
     fn note_shown(&self, context: &RouterContext, catalog: &Catalog) -> EpochFloors {
         let mut shown = lock(&self.shown);
         shown.retain(|index, _| catalog.local_index(*index).is_some());
@@ -110,7 +112,7 @@ impl RouterData {
     }
 }
 
-/// Refuses the file of another cluster than the directory's.
+/// Returns an error if the file belongs to another cluster than the directory.
 fn of_cluster(kept: StoredKnowledge, own: Option<ClusterId>) -> Result<StoredKnowledge> {
     if own.is_some() && kept.catalog.cluster == own {
         return Ok(kept);
@@ -123,7 +125,8 @@ fn of_cluster(kept: StoredKnowledge, own: Option<ClusterId>) -> Result<StoredKno
     Err(Error::new(ErrorCode::OtherCluster, what))
 }
 
-/// Keeps the file current, in a separate task, so that no scan waits for a disk. The task may restart at any time.
+/// Keeps the file up to date, in a separate task, so that no scan waits for a disk. The task may be
+/// restarted at any time.
 pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infallible {
     let mut changed = context.catalog_changed.subscribe();
     // The catalog may be there already.
@@ -157,7 +160,8 @@ pub(crate) async fn keep(context: RouterContext, data: Arc<RouterData>) -> Infal
     }
 }
 
-/// The state to write: that received from a coordinator. `None` if no coordinator has answered this process, or the cluster has no id yet.
+/// Returns the state to write, which was received from a coordinator. `None` if no coordinator has
+/// answered this process, or the cluster has no id yet.
 fn to_keep(context: &RouterContext, data: &RouterData) -> Option<StoredKnowledge> {
     if context.heard.is_from_disk() {
         return None;

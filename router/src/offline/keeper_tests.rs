@@ -1,4 +1,5 @@
-//! The data directory of a router, and the way from its catalog to that of the coordinators.
+//! Tests of the data directory of a router, and of the replacement of its catalog by the
+//! coordinators' catalog.
 
 use proto::env::FileSystem;
 use proto::env::sim::{SimClock, SimFs, world};
@@ -21,7 +22,7 @@ fn open(env: &Env) -> RouterData {
     RouterData::open(env, Path::new(DIR), &node(301)).expect("its own directory")
 }
 
-/// A directory that keeps a catalog.
+/// Returns a data directory with a stored catalog.
 fn filled() -> (Env, SimFs) {
     let (env, _, fs) = world(1);
     let data = open(&env);
@@ -79,10 +80,10 @@ fn a_file_without_the_identity_of_its_directory_is_ignored() {
     assert_eq!(open(&env).take_found(), None);
 }
 
-/// A directory without any service.
-struct Nobody;
+/// A directory of services without any service.
+struct NoServices;
 
-impl Directory for Nobody {
+impl Directory for NoServices {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         unreachable!("the task asks nobody")
     }
@@ -97,7 +98,7 @@ impl Directory for Nobody {
     }
 }
 
-/// A router whose coordinators are played, and the task that keeps their catalog.
+/// A router with simulated coordinators, and the task that stores their catalog.
 struct Kept301 {
     context: RouterContext,
     fs: SimFs,
@@ -108,7 +109,7 @@ struct Kept301 {
 impl Kept301 {
     fn start() -> Self {
         let (env, clock, fs) = world(1);
-        let mut context = context_of(0, Arc::new(Nobody));
+        let mut context = context_of(0, Arc::new(NoServices));
         context.env = env.clone();
         let (data, its_context) = (Arc::new(open(&env)), context.clone());
         let task = env
@@ -122,7 +123,7 @@ impl Kept301 {
         self.context.catalog_changed.send_modify(|count| *count += 1);
     }
 
-    /// The number of the catalog in the file some time later.
+    /// Returns the number of the catalog in the file after a pause.
     async fn kept_after(&self, pause: Duration) -> Option<u64> {
         sleep(pause).await;
         let kept = FILE.read(&self.fs, Path::new(DIR)).expect("a file, if any");

@@ -1,4 +1,4 @@
-//! The way from the kept catalog to that of the coordinators.
+//! The replacement of the stored catalog by the coordinators' catalog.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,11 +12,11 @@ use super::keeper::RouterData;
 use crate::context::RouterContext;
 use crate::epochs::applied_epochs::EpochFloors;
 
-/// The time for which the coordinators must send an older catalog before it counts. By then a new leader, or a member that lags, has
-/// reached the kept catalog.
+/// The time for which the coordinators must send an older catalog before it is accepted. By then a
+/// new leader, or a member that lags, would have reached the stored catalog.
 const OLDER_FOR: Duration = Duration::from_secs(10);
 
-/// Decides whether a catalog of the coordinators replaces that of the disk.
+/// The decision whether a catalog of the coordinators replaces the stored catalog.
 #[derive(Default)]
 pub(crate) struct TakeOver {
     /// The time at which the first older catalog arrived.
@@ -24,7 +24,8 @@ pub(crate) struct TakeOver {
 }
 
 impl TakeOver {
-    /// Starts from the state of an earlier process, if there is any; returns its catalog, to be installed.
+    /// Restores the state of an earlier process, if there is one; returns its catalog, to be
+    /// installed.
     pub fn begin(context: &RouterContext, data: &RouterData) -> Option<Arc<Catalog>> {
         let kept = data.take_found()?;
         context.heard.begin_from_disk(kept.heard_unix_ms);
@@ -35,7 +36,7 @@ impl TakeOver {
         Some(kept.catalog)
     }
 
-    /// Checks that a catalog of a coordinator may replace the present one.
+    /// Returns an error if a catalog of a coordinator must not replace the present one.
     pub async fn check(&mut self, context: &RouterContext, catalog: &Catalog) -> Result<()> {
         if !context.heard.is_from_disk() {
             return Ok(());

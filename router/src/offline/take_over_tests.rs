@@ -1,4 +1,4 @@
-//! Tests that the kept catalog is replaced by a catalog of the coordinators, and by nothing else.
+//! Tests that the stored catalog is replaced only by a valid catalog of the coordinators.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -96,7 +96,7 @@ impl CoordinatorApi for Leader {
     }
 }
 
-/// An indexer that reports nothing by itself.
+/// An indexer that sends no reports.
 struct Silent;
 
 #[async_trait]
@@ -138,7 +138,7 @@ impl Directory for Cluster {
     }
 }
 
-/// A router that has begun with the kept catalog 30.
+/// A router that has started with the stored catalog 30.
 struct World {
     watch: CatalogWatch,
     context: RouterContext,
@@ -161,7 +161,7 @@ impl World {
         Self { watch, context, leader }
     }
 
-    /// A coordinator sends a catalog; returns whether it is taken over.
+    /// Lets a coordinator send a catalog; returns whether the router installs it.
     async fn sends(&mut self, catalog: Catalog) -> bool {
         self.watch.take_catalog(Arc::new(catalog)).await.is_ok()
     }
@@ -170,7 +170,7 @@ impl World {
         self.context.catalog.load().cas
     }
 
-    /// The epoch that a scan would read.
+    /// Returns the epoch that a scan would read.
     fn epoch(&self) -> Option<Epoch> {
         let index = self.context.catalog.load().indexes[&IndexId(3)].clone();
         self.context.view(&index).epoch

@@ -1,14 +1,17 @@
 //! The next attempt of a shard scan. Pure: no I/O, no clock.
 //!
-//! A shard scan queries one node at a time for all of its slices: the first one by a call for the first batch, and then one after another
-//! by streams. Its driver ([`super::shard`]) passes the outcome of the last attempt, and carries out what [`Attempts::next`] returns.
+//! A shard scan queries one node at a time for all of its slices: the first node by a call for the
+//! first batch, further nodes by streams. Its driver ([`super::shard`]) passes the outcome of the
+//! last attempt, and carries out what [`Attempts::next`] returns.
 //!
-//! Attempts form *rounds*. In a round each node that has the slices is queried once, the slow nodes last. When all have failed, the next
-//! round begins after a pause, until the deadline. While there are other nodes to query, a node must send its first batch within a
-//! time-out. The router cannot tell a node that hangs from a slow one, so a round in which the time-out passed doubles it for the next
-//! round: otherwise a slow node that is the only one to answer would be abandoned again and again.
+//! Attempts form *rounds*. In a round each node that has the slices is queried once, the slow nodes
+//! last. When all have failed, the next round begins after a pause, until the deadline. While there
+//! are other nodes to query, a node must send its first batch within a time-out. The router cannot
+//! distinguish a hanging node from a slow one, so the time-out is doubled after a round in which it
+//! expired: otherwise a slow node that is the only working one would be abandoned in each round.
 //!
-//! A node that only misses a stage is waited for, together with other copies ([`Wait`], [`crate::hedging`]).
+//! A node that misses only a stage is still waited for, in parallel with other copies ([`Wait`],
+//! [`crate::hedging`]).
 
 use std::time::Duration;
 
@@ -22,43 +25,46 @@ use crate::hedging::{Batches, STAGE_MIN};
 /// Time-out for the first batch in the first round.
 pub(super) const FIRST_BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Causes that the error of a round names.
+/// Maximum number of causes in the error of a round.
 const CAUSES_MAX: usize = 4;
 
 /// The nodes that have each slice, in the order in which they are queried.
 pub(super) struct Copies(pub Vec<Vec<NodeId>>);
 
 impl Copies {
-    /// Returns the first node that has all slices, and is not to be avoided.
+    /// Returns the first node that has all slices and is not in `avoided`.
     pub fn of_all(&self, avoided: &[NodeId]) -> Option<NodeId> {
         let (first, others) = self.0.split_first()?;
         let has_all = |node: &&NodeId| others.iter().all(|nodes| nodes.contains(node));
         first.iter().filter(|node| !avoided.contains(node)).find(has_all).copied()
     }
 
-    /// True if each slice has a node that is not to be avoided; not necessarily the same node.
+    /// Returns true if each slice has a node that is not in `avoided`; not necessarily the same
+    /// node.
     pub fn of_each(&self, avoided: &[NodeId]) -> bool {
         self.0.iter().all(|nodes| nodes.iter().any(|node| !avoided.contains(node)))
     }
 }
 
-/// Slices that have moved, each with its node.
+/// Slices that have moved, each with its new node.
 pub(super) type Places = Vec<(SliceNo, NodeId)>;
 
-/// The outcome of an attempt that has not ended the scan: an error, or slices that are on other nodes, so that nothing was read.
+/// The outcome of an attempt that has not ended the scan: an error, or slices that are on other
+/// nodes, in which case no row was read.
 pub(super) type Outcome = Result<Places>;
 
 /// The next step of a shard scan.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) enum Next {
-    /// A stream from this node, for all slices. Its first batch must arrive within the time-out.
+    /// Query this node by a stream, for all slices. Its first batch must arrive within the
+    /// time-out.
     Query(NodeId, Duration),
-    /// The places of slices that have moved are reported, and the slices that stay are read.
+    /// Report the places of slices that have moved, and read the remaining slices.
     Report(Places, Vec<SliceNo>),
-    /// No node has all slices, so groups of them are read separately: the slices that stay at a node, if any, and the others by their nodes,
-    /// without the nodes to avoid.
+    /// No node has all slices, so read groups of them separately: the remaining slices of a node,
+    /// if any, and the others by their nodes, without the nodes to avoid.
     Split(Vec<SliceNo>, Vec<NodeId>),
-    /// The next round begins after a pause.
+    /// Begin the next round after a pause.
     Pause,
     Fail(Error),
 }
@@ -66,14 +72,14 @@ pub(super) enum Next {
 /// The facts from which the next attempt is chosen.
 pub(super) struct Facts<'a> {
     pub now: Instant,
-    /// When the scan gives up.
+    /// The time at which the scan gives up.
     pub deadline: Instant,
     pub index: &'a str,
     pub slices: &'a [SliceNo],
     pub copies: Copies,
-    /// Nodes that are queried when all others have failed.
+    /// Slow nodes, which are queried when all others have failed.
     pub slow: &'a [NodeId],
-    /// An error if some slice has no node that may answer.
+    /// An error if a slice has no node that may answer.
     pub reachable: Result<()>,
     pub reports_moved: bool,
     /// True if there is only one round.
@@ -83,34 +89,35 @@ pub(super) struct Facts<'a> {
 /// A query that was sent.
 struct Query {
     node: NodeId,
-    /// True if each slice has another node that has not failed.
+    /// True if each slice is on another node that has not failed.
     has_others: bool,
-    /// True for the call for a first batch.
+    /// True for a call for the first batch; false for a stream.
     is_call: bool,
 }
 
 /// The attempts of a shard scan in this round.
 pub(super) struct Attempts {
-    /// The nodes that are not queried again in this round.
+    /// The nodes that are not queried in this round any more.
     pub failed: Vec<NodeId>,
     /// The errors of the nodes that were queried in this round.
     causes: Vec<(NodeId, Error)>,
-    /// The error that tells the client most, of the round before if no node was queried in this one.
+    /// The most informative error, of the previous round if no node was queried in this one.
     last_error: Option<Error>,
     last: Option<Query>,
-    /// `None` before the first choice of a node.
+    /// The time of the first choice of a node; `None` before it.
     began: Option<Instant>,
     first_batch_timeout: Duration,
 }
 
 impl Attempts {
-    /// The first round, in which nodes that have just failed are not queried.
+    /// Creates the first round, in which `failed` nodes are not queried.
     pub fn without(failed: Vec<NodeId>) -> Self {
         let (causes, first_batch_timeout) = (Vec::new(), FIRST_BATCH_TIMEOUT);
         Self { failed, causes, last_error: None, last: None, began: None, first_batch_timeout }
     }
 
-    /// Records the call for a first batch. Returns its time-out, of the time that is left.
+    /// Records the call for a first batch, of which `left` is the time until the deadline. Returns
+    /// the time-out of the call.
     pub fn call(&mut self, node: NodeId, has_others: bool, left: Duration) -> Duration {
         self.last = Some(Query { node, has_others, is_call: true });
         self.timeout(has_others, left)
@@ -129,7 +136,8 @@ impl Attempts {
         decided.unwrap_or_else(|| self.choose(known))
     }
 
-    /// Records an error; an error that no other node can mend ends the scan.
+    /// Records an error. Returns the next step if the error ends the scan, because no other node
+    /// can help; `None` otherwise.
     fn after_error(&mut self, last: &Query, error: Error, known: &Facts<'_>) -> Option<Next> {
         let &Query { node, has_others, is_call } = last;
         if is_call && known.now < known.deadline {
@@ -143,7 +151,8 @@ impl Attempts {
         None
     }
 
-    /// Divides the slices into those that have moved and those that stay. Other slices in the answer are ignored.
+    /// Divides the slices into those that have moved and those that have not. Other slices in the
+    /// answer are ignored.
     fn after_move(&mut self, last: &Query, mut places: Places, known: &Facts<'_>) -> Option<Next> {
         let node = last.node;
         if places.is_empty() {
@@ -168,7 +177,7 @@ impl Attempts {
         None
     }
 
-    /// Chooses a node that has not failed.
+    /// Chooses a node that has not failed in this round.
     fn choose(&mut self, known: &Facts<'_>) -> Next {
         if let Err(error) = &known.reachable {
             return Next::Fail(error.clone());
@@ -199,12 +208,13 @@ impl Attempts {
         Next::Query(node, self.timeout(has_limit, left))
     }
 
-    /// The time-out of a first batch: shorter while there are other nodes to query.
+    /// Returns the time-out of a first batch, which is shorter while there are other nodes to
+    /// query.
     fn timeout(&self, has_limit: bool, left: Duration) -> Duration {
         if has_limit { left.min(self.first_batch_timeout) } else { left }
     }
 
-    /// Begins the next round, or gives up with the most telling error of this one.
+    /// Begins the next round, or gives up with the most informative error of this one.
     fn next_round(&mut self, known: &Facts<'_>) -> Next {
         let no_node = || Error::unavailable("no node has the slice");
         let error = self.last_error.take().unwrap_or_else(no_node);
@@ -238,15 +248,15 @@ impl Attempts {
     }
 }
 
-/// True if another node may answer after a node's error. A replica with an older floor may still have the epoch, and a
-/// damaged replica is abandoned at once, if there are `others`.
+/// Returns true if another node may answer after this error of a node. With other copies
+/// (`others`), that includes an epoch below the node's floor, and a damaged copy.
 fn may_try_another(error: &Error, others: bool) -> bool {
     let is_too_old = error.code == ErrorCode::SnapshotTooOld;
     let is_other_chance = is_too_old || error.code.kind() == ErrorKind::Operator;
     (error.is_retry() && !is_too_old) || (others && is_other_chance)
 }
 
-/// An error after which no node is left to query names the index and the slices.
+/// Adds the names of the index and the slices to an error.
 pub(super) fn named(index: &str, slices: &[SliceNo], error: Error) -> Error {
     if !matches!(error.code, ErrorCode::Unavailable | ErrorCode::OtherCluster) {
         return error;
@@ -259,7 +269,7 @@ pub(super) fn named(index: &str, slices: &[SliceNo], error: Error) -> Error {
     error.context(format_args!("index \"{index}\": slice {slice}{more}"))
 }
 
-/// The error of a round in which several nodes have failed: each with its cause.
+/// Returns the error of a round in which several nodes have failed, with the cause of each.
 fn with_causes(error: Error, mut causes: Vec<(NodeId, Error)>) -> Error {
     if causes.len() < 2 || error.code != ErrorCode::Unavailable {
         return error;
@@ -279,7 +289,7 @@ fn with_causes(error: Error, mut causes: Vec<(NodeId, Error)>) -> Error {
     Error { message: format!("no node answers; {}", what.join("; ")), ..error }
 }
 
-/// A wait for a batch of a node, during which other copies are queried after a stage.
+/// The wait for a batch of a node, during which other copies may be queried after a stage.
 #[derive(Clone, Copy)]
 pub(super) struct Wait {
     pub node: NodeId,
@@ -289,18 +299,20 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// True for the call for a first batch.
+    /// Returns true if the wait is for a call for the first batch.
     pub fn is_call(&self) -> bool {
         self.of != Batches::Rest
     }
 
-    /// True if the wait counts. A reader that waits is woken at the end of the stage: later, it has read another shard meanwhile, and the
-    /// time says nothing. A task reads nothing else.
+    /// Returns true if the duration of the wait may be recorded. A waiting reader is woken at the
+    /// end of the stage: if it is woken later, it was reading another shard, and the duration is
+    /// meaningless. A task reads only this shard.
     pub fn is_watched(&self, now: Instant) -> bool {
         !self.is_call() || now <= self.began + self.stage + STAGE_MIN
     }
 
-    /// True if a batch of another copy wins; after the first batch a sign of life does not.
+    /// Returns true if a batch of another copy wins the race; after the first batch, an empty batch
+    /// (a sign of life) does not.
     pub fn is_won_by(&self, batch: &ShardBatch) -> bool {
         self.is_call() || !matches!(batch, ShardBatch::Rows(block) if block.rows == 0)
     }

@@ -5,7 +5,7 @@ use proto::rpc::rows::RowBlock;
 
 use super::*;
 
-/// A shard scan that gives up after ten seconds. The nodes that have each slice are given.
+/// A shard scan with given copies of each slice, which gives up after ten seconds.
 struct Scan {
     attempts: Attempts,
     began: Instant,
@@ -26,7 +26,7 @@ fn slices(slices: &[u16]) -> Vec<SliceNo> {
     slices.iter().map(|slice| SliceNo(*slice)).collect()
 }
 
-/// A scan of the slices 0 and on.
+/// Creates a scan of the slices 0, 1, …, with these copies.
 fn scan(copies: &[&[u64]]) -> Scan {
     Scan {
         attempts: Attempts::without(Vec::new()),

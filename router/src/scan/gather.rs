@@ -1,10 +1,13 @@
-//! Merges the ordered rows of several shards into one ordered sequence, and combines their partial aggregates.
+//! Merges the ordered rows of several shards into one ordered sequence, and combines their partial
+//! aggregates.
 //!
-//! There are few shards (one for each node), so the merge compares the heads of all shards instead of keeping a heap.
-//! The first eight bytes of an entry are compared as one integer. The blocks of a single shard pass through unchanged.
+//! There are few shards (one for each node), so the merge compares the heads of all shards instead
+//! of keeping a heap. The first eight bytes of an entry are compared as one integer. The blocks of
+//! a single shard pass through unchanged.
 //!
-//! A shard may fail at an entry. The merge fails when it comes to that entry, and an error of any other kind is raised after the rows that are
-//! merged already: so a scan with a limit does not fail for a row that it does not return.
+//! A shard may fail at an entry. The merge fails when it reaches that entry; any other error is
+//! returned after the rows that were merged before it. So a scan with a limit does not fail for a
+//! row that it does not return.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -19,9 +22,9 @@ use proto::{Error, Result};
 
 use super::shard_stream::{NextRows, ShardStream};
 
-/// Size at which a merged block is passed on.
+/// Size in bytes at which a merged block is returned.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
-/// Size of the first block; it is small so that the first row comes soon.
+/// Size of the first block in bytes; small, so that the first row is returned early.
 const FIRST_BLOCK_BYTES: usize = 4 << 10;
 
 /// The merge of several shards.
@@ -30,34 +33,36 @@ pub(crate) struct Gather {
     reverse: bool,
     distinct: Option<Distinct>,
     block_bytes: usize,
-    /// True once a full block was merged.
+    /// True once a full block was returned.
     is_long: bool,
-    /// The error after the rows that were returned.
+    /// An error that is returned after the rows merged before it.
     held: Option<Error>,
     /// The entry at which the merge has failed.
     failed_at: Option<Bytes>,
 }
 
-/// A shard and a position in its current block.
+/// A shard stream with the position in its current block.
 struct Shard {
     stream: ShardStream,
     block: RowBlock,
-    /// The offsets of the current row and of the next one in the block.
+    /// The offset of the current row in the block; `next` is that of the next row.
     at: usize,
     next: usize,
-    /// The place of the current row's entry in the block.
+    /// The range of the current row's entry in the block.
     entry: Range<usize>,
-    /// The first bytes of the current row's entry, as an integer of the same order.
+    /// The first eight bytes of the current row's entry, as an integer that sorts in the order of
+    /// the entries.
     prefix: u64,
-    /// True if there is a current row. If not, the next block must be fetched, or the shard is finished.
+    /// True if there is a current row. Otherwise the next block must be fetched, or the shard is
+    /// finished.
     on_row: bool,
-    /// The error of the shard at the current row, which has no value.
+    /// The error of the shard at the current row, whose values cannot be computed.
     failure: Option<Error>,
     finished: bool,
 }
 
-/// DISTINCT over leading key parts. The merge brings equal rows of different shards next to each other, so the last
-/// one suffices.
+/// The state of DISTINCT over leading key parts. Equal rows of different shards are merged next to
+/// each other, so the last row suffices.
 struct Distinct {
     parts: u16,
     descending: Vec<bool>,
@@ -65,7 +70,7 @@ struct Distinct {
 }
 
 impl Distinct {
-    /// True if the row's leading key parts read differently from those of the row before.
+    /// Returns true if the row's leading key parts differ in value from those of the previous row.
     fn is_new(&mut self, entry: &[u8]) -> Result<bool> {
         let directions = self.descending.iter().take(usize::from(self.parts));
         let parts = LeadingParts::of(entry, directions.copied())?;
@@ -97,7 +102,8 @@ impl Shard {
         &self.block.data[self.entry.clone()]
     }
 
-    /// Moves to the row that begins at `at`; at the end of the block there is none.
+    /// Moves to the row that begins at `at`; there is no current row if `at` is the end of the
+    /// block.
     fn go_to(&mut self, at: usize) {
         self.at = at;
         match proto::rpc::rows::row_at(&self.block.data, at) {
@@ -110,7 +116,7 @@ impl Shard {
         }
     }
 
-    /// Takes the rest of the current block; `None` if the shard is between two blocks.
+    /// Takes the remaining rows of the current block; `None` if the shard is between two blocks.
     fn take_rest(&mut self) -> Option<RowBlock> {
         let at = std::mem::take(&mut self.on_row).then_some(self.at)?;
         let data = self.block.data.slice(at..);
@@ -138,7 +144,7 @@ impl Shard {
     }
 }
 
-/// The first bytes of an entry, as an integer of the same order.
+/// Returns the first eight bytes of an entry, as an integer that sorts in the order of the entries.
 fn prefix(entry: &[u8]) -> u64 {
     match entry.first_chunk::<8>() {
         Some(chunk) => u64::from_be_bytes(*chunk),
@@ -150,7 +156,8 @@ fn prefix(entry: &[u8]) -> u64 {
 }
 
 impl Gather {
-    /// Merges shards. With `distinct`, only the first of several rows with equal leading key parts stays.
+    /// Merges shards. With `distinct`, only the first of several rows with equal leading key parts
+    /// is returned.
     pub fn new(
         shards: Vec<ShardStream>,
         reverse: bool,
@@ -174,12 +181,12 @@ impl Gather {
         self.failed_at.take()
     }
 
-    /// A merge that [`Self::go_on`] gives its shards.
+    /// Creates a merge without shards; [`Self::go_on`] adds them.
     pub fn parked(reverse: bool) -> Self {
         Self::new(Vec::new(), reverse, None)
     }
 
-    /// True if so much was merged that the rest is worth a task of its own.
+    /// Returns true if so many rows were merged that the rest deserves a separate task.
     pub fn is_long(&self) -> bool {
         self.is_long && self.shards.len() > 1 && self.distinct.is_none()
     }
@@ -239,7 +246,7 @@ impl Gather {
         Ok((!builder.is_empty()).then(|| builder.finish()))
     }
 
-    /// Brings all shards onto a row or to their end, side by side.
+    /// Reads from all shards in parallel, until each has a current row or is finished.
     async fn fill(&mut self) -> Result<()> {
         let mut without = self.shards.iter_mut().filter(|shard| !shard.on_row);
         match (without.next(), without.next()) {
@@ -252,7 +259,7 @@ impl Gather {
         }
     }
 
-    /// Merges rows until the block is full or a shard's current block is used up.
+    /// Merges rows until the block is full or the current block of a shard is used up.
     fn merge_into(&mut self, builder: &mut RowBlockBuilder) -> Result<()> {
         self.shards.retain(|shard| shard.on_row);
         while builder.len() < self.block_bytes && !self.shards.is_empty() {
@@ -277,7 +284,7 @@ impl Gather {
         Ok(())
     }
 
-    /// Returns the shard whose row comes first. All shards must be on a row.
+    /// Returns the number of the shard whose row comes first. All shards must have a current row.
     fn first(&self) -> usize {
         let wanted = if self.reverse { Ordering::Greater } else { Ordering::Less };
         let mut first = 0;
@@ -328,7 +335,8 @@ mod tests {
         ShardBatch::Rows(builder.finish())
     }
 
-    /// Shards with the given numbers of entries, in blocks of `block_rows`, and all entries in order.
+    /// Returns shards with these numbers of entries, in blocks of `block_rows`, and all entries in
+    /// order.
     fn shards(counts: &[usize], block_rows: usize) -> (Vec<ShardStream>, Vec<String>) {
         let entries = |shard: usize, count: usize| -> Vec<String> {
             (0..count).map(|n| format!("{n:06} of shard {shard}, and some bytes more")).collect()

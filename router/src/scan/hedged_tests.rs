@@ -4,7 +4,7 @@ use proto::model::topology::TopologyProvider;
 
 use super::*;
 
-/// A node that answers calls for first batches too, each with all of its rows.
+/// A node that also answers calls for first batches, each with all of its rows.
 struct First(Node);
 
 #[async_trait]
@@ -32,12 +32,12 @@ const SOON: Duration = Duration::from_millis(1);
 const LATE: Duration = Duration::from_millis(400);
 const STAGE: Duration = Duration::from_millis(10);
 
-/// Lets a router save up some parallel requests.
+/// Lets a router save budget for some parallel requests.
 fn save_up(plan: &ScanPlan) {
     (0..2_000).for_each(|_| plan.context.hedging.earn());
 }
 
-/// All nodes report that they have applied an epoch.
+/// Makes all nodes report that they have applied an epoch.
 fn applied(plan: &ScanPlan, epoch: u64) {
     let slices = 0..plan.index.topology.slices();
     for node in plan.context.catalog.load().nodes.keys() {
@@ -51,7 +51,7 @@ fn applied(plan: &ScanPlan, epoch: u64) {
     }
 }
 
-/// Reads a shard scan of two slices, whose rows must be right; returns its time.
+/// Reads a shard scan of two slices and checks its rows; returns the duration.
 async fn timed(plan: &ScanPlan) -> Duration {
     let began = Instant::now();
     let rows = read(plan, 2).await.expect("a copy answers");
@@ -120,7 +120,7 @@ async fn a_node_that_missed_three_stages_is_asked_last_until_it_answers_a_probe(
     assert!(timed(&plan).await < SOON, "it is asked first again");
 }
 
-/// A scan of two slices on nodes 1 and 2, of which node 1 is slow.
+/// Creates a plan for two slices on nodes 1 and 2, of which node 1 counts as slow.
 fn plan_with_slow(one: Node, two: Node) -> ScanPlan {
     let plan = plan_over(vec![vec![1, 2]; 2], firsts(vec![one, two]));
     applied(&plan, 1);
@@ -149,7 +149,7 @@ async fn a_node_that_has_not_applied_the_epoch_is_not_slow() {
     assert_eq!(plan.context.hedging.status(), crate::HedgingStatus::default());
 }
 
-/// Each shard of a scan: its node, its slices, and whether it is a probe.
+/// Returns the node, the slices, and whether it is a probe, of each shard of a scan.
 fn placed(plan: &ScanPlan) -> Vec<(u64, Vec<u16>, bool)> {
     let shard = |shard: NodeSlices| {
         let slices = shard.slices.iter().map(|slice| slice.0).collect();
@@ -237,7 +237,7 @@ async fn many_scans_at_once_use_both_copies_of_a_slice() {
     assert!((8..=20).contains(&of_second), "{of_second} of 32");
 }
 
-/// Sends three rows of each slice one by one; from the second on each after a delay.
+/// An indexer that sends three rows of each slice one by one; each after the first with a delay.
 struct SlowRest(Duration);
 
 #[async_trait]
@@ -252,7 +252,7 @@ impl Scans for SlowRest {
     }
 }
 
-/// A scan whose first node becomes slow after its first batch.
+/// Creates a plan for a scan whose first node becomes slow after its first batch.
 fn plan_with_slow_rest(delay: Duration, other: Node) -> ScanPlan {
     let plan = plan_over(vec![vec![1, 2]; 2], vec![only(SlowRest(delay)), only(other)]);
     applied(&plan, 1);
@@ -269,7 +269,7 @@ async fn a_scan_goes_on_at_another_copy_when_a_node_becomes_slow_in_its_midst() 
     assert_eq!((status.begun, status.won), (1, 1));
 }
 
-/// The other copy is asked for the rows that are missing, not for as many as the scan wanted at its beginning.
+/// The other copy is queried for the missing rows, not for the scan's original limit.
 #[tokio::test(start_paused = true)]
 async fn another_copy_reads_no_more_than_the_rest_of_a_limit() {
     let mut plan = plan_with_slow_rest(LATE, Node::After(SOON));
@@ -296,7 +296,8 @@ async fn a_node_of_the_usual_pace_is_asked_alone() {
     assert_eq!(plan.context.hedging.status().begun, 0);
 }
 
-/// Answers the call for a first batch at once with the rows numbered 0, and streams the others after a delay.
+/// An indexer that answers the call for a first batch immediately with the rows numbered 0, and
+/// streams the others after a delay.
 struct SlowTask(Duration);
 
 #[async_trait]

@@ -1,7 +1,7 @@
-//! Merges a long scan ahead of its reader, in a task of its own: so rows are merged on one core while they are printed on
-//! another. A few blocks are ready at most.
+//! Merges a long scan ahead of its reader, in a separate task, so that rows are merged on one core
+//! while earlier rows are printed on another. At most a few blocks wait for the reader.
 //!
-//! The task begins after the first blocks, so a short scan has none.
+//! The task begins after the first blocks, so a short scan has no task.
 
 use proto::env::{Env, Task};
 use proto::flow::{ByteReceiver, byte_channel};
@@ -10,18 +10,18 @@ use proto::{Error, Result};
 
 use super::gather::{BLOCK_BYTES, Gather};
 
-/// Bytes of merged blocks that wait for the reader.
+/// Maximum bytes of merged blocks that wait for the reader.
 pub(super) const AHEAD_BYTES: usize = 2 * BLOCK_BYTES;
 
 /// A merge in a task. Dropping it ends the task.
 pub(super) struct MergeAhead {
-    /// The blocks, then `None`.
+    /// The merged blocks; `None` after the last one.
     blocks: ByteReceiver<Result<Option<RowBlock>>>,
     _task: Task,
 }
 
 impl MergeAhead {
-    /// Goes on with a merge.
+    /// Continues a merge in a task.
     pub fn begin(mut gather: Gather, env: &Env) -> Self {
         let (sender, blocks) = byte_channel(AHEAD_BYTES);
         let task = env.spawn_request("merge-ahead", async move {

@@ -1,20 +1,25 @@
 //! Scans: scatter and gather.
 //!
-//! A scan chooses its epoch ([`open`]), takes the topology of the index as its *base topology*, and reads every slice
-//! at that epoch. The slices that are asked of one node form one *shard scan*; the node merges them. An ordered scan
-//! merges its shards in the router ([`gather`]). An unordered scan reads them one after another, and reads slices
-//! that have moved away at the end ([`unordered`], [`virtual_scan`]).
+//! A scan chooses its epoch ([`open`]), takes the topology of the index as its *base topology*, and
+//! reads every slice at that epoch. The slices that are read from one node form one *shard scan*;
+//! the node merges them. An ordered scan merges its shards in the router ([`gather`]). An unordered
+//! scan reads them one after another, and reads slices that have moved away at the end
+//! ([`unordered`], [`virtual_scan`]).
 //!
-//! Each shard scan begins with a call for its first batch in the reader's own task. The rest is sent by a task through a small bounded
-//! channel ([`shard`]). So shards work in parallel, and a slow reader applies back-pressure to them. When a node fails, the task continues
-//! on a replica after the last entry received ([`attempt`]). That is exact, because the epoch is the same on each replica.
+//! Each shard scan begins with a call for its first batch in the reader's own task. The rest is
+//! sent by a task through a small bounded channel ([`shard`]). So shards work in parallel, and a
+//! slow reader applies back-pressure to them. When a node fails, the task continues on a replica
+//! after the last entry received ([`attempt`]). That is exact, because the epoch is the same on
+//! each replica.
 //!
-//! All slices of an ordered scan share one position: the last entry delivered. So a slice that has moved can be merged
-//! in from its new node, and a token needs no virtual-scan map.
+//! All slices of an ordered scan share one position: the last entry delivered. So a slice that has
+//! moved can be read from its new node and merged with the others, and a token needs no
+//! virtual-scan map.
 //!
-//! A scan holds an admission permit of the router while it is read. A scan that its reader leaves alone is *parked*
-//! ([`stream::ScanStream::park`]): it releases its permit and its shard scans with their buffers, and keeps its position
-//! and its epoch. The next read waits for a permit, as a new scan does, and continues as from a token.
+//! A scan holds an admission permit of the router while it is read. A scan that is not read for a
+//! while is *parked* ([`stream::ScanStream::park`]): it releases its permit and its shard scans
+//! with their buffers, and keeps its position and its epoch. The next read waits for a permit, as a
+//! new scan does, and continues as from a token.
 
 pub(crate) mod open;
 pub(crate) mod resume;

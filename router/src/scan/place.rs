@@ -1,19 +1,20 @@
-//! The place of an ordered scan, and the position of a shard scan.
+//! The position of an ordered scan, and the position of a shard scan.
 
 use bytes::Bytes;
 use proto::rpc::rows::RowBlock;
 use tokio::time::Instant;
 
-/// The place of an ordered scan.
+/// The position of an ordered scan.
 pub(super) enum Place {
-    /// Behind an entry, or at the beginning.
+    /// After an entry; `None` is the beginning of the scan.
     Behind(Option<Bytes>),
-    /// Behind the last row of a block, which has rows. To find that row costs a pass over the block, and is needed seldom.
+    /// After the last row of a non-empty block. The entry of that row is read from the block only
+    /// when it is needed, which is rare.
     BehindBlock(RowBlock),
 }
 
 impl Place {
-    /// The entry after which another scan goes on; `None` at the beginning.
+    /// Returns the entry after which another scan continues; `None` at the beginning.
     pub fn resume_after(&self) -> Option<Bytes> {
         match self {
             Self::Behind(entry) => entry.clone(),
@@ -28,12 +29,13 @@ impl Place {
 pub(super) struct ShardPosition {
     pub(super) reached: Place,
     pub(super) rows_left: Option<u64>,
-    /// When the scan gives up if no node has served it; `None`: its time-out after the next attempt begins.
+    /// The time at which the scan gives up if no node has served it. `None` means that the scan's
+    /// time-out begins with the next attempt.
     pub(super) deadline: Option<Instant>,
 }
 
 impl ShardPosition {
-    /// Moves past the rows of a block.
+    /// Moves the position after the rows of a block.
     pub(super) fn advance(&mut self, block: &RowBlock) {
         if block.rows > 0 {
             self.reached = Place::BehindBlock(block.clone());
@@ -48,7 +50,7 @@ impl ShardPosition {
         matches!(self.reached, Place::BehindBlock(_))
     }
 
-    /// A copy of the position for another task, without the block.
+    /// Returns a copy of the position for another task, with the entry instead of the block.
     pub(super) fn handed_over(&self) -> Self {
         Self { reached: Place::Behind(self.reached.resume_after()), ..*self }
     }

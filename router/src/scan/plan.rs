@@ -1,4 +1,4 @@
-//! The plan of a scan: the common part of its shard scans, and the node to ask for each slice.
+//! The plan of a scan: the common fields of its shard scans, and the node to query for each slice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::context::RouterContext;
 use crate::epochs::read_view::{AvoidedNodes, NodeSlices, place};
 use crate::hedging::Batches;
 
-/// The common part of all shard scans of one scan.
+/// The common fields of all shard scans of one scan.
 #[derive(Clone)]
 pub(crate) struct ScanPlan {
     pub context: Arc<RouterContext>,
@@ -30,17 +30,17 @@ pub(crate) struct ScanPlan {
     pub rows_max: Option<u64>,
 }
 
-/// Nodes that scans are slow on.
+/// The slow nodes of a scan.
 #[derive(Default)]
 struct SlowNodes {
-    /// They are asked last.
+    /// Nodes that are queried last.
     slow: Vec<NodeId>,
-    /// They are asked as if they were not, to see whether they are slow still.
+    /// Slow nodes that are queried in normal order, as a probe of whether they are still slow.
     probed: Vec<NodeId>,
 }
 
 impl ScanPlan {
-    /// Groups the slices that can have rows by the node to ask first.
+    /// Groups the slices that can have rows by the node to query first.
     pub fn shards(&self) -> Vec<NodeSlices> {
         let wanted = self.request.slices(&self.index);
         let view = self.context.view(&self.index);
@@ -64,7 +64,7 @@ impl ScanPlan {
         shards
     }
 
-    /// The nodes that are asked last, and those of them that this scan probes.
+    /// Returns the slow nodes, and those of them that this scan probes.
     fn slow_nodes(&self) -> SlowNodes {
         if !self.hedges() {
             return SlowNodes::default();
@@ -77,14 +77,14 @@ impl ScanPlan {
         SlowNodes { slow, probed }
     }
 
-    /// Groups slices by the node to ask, and avoids some nodes where a slice has another.
+    /// Groups slices by the node to query; avoids `failed` nodes for slices that have another node.
     pub fn shards_without(&self, slices: &[SliceNo], failed: &[NodeId]) -> Vec<Vec<SliceNo>> {
         let avoided = AvoidedNodes { failed, slow: &self.context.hedging.avoided(), busy: None };
         let shards = place(&self.context.applied, &self.index, self.epoch, slices, avoided);
         shards.into_iter().map(|shard| shard.slices).collect()
     }
 
-    /// Slices as a shard scan of their own, and the node to ask first for all of them.
+    /// Returns the slices as one shard scan, with the node to query first for all of them.
     pub fn placed(&self, slices: &[SliceNo]) -> NodeSlices {
         let SlowNodes { slow, probed } = self.slow_nodes();
         let view = self.context.view(&self.index);
@@ -102,7 +102,7 @@ impl ScanPlan {
         NodeSlices { slices: slices.to_vec(), node, has_others, is_probe }
     }
 
-    /// How long a shard scan may be without a node that serves it.
+    /// Returns the longest time that a shard scan may be without a node that serves it.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.request.timeout_ms).max(FIRST_BATCH_TIMEOUT)
     }
@@ -121,13 +121,14 @@ impl ScanPlan {
         Copies(slices.iter().map(of).collect())
     }
 
-    /// A node that has applied the epoch in all of these slices, and is not slow.
+    /// Returns a node that has all of these slices, has applied the epoch, and is not slow; `None`
+    /// if there is none.
     fn ready_candidate(&self, slices: &[SliceNo], slow: &[NodeId]) -> Option<NodeId> {
         let first = self.context.applied.candidates(&self.index, *slices.first()?, self.epoch);
         first.into_iter().find(|node| !slow.contains(node) && self.is_ready(*node, slices))
     }
 
-    /// True if a node has applied the epoch in all of these slices.
+    /// Returns true if a node has all of these slices and has applied the epoch.
     pub fn is_ready(&self, node: NodeId, slices: &[SliceNo]) -> bool {
         let applied = &self.context.applied;
         slices.iter().all(|slice| applied.has_applied(node, &self.index, *slice, self.epoch))
@@ -147,12 +148,13 @@ impl ScanPlan {
         slices.iter().all(|slice| is_ready(*slice))
     }
 
-    /// True if a node is to answer soon: it has applied the epoch, and waits for no transaction.
+    /// Returns true if a node is expected to answer soon: it has applied the epoch, and the scan is
+    /// of no open transaction.
     pub fn is_prompt(&self, node: NodeId, slices: &[SliceNo]) -> bool {
         self.hedges() && self.request.own.is_none() && self.is_ready(node, slices)
     }
 
-    /// True if another copy may be asked beside a slow node.
+    /// Returns true if another copy may be queried in parallel with a slow node.
     pub fn hedges(&self) -> bool {
         self.hedge_after() != HedgeAfter::Never
     }
@@ -164,7 +166,7 @@ impl ScanPlan {
         }
     }
 
-    /// How long a node is waited for before another one is asked beside it.
+    /// Returns the time to wait for a node before another one is queried in parallel.
     pub fn stage(&self, of: Batches) -> Duration {
         match self.hedge_after() {
             HedgeAfter::Millis(ms) => Duration::from_millis(ms.into()),
@@ -172,7 +174,7 @@ impl ScanPlan {
         }
     }
 
-    /// The interface of a node.
+    /// Returns the client of a node.
     pub fn indexer(&self, node: NodeId) -> Result<Arc<dyn IndexerApi>> {
         let catalog = self.context.catalog.load();
         let unknown = || Error::unavailable(format!("node {node} is not in the router's catalog"));
@@ -189,7 +191,7 @@ impl ScanPlan {
         self.index.local_id()
     }
 
-    /// The request to one node.
+    /// Returns the request to one node: these slices, from the position on.
     pub fn shard_scan(
         &self,
         slices: &[SliceNo],

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::token::Token;
 use crate::context::RouterContext;
 
-/// Decodes a token and checks that it belongs to this index and this request.
+/// Decodes a token; an error if it does not belong to this index and this request.
 pub(crate) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Result<Token> {
     let token = Token::decode(text)?;
     let refuse = |why: &str| {
@@ -30,7 +30,8 @@ pub(crate) fn accept(text: &str, index: &IndexInfo, request: &ScanRequest) -> Re
     Ok(token)
 }
 
-/// A hash of a request without its consistency, time-out and pace: a token continues only the same request.
+/// Returns a hash of a request without its consistency, time-out and pace: only a request with an
+/// equal hash may continue a token.
 pub(crate) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     let mut question = request.clone();
     question.consistency = Consistency::Any;
@@ -40,8 +41,8 @@ pub(crate) fn fingerprint(request: &ScanRequest) -> Result<u64> {
     Ok(xxh3_64(&bytes))
 }
 
-/// Returns the index with the topology of a number. The coordinator is asked only if this router has not seen that
-/// topology.
+/// Returns the index with the topology of a number. Queries the coordinator if this router does not
+/// have that topology.
 pub(super) async fn with_base(
     context: &RouterContext,
     index: Arc<IndexInfo>,

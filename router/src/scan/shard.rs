@@ -1,12 +1,15 @@
-//! The driver of a shard scan: it makes one attempt after another ([`super::attempt`]), until the slices are read.
+//! The driver of a shard scan: it makes one attempt after another ([`super::attempt`]), until the
+//! slices are read.
 //!
-//! The first attempt is a call for the first batch, in the reader's own task: most scans end there. If the node is in this process and all
-//! blocks are in memory, the page cache of the kernel included, it needs no task, no channel and no other thread. If some are not, it
-//! needs one hop to a blocking thread. Another process is called on a stream that is open already.
+//! The first attempt is a call for the first batch, in the reader's own task: most scans end there.
+//! If the node is in this process and all blocks are in memory, including the kernel's page cache,
+//! the call needs no task, no channel and no other thread. Otherwise it needs one hop to a blocking
+//! thread. A node in another process is called on a stream that is already open.
 //!
-//! A task streams the rest through a bounded channel. It begins after the last row, or from the beginning if the call has brought nothing.
-//! When a node fails, the task continues with another one after the last row. While a node is waited for, other copies may be queried in
-//! parallel, by a task of the same kind. Both are exact, because the epoch is the same.
+//! A task streams the rest through a bounded channel. It begins after the last row, or from the
+//! beginning if the call has returned no row. When a node fails, the task continues with another
+//! one after the last row. While a node is waited for, other copies may be queried in parallel, by
+//! another such task. Both are exact, because the epoch is the same.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
@@ -39,16 +42,19 @@ struct Shard {
     position: ShardPosition,
     attempts: Attempts,
     reports_moved: bool,
-    /// True if it reads other copies in parallel with a node: each of them once.
+    /// True if it reads other copies in parallel with a node that another driver queries; each copy
+    /// is then tried once.
     is_beside: bool,
 }
 
-/// The answer of the node that was queried, or a batch of other copies and their further ones.
+/// The answer of the queried node, or a batch of another copy with the stream of its further
+/// batches.
 type Answer<T> = Either<Result<T>, (ShardBatch, ShardStream)>;
 
 impl ScanPlan {
-    /// A shard scan that begins when it is read. It reports slices that are no longer on the node of the base topology and reads the
-    /// others, or it follows them to wherever they move; then its rows come in order.
+    /// Returns a shard scan that begins when it is read. With `reports_moved` it reports slices
+    /// that are no longer on the node of the base topology, and reads the others. Otherwise it
+    /// follows them to their new nodes, and its rows are in order.
     pub fn start(&self, mut placed: NodeSlices, reports_moved: bool) -> ShardStream {
         let (plan, slices) = (self.clone(), std::mem::take(&mut placed.slices));
         let reached = Place::Behind(self.resume_after.clone());
@@ -60,7 +66,7 @@ impl ScanPlan {
 }
 
 impl Shard {
-    /// Reads the first batch; the result reads the rest.
+    /// Reads the first batch; the returned stream has it, and reads the further ones.
     async fn first(mut self, placed: NodeSlices) -> ShardStream {
         let outcome = match self.call(&placed).await {
             Some(Either::Left(Ok(FirstBatch { batch, is_whole }))) => match batch {
@@ -91,7 +97,8 @@ impl Shard {
         self.stream(outcome)
     }
 
-    /// Calls the first node for its first batch, unless it is unknown or slow.
+    /// Calls the first node for its first batch. Returns `None` without a call if the node is
+    /// unknown or slow.
     async fn call(&mut self, placed: &NodeSlices) -> Option<Answer<FirstBatch>> {
         let (plan, slices, node) = (&self.plan, &self.slices, placed.node?);
         let context = &plan.context;
@@ -204,7 +211,8 @@ impl Shard {
         self.attempts.next(outcome, &known)
     }
 
-    /// Reads from one node until its end or a failure, and sends the batches. `None` if everything was read or the reader is gone.
+    /// Reads from one node until its end or a failure, and sends the batches. Returns `None` if all
+    /// rows were read or the reader was dropped; otherwise the slices that have moved.
     async fn read(
         &mut self,
         node: NodeId,
@@ -244,7 +252,8 @@ impl Shard {
         }
     }
 
-    /// The next batch of a node, or of another copy, which then sends the further ones.
+    /// Returns the next batch of a node, or of another copy, which then also sends the further
+    /// batches.
     async fn next_batch(
         &self,
         node: NodeId,
@@ -309,7 +318,7 @@ impl Shard {
         answer
     }
 
-    /// Waits for a node and for other copies; the first good answer wins.
+    /// Waits for a node and for other copies in parallel; the first good answer wins.
     async fn race<T>(
         &self,
         wait: Wait,
@@ -341,15 +350,16 @@ impl Shard {
         Either::Left(answer)
     }
 
-    /// A shard scan of slices from the position on. It does not begin with nodes that have just failed.
+    /// Returns a driver for some of the slices, from the present position on. It does not query
+    /// `failed` nodes in its first round.
     fn part(&self, slices: Vec<SliceNo>, failed: Vec<NodeId>) -> Self {
         let (plan, position) = (self.plan.clone(), self.position.handed_over());
         let (attempts, is_beside) = (Attempts::without(failed), self.is_beside);
         Self { plan, slices, position, attempts, reports_moved: false, is_beside }
     }
 
-    /// Continues as several shard scans, one for each group of slices, and merges their rows. They inherit the deadline: otherwise a scan
-    /// that is divided again and again would never give up.
+    /// Continues as several shard scans, one for each group of slices, and merges their rows. They
+    /// inherit the deadline: otherwise a scan that is divided repeatedly would never give up.
     async fn read_groups(&mut self, groups: Vec<Vec<SliceNo>>, sender: &Sender) -> Result<()> {
         self.note_resumed();
         // The groups may run long, and the block of the place is not needed again.
@@ -383,7 +393,7 @@ impl Shard {
         }
     }
 
-    /// Counts an attempt that continues after a row.
+    /// Counts the attempt as resumed, if a row was received before.
     fn note_resumed(&self) {
         let has_rows = u64::from(self.position.has_rows());
         self.plan.context.resumed.fetch_add(has_rows, Ordering::Relaxed);

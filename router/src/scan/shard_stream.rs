@@ -1,4 +1,4 @@
-//! The reader's end of a shard scan: the first batch, and then the batches of a task.
+//! The reader's end of a shard scan: the first batch, and then the batches that a task sends.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,17 +11,17 @@ use proto::{Error, Result};
 
 /// The reader's end of a shard scan.
 pub(crate) struct ShardStream {
-    /// The next batch.
+    /// The next batch, if it was received already.
     ready: Option<ShardBatch>,
     rest: Rest,
 }
 
 /// The batches after the one that is ready.
 enum Rest {
-    /// They begin when they are read. The future continues with the next poll if a reader stops waiting for it. The mutex is never locked:
-    /// a call is not `Sync`, and a scan must be.
+    /// A stream that begins when it is read. If a reader stops waiting, the future continues at the
+    /// next poll. The mutex is never locked: it only makes the type `Sync`.
     Later(Mutex<BoxFuture<ShardStream>>),
-    /// The task ends when it is dropped.
+    /// The batches of a task, which ends when this value is dropped.
     Task {
         batches: ByteReceiver<Result<ShardBatch>>,
         _task: Task,
@@ -33,7 +33,8 @@ enum Rest {
 pub(super) type Sender = ByteSender<Result<ShardBatch>>;
 
 impl ShardStream {
-    /// A stream that continues as another one once it is read beyond the batch that is ready.
+    /// Creates a stream that returns `ready`, and then continues with the stream that `rest`
+    /// returns.
     pub fn later(
         ready: Option<ShardBatch>,
         rest: impl Future<Output = Self> + Send + 'static,
@@ -46,7 +47,7 @@ impl ShardStream {
         Self { ready: None, rest: Rest::Task { batches, _task: task } }
     }
 
-    /// A stream of one batch.
+    /// Creates a stream of one batch, the last one.
     pub fn whole(batch: ShardBatch) -> Self {
         Self { ready: Some(batch), rest: Rest::Ended }
     }
@@ -64,7 +65,8 @@ impl ShardStream {
         Self::from_task(batches, task)
     }
 
-    /// Requests the first batch unless that was done, so that the streams of several shards can wait for theirs in parallel.
+    /// Requests the first batch if that was not done yet, so that the streams of several shards can
+    /// wait for their batches in parallel.
     pub async fn begin(&mut self) {
         while let (None, Rest::Later(rest)) = (&self.ready, &mut self.rest) {
             *self = rest.get_mut().unwrap_or_else(PoisonError::into_inner).await;
@@ -100,12 +102,12 @@ impl ShardStream {
 /// The next rows of a shard.
 pub(super) enum NextRows {
     Block(RowBlock),
-    /// The scan fails at this entry, if it comes there.
+    /// The scan fails with this error if it reaches this entry.
     Failed(Bytes, Error),
     End,
 }
 
-/// Sends a batch once there is room; an error if the reader is gone.
+/// Waits until the channel has room and sends a batch; an error if the reader was dropped.
 pub(super) async fn send(
     batches: &Sender,
     batch: Result<ShardBatch>,

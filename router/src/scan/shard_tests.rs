@@ -1,4 +1,4 @@
-//! Shard scans against simulated indexers.
+//! Tests of shard scans against simulated indexers.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ mod hedged;
 const ANSWER: Duration = Duration::from_secs(4);
 const TIMEOUT_MS: u64 = 10_000;
 
-/// An indexer that is asked for scans alone.
+/// The scan calls of a simulated indexer, which answers no other calls.
 #[async_trait]
 pub(crate) trait Scans: Send + Sync + 'static {
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>>;
@@ -57,7 +57,7 @@ impl<T: Scans> IndexerApi for Only<T> {
     }
 }
 
-/// An indexer that is asked for scans alone.
+/// Returns an indexer that answers only scans.
 fn only(indexer: impl Scans) -> Arc<dyn IndexerApi> {
     Arc::new(Only(Arc::new(indexer)))
 }
@@ -65,9 +65,9 @@ fn only(indexer: impl Scans) -> Arc<dyn IndexerApi> {
 /// An indexer with some rows of each slice.
 pub(crate) struct Rows {
     pub of_slice: usize,
-    /// Digits of a row's number.
+    /// Number of digits with which a row's number is printed.
     pub digits: usize,
-    /// Rows that are sent together.
+    /// Number of rows in a batch.
     pub batch: usize,
 }
 
@@ -102,7 +102,7 @@ enum Node {
     Moves(Duration),
     /// Sends two rows of [`THREE_ROWS`] and then fails.
     Breaks,
-    /// Answers with the rows of [`THREE_ROWS`] after a delay that changes.
+    /// Answers with the rows of [`THREE_ROWS`] after a delay that the test changes.
     Paced(Arc<Mutex<Duration>>),
 }
 
@@ -131,7 +131,7 @@ impl Scans for Node {
     }
 }
 
-/// The indexers; the first is node 1.
+/// The simulated indexers; the first is node 1.
 struct Played(Vec<Arc<dyn IndexerApi>>);
 
 impl Directory for Played {
@@ -156,13 +156,13 @@ fn context(indexers: Vec<Arc<dyn IndexerApi>>) -> RouterContext {
     context
 }
 
-/// A scan of slices that are all on nodes 1 and 2; both are this indexer.
+/// Creates a plan for slices that are all on nodes 1 and 2, which are both this indexer.
 pub(crate) fn plan(slices: u16, indexer: Arc<impl Scans>) -> ScanPlan {
     let indexer: Arc<dyn IndexerApi> = Arc::new(Only(indexer));
     plan_over(vec![vec![1, 2]; usize::from(slices)], vec![Arc::clone(&indexer), indexer])
 }
 
-/// A scan of two slices on a node each.
+/// Creates a plan for two slices on two different nodes.
 pub(crate) fn plan_apart(indexer: Arc<impl Scans>) -> ScanPlan {
     let indexer: Arc<dyn IndexerApi> = Arc::new(Only(indexer));
     plan_over(vec![vec![1], vec![2]], vec![Arc::clone(&indexer), indexer])
@@ -214,7 +214,7 @@ fn first_slices(slices: u16) -> Vec<SliceNo> {
     (0..slices).map(SliceNo).collect()
 }
 
-/// Reads a shard scan to its end.
+/// Reads a shard scan of the slices to its end; returns its rows.
 async fn read(plan: &ScanPlan, slices: u16) -> Result<Vec<String>> {
     let mut shard = plan.start(plan.placed(&first_slices(slices)), false);
     let mut rows = Vec::new();

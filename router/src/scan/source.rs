@@ -1,4 +1,4 @@
-//! The row source of a scan: shards that are merged, or shards that are read one after another.
+//! The row source of a scan: shards that are merged, or shards that are read in sequence.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,14 @@ use super::virtual_scan::UnorderedProgress;
 /// The row source of a scan.
 pub(super) enum RowSource {
     Ordered(Gather),
-    /// The rest of a long ordered scan.
+    /// A long ordered scan, whose merge runs in a task.
     Ahead(MergeAhead),
     Unordered(Box<Unordered>),
 }
 
-/// Estimates the memory that a scan holds: for each shard that is read in parallel its channel, a transport window of the
-/// same size, the merged block and the one that marks its place; and the blocks that are merged ahead.
+/// Estimates the memory of a scan in bytes: for each shard that is read in parallel, its channel, a
+/// transport window of equal size, the merged block and the block that marks its position; in
+/// addition the blocks that are merged ahead.
 pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: usize) -> usize {
     let places = index.topology.placement.iter().filter_map(|replicas| replicas.first());
     let nodes = places.collect::<BTreeSet<_>>().len().max(1);
@@ -35,7 +36,8 @@ pub(super) fn bytes_held(index: &IndexInfo, request: &ScanRequest, ahead_bytes: 
     shards * (2 * ahead_bytes + 2 * BLOCK_BYTES) + merged_ahead
 }
 
-/// True if the scan merges its shards, and so reads all of them in parallel. A scan of a few slices does so in any order.
+/// Returns true if the scan merges its shards, and so reads all of them in parallel. Unordered
+/// scans of a few slices are merged too.
 pub(super) fn is_merged(request: &ScanRequest) -> bool {
     let aggregates = matches!(request.output, Output::Aggregates(_));
     let is_ordered = request.ordered || request.distinct_parts.is_some();

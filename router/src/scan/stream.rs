@@ -23,7 +23,7 @@ use crate::epochs::leases::EpochLease;
 
 /// A scan in progress. Dropping it ends its shard scans.
 pub struct ScanStream {
-    /// The request, and how to begin its shard scans.
+    /// The request, from which the shard scans are begun.
     plan: ScanPlan,
     lease: EpochLease,
     source: RowSource,
@@ -35,7 +35,7 @@ pub struct ScanStream {
     permit: Option<Permit>,
 }
 
-/// The rest of OFFSET and LIMIT.
+/// The numbers of rows that OFFSET and LIMIT still skip and allow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowsLeft {
     pub offset: u64,
@@ -45,14 +45,14 @@ pub(super) struct RowsLeft {
 /// A batch of a scan.
 #[derive(Clone, Debug)]
 pub enum ScanBatch {
-    /// Rows; in order if the scan is ordered.
+    /// Rows, in order if the scan is ordered.
     Rows(RowBlock),
     /// The aggregates of the whole scan, in the order of the calls.
     Aggregates(Vec<PartialAggregate>),
 }
 
 impl ScanStream {
-    /// A scan that begins at its plan's position.
+    /// Creates a scan that begins at its plan's position.
     pub(super) fn new(
         plan: ScanPlan,
         lease: EpochLease,
@@ -77,19 +77,20 @@ impl ScanStream {
         self.lease.epoch()
     }
 
-    /// Ends the stream after this many rows, although the scan is not finished. The token continues after the last of
-    /// them.
+    /// Ends the stream after this number of rows, before the end of the scan. The token continues
+    /// after the last of them.
     pub fn end_page_after(&mut self, rows: u64) {
         self.page_left = rows;
     }
 
-    /// True if the page has all its rows.
+    /// Returns true if the page has all its rows.
     pub fn page_is_full(&self) -> bool {
         self.page_left == 0
     }
 
-    /// Parks the scan until the next read. It keeps its position and its epoch, and releases its permit, its shard scans
-    /// and their buffers. A reader that is only slow should not park: rows that shards have ready would be read again.
+    /// Parks the scan until the next read. It keeps its position and its epoch, and releases its
+    /// permit, its shard scans and their buffers. A slow reader should not park the scan: rows that
+    /// shards have ready would be read again.
     pub fn park(&mut self) {
         match &mut self.source {
             RowSource::Ordered(gather) => gather.park(),
@@ -102,7 +103,7 @@ impl ScanStream {
         self.permit = None;
     }
 
-    /// Waits for a permit as long as a new scan would, and begins the shard scans after the last row.
+    /// Waits for a permit, as a new scan does, and begins the shard scans after the last row.
     async fn unpark(&mut self) -> Result<()> {
         let ScanPlan { context, index, request, .. } = &self.plan;
         let deadline = Instant::now() + Duration::from_millis(request.timeout_ms);
@@ -117,7 +118,7 @@ impl ScanStream {
         Ok(())
     }
 
-    /// Gives the merge of a long scan a task of its own.
+    /// Moves the merge of a long scan to a separate task.
     fn merge_ahead(&mut self) {
         let is_long = matches!(&self.source, RowSource::Ordered(gather) if gather.is_long());
         if !is_long {
@@ -165,8 +166,8 @@ impl ScanStream {
         Ok(None)
     }
 
-    /// Returns the token that continues the scan; `None` if the scan is finished. The token keeps its epoch readable for
-    /// some minutes, so call this only to give the token to a client.
+    /// Returns the token that continues the scan; `None` if the scan is finished. The token keeps
+    /// its epoch readable for some minutes, so call this only to send the token to a client.
     pub fn token(&self) -> Result<Option<String>> {
         if self.done {
             return Ok(None);
@@ -194,7 +195,7 @@ impl ScanStream {
         Ok(Some(token))
     }
 
-    /// Cuts a block to offset, limit and page, and notes the position.
+    /// Cuts a block to offset, limit and page, and records the position.
     fn cut(&mut self, block: RowBlock) -> RowBlock {
         let rows = u64::from(block.rows);
         let skip = self.left.offset.min(rows);

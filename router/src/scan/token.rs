@@ -1,12 +1,13 @@
-//! Continuation tokens: the place where a scan stopped, as opaque text that a client may keep for minutes and present to
-//! any router.
+//! Continuation tokens: the position at which a scan stopped, as opaque text that a client may keep
+//! for minutes and send to any router.
 //!
-//! Tokens come back from clients, so they are versioned, checksummed and bounded, and any other text is refused.
-//! Text has one form: the unused bits of the last character are zero.
-//! Layout before base64url (RFC 4648 section 5, without padding): version (1 byte), postcard body, XXH3-64 of all bytes before it (8 bytes, little endian).
+//! Tokens are received from clients, so they are versioned, checksummed and bounded, and any other
+//! text is refused. A token has one text form: the unused bits of the last character are zero.
+//! Layout before base64url (RFC 4648 section 5, without padding): version (1 byte), postcard body,
+//! XXH3-64 of all bytes before it (8 bytes, little endian).
 //!
-//! Clients get tokens of ordered scans, over gRPC. Those of unordered scans have the virtual-scan map, and stay in the
-//! router.
+//! Clients receive tokens of ordered scans only, over gRPC. Tokens of unordered scans contain the
+//! virtual-scan map, and are used inside the router.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,51 +17,52 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum length of a token, in characters: room for the longest resume entry of every slice that an index can have.
+/// Maximum length of a token in characters: enough for the longest resume entry of every slice that
+/// an index can have.
 const TOKEN_CHARS_MAX: usize = 8 << 20;
 
 const VERSION: u8 = 1;
 
-/// The place where a scan stopped.
+/// The position at which a scan stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// The index.
+    /// The index that the scan reads.
     pub index: IndexId,
-    /// Its generation.
+    /// The generation of the index that the scan reads.
     pub generation: Generation,
     /// The epoch that the scan reads.
     pub epoch: Epoch,
-    /// The topology that the scan began under and keeps.
+    /// The number of the topology under which the scan began.
     pub base_topology: TopologyNo,
     /// The fingerprint of the request, so that a token cannot continue another request.
     pub request_hash: u64,
     /// For an unordered scan: the number of finished shards of the base topology.
     pub shards_done: u16,
-    /// The last entry that was delivered or rejected; the scan goes on after it.
+    /// The last entry that was delivered or rejected; the scan continues after it.
     pub resume_after: Option<Bytes>,
     /// Slices found to have moved: the virtual-scan map.
     pub virtual_scans: Vec<VirtualScan>,
-    /// The rest of the limit.
+    /// The number of rows that the limit still allows.
     pub limit_left: Option<u64>,
-    /// The rest of the offset.
+    /// The number of rows that are still to be skipped.
     pub offset_left: u64,
 }
 
-/// One entry of the virtual-scan map: a slice that left its base shard.
+/// One entry of the virtual-scan map: a slice that has moved away from its base shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualScan {
-    /// The slice.
+    /// The slice that has moved.
     pub slice: SliceNo,
-    /// The node where it was last seen; a hint.
+    /// The node on which the slice was last found; a hint.
     pub node: NodeId,
-    /// The entry after which it is read.
+    /// The entry after which the slice is read.
     pub resume_after: Option<Bytes>,
-    /// True if it has been read to its end.
+    /// True if the slice was read to its end.
     pub done: bool,
 }
 
 impl Token {
-    /// The generation of the index.
+    /// Returns the generation of the index that the scan reads.
     pub fn local_index(&self) -> LocalIndexId {
         LocalIndexId { index: self.index, generation: self.generation }
     }

@@ -1,4 +1,5 @@
-//! Runs the parts of an unordered scan one after another. The next part begins ahead of time.
+//! Runs the parts of an unordered scan in sequence. The next part begins while the present one is
+//! read.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -21,17 +22,18 @@ pub(crate) const PARALLEL_SHARDS: usize = 2;
 pub(crate) struct Unordered {
     plan: ScanPlan,
     progress: UnorderedProgress,
-    /// The running parts, in reading order.
+    /// The running parts, in the order in which they are read.
     running: VecDeque<(Part, ShardStream)>,
 }
 
 impl Unordered {
-    /// A scan that begins at the given progress.
+    /// Creates a scan that begins at the given progress.
     pub fn new(plan: ScanPlan, progress: UnorderedProgress) -> Self {
         Self { plan, progress, running: VecDeque::new() }
     }
 
-    /// Returns the next rows, `None` at the end. The scan's position stays before them until [`Self::delivered`].
+    /// Returns the next rows; `None` at the end. The scan's position moves only when
+    /// [`Self::delivered`] is called.
     pub async fn next(&mut self) -> Result<Option<RowBlock>> {
         loop {
             self.begin_parts();
@@ -67,8 +69,8 @@ impl Unordered {
         self.running.clear();
     }
 
-    /// Begins parts up to [`PARALLEL_SHARDS`]. A virtual scan begins only as the next part to read, because the map may
-    /// change before.
+    /// Begins parts up to [`PARALLEL_SHARDS`]. A virtual scan begins only when it is the next part
+    /// to read, because the map may change before.
     fn begin_parts(&mut self) {
         while self.running.len() < PARALLEL_SHARDS
             && let Some(part) = self.progress.part(self.running.len())
@@ -84,14 +86,14 @@ impl Unordered {
         }
     }
 
-    /// Notes that the rows up to this entry have been delivered or skipped.
+    /// Records that the rows up to this entry were delivered or skipped.
     pub fn delivered(&mut self, entry: &[u8]) {
         if let Some((part, _)) = self.running.front() {
             self.progress.advance(part, entry);
         }
     }
 
-    /// The position for a token: see [`UnorderedProgress::for_token`].
+    /// Returns the position for a token, see [`UnorderedProgress::for_token`].
     pub fn for_token(&self) -> (u16, Option<Bytes>, Vec<VirtualScan>) {
         self.progress.for_token()
     }

@@ -1,22 +1,26 @@
-//! The position of an unordered scan while slices move: virtual scans (DESIGN section 7).
+//! The position of an unordered scan while slices move: virtual scans.
 //!
-//! A scan keeps the topology under which it began, its *base topology*. The slices that one node held then are a
-//! *base shard*: one scan with one resume entry. When the scan finds that a slice has left its base shard, the slice
-//! goes into the *virtual-scan map*, with its new node and the resume entry of the shard. After the base shards the
-//! scan reads each slice of the map from its resume entry on. Slices with the same node and the same resume entry
-//! share one such *virtual scan*.
+//! A scan keeps the topology under which it began, its *base topology*. The slices that were on one
+//! node at that time are a *base shard*: one scan with one resume entry. When the scan finds that a
+//! slice has left its base shard, the slice is added to the *virtual-scan map*, with its new node
+//! and the resume entry of the shard. After the base shards the scan reads each slice of the map
+//! from its resume entry on. Slices with the same node and the same resume entry share one such
+//! *virtual scan*.
 //!
-//! Each row comes exactly once, whatever moves, because each slice has exactly one cursor: that of its base shard until
-//! the slice is in the map, and its own from then on. A cursor advances only past entries that were delivered, or
-//! rejected by the scan's predicate. The epoch is the same everywhere, so a cursor means the same on each node that has
-//! the slice. The node in the map is a hint: no row depends on it.
+//! Each row is returned exactly once, whatever moves, because each slice has exactly one cursor:
+//! the cursor of its base shard until the slice is in the map, and a separate cursor afterwards. A
+//! cursor advances only past entries that were delivered, or rejected by the scan's predicate. The
+//! scan reads one epoch on all nodes, so a cursor is valid on each node that has the slice. The
+//! node in the map is a hint: no row depends on it.
 //!
-//! The published description (`000_e6502bf9f51d4b02.txt`, section B) is wrong in four places. This module is right
-//! there by construction, and the tests cover each:
+//! The published description (`000_e6502bf9f51d4b02.txt`, section B) is wrong in four places. This
+//! module avoids these errors, and the tests cover each of them:
 //!
 //! - Slices in the map are excluded from base scans, but not from virtual scans.
-//! - A slice that comes back stays in the map, since its cursor differs from that of its base shard.
-//! - The remaining parts are determined again after each part, so that a move found at the last shard counts.
+//! - A slice that moves back stays in the map, since its cursor differs from that of its base
+//!   shard.
+//! - The remaining parts are determined again after each part, so that a move found at the last
+//!   shard is respected.
 //! - A flag says that a part is finished; the lack of a resume entry does not.
 //!
 //! Pure: no I/O, no clock.
@@ -35,24 +39,24 @@ use super::token::VirtualScan;
 pub struct UnorderedProgress {
     /// The slices of each base shard.
     shards: Vec<Vec<SliceNo>>,
-    /// The current base shard; those before it are finished.
+    /// The number of the current base shard; all earlier ones are finished.
     shard: usize,
     /// The last entry of the current base shard that was delivered or rejected.
     resume_after: Option<Bytes>,
-    /// The virtual-scan map, in the order of discovery.
+    /// The virtual-scan map, in the order in which the moves were found.
     moved: Vec<VirtualScan>,
 }
 
-/// A part of the scan: one shard scan.
+/// One shard scan of an unordered scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// A base shard, or slices of the map.
+    /// The kind: a base shard, or slices of the map.
     pub kind: PartKind,
     /// The slices to read, merged.
     pub slices: Vec<SliceNo>,
     /// The entry after which the part begins.
     pub resume_after: Option<Bytes>,
-    /// The node on which the slices were last seen.
+    /// The node on which the slices were last found.
     pub hint: Option<NodeId>,
 }
 
@@ -76,8 +80,8 @@ impl UnorderedProgress {
         Self { shards, shard: 0, resume_after: None, moved: Vec::new() }
     }
 
-    /// The position that a token names. Map entries of slices that the base topology lacks are ignored, and so are
-    /// repeated entries.
+    /// Creates the position that a token names. Ignores map entries of slices that the base
+    /// topology lacks, and repeated entries.
     pub fn resume(
         base: &IndexTopology,
         shards_done: u16,
@@ -95,12 +99,14 @@ impl UnorderedProgress {
         progress
     }
 
-    /// The position for a token: number of finished base shards, resume entry of the next one, virtual-scan map.
+    /// Returns the position for a token: number of finished base shards, resume entry of the next
+    /// one, virtual-scan map.
     pub fn for_token(&self) -> (u16, Option<Bytes>, Vec<VirtualScan>) {
         (self.shard as u16, self.resume_after.clone(), self.moved.clone())
     }
 
-    /// Returns the `n`th unfinished part, as far as is known now: base shards first, then virtual scans.
+    /// Returns the `n`th unfinished part according to the present map: base shards first, then
+    /// virtual scans.
     pub fn part(&self, n: usize) -> Option<Part> {
         let at = self.shard + n;
         if let Some(slices) = self.shards.get(at) {
@@ -117,7 +123,7 @@ impl UnorderedProgress {
         self.virtual_parts().into_iter().nth(at - self.shards.len().max(self.shard))
     }
 
-    /// The unfinished virtual scans. Slices with the same node and resume entry share one.
+    /// Returns the unfinished virtual scans. Slices with equal node and resume entry share one.
     fn virtual_parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         if plant::is(Plant::MappedSkippedInVirtual) {
@@ -144,7 +150,7 @@ impl UnorderedProgress {
         parts
     }
 
-    /// Notes that the entries of a part up to this one were delivered or rejected.
+    /// Records that the entries of a part up to this one were delivered or rejected.
     pub fn advance(&mut self, part: &Part, entry: &[u8]) {
         let entry = Bytes::copy_from_slice(entry);
         match part.kind {
@@ -157,7 +163,8 @@ impl UnorderedProgress {
         }
     }
 
-    /// Notes that slices have left the current base shard. From now on they have cursors of their own.
+    /// Records that slices have moved away from the current base shard. From now on they have
+    /// separate cursors.
     pub fn found_moved(&mut self, slices: &[(SliceNo, NodeId)]) {
         if plant::is(Plant::PartsTakenOnce) && self.shard + 1 == self.shards.len() {
             return;
@@ -175,7 +182,7 @@ impl UnorderedProgress {
         }
     }
 
-    /// Notes that a part was read to its end.
+    /// Records that a part was read to its end.
     pub fn finish(&mut self, part: &Part) {
         match part.kind {
             PartKind::Base(shard) => {

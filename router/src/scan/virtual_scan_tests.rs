@@ -97,7 +97,8 @@ fn event(slices: u16) -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// A model without nodes: a part is read from the true places of its slices.
+    /// A model of a virtual scan without nodes, in which a part is read directly from the nodes
+    /// that have its slices.
     #[test]
     fn each_entry_comes_once_while_slices_move(
         assignment in prop::collection::vec(1..4u64, 1..9),

@@ -1,21 +1,21 @@
-//! Events of the audit, and the ports they come from.
+//! Events of the audit, and the protocols by which requests arrive.
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A change of buckets, indexes, or versions of data sets.
     Ddl,
-    /// A change of users, or of what they may do.
+    /// A change of users or of their privileges.
     Users,
-    /// The placement of slices, vbuckets and buckets.
+    /// A change of the places of slices, vbuckets or buckets.
     Move,
-    /// The nodes of the cluster.
+    /// A change of the nodes of the cluster.
     Node,
-    /// The end of another user's transaction.
+    /// The termination of another user's transaction.
     Transaction,
     /// A log-in of a user.
     Login,
-    /// The process itself.
+    /// The start or the end of the process.
     Process,
 }
 

@@ -1,7 +1,9 @@
-//! Describes the nodes of the cluster and the places of its data as facts, and finds the facts that differ between two catalogs.
+//! Describes the nodes of the cluster and the places of its data as facts, and finds the facts that
+//! differ between two catalogs.
 //!
-//! A fact has an object and a value. A change of it has the value before and the one after: one of them is absent if the fact is new or no
-//! longer holds. Objects have the names that users know, so a fact is about the object with the name at that time.
+//! A fact has an object and a value. A change of a fact has the values before and after it: the
+//! value before is absent if the fact is new, the value after if the fact no longer holds. Objects
+//! have the names that users know, so a fact is about the object with the name at that time.
 //!
 //! | object | value |
 //! |---|---|
@@ -31,11 +33,12 @@ use serde::{Deserialize, Serialize};
 
 use super::event::EventKind;
 
-/// The number of parts up to which they are listed when an object is created or dropped. Beyond it their number and the nodes are logged,
-/// so that long lines do not push other lines out of the file.
+/// The maximum number of slices or vbuckets that are listed when an object is created or dropped.
+/// Of an object with more, only their number and the nodes are logged, so that long lines do not
+/// displace other lines of the file.
 const PARTS_LISTED_MAX: usize = 64;
 
-/// The facts of a catalog.
+/// The facts that a catalog contains, by object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Facts {
     /// See [`Catalog::cas`].
@@ -50,10 +53,10 @@ pub(super) struct Facts {
     others: BTreeMap<String, String>,
 }
 
-/// The outcomes of ended moves.
+/// The outcomes of ended moves, by the number of the move.
 pub(super) type Ends = BTreeMap<MoveId, String>;
 
-/// A fact that has changed.
+/// A fact whose value has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FactChange {
     pub(super) what: EventKind,
@@ -63,7 +66,7 @@ pub(super) struct FactChange {
 }
 
 impl Facts {
-    /// The facts of a catalog. It takes a time that grows with the catalog.
+    /// Returns the facts of a catalog. The time grows with the size of the catalog.
     pub(super) fn of(catalog: &Catalog) -> Self {
         let mut facts = Self { cas: catalog.cas, cluster: catalog.cluster, ..Self::default() };
         facts.nodes =
@@ -113,7 +116,7 @@ impl Facts {
     }
 }
 
-/// The outcomes of ended moves that a catalog still contains.
+/// Returns the outcomes of the ended moves that the catalog still contains.
 pub(super) fn ends(catalog: &Catalog) -> Ends {
     let end = |undone: Option<&String>| match undone {
         None => "done".to_owned(),
@@ -122,7 +125,7 @@ pub(super) fn ends(catalog: &Catalog) -> Ends {
     catalog.ended_moves.iter().map(|ended| (ended.was.id, end(ended.undone.as_ref()))).collect()
 }
 
-/// The facts that differ: nodes first.
+/// Returns the facts that differ, those about nodes first.
 pub(super) fn changes(before: &Facts, after: &Facts, ends: &Ends) -> Vec<FactChange> {
     let mut found = FactChanges::default();
     found.values(EventKind::Node, &before.nodes, &after.nodes);
@@ -185,7 +188,7 @@ impl FactChanges {
     }
 }
 
-/// The keys of two maps, ascending.
+/// Returns the keys that either map has, ascending.
 fn union<'a, K: Ord, V>(before: &'a BTreeMap<K, V>, after: &'a BTreeMap<K, V>) -> BTreeSet<&'a K> {
     before.keys().chain(after.keys()).collect()
 }

@@ -1,7 +1,8 @@
-//! The file with the facts that were written last, with which a start compares.
+//! The file with the facts that the audit has written last. After a start, the first catalog is
+//! compared with them.
 //!
-//! It is written after the lines. So after a crash between the two, lines are written once more. A file that cannot be used
-//! is logged, and all facts are written again.
+//! The file is written after the lines of the audit, so a crash between the two has the effect that
+//! lines are written twice. A file that cannot be used is logged, and all facts are written again.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +13,11 @@ use proto::side_file::SideFile;
 
 use super::facts::Facts;
 
-/// The file audit.facts. A longer one is not one of these.
+/// The file audit.facts. A file above this size is not used.
 pub(super) const FILE: SideFile<Facts> = SideFile::new("audit.facts", ENVELOPE, 256 << 20);
 const ENVELOPE: Envelope = Envelope::new("sextant audit facts 1\n", "sextant audit facts ");
 
-/// The file of an audit's directory.
+/// The file of facts in the directory of an audit.
 #[derive(Clone)]
 pub(super) struct FactsFile {
     env: Env,
@@ -28,7 +29,7 @@ impl FactsFile {
         Self { env: env.clone(), dir: dir.to_owned() }
     }
 
-    /// Reads the facts; none if there is no file, or none that can be used.
+    /// Reads the facts; an empty set if the file is absent or cannot be used.
     pub(super) async fn read(&self) -> Facts {
         let own = self.clone();
         match self.env.blocking(move || FILE.read(&*own.env.fs, &own.dir)).await {

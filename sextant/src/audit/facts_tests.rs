@@ -15,7 +15,7 @@ use super::*;
 const BUCKET: BucketId = BucketId(1);
 const INDEX: IndexId = IndexId(7);
 
-/// A bucket on a projector, and an index with two slices on two indexers.
+/// Returns a catalog with a bucket on a projector, and an index with two slices on two indexers.
 fn catalog() -> Catalog {
     let mut catalog = Catalog { cas: 1, ..Catalog::default() };
     for (id, role) in [(101, Role::Projector), (201, Role::Indexer), (202, Role::Indexer)] {
@@ -46,7 +46,7 @@ fn assign(catalog: &mut Catalog, change: impl FnOnce(&mut VbucketAssignment)) {
     change(Arc::make_mut(&mut bucket.assignment));
 }
 
-/// The changed facts as `what object: before -> after`.
+/// Returns the changed facts as `what object: before -> after`.
 fn told(before: &Catalog, after: &Catalog) -> Vec<String> {
     let text = |FactChange { what, of, was, is }: FactChange| {
         let [was, is] = [was, is].map(|value| value.unwrap_or_else(|| "-".to_owned()));

@@ -1,8 +1,9 @@
-//! The files of the audit: `audit.jsonl` and `refused.jsonl`, and after half of the space of each `audit.1.jsonl` and `refused.1.jsonl`
-//! with the older lines.
+//! The files of the audit: `audit.jsonl` and `refused.jsonl`. A file that has half of its space is
+//! renamed to `audit.1.jsonl` or `refused.1.jsonl` and keeps the older lines.
 //!
-//! A file is reopened for each batch of lines, so that a tool may move it away at any time. A batch that could not be written completely is
-//! removed. A line that a crash has cut stays, and a line break is written before the next line.
+//! A file is reopened for each batch of lines, so that a tool may move it away at any time. A batch
+//! that could not be written completely is removed. A line that a crash has cut remains in the
+//! file, and a line break is written before the next line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,12 +18,12 @@ pub(super) struct AuditFile {
     dir: PathBuf,
     path: PathBuf,
     older: PathBuf,
-    /// The size of one file.
+    /// The size limit of one file, in bytes.
     bytes_max: u64,
 }
 
 impl AuditFile {
-    /// The files of a name, which have this size together.
+    /// Returns the two files of a name, whose sizes together are at most `bytes_max`.
     pub(super) fn new(env: &Env, dir: &Path, name: &str, bytes_max: u64) -> Self {
         let (path, older) =
             (dir.join(format!("{name}.jsonl")), dir.join(format!("{name}.1.jsonl")));
@@ -30,7 +31,8 @@ impl AuditFile {
         Self { env, dir, path, older, bytes_max: bytes_max / 2 }
     }
 
-    /// Creates the directory. Only the owner may read the files. Blocks the thread.
+    /// Creates the directory, with permissions by which only the owner may read the files. Blocks
+    /// the thread.
     pub(super) fn prepare(&self) -> Result<()> {
         let fs = &*self.env.fs;
         let prepare = || {

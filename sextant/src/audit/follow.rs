@@ -1,15 +1,21 @@
-//! Writes each change of the nodes and of the places of data, whatever caused it: an operator, the leading coordinator, or a node.
+//! Writes a line for each change of the nodes and of the places of data, whether an operator, the
+//! leading coordinator or a node has caused it.
 //!
-//! A follower watches the catalog of its coordinator and compares the facts of each one with those that it has written last
-//! ([`super::facts`]). These are stored in a file ([`super::facts_file`]), so a start continues from there: a coordinator that replays its
-//! log writes no line twice, and one that was down, or starts from a snapshot, writes the changes when it receives them.
+//! A follower watches the catalog of its coordinator and compares the facts of each catalog with
+//! the facts that it has written last ([`super::facts`]). The latter are stored in a file
+//! ([`super::facts_file`]), with which a restarted follower continues: a coordinator that replays
+//! its log writes no line twice, and a coordinator that was down or starts from a snapshot writes
+//! the changes when it receives them.
 //!
-//! - A watch skips catalogs, and the follower compares at most a tenth of the time, with pauses of a second at most. So changes in quick
-//!   succession are written as one, and a change that is undone before the next comparison is not written.
-//! - A catalog with a lower `cas` than the last written one is left out: the member replays its log, or lags. The facts of a restored older
-//!   copy are written once `--skip-epochs`, with which it continues, has raised its `cas` above all known ones. - The facts of another
-//!   cluster are written completely. - Lines that could not be written are retried before the next comparison. After a crash between lines
-//!   and the file of facts, lines are written once more, or not corrected if the change was undone meanwhile.
+//! - A watch skips catalogs, and the follower compares at most a tenth of the time, with pauses of
+//!   a second at most. So changes in quick succession are written as one, and a change that is
+//!   undone before the next comparison is not written.
+//! - A catalog with a lower `cas` than the last written one is left out: the member replays its
+//!   log, or lags. The facts of a restored older copy are written once `--skip-epochs`, with which
+//!   it continues, has raised its `cas` above all known ones. - The facts of another cluster are
+//!   written completely. - Lines that could not be written are retried before the next comparison.
+//!   After a crash between lines and the file of facts, lines are written once more, or not
+//!   corrected if the change was undone meanwhile.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,32 +31,32 @@ use tokio::time::{Instant, sleep};
 use super::facts::{FactChange, Facts, changes, ends};
 use super::open_audit::AuditFiles;
 
-/// The pause after the first failure, and the longest one.
+/// The first pause after a failure, and the longest pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// The pause after a look is as many times as long as the comparison was, and this long at most.
+/// The ratio of the pause after a comparison to the duration of the comparison.
 const PAUSE_FOLD: u32 = 9;
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Finds the coordinator whose catalogs are followed.
+/// A function that finds the coordinator whose catalogs are followed.
 pub type FindCoordinator = Arc<dyn Fn() -> Arc<dyn CoordinatorApi> + Send + Sync>;
 
-/// The follower of an audit.
+/// The task that follows the catalog and writes its changes into an audit.
 pub(super) struct Follower {
     audit: Arc<AuditFiles>,
     coordinator: FindCoordinator,
-    /// The facts that were written last, or are being written.
+    /// The facts that were written last or are being written.
     told: Facts,
-    /// The changes to these facts that have no line yet.
+    /// The changes that led to these facts and have no line yet.
     untold: Vec<FactChange>,
-    /// False if the file has older facts.
+    /// False if the file of facts is older than `told`.
     is_kept: bool,
     /// The duration of the last comparison.
     compared: Duration,
 }
 
 impl Follower {
-    /// A follower that continues from the stored facts.
+    /// Returns a follower that continues from the stored facts.
     pub(super) async fn new(audit: Arc<AuditFiles>, coordinator: FindCoordinator) -> Self {
         let told = audit.facts.read().await;
         let (untold, is_kept, compared) = (Vec::new(), true, Duration::ZERO);
@@ -87,7 +93,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Tells what a catalog has changed.
+    /// Writes the changes between the last facts and those of a catalog.
     pub(super) async fn take(&mut self, catalog: Arc<Catalog>) -> Result<()> {
         self.finish().await?;
         let is_another = self.told.cluster.is_some()
@@ -110,7 +116,8 @@ impl Follower {
         self.finish().await
     }
 
-    /// Writes the remaining lines of the present facts, and then stores the facts. So a later catalog never cancels a pending line.
+    /// Writes the remaining lines about the present facts and then stores the facts. A later
+    /// catalog therefore never cancels a pending line.
     async fn finish(&mut self) -> Result<()> {
         self.audit.tell(&mut self.untold, &self.told).await?;
         if !self.is_kept {

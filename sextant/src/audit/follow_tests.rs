@@ -8,13 +8,13 @@ use super::super::tests::{MIB, World};
 use super::*;
 use crate::audit::Audit;
 
-/// A follower whose catalogs are given by hand.
+/// Returns a follower to which the test passes the catalogs.
 async fn follower(audit: &Audit) -> Follower {
     let nobody = Arc::new(|| unreachable!("no coordinator is asked"));
     Follower::new(audit.0.clone().expect("an audit"), nobody).await
 }
 
-/// A catalog in which the nodes up to a number have joined.
+/// Returns a catalog with `cas` nodes.
 fn catalog(cluster: u128, cas: u64) -> Arc<Catalog> {
     let node = |id| {
         let (address, zone) = (format!("host-{id}"), String::new());
@@ -24,7 +24,7 @@ fn catalog(cluster: u128, cas: u64) -> Arc<Catalog> {
     Arc::new(Catalog { cas, cluster, nodes: (1..=cas).map(node).collect(), ..Catalog::default() })
 }
 
-/// The lines about facts as `object cas`.
+/// Returns the lines about facts as `object cas`.
 fn told(world: &World) -> Vec<String> {
     let text = world.text("audit.jsonl");
     let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));

@@ -1,4 +1,4 @@
-//! A line of the audit.
+//! A line of the audit, a JSON object:
 //!
 //! ```text
 //! {"at":"2027-01-31T12:00:00.123Z","node":301,"event":"9f86d081884c7d65","what":"ddl","outcome":"began","user":"ada",
@@ -11,7 +11,7 @@
 //! | `node` | the node that writes |
 //! | `event` | the same for both lines of a change, 16 hexadecimal digits; absent otherwise |
 //! | `what` | `ddl`, `users`, `move`, `node`, `transaction`, `login`, `process` |
-//! | `outcome` | `began`; then `done`, an SQLSTATE, `unknown` if no answer came, or `left` if the client did not wait. Of lines that were left out: `left out` |
+//! | `outcome` | `began`; then `done`, an SQLSTATE, `unknown` if no answer came, or `left` if the client went away before the outcome. `left out` in the line that counts omitted lines |
 //! | `error` | the SQLSTATE that the client got although the change is made or may be |
 //! | `count` | the number of refusals and failed log-ins that have no line |
 //! | `user`, `by` | the user and its proof: `password`, `token N`, `certificate`; `"by":"trust"` without a user |
@@ -30,7 +30,7 @@ use super::event::{Door, EventKind};
 use crate::dates;
 use crate::principal::{Principal, Proof};
 
-/// The longest name of a user in a line, in characters: a failed log-in may have any.
+/// The maximum length of a user's name in a line, in characters: a failed log-in may name any user.
 const NAME_CHARS_MAX: usize = 64;
 
 /// The outcome of an event.
@@ -38,13 +38,13 @@ const NAME_CHARS_MAX: usize = 64;
 pub(super) enum Outcome {
     Began,
     Done,
-    /// The SQLSTATE of the refusal or the failure.
+    /// The event failed or was refused, with this SQLSTATE.
     Failed(&'static str),
-    /// No answer arrived, so the outcome is unknown.
+    /// Unknown, because no answer arrived.
     Unknown,
-    /// The client did not wait for it.
+    /// Unknown, because the client went away before the outcome.
     Left,
-    /// The number of refusals and log-ins without a line.
+    /// This number of refusals and failed log-ins were omitted.
     LeftOut(u64),
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Line {
     pub(super) fact: Option<Fact>,
 }
 
-/// A changed fact, and the catalog that has it.
+/// A changed fact, with the catalog that contains the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     pub(super) cluster: Option<ClusterId>,
@@ -135,7 +135,7 @@ struct Json<'a> {
 }
 
 impl Line {
-    /// The line as JSON, with its line break.
+    /// Returns the line as JSON, with a line break.
     pub(super) fn to_json(&self) -> String {
         let (outcome, count) = match self.outcome {
             Outcome::Began => ("began", None),

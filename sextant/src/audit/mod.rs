@@ -1,17 +1,23 @@
-//! The audit: files that record changes of definitions, users, the placement of data and the nodes, with their authors, and refusals.
+//! The audit: files that record changes of definitions, users, the placement of data and the nodes,
+//! with their authors, and refusals.
 //!
-//! A change has two lines with one number: one before it is sent to the coordinators, and one with its outcome before the client has its
-//! answer. Both are durable. So no change is made that the audit lacks, and a change whose outcome is missing was in progress when the
-//! process ended. If the file cannot be written, or its disk hangs, changes are refused, and everything else continues.
+//! A change has two lines with the same number: the first before the change is sent to the
+//! coordinators, the second with the outcome before the client gets its answer. Both are durable.
+//! So the audit lacks no change that was made, and a change without a second line was in progress
+//! when the process ended. If the file cannot be written, or its disk hangs, changes are refused,
+//! and everything else continues.
 //!
-//! A statement that was refused before it was sent, and a failed log-in, has one line, which no caller waits for, in a separate file, so
-//! that a user without privileges cannot push changes out of the other file. There are at most ten of these lines in a second, and then a
-//! line with the number of those left out.
+//! A statement that was refused before it was sent and a failed log-in have one line each, in a
+//! separate file, so that a user without privileges cannot displace changes from the other file.
+//! The statement does not wait for this line. At most ten such lines are written per second, then a
+//! line with the number of omitted lines.
 //!
-//! A coordinator writes a third kind: which nodes there are and where data is, whenever that changes, whether a statement or the cluster
-//! itself has changed it (`facts`, `follow`). These lines refuse no statement.
+//! A coordinator writes a third kind of line for each change of the nodes and of the places of
+//! data, caused by a statement or by the cluster itself (`facts`, `follow`). If such a line cannot
+//! be written, no statement is refused.
 //!
-//! The lines are JSON (`line`), in files of a directory (`file`). No line has a literal of a definition, a password or a token.
+//! The lines are JSON (`line`), in files of a directory (`file`). No line has a literal of a
+//! definition, a password or a token.
 
 mod event;
 mod facts;
@@ -48,29 +54,31 @@ use self::open_audit::{AuditFiles, WAITING_MAX};
 use self::writer::{Kind, Writer};
 use crate::principal::Principal;
 
-/// The default of `audit_mb`: all files together, in MiB.
+/// The default of `audit_mb`: the size limit of all files together, in MiB.
 pub const AUDIT_MB: u64 = 64;
 
-/// The first and the longest pause after a failure to open an audit that no caller waits for.
+/// The first and the longest pause between attempts to open an audit for which no caller waits.
 const OPEN_PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
-/// Time limit for a line that is waited for.
+/// The time limit for writing a line for which a statement waits.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// The SQLSTATEs of a failed statement whose change may have been made: no answer, an interruption, a doubt.
+/// The SQLSTATEs of failed statements whose change may have been made nevertheless: no answer,
+/// interruption, unknown outcome.
 const OPEN: [&str; 3] = ["57P03", "57014", "08007"];
 
-/// The audit of a process; cheap to clone.
+/// The audit of a process, or none; cheap to clone.
 #[derive(Clone)]
 pub struct Audit(Option<Arc<AuditFiles>>);
 
 impl Audit {
-    /// An audit that is not kept.
+    /// Returns an audit that writes nothing.
     pub fn off() -> Self {
         Self(None)
     }
 
-    /// The audit of a node in a directory that only this process uses. All files have this size together.
+    /// Opens the audit of a node in a directory that only this process uses. All files together
+    /// have at most `bytes_max`.
     pub async fn open(env: &Env, dir: &Path, bytes_max: u64, node: NodeId) -> Result<Self> {
         // Refusals have a quarter.
         let changes = AuditFile::new(env, dir, "audit", bytes_max / 4 * 3);
@@ -87,7 +95,8 @@ impl Audit {
         Ok(Self(Some(Arc::new(audit))))
     }
 
-    /// Writes each change of the nodes and of the places of data, as a coordinator's catalog has them, until the task is dropped.
+    /// Starts a task that writes each change of the nodes and of the places of data in a
+    /// coordinator's catalog, until the task is dropped. `None` without an audit.
     pub fn follow(&self, coordinator: FindCoordinator) -> Option<Task> {
         let audit = Arc::clone(self.0.as_ref()?);
         let env = audit.env.clone();
@@ -98,8 +107,8 @@ impl Audit {
         Some(env.spawn_restarted("placement audit", begin))
     }
 
-    /// Follows the catalog and writes to a separate audit, for a process without statements. No caller waits for it: a directory that
-    /// cannot be used is logged and retried.
+    /// Starts a task that follows the catalog and writes to an audit of its own, for a process
+    /// without statements. A directory that cannot be used is logged and retried.
     pub fn follow_in(
         (dir, bytes_max): (PathBuf, u64),
         node: NodeId,
@@ -132,7 +141,8 @@ impl Audit {
         }
     }
 
-    /// A statement of a principal that may become a change. Nothing is written yet.
+    /// Returns an attempt of a principal to execute a statement that may change something. Nothing
+    /// is written yet.
     pub fn attempt(
         &self,
         principal: &Principal,
@@ -149,7 +159,7 @@ impl Audit {
         Attempt(Some(Arc::new(AuditedAttempt { audit: Arc::clone(audit), line, state })))
     }
 
-    /// Notes that a log-in has failed. It does not wait for the disk.
+    /// Writes a line about a failed log-in, without waiting for the disk.
     pub fn login_failed(
         &self,
         from: Option<SocketAddr>,
@@ -163,13 +173,14 @@ impl Audit {
     }
 }
 
-/// A statement that may become a change; cheap to clone. One that has begun and is dropped before its end has the outcome `left`.
+/// A statement that may change something; cheap to clone. An attempt that has begun and is dropped
+/// before its end gets the outcome `left`.
 #[derive(Clone, Default)]
 pub struct Attempt(Option<Arc<AuditedAttempt>>);
 
 struct AuditedAttempt {
     audit: Arc<AuditFiles>,
-    /// The first line of the change.
+    /// The first line of the change, if there will be one.
     line: Line,
     state: Mutex<State>,
 }
@@ -178,16 +189,17 @@ struct AuditedAttempt {
 enum State {
     /// No command was sent.
     Idle,
-    /// The first line is written, or under way.
+    /// The first line is written or being written.
     Begun,
     /// The coordinators have made the change.
     Made,
-    /// The second line was written; no more lines follow.
+    /// The second line is written; the attempt writes no more lines.
     Ended,
 }
 
 impl Attempt {
-    /// Writes durably that the change begins, unless it has begun. An error if that cannot be written: then nothing may be sent.
+    /// Writes the first line durably, unless that was done before. After an error, nothing may be
+    /// sent to the coordinators.
     pub async fn begin(&self) -> Result<()> {
         let Some(attempted) = &self.0 else { return Ok(()) };
         match attempted.enter(State::Begun) {
@@ -212,14 +224,14 @@ impl Attempt {
         }
     }
 
-    /// Records that the coordinators have made the change, whatever the outcome of the statement.
+    /// Records that the coordinators have made the change, even if the statement fails later.
     pub fn made(&self) {
         if let Some(attempted) = &self.0 {
             attempted.enter(State::Made);
         }
     }
 
-    /// Writes the outcome of the statement durably.
+    /// Writes the outcome of the statement durably, if the change has begun.
     pub async fn end(&self, failure: Option<ErrorCode>) {
         let Some(attempted) = &self.0 else { return };
         let sqlstate = failure.map(ErrorCode::sqlstate);
@@ -256,7 +268,7 @@ impl Attempt {
 }
 
 impl AuditedAttempt {
-    /// Advances to a later state; returns the previous state.
+    /// Changes to a later state and returns the previous one.
     fn enter(&self, next: State) -> State {
         let mut state = lock(&self.state);
         let before = *state;
@@ -270,7 +282,7 @@ impl AuditedAttempt {
         before
     }
 
-    /// The second line, with an outcome. Only the first line has the statement.
+    /// Returns the second line, with an outcome and without the statement.
     fn later(&self, outcome: Outcome, error: Option<&'static str>) -> Line {
         let at_unix_ms = self.audit.env.clock.unix_ms();
         Line { at_unix_ms, outcome, error, statement: None, ..self.line.clone() }

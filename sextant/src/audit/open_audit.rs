@@ -1,4 +1,4 @@
-//! An audit that is open: its lines go to the writer, which puts them into the files.
+//! An open audit, whose lines a writer task puts into the files.
 
 use proto::env::{Env, Task};
 use proto::model::ids::NodeId;
@@ -11,13 +11,14 @@ use super::facts_file::FactsFile;
 use super::line::{Fact, Line, Outcome, Requester};
 use super::writer::{Kind, Request};
 
-/// Lines about facts that are written at once.
+/// The maximum number of lines about facts that are written at once.
 const TOLD_MAX: usize = 64;
 
-/// Requests that wait for the disk. Changes wait for a place, notes of log-ins do not.
+/// The maximum number of requests that wait for the disk. Beyond it, changes wait for a place, and
+/// lines about log-ins are omitted.
 pub(super) const WAITING_MAX: usize = 1024;
 
-/// The files of an audit, and their writer.
+/// The files of an audit, with their writer task.
 pub(super) struct AuditFiles {
     pub(super) env: Env,
     pub(super) node: NodeId,
@@ -28,14 +29,15 @@ pub(super) struct AuditFiles {
 }
 
 impl AuditFiles {
-    /// A line of now, of no statement.
+    /// Returns a line with the present time, without a statement.
     pub(super) fn line(&self, what: EventKind, outcome: Outcome, who: Requester) -> Line {
         let at_unix_ms = self.env.clock.unix_ms();
         let (event, error, statement, fact) = (None, None, None, None);
         Line { at_unix_ms, node: self.node, what, outcome, error, who, event, statement, fact }
     }
 
-    /// Writes the changed facts of a catalog durably, and removes the written ones from the list. Returns an error if one was not written.
+    /// Writes the changed facts durably and removes the written ones from `changes`. An error if a
+    /// line was not written.
     pub(super) async fn tell(&self, changes: &mut Vec<FactChange>, facts: &Facts) -> Result<()> {
         while !changes.is_empty() {
             let count = changes.len().min(TOLD_MAX);
@@ -54,7 +56,7 @@ impl AuditFiles {
         self.hand_in(vec![line], Kind::Change).await
     }
 
-    /// Passes lines to the writer, when its queue has room, and waits until they are durable.
+    /// Passes lines to the writer when its queue has space, and waits until they are durable.
     async fn hand_in(&self, lines: Vec<Line>, kind: Kind) -> Result<()> {
         let (done, written) = oneshot::channel();
         let request = Request { lines, kind, done: Some(done) };
@@ -62,12 +64,12 @@ impl AuditFiles {
         written.await.map_err(|_| ended())?
     }
 
-    /// Writes an event without waiting for the disk.
+    /// Queues a line about an event without waiting for the disk.
     pub(super) fn note(&self, what: EventKind, outcome: Outcome, who: Requester) {
         self.send(self.line(what, outcome, who), Kind::of(what));
     }
 
-    /// Writes a line without waiting for the disk.
+    /// Queues a line without waiting for the disk.
     pub(super) fn send(&self, line: Line, kind: Kind) {
         // A queue that is full means a disk that hangs.
         if self.requests.try_send(Request { lines: vec![line], kind, done: None }).is_err() {

@@ -43,7 +43,7 @@ impl World {
         file.map_or(0, |file| file.len().expect("a length"))
     }
 
-    /// The lines but those of the process.
+    /// Returns the lines, without those about the process.
     pub(super) fn lines(&self) -> Vec<Value> {
         self.of("audit.jsonl")
     }
@@ -60,13 +60,13 @@ impl World {
 }
 
 impl Audit {
-    /// Begins a change.
+    /// Writes the first line of a change.
     async fn begun(&self, principal: &Principal, door: Door) -> Result<Attempt> {
         let attempt = self.attempt(principal, door, DROP);
         attempt.begin().await.map(|()| attempt)
     }
 
-    /// Makes a change.
+    /// Writes both lines of a change.
     pub(super) async fn changed(&self) {
         let attempt = self.begun(&ada(), Door::Sql).await.expect("a line");
         attempt.made();
@@ -84,7 +84,7 @@ fn ada() -> Principal {
     )))
 }
 
-/// Lets the writer write the lines without a waiting caller.
+/// Lets the writer write the lines for which no caller waits.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
@@ -158,7 +158,7 @@ async fn what_was_not_sent_is_a_refusal_and_pushes_no_change_out() {
     assert_eq!(refusals[0].get("event"), None);
 }
 
-/// A file system whose disk hangs: its calls never end.
+/// A file system with a hanging disk: its calls never return.
 struct Hangs;
 
 impl proto::env::Spawner for Hangs {

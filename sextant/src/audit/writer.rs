@@ -1,4 +1,4 @@
-//! The task that writes the lines: all that wait at a time, with one sync.
+//! The task that writes the lines. It writes all waiting lines together, with one sync.
 
 use std::time::Duration;
 
@@ -12,37 +12,38 @@ use super::event::EventKind;
 use super::file::AuditFile;
 use super::line::{Line, Outcome, Requester};
 
-/// Refusals that are written in a second.
+/// The maximum number of refusals that are written per second.
 pub(super) const REFUSALS_PER_S: u32 = 10;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Requests of one batch.
+/// The maximum number of requests in one batch.
 const BATCH_MAX: usize = 256;
 
-/// The file of a line.
+/// The file to which a line belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The file of changes, and of the process itself.
+    /// The file of changes and of the process itself.
     Change,
-    /// The file of changes too, after them: facts that do not fit on the disk refuse no statement.
+    /// The file of changes, after all lines of changes: a fact that does not fit on the disk
+    /// refuses no statement.
     Fact,
     /// The file of refusals and failed log-ins.
     Refusal,
 }
 
 impl Kind {
-    /// The file for a line without a waiting caller.
+    /// Returns the file of a line for which no caller waits.
     pub(super) fn of(what: EventKind) -> Self {
         if what == EventKind::Login { Self::Refusal } else { Self::Change }
     }
 }
 
-/// Lines that wait: all of them are written, or none.
+/// Lines to write; either all or none are written.
 pub(super) struct Request {
     pub(super) lines: Vec<Line>,
     pub(super) kind: Kind,
-    /// Hears when the lines are durable, or that they are not.
+    /// Receives the result when the lines are durable, or an error.
     pub(super) done: Option<oneshot::Sender<Result<()>>>,
 }
 
@@ -54,11 +55,11 @@ pub(super) struct Writer {
     node: NodeId,
     waiting: async_channel::Receiver<Request>,
     refused: RefusalCounts,
-    /// True after a failure that was logged.
+    /// True after a failure was logged, until a write succeeds.
     is_failing: bool,
 }
 
-/// The refusals of the present second.
+/// The numbers of written and omitted refusals of the present second.
 #[derive(Default)]
 struct RefusalCounts {
     since: Option<Instant>,
@@ -67,7 +68,7 @@ struct RefusalCounts {
 }
 
 impl RefusalCounts {
-    /// True if a line is written of a refusal at a time.
+    /// Counts a refusal at a time; true if its line is written.
     fn takes(&mut self, now: Instant) -> bool {
         if self.since.is_none_or(|since| now - since >= SECOND) {
             (self.since, self.count) = (Some(now), 0);
@@ -78,7 +79,7 @@ impl RefusalCounts {
         takes
     }
 
-    /// The number of omitted lines, once their second has passed.
+    /// Returns the number of omitted lines when their second has passed.
     fn summed(&mut self, now: Instant) -> Option<u64> {
         let is_over = self.since.is_none_or(|since| now - since >= SECOND);
         (self.left_out > 0 && is_over).then(|| std::mem::take(&mut self.left_out))
@@ -96,7 +97,7 @@ impl Writer {
         Self { env, changes, refusals, node, waiting, refused, is_failing: false }
     }
 
-    /// Writes until all senders are dropped.
+    /// Writes lines until all senders are dropped.
     pub(super) async fn run(mut self) -> String {
         loop {
             let first = match self.refused.left_out {
@@ -165,7 +166,7 @@ impl Writer {
         self.env.blocking(move || file.append(&lines)).await
     }
 
-    /// The line about refusals that have none.
+    /// Returns the line with the number of omitted refusals, when their second has passed.
     fn summed(&mut self, now: Instant) -> Option<Line> {
         let count = self.refused.summed(now)?;
         let at_unix_ms = self.env.clock.unix_ms();
@@ -185,7 +186,7 @@ impl Writer {
         })
     }
 
-    /// Logs the first failure, and the end of failures.
+    /// Logs the first failure and the next success.
     fn tell(&mut self, error: Option<&Error>) {
         match (error, self.is_failing) {
             (Some(error), false) => {

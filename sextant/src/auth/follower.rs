@@ -1,11 +1,13 @@
-//! Follows the users on behalf of a process that serves clients.
+//! The task by which a process that serves clients learns the users.
 //!
-//! The follower watches any member of the coordinators. Each watch begins with all users, and a member that lags sends older ones than
-//! before: these are left out ([`NewestUsers::learn`]). Users of another cluster are refused, since their names and numbers mean other
-//! users. With a data directory each change is written down as well ([`super::users_file`]).
+//! The follower watches any member of the coordinators. Each watch begins with all users. A member
+//! that lags sends users that are older than the known ones; they are ignored
+//! ([`NewestUsers::learn`]). Users of another cluster are refused, since their names and numbers
+//! mean other users. A process with a data directory also writes each change to a file
+//! ([`super::users_file`]).
 //!
-//! The catalog has no users: every process has it, and routers store it in a file. Users have a separate watch, which only processes with
-//! ports for users follow. No call asks a coordinator about a user.
+//! The users are not in the catalog, which every process gets and which routers store in a file.
+//! They have a separate watch, which only processes with ports for users follow.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,25 +24,25 @@ use proto::{Error, ErrorCode, Result};
 use super::newest_users::NewestUsers;
 use super::users_file::{StoredUsers, UsersFile};
 
-/// The pause after the first failure, and the longest one.
+/// The first pause after a failure, and the longest pause.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Watches the coordinators.
+/// The task that watches the coordinators for changes of the users.
 #[derive(Clone)]
 pub struct UsersFollower {
     directory: Arc<dyn Directory>,
     known: Arc<NewestUsers>,
-    /// The cluster that this process belongs to; `None` if unknown.
+    /// Returns the cluster of this process; `None` if unknown.
     cluster: Arc<dyn Fn() -> Option<ClusterId> + Send + Sync>,
     /// The cluster that the coordinators have named.
     heard: Option<ClusterId>,
     file: Option<UsersFile>,
-    /// The users that were written last.
+    /// The `cas` of the users in the file.
     written: Option<u64>,
 }
 
 impl UsersFollower {
-    /// A follower that updates the given users.
+    /// Returns a follower that updates `known`.
     pub fn new(
         directory: Arc<dyn Directory>,
         known: Arc<NewestUsers>,
@@ -50,7 +52,7 @@ impl UsersFollower {
         Self { directory, known, cluster: Arc::new(cluster), heard, file, written }
     }
 
-    /// Begins with the users that a file has, and writes each change there.
+    /// Adds a file: the follower begins with the users in it and writes each change to it.
     pub async fn with_file(mut self, file: UsersFile) -> Self {
         if let Some(users) = file.read((self.cluster)()).await {
             self.written = Some(users.cas);
@@ -60,7 +62,7 @@ impl UsersFollower {
         self
     }
 
-    /// Follows until the task is dropped.
+    /// Starts a task that follows the users until it is dropped.
     pub fn start(self, env: &Env) -> Task {
         env.spawn_restarted("users", move || self.clone().run())
     }

@@ -9,10 +9,10 @@ use proto::rpc::api::{CoordinatorApi, IndexerApi, ProjectorApi};
 use super::super::users_file::tests::{CLUSTER, users};
 use super::*;
 
-/// A directory that is never called: the tests pass the messages.
-struct Nobody;
+/// A directory that is never called, since the tests pass the messages.
+struct UncalledDirectory;
 
-impl Directory for Nobody {
+impl Directory for UncalledDirectory {
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         unreachable!("no coordinator is asked")
     }
@@ -30,14 +30,15 @@ impl Directory for Nobody {
     }
 }
 
-/// A follower of a process that may know its cluster.
+/// Returns a follower of a process that may know its cluster, with the users and the cluster that
+/// it has learned.
 fn follower(
     own: Option<ClusterId>,
 ) -> (UsersFollower, Arc<NewestUsers>, Arc<Mutex<Option<ClusterId>>>) {
     let (known, own) = (Arc::<NewestUsers>::default(), Arc::new(Mutex::new(own)));
     let cluster = Arc::clone(&own);
     let cluster = move || *proto::lock::lock(&cluster);
-    (UsersFollower::new(Arc::new(Nobody), Arc::clone(&known), cluster), known, own)
+    (UsersFollower::new(Arc::new(UncalledDirectory), Arc::clone(&known), cluster), known, own)
 }
 
 #[tokio::test]
@@ -85,7 +86,8 @@ async fn each_change_is_on_disk_and_the_next_process_begins_with_it() {
     assert!(known.now().by_name.is_empty(), "of another cluster");
 }
 
-/// A file that cannot be written is written with the next watch, and the users count nevertheless.
+/// If the file cannot be written, the watch ends, the next watch writes the file, and the users
+/// count meanwhile.
 #[tokio::test]
 async fn a_failed_write_ends_the_watch() {
     let dir = tempfile::tempdir().unwrap();

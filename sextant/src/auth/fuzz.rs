@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: the file of users, verifiers, and tokens of clients.
+//! Entry points for fuzzers of the file of users, verifiers, and tokens of clients.
 
 use proto::model::users::Users;
 
@@ -6,12 +6,13 @@ use super::tokens::user_of;
 use super::users_file::FILE;
 use super::verifier;
 
-/// Reads the file USERS, first unchanged, then with its head, its length and its checksum corrected.
+/// Reads `data` as the file USERS, first unchanged, then with its head, length and checksum
+/// corrected.
 pub fn kept_users(data: &[u8]) {
     FILE.fuzz(data);
 }
 
-/// Reads a token of a client, and the text of a verifier.
+/// Reads `data` as a client's token and as the text of a verifier.
 pub fn token(users: &Users, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = user_of(users, text, 0);

@@ -1,4 +1,4 @@
-//! A client's connection, as far as a log-in depends on it.
+//! The properties of a client's connection on which a log-in depends.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::limited::PeerInfo;
 use crate::tls::{Identity, TlsConnection};
 
-/// The two ends of a connection, and its encryption.
+/// The two ends of a client's connection, and its encryption.
 #[derive(Clone, Debug, Default)]
 pub struct Link {
     ends: Option<Ends>,
@@ -22,7 +22,7 @@ struct Ends {
     peer: Option<SocketAddr>,
 }
 
-/// The encryption of a connection.
+/// The encryption of a connection, if there is any.
 #[derive(Debug)]
 struct Encryption {
     certificate: Option<Arc<Identity>>,
@@ -35,13 +35,13 @@ impl Link {
         Self::default()
     }
 
-    /// The connection of a socket.
+    /// Returns the link of a socket's connection.
     pub fn of(stream: &TcpStream) -> Self {
         let ends = Ends { local: stream.local_addr().ok(), peer: stream.peer_addr().ok() };
         Self { ends: Some(ends), tls: None }
     }
 
-    /// The connection of a gRPC or HTTP request.
+    /// Returns the link of a gRPC or HTTP request.
     pub fn of_request(peer: &PeerInfo) -> Self {
         let ends = Ends { local: peer.local, peer: peer.address };
         let certificate = peer.holder.clone();
@@ -50,7 +50,7 @@ impl Link {
         Self { ends: Some(ends), tls }
     }
 
-    /// A copy of the connection data, with the encryption of a handshake.
+    /// Returns the link with the encryption that a handshake has established.
     pub fn encrypted(&self, handshaken: &TlsConnection) -> Self {
         let TlsConnection { peer, end_point, .. } = handshaken;
         let tls =
@@ -63,12 +63,13 @@ impl Link {
         self.tls.is_some()
     }
 
-    /// The data that a proof is bound to on this connection, if it can be.
+    /// Returns the data to which a proof can be bound on this connection (`tls-server-end-point`);
+    /// `None` if binding is impossible.
     pub fn end_point(&self) -> Option<&[u8]> {
         self.tls.as_ref()?.end_point.as_deref()
     }
 
-    /// The holder of the client's certificate.
+    /// Returns the holder of the client's certificate, if the client has one.
     pub fn certificate(&self) -> Option<&Identity> {
         self.tls.as_ref()?.certificate.as_deref()
     }
@@ -83,14 +84,14 @@ impl Link {
         self.peer().map(|peer| peer.ip().to_canonical())
     }
 
-    /// True if the client runs on this machine and is not connected over the network. Both ends must be loopback addresses; an unknown
-    /// address is not.
+    /// True if the client runs on this machine: both ends are loopback addresses. False if an
+    /// address is unknown.
     pub fn is_of_this_machine(&self) -> bool {
         let Some(Ends { local, peer }) = self.ends else { return true };
         [local, peer].iter().all(|end| end.is_some_and(|end| end.ip().to_canonical().is_loopback()))
     }
 
-    /// A connection with these ends.
+    /// Returns a link with these ends.
     #[cfg(test)]
     pub fn between(local: &str, peer: &str) -> Self {
         let [local, peer] = [local, peer].map(|end| end.parse().ok());

@@ -1,8 +1,10 @@
-//! The doors of a process: they admit clients at its ports for users, each by a proof.
+//! Login policy: how the ports for users admit clients, and the proofs that they require.
 //!
-//! A process either trusts its machine, and lets in any client whose connection has a loopback address at both ends; or it requires a proof
-//! of each client: a password (SQL), a token (gRPC, HTTP) or a certificate (all of them). With TLS, it takes only encrypted connections
-//! from then on; without it, a client that is not of this machine cannot log in, since its proof would cross the network in clear text.
+//! A process either trusts its machine and admits any client whose connection has a loopback
+//! address at both ends, or it requires a proof from each client: a password (SQL), a token (gRPC,
+//! HTTP) or a certificate (all ports). A process with TLS then accepts only encrypted connections.
+//! Without TLS, a client of another machine cannot log in, since its proof would cross the network
+//! in clear text.
 //!
 //! The proof of a session is checked again with each statement, and a token with each request.
 
@@ -27,10 +29,10 @@ use crate::flow::{
 use crate::principal::{Principal, Proof};
 use crate::tls::{Identity, TlsSettings};
 
-/// The scheme of `Authorization` (RFC 6750).
+/// The scheme of the header `Authorization` (RFC 6750).
 const BEARER: &str = "bearer";
 
-/// The doors of a process.
+/// The login policy of a process.
 pub struct LoginPolicy {
     kind: Kind,
     tls: Option<Arc<TlsSettings>>,
@@ -40,15 +42,15 @@ pub struct LoginPolicy {
     env: Env,
 }
 
-/// The clients that are let in.
+/// The clients that are admitted.
 enum Kind {
     /// Any client of this machine.
     Trust,
-    /// Each client needs a proof to be one of these users.
+    /// Clients that prove to be one of these users.
     Users(Arc<NewestUsers>),
 }
 
-/// The next step of a client whose connection is taken.
+/// The next step for a client whose connection is accepted.
 #[derive(Debug, PartialEq)]
 pub enum Greeting {
     /// The client is admitted without a proof.
@@ -60,18 +62,19 @@ pub enum Greeting {
 }
 
 impl LoginPolicy {
-    /// Doors that any client of this machine may enter.
+    /// Returns a policy that admits any client of this machine.
     pub fn trust(env: &Env) -> Arc<Self> {
         Self::trust_within(ClientLimits::default(), Audit::off(), env)
     }
 
-    /// Doors that trust clients, with other limits of clients, and with an audit.
+    /// Returns a policy that admits any client of this machine, with these limits and this audit.
     pub fn trust_within(limits: ClientLimits, audit: Audit, env: &Env) -> Arc<Self> {
         let limits = ClientLimits { login_failures_max: 0, ..limits };
         Self::new((Kind::Trust, None), limits, audit, env)
     }
 
-    /// Doors for users. `login_failures_max` limits the failed log-ins of an address per minute.
+    /// Returns a policy that admits users. `login_failures_max` limits the failed log-ins of an
+    /// address per minute.
     pub fn for_users(
         users: Arc<NewestUsers>,
         tls: Option<Arc<TlsSettings>>,
@@ -82,7 +85,7 @@ impl LoginPolicy {
         Self::for_users_within(users, tls, (limits, Audit::off()), env)
     }
 
-    /// Doors for users, with other limits of clients, and with an audit.
+    /// Returns a policy that admits users, with these limits and this audit.
     pub fn for_users_within(
         users: Arc<NewestUsers>,
         tls: Option<Arc<TlsSettings>>,
@@ -102,23 +105,25 @@ impl LoginPolicy {
         Arc::new(Self { kind, tls, throttle, audit, flow: Flow::new(limits), env: env.clone() })
     }
 
-    /// The limits of the clients that are let in, and what they use of them.
+    /// Returns the limits of the admitted clients, with their present use.
     pub fn flow(&self) -> &Arc<Flow> {
         &self.flow
     }
 
-    /// Takes a place for a session of a principal. Clients that are trusted have only the limits of the port.
+    /// Takes a place for a session of a principal; an error if the user has too many. `None` for
+    /// trusted clients, which only the port limits.
     pub fn session(&self, principal: &Principal) -> Result<Option<SessionPlace>> {
         let Some(user) = self.user(principal) else { return Ok(None) };
         self.flow.users.session(&user).map(Some)
     }
 
-    /// Takes a place for the work of a principal.
+    /// Takes a place for the work of a principal; an error if too much is running.
     pub fn statement(&self, principal: &Principal, work: Work) -> Result<StatementPlace> {
         self.flow.users.statement(self.user(principal).as_deref(), work)
     }
 
-    /// True if a principal may use what is reserved for administrators, as any client that is trusted may.
+    /// True if a principal may use what is reserved for administrators; always for a trusted
+    /// client.
     pub fn is_administrator(&self, principal: &Principal) -> bool {
         match principal {
             Principal::Trusted => true,
@@ -131,7 +136,7 @@ impl LoginPolicy {
         &self.audit
     }
 
-    /// Records a client that was refused.
+    /// Writes a line about a refused client to the audit.
     pub fn note_refused(
         &self,
         link: &Link,
@@ -147,18 +152,19 @@ impl LoginPolicy {
         self.audit.login_failed(link.peer(), door, user, sqlstate);
     }
 
-    /// The certificates of the ports, if connections are encrypted.
+    /// Returns the certificates of the ports; `None` if connections are not encrypted.
     pub fn tls(&self) -> Option<&Arc<TlsSettings>> {
         self.tls.as_ref()
     }
 
-    /// The seconds until the certificate of the ports ends, if they have one; negative after its end.
+    /// Returns the seconds until the certificate of the ports expires; negative afterwards, `None`
+    /// without a certificate.
     pub fn certificate_seconds_left(&self) -> Option<i64> {
         let now = i64::try_from(self.env.clock.unix_ms() / 1000).unwrap_or(i64::MAX);
         self.tls.as_ref().map(|tls| tls.not_after_unix_s().saturating_sub(now))
     }
 
-    /// The word for the doors in the ready line.
+    /// Returns the name of the policy in the ready line.
     pub fn word(&self) -> &'static str {
         match self.kind {
             Kind::Trust => "trust",
@@ -166,7 +172,8 @@ impl LoginPolicy {
         }
     }
 
-    /// Accepts a connection, or refuses it because of its origin.
+    /// Accepts a connection and returns the next step, or refuses the connection because of its
+    /// origin.
     pub fn greet(&self, link: &Link) -> Result<Greeting> {
         match &self.kind {
             Kind::Trust if link.is_of_this_machine() => Ok(Greeting::Trusted),
@@ -202,7 +209,8 @@ impl LoginPolicy {
         }
     }
 
-    /// The principal of a request that has these credentials. A token counts before a certificate.
+    /// Returns the principal of a request with these credentials. A token has precedence over a
+    /// certificate.
     pub fn bearer(
         &self,
         link: &Link,
@@ -245,12 +253,12 @@ impl LoginPolicy {
         }
     }
 
-    /// The account of a name, for an exchange of SCRAM.
+    /// Returns the account of a user name, for an exchange of SCRAM.
     pub fn account(&self, name: &str) -> Account {
         Account::of(&self.users(), name, self.env.clock.unix_ms())
     }
 
-    /// The users that are known now; none where clients are trusted.
+    /// Returns the presently known users; none if clients are trusted.
     fn users(&self) -> Arc<Users> {
         match &self.kind {
             Kind::Users(users) => users.now(),
@@ -263,12 +271,12 @@ impl LoginPolicy {
         super::scram::nonce(&*self.env.random)
     }
 
-    /// The user that has proved to know the password.
+    /// Returns the principal of a user that has proved to know the password.
     pub fn admit(&self, user: &User, link: &Link) -> Principal {
         Principal::user(user, Proof::Password(user.secret_no), link.peer())
     }
 
-    /// The error of a failed log-in with a password, which does not reveal the reason.
+    /// Returns the error of a failed log-in with a password, which does not reveal the reason.
     pub fn bad_password(&self, name: &str) -> Error {
         let text = format!("password authentication failed for user \"{name}\"");
         let error = Error::new(ErrorCode::BadPassword, text);
@@ -281,26 +289,26 @@ impl LoginPolicy {
         }
     }
 
-    /// An error if the client's address has failed too often.
+    /// Returns an error if the client's address has had too many failed log-ins.
     pub fn check_failures(&self, link: &Link) -> Result<()> {
         self.throttle.check(link.address()).inspect_err(|_| {
             self.flow.refusals.count(Limit::LoginFailures);
         })
     }
 
-    /// Counts a failed log-in.
+    /// Counts a failed log-in of the client's address.
     pub fn failed(&self, link: &Link) {
         self.flow.failed_logins.fetch_add(1, Ordering::Relaxed);
         self.throttle.failed(link.address());
     }
 
-    /// The user that a principal is, as it is known now; `None` for a client that is trusted.
+    /// Returns the user of a principal with its present properties; `None` for a trusted client.
     pub fn user(&self, principal: &Principal) -> Option<Arc<User>> {
         let Principal::User(who) = principal else { return None };
         self.users().same(&who.name, who.id).cloned()
     }
 
-    /// Hears of each change of the users, if clients log in here.
+    /// Returns a receiver of the `cas` of each change of the users; `None` if clients are trusted.
     pub fn changes(&self) -> Option<watch::Receiver<u64>> {
         match &self.kind {
             Kind::Trust => None,
@@ -308,7 +316,8 @@ impl LoginPolicy {
         }
     }
 
-    /// An error if the proof of a principal was withdrawn: its user was dropped, or has another password.
+    /// Returns an error if the proof of a principal was withdrawn: its user was dropped, has
+    /// another password, or its token was dropped.
     pub fn check(&self, principal: &Principal) -> Result<()> {
         match (&self.kind, principal) {
             (Kind::Trust, _) => Ok(()),
@@ -333,7 +342,7 @@ fn refused(why: impl Into<String>) -> Error {
     Error::new(ErrorCode::BadLogin, why)
 }
 
-/// The token in a value of `Authorization`.
+/// Returns the token in a value of the header `Authorization`.
 fn token_of(header: &[u8]) -> Option<&str> {
     let (scheme, token) = std::str::from_utf8(header).ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim())

@@ -1,4 +1,4 @@
-//! Identity: the users that this process knows, and the proofs by which a client shows that it is one of them.
+//! Identity: the users that this process knows, and the proofs by which clients authenticate.
 
 pub mod follower;
 #[cfg(any(test, feature = "testing"))]

@@ -8,26 +8,27 @@ use tokio::sync::watch;
 
 use crate::principal::{LoggedInUser, Principal, Proof};
 
-/// The newest users that this process has received. Reading is cheap and takes no lock, and a change takes effect with the next read.
+/// The newest users that this process has received. Reading takes no lock, and a change takes
+/// effect with the next read.
 #[derive(Default)]
 pub struct NewestUsers {
     newest: ArcSwap<Users>,
-    /// The newest `cas`, for callers that wait for one.
+    /// The newest `cas`, for callers that wait for a change.
     newest_cas: watch::Sender<u64>,
 }
 
 impl NewestUsers {
-    /// Users known from the start.
+    /// Returns a holder that begins with these users.
     pub fn new(users: Arc<Users>) -> Self {
         Self { newest_cas: watch::Sender::new(users.cas), newest: ArcSwap::new(users) }
     }
 
-    /// The users as they are known now.
+    /// Returns the presently known users.
     pub fn now(&self) -> Arc<Users> {
         self.newest.load_full()
     }
 
-    /// Replaces the users by newer ones. Older ones, from a member of the coordinators that lags, are left out.
+    /// Replaces the users by newer ones. Older users, from a coordinator that lags, are ignored.
     pub fn learn(&self, users: Arc<Users>) {
         self.newest.rcu(|known| {
             let newer = if users.cas > known.cas { &users } else { known };
@@ -38,19 +39,19 @@ impl NewestUsers {
             .send_if_modified(|newest| std::mem::replace(newest, cas.max(*newest)) < cas);
     }
 
-    /// Hears of each change of the users.
+    /// Returns a receiver of the `cas` of each change of the users.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.newest_cas.subscribe()
     }
 
-    /// Waits until the users after a change are known.
+    /// Waits until the known users have at least this `cas`.
     pub async fn wait_for(&self, cas: u64) {
         // The sender lives in `self`, so that the wait ends only with the value.
         drop(self.newest_cas.subscribe().wait_for(|newest| *newest >= cas).await);
     }
 }
 
-/// The user of a principal, unless its proof was withdrawn since, or has expired.
+/// Returns the user of a principal; `None` if its proof was withdrawn or has expired.
 pub fn still_valid<'a>(
     users: &'a Users,
     identified: &LoggedInUser,
@@ -71,7 +72,7 @@ pub fn still_valid<'a>(
 }
 
 impl Principal {
-    /// A user that has proved its identity.
+    /// Returns the principal of a user that has proved its identity.
     pub fn user(user: &User, by: Proof, from: Option<std::net::SocketAddr>) -> Self {
         Self::User(Arc::new(LoggedInUser::new(user.id, user.name.clone(), by, from)))
     }

@@ -1,9 +1,11 @@
-//! The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), with channel binding `tls-server-end-point` (RFC 5929), as PostgreSQL has it.
-//! Pure: the caller reads and writes messages, and draws the nonce.
+//! The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), with channel binding
+//! `tls-server-end-point` (RFC 5929), as PostgreSQL has it. The code does no I/O: the caller reads
+//! and writes messages, and draws the nonce.
 //!
-//! For a client without an account the exchange runs to its end with a salt made from its name, and it is refused like a client with a
-//! wrong password, so the exchange does not reveal which names exist. The user name in the first message is ignored, as in PostgreSQL: the
-//! start-up packet has named it already.
+//! For an unknown user name the exchange runs to its end with a salt made from the name, and the
+//! client is refused like one with a wrong password. So the exchange does not reveal which names
+//! exist. The user name in the first message is ignored, as in PostgreSQL: the start-up packet has
+//! named it already.
 
 use std::sync::Arc;
 
@@ -15,15 +17,15 @@ use sha2::{Digest, Sha256};
 
 use super::verifier::{ITERATIONS, SALT_BYTES, hmac};
 
-/// The kind of channel binding that is understood.
+/// The only supported kind of channel binding.
 const BINDING: &str = "tls-server-end-point";
 
-/// A mechanism of SASL.
+/// A SASL mechanism of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// Without channel binding.
+    /// SCRAM without channel binding.
     Unbound,
-    /// The proof counts only on this TLS connection.
+    /// SCRAM with channel binding: the proof is valid only on this TLS connection.
     Bound,
 }
 
@@ -36,7 +38,7 @@ impl Mechanism {
         }
     }
 
-    /// The mechanisms that a server offers on a connection, the best first.
+    /// Returns the mechanisms that the server offers on a connection, the best first.
     pub fn offered(end_point: Option<&[u8]>) -> &'static [Self] {
         match end_point {
             Some(_) => &[Self::Bound, Self::Unbound],
@@ -45,24 +47,24 @@ impl Mechanism {
     }
 }
 
-/// The reason for which an exchange ends without a log-in.
+/// The reason why an exchange ends without a log-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The client does not keep to the protocol.
+    /// The client violates the protocol.
     Protocol(&'static str),
     /// The proof is wrong, or the user has no verifier.
     Refused,
 }
 
-/// The account for which a client wants to prove that it knows the password.
+/// The user whose password a client has to prove, with its verifier.
 pub struct Account {
     verifier: ScramVerifier,
     user: Option<Arc<User>>,
 }
 
 impl Account {
-    /// The account of a name. It cannot be logged in to if there is no such user, if the user has no password, or if the password was valid
-    /// until an earlier time only.
+    /// Returns the account of a user name. The log-in to it always fails if the user does not
+    /// exist, has no password, or has an expired password.
     pub fn of(users: &Users, name: &str, now_unix_ms: u64) -> Self {
         // Computed in any case, so that it takes the same time.
         let mock = mock_verifier(&users.mock_key, name);
@@ -76,7 +78,7 @@ impl Account {
     }
 }
 
-/// The verifier that is used for a client without an account; always the same for a name.
+/// Returns the verifier for a name without a user; always the same for a name.
 fn mock_verifier(mock_key: &Secret32, name: &str) -> ScramVerifier {
     let drawn = hmac(mock_key.bytes(), &[name.as_bytes()]);
     let mut salt = [0; SALT_BYTES];
@@ -85,25 +87,26 @@ fn mock_verifier(mock_key: &Secret32, name: &str) -> ScramVerifier {
     ScramVerifier { salt, iterations: ITERATIONS, stored_key: nothing(), server_key: nothing() }
 }
 
-/// Draws a nonce: 24 random bytes as text.
+/// Returns a nonce: 24 random bytes as text.
 pub fn nonce(random: &dyn Random) -> String {
     let bytes: Vec<u8> = (0..3).flat_map(|_| random.next_u64().to_be_bytes()).collect();
     STANDARD.encode(bytes)
 }
 
-/// An exchange after the server's first message.
+/// The state of an exchange after the server's first message.
 pub struct Exchange {
     account: Account,
-    /// `gs2-header` and the data of the binding, as the client must repeat them.
+    /// `gs2-header` and the data of the channel binding, which the client must repeat.
     bound: Vec<u8>,
-    /// The nonces of the client and of the server, joined.
+    /// The client's nonce, then the server's.
     nonce: String,
-    /// `client-first-message-bare`, and the server's first message.
+    /// `client-first-message-bare`, then the server's first message.
     messages: String,
 }
 
 impl Exchange {
-    /// Begins with the client's first message; returns the server's answer.
+    /// Begins an exchange with the client's first message; returns the exchange and the server's
+    /// answer.
     pub fn begin(
         mechanism: Mechanism,
         client_first: &[u8],
@@ -132,8 +135,8 @@ impl Exchange {
         Ok((Self { account, bound, nonce, messages }, answer))
     }
 
-    /// Ends with the client's final message; returns the user and the server's answer, which proves that the server knows the password's
-    /// verifier.
+    /// Ends the exchange with the client's final message; returns the user and the server's answer,
+    /// which proves that the server knows the password's verifier.
     pub fn finish(self, client_final: &[u8]) -> Result<(Arc<User>, String), Failure> {
         let text = text(client_final)?;
         let (without_proof, proof) = text.rsplit_once(",p=").ok_or(MALFORMED)?;
@@ -168,7 +171,8 @@ fn text(message: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(message).map_err(|_| MALFORMED)
 }
 
-/// Splits the client's first message after `gs2-header`: the flag of the binding, and another user to act for, which must be empty.
+/// Splits the client's first message: returns the flag of channel binding, and the message after
+/// `gs2-header`. Refuses another user to act for.
 fn split_header(text: &str) -> Result<(&str, &str), Failure> {
     let commas = text.match_indices(',').map(|(at, _)| at);
     let second = commas.take(2).nth(1).ok_or(MALFORMED)?;
@@ -179,7 +183,8 @@ fn split_header(text: &str) -> Result<(&str, &str), Failure> {
     Ok((header, bare))
 }
 
-/// The data that a client binds its proof to.
+/// Returns the data to which the client binds its proof; an error if the flag does not fit the
+/// mechanism.
 fn binding_data<'a>(
     mechanism: Mechanism,
     flag: &str,

@@ -12,7 +12,7 @@ fn salt() -> [u8; 16] {
     STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap().try_into().unwrap()
 }
 
-/// User "user" with password "pencil", valid until a time.
+/// Returns the users: "user" with password "pencil", valid until a time.
 fn users(until_unix_ms: Option<u64>) -> Users {
     let user = User {
         id: UserId(1),
@@ -38,7 +38,7 @@ fn begin(
     Exchange::begin(mechanism, first.as_bytes(), account, (end_point, SERVER_NONCE))
 }
 
-/// The client's final message for a password, as a client computes it.
+/// Returns the client's final message for a password.
 fn client_final(password: &str, first: &str, answer: &str, bound: &[u8]) -> String {
     let (_, bare) = split_header(first).unwrap();
     let words: Vec<&str> = answer.split(',').collect();

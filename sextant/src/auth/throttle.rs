@@ -1,8 +1,9 @@
-//! Limits the failed log-ins of an address, so that passwords cannot be guessed.
+//! A limit of failed log-ins by address, so that passwords cannot be guessed.
 //!
-//! Each failure counts one, and a count falls by `login_failures_max` a minute. An address whose count is full is refused before its next
-//! proof is checked, and that refusal does not count: so clients that keep trying are admitted again at the same rate. Addresses of IPv6
-//! count by their /64, which one household or machine has in any case.
+//! Each failure adds one to the count of its address, and counts fall by `login_failures_max` per
+//! minute. An address whose count has reached the limit is refused before its proof is checked;
+//! this refusal adds nothing, so clients that continue to try are admitted again at this rate. IPv6
+//! addresses of one /64 have one count, since a household or machine has at least a /64.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,12 +16,13 @@ use tokio::time::Instant;
 
 use crate::listen::network;
 
-/// The number of remembered addresses. The one with the oldest last failure is forgotten first.
+/// The maximum number of remembered addresses. The address with the oldest last failure is
+/// forgotten first.
 const ADDRESSES_MAX: usize = 4096;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// The failed log-ins by address.
+/// The counts of failed log-ins by address.
 pub struct Throttle {
     failures_max: u32,
     table: Mutex<Table>,
@@ -29,28 +31,28 @@ pub struct Throttle {
 #[derive(Default)]
 struct Table {
     by_address: BTreeMap<IpAddr, Failures>,
-    /// The addresses by the number of their last failure.
+    /// The addresses by the number (`no`) of their last failure.
     by_age: BTreeMap<u64, IpAddr>,
-    /// The number of failures in all.
+    /// The number of all failures.
     count: u64,
 }
 
 #[derive(Clone, Copy)]
 struct Failures {
-    /// The count at this moment.
+    /// The count of failures at the time of the last failure.
     level: f64,
     at: Instant,
-    /// The number of the last failure.
+    /// The number of the address's last failure, counted over all addresses.
     no: u64,
 }
 
 impl Throttle {
-    /// Allows an address this many failures per minute; 0 allows any number.
+    /// Returns a throttle that allows an address this many failures per minute; 0 for no limit.
     pub fn new(failures_max: u32) -> Self {
         Self { failures_max, table: Mutex::default() }
     }
 
-    /// An error if the address has failed too often.
+    /// Returns an error if the address has too many failures.
     pub fn check(&self, address: Option<IpAddr>) -> Result<()> {
         let Some(address) = address.map(network).filter(|_| self.failures_max > 0) else {
             return Ok(());
@@ -70,7 +72,7 @@ impl Throttle {
         Err(Error::new(ErrorCode::TooBusy, text).with_hint(hint))
     }
 
-    /// Counts a failed log-in.
+    /// Counts a failed log-in of the address.
     pub fn failed(&self, address: Option<IpAddr>) {
         let Some(address) = address.map(network).filter(|_| self.failures_max > 0) else { return };
         let mut table = lock(&self.table);
@@ -90,7 +92,7 @@ impl Throttle {
         }
     }
 
-    /// The count of failures now.
+    /// Returns the present count of an address.
     fn level(&self, failures: &Failures) -> f64 {
         let fallen = failures.at.elapsed().as_secs_f64() / MINUTE.as_secs_f64();
         (failures.level - fallen * f64::from(self.failures_max)).max(0.0)

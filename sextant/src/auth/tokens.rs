@@ -1,5 +1,6 @@
-//! Tokens: `sxt_<number in hex>_<32 random bytes in base64url>`. The number finds the token, and the random bytes prove it. Only their
-//! SHA-256 is kept: so many random bits need no slow hash.
+//! Tokens: `sxt_<number in hex>_<32 random bytes in base64url>`. The number identifies the token,
+//! and the random bytes are the secret, of which only the SHA-256 is stored: 256 random bits need
+//! no slow hash.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +12,17 @@ use proto::model::ids::TokenId;
 use proto::model::users::{Secret32, User, Users};
 use sha2::{Digest, Sha256};
 
-/// The beginning of each token, by which scanners of texts for secrets recognize it.
+/// The beginning of each token, by which tools that search texts for secrets recognize it.
 const PREFIX: &str = "sxt_";
 
-/// The longest text of a token.
+/// The maximum length of a token's text, in bytes.
 const TEXT_BYTES_MAX: usize = 80;
 
-/// The random part of a new token, which no user has yet.
+/// The random bytes of a new token that has no number yet.
 pub struct FreshToken([u8; 32]);
 
 impl FreshToken {
-    /// Draws a token.
+    /// Draws the random bytes.
     pub fn draw(random: &dyn Random) -> Self {
         let mut bytes = [0; 32];
         for word in bytes.chunks_exact_mut(8) {
@@ -30,12 +31,12 @@ impl FreshToken {
         Self(bytes)
     }
 
-    /// The hash, which commands and the state have.
+    /// Returns the hash of the random bytes, for commands and the replicated state.
     pub fn sha256(&self) -> Secret32 {
         Secret32::new(Sha256::digest(self.0).into())
     }
 
-    /// The token as its user sends it, once it has a number.
+    /// Returns the token's text, with its number.
     pub fn text(&self, id: TokenId) -> String {
         format!("{PREFIX}{:x}_{}", id.0, URL_SAFE_NO_PAD.encode(self.0))
     }
@@ -47,16 +48,16 @@ impl fmt::Debug for FreshToken {
     }
 }
 
-/// The reason for which a token is refused.
+/// The reason why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenRefusal {
-    /// There is no such token.
+    /// The token does not exist.
     Unknown,
     /// The token has expired.
     Ended,
 }
 
-/// The user of a token that is valid at a time, and the token's number.
+/// Returns the user and the number of a token that is valid at a time.
 pub fn user_of<'a>(
     users: &'a Users,
     text: &str,
@@ -71,7 +72,8 @@ pub fn user_of<'a>(
     }
 }
 
-/// The number of a token, and the hash of its random part.
+/// Returns the number of a token and the hash of its random bytes; `None` if the text is not a
+/// token.
 fn parsed(text: &str) -> Option<(TokenId, [u8; 32])> {
     if text.len() > TEXT_BYTES_MAX {
         return None;

@@ -1,9 +1,12 @@
-//! The file in which a router keeps the users, so that they can log in after a restart while no coordinator answers.
+//! The file in which a router stores the users, so that they can log in after the router's restart
+//! while no coordinator answers.
 //!
-//! It is a cache: a file that cannot be used is logged, and the router then waits for a coordinator. It is separate from the stored catalog, since it has the hashes of
-//! secrets: only the owner of the process may read it.
+//! The file is a cache: if it cannot be used, the router logs this and waits for a coordinator. The
+//! users are not in the file of the catalog because of the hashes of secrets: only the owner of the
+//! process may read this file.
 //!
-//! A dropped user stays valid at a router that does not know of the drop, and so at a router that starts from this file.
+//! A dropped user remains valid at a router that has not learned of the drop, for example at a
+//! router that starts from this file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,11 +19,11 @@ use proto::model::users::Users;
 use proto::side_file::SideFile;
 use serde::{Deserialize, Serialize};
 
-/// The file USERS. A longer one is not one of these: all users fit in half a MiB.
+/// The file USERS. A file above this size is not used: all users fit in half a MiB.
 pub(super) const FILE: SideFile<StoredUsers> = SideFile::new("USERS", ENVELOPE, 4 << 20);
 const ENVELOPE: Envelope = Envelope::new("sextant users 1\n", "sextant users ");
 
-/// The stored users of a router.
+/// The contents of the file of users.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredUsers {
     /// The cluster of the users.
@@ -29,7 +32,7 @@ pub struct StoredUsers {
     pub users: Arc<Users>,
 }
 
-/// The file of a data directory.
+/// The file of users in a data directory.
 #[derive(Clone)]
 pub struct UsersFile {
     env: Env,
@@ -37,12 +40,13 @@ pub struct UsersFile {
 }
 
 impl UsersFile {
-    /// The file of a data directory that is there, and that this process has locked.
+    /// Returns the file of an existing data directory, which this process has locked.
     pub fn new(env: &Env, dir: &Path) -> Self {
         Self { env: env.clone(), dir: dir.to_owned() }
     }
 
-    /// Reads the users of a cluster, or `None`: the file is absent, is of another cluster, or cannot be used, which is logged.
+    /// Reads the users of a cluster. `None` if the file is absent, belongs to another cluster, or
+    /// cannot be used; the last is logged.
     pub async fn read(&self, cluster: Option<ClusterId>) -> Option<Arc<Users>> {
         let own = self.clone();
         let read = self.env.blocking(move || FILE.read(&*own.env.fs, &own.dir)).await;

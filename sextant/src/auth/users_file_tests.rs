@@ -7,7 +7,7 @@ use super::*;
 
 pub const CLUSTER: ClusterId = ClusterId(7);
 
-/// The users after a change with this number; one of them is "ada".
+/// Returns the users with this `cas`; one of them is "ada".
 pub fn users(cas: u64) -> Arc<Users> {
     let verifier = ScramVerifier {
         salt: [3; 16],
@@ -50,7 +50,8 @@ async fn the_users_of_the_cluster_are_read_again_and_others_are_not() {
     assert_eq!(file.read(Some(CLUSTER)).await, None);
 }
 
-/// The encoding of users belongs to the file's version: a change of the encoding needs a new version.
+/// The encoding of the file must be that of version 1: a change of the encoding needs a new
+/// version.
 #[test]
 fn the_encoding_is_that_of_version_1() {
     let bytes = FILE.encode(&StoredUsers { cluster: CLUSTER, users: users(4) }).unwrap();

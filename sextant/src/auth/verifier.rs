@@ -1,5 +1,6 @@
-//! Verifiers of passwords (RFC 5802, RFC 7677): made from a password, and as text in PostgreSQL's form
-//! `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, which clients send instead of a password in clear.
+//! Verifiers of passwords (RFC 5802, RFC 7677), derived from a password or parsed from PostgreSQL's
+//! text form `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, which clients may send in
+//! place of a password.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,17 +8,18 @@ use hmac::{Hmac, KeyInit, Mac};
 use proto::model::users::{ScramVerifier, Secret32};
 use sha2::{Digest, Sha256};
 
-/// The rounds of PBKDF2 of new verifiers: PostgreSQL's number. A client makes the rounds at each log-in, and drivers refuse numbers
-/// that are much larger.
+/// The number of rounds of PBKDF2 in new verifiers, which is PostgreSQL's. A client computes them
+/// at each log-in, and drivers refuse much larger numbers.
 pub const ITERATIONS: u32 = 4096;
 
-/// The beginning of a verifier as text.
+/// The beginning of a verifier's text.
 const SCHEME: &str = "SCRAM-SHA-256$";
 
-/// The bytes of a salt.
+/// The size of a salt, in bytes.
 pub const SALT_BYTES: usize = 16;
 
-/// Derives the verifier of a password. This takes milliseconds of a processor, so a task calls it on a blocking thread.
+/// Derives the verifier of a password. The computation takes milliseconds, so asynchronous callers
+/// run it on a blocking thread.
 pub fn derive(password: &str, salt: [u8; SALT_BYTES], iterations: u32) -> ScramVerifier {
     let salted = salted_password(prepared(password).as_bytes(), &salt, iterations);
     let client_key = hmac(&salted, &[b"Client Key"]);
@@ -31,7 +33,7 @@ pub fn derive(password: &str, salt: [u8; SALT_BYTES], iterations: u32) -> ScramV
     }
 }
 
-/// Reads a verifier as text; `None` if the text is something else, such as a password in clear.
+/// Parses the text of a verifier; `None` if the text is something else, such as a password.
 pub fn parse(text: &str) -> Option<ScramVerifier> {
     let (head, keys) = text.strip_prefix(SCHEME)?.split_once('$')?;
     let (iterations, salt) = head.split_once(':')?;
@@ -46,7 +48,7 @@ pub fn parse(text: &str) -> Option<ScramVerifier> {
     })
 }
 
-/// Prints a verifier as text.
+/// Returns the text of a verifier.
 pub fn print(verifier: &ScramVerifier) -> String {
     let ScramVerifier { salt, iterations, stored_key, server_key } = verifier;
     let [salt, stored_key, server_key] =
@@ -54,13 +56,13 @@ pub fn print(verifier: &ScramVerifier) -> String {
     format!("{SCHEME}{iterations}:{salt}${stored_key}:{server_key}")
 }
 
-/// The password as clients hash it: prepared by SASLprep (RFC 4013), or as it is if it has a character that SASLprep forbids. PostgreSQL
-/// and its drivers do the same.
+/// Returns the form of a password that is hashed: prepared by SASLprep (RFC 4013), or unchanged if
+/// it has a character that SASLprep forbids. PostgreSQL and its drivers do this too.
 fn prepared(password: &str) -> std::borrow::Cow<'_, str> {
     stringprep::saslprep(password).unwrap_or(std::borrow::Cow::Borrowed(password))
 }
 
-/// `Hi` of RFC 5802, which is PBKDF2 with one block of output.
+/// Computes `Hi` of RFC 5802, which is PBKDF2 with one block of output.
 fn salted_password(password: &[u8], salt: &[u8], iterations: u32) -> [u8; 32] {
     // The key is hashed once, and its state is cloned for each round.
     let keyed = keyed(password);
@@ -82,14 +84,14 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
     Hmac::<Sha256>::new_from_slice(key).expect("a key of HMAC has any length")
 }
 
-/// HMAC-SHA-256 of some parts, one after the other.
+/// Returns the HMAC-SHA-256 of the concatenated parts.
 pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = keyed(key);
     parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
 }
 
-/// Base64 of exactly `N` bytes.
+/// Decodes base64 of exactly `N` bytes; `None` for any other text.
 fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
     STANDARD.decode(text).ok()?.try_into().ok()
 }

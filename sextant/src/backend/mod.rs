@@ -1,6 +1,5 @@
 //! The cluster as the ports of a process see it, and their counters.
 
-mod authorized;
 mod build_wait;
 mod cluster_backend;
 mod counters;
@@ -11,7 +10,6 @@ mod samples;
 mod source_calls;
 mod transactions;
 
-pub use authorized::AuthorizedBackends;
 pub use cluster_backend::ClusterBackend;
 pub use counters::Counters;
 pub use samples::Samples;

@@ -88,7 +88,7 @@ where
 }
 
 impl SourceCalls {
-    /// See [`Backend::push`](crate::sql::backend::Backend::push).
+    /// See [`Cluster::push`](crate::access::Cluster::push).
     pub(super) async fn push(
         &self,
         bucket: &BucketInfo,
@@ -99,7 +99,7 @@ impl SourceCalls {
         Ok(PushReply { durable })
     }
 
-    /// See [`Backend::push_in`](crate::sql::backend::Backend::push_in).
+    /// See [`Cluster::push_in`](crate::access::Cluster::push_in).
     pub(super) async fn push_in(
         &self,
         bucket: &BucketInfo,
@@ -109,7 +109,7 @@ impl SourceCalls {
         Ok(TransactionPushed { kept: until_taken(bucket, request, push).await? })
     }
 
-    /// See [`Backend::commit_pushed`](crate::sql::backend::Backend::commit_pushed).
+    /// See [`Cluster::commit_pushed`](crate::access::Cluster::commit_pushed).
     pub(super) async fn commit_pushed(
         &self,
         bucket: &BucketInfo,
@@ -135,7 +135,7 @@ impl SourceCalls {
         Ok(PushReply { durable })
     }
 
-    /// See [`Backend::abort_pushed`](crate::sql::backend::Backend::abort_pushed).
+    /// See [`Cluster::abort_pushed`](crate::access::Cluster::abort_pushed).
     pub(super) async fn abort_pushed(
         &self,
         bucket: &BucketInfo,

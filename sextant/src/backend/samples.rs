@@ -18,7 +18,7 @@ use router::ScanBatch;
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout};
 
-use crate::sql::backend::Backend;
+use crate::access::Access;
 use crate::sql::plan::Kinds;
 
 /// The number of entries that are read at each end of the index.
@@ -40,7 +40,7 @@ pub struct Samples(Mutex<BTreeMap<LocalIndexId, Sample>>);
 
 impl Samples {
     /// The kinds of values in a sample of an index; `None` if it takes too long. The caller may read the index.
-    pub async fn kinds(&self, backend: &dyn Backend, index: &IndexInfo) -> Option<Arc<Kinds>> {
+    pub async fn kinds(&self, access: &Access, index: &IndexInfo) -> Option<Arc<Kinds>> {
         let kinds = {
             let mut samples = lock(&self.0);
             samples.retain(|_, sample| sample.asked.elapsed() < KEPT);
@@ -48,7 +48,7 @@ impl Samples {
             Arc::clone(&samples.entry(index.local_id()).or_insert_with(begin).kinds)
         };
         let take = || async {
-            let sampled = timeout(WITHIN, sample(backend, index)).await.ok()?;
+            let sampled = timeout(WITHIN, sample(access, index)).await.ok()?;
             let sampled = sampled.inspect_err(|error| {
                 tracing::debug!(index = index.spec.name, %error, "an index was not sampled");
             });
@@ -58,10 +58,10 @@ impl Samples {
     }
 }
 
-async fn sample(backend: &dyn Backend, index: &IndexInfo) -> Result<Kinds> {
+async fn sample(access: &Access, index: &IndexInfo) -> Result<Kinds> {
     let mut kinds = Kinds::of_nothing(&index.spec);
     for reverse in [false, true] {
-        let mut batches = backend.scan(request(index, reverse), None).await?;
+        let mut batches = access.scan(request(index, reverse), None).await?;
         if let Some(ScanBatch::Rows(block)) = batches.next().await? {
             kinds.add(&index.spec, &block)?;
         }

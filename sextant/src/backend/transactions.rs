@@ -25,7 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::keep_alive::TransactionKeeper;
 use super::source_calls::{NOT_HOME_PAUSE, SourceCalls};
-use crate::sql::backend::BucketTransaction;
+use crate::access::BucketTransaction;
 
 /// Bits of a transaction's number: a client that has only floating-point numbers can show it.
 const ID_BITS: u32 = 53;

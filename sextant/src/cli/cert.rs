@@ -60,7 +60,7 @@ struct InitArgs {
     dir: PathBuf,
 }
 
-/// The directory of the authority, and what to do about a certificate that is there.
+/// The directory of the authority, and the handling of a certificate that exists already.
 #[derive(Debug, clap::Args)]
 struct Place {
     /// Directory of the authority; the certificate goes there too
@@ -170,7 +170,7 @@ fn client(env: &Env, args: &ClientArgs) -> Result<Vec<String>> {
     issue(env, &args.place, &format!("user-{user}"), named, &[])
 }
 
-/// Signs a certificate, and returns the names of its files.
+/// Signs a certificate and returns the names of its files.
 fn issue(
     env: &Env,
     place: &Place,
@@ -199,7 +199,7 @@ fn issue(
     Ok([certificate, key].iter().map(|path| path.display().to_string()).collect())
 }
 
-/// The authority of a directory.
+/// Reads the authority of a directory.
 fn authority(fs: &dyn FileSystem, dir: &Path) -> Result<Authority> {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let absent = [CA_KEY, CA, CLUSTER].map(|name| dir.join(name));

@@ -40,7 +40,7 @@ pub async fn sql(args: SqlArgs) -> Result<()> {
     print(&client, &statements).await
 }
 
-/// Prints each result as it arrives, so that the results before an error are seen.
+/// Prints each result when it arrives, so that the results before an error are visible.
 async fn print(client: &Client, statements: &str) -> Result<()> {
     let failed = |error| Error::new(ErrorCode::InvalidParameter, describe(&error));
     let messages = client.simple_query_raw(statements).await.map_err(failed)?;
@@ -70,7 +70,8 @@ async fn print(client: &Client, statements: &str) -> Result<()> {
     Ok(())
 }
 
-/// The line under a table. The tags of SHOW and EXPLAIN have no count, which reads as zero rows.
+/// Returns the line below a table with its number of rows. SHOW and EXPLAIN report zero rows in
+/// their tags, so the shown rows are counted.
 fn count_line(counted: u64, shown: u64) -> String {
     match (counted, shown) {
         (0, 1..) => String::new(),

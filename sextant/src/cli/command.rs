@@ -56,14 +56,14 @@ enum Command {
     Inspect(inspect::Args),
     /// Check all files of a stopped indexer or projector
     Verify(verify::Args),
-    /// Go on after a projector has lost documents
+    /// Recover from the loss of documents at a projector
     Source(source::Args),
 }
 
 /// Runs a command and prints its error; the process exits with status 0 if it succeeds.
 ///
-/// The runtime is made here, so that its futures are compiled as a part of the library, on several processors at a time. The
-/// binary, which is compiled last, only links.
+/// The runtime is created here and not in the binary, so that its futures are compiled with the
+/// library, on several processors at a time. The binary, which is compiled last, is only linked.
 pub fn run(cli: Cli) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -104,8 +104,9 @@ async fn run_command(cli: Cli) -> Result<(), Error> {
     }
 }
 
-/// Runs a service until it fails or the process receives a stop signal. The signal handler is installed first, so that
-/// a signal during the start is a clean end too. The service continues while its clients are drained; a second signal ends that.
+/// Runs a service until it fails or the process receives a stop signal. The signal handler is
+/// installed first, so that a signal during the start ends the process cleanly too. After the first
+/// signal the service continues until its clients are finished; a second signal ends it at once.
 async fn until_stopped<F: Future<Output = Result<(), Error>>>(
     run: impl FnOnce(Shutdown) -> F,
 ) -> Result<(), Error> {

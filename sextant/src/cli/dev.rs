@@ -46,7 +46,8 @@ pub struct Args {
     /// Begin a new cluster if the log of the old one is lost. Its files are moved into a directory `old-cluster-1`
     #[arg(long)]
     force_new_cluster: bool,
-    /// Go on above all known epochs and numbers, because the data is restored from an older copy. It rebuilds all indexes
+    /// Continue above all known epochs and numbers, because the data is restored from an older
+    /// copy. It rebuilds all indexes
     #[arg(long)]
     skip_epochs: bool,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! The doors of `sextant dev`: it trusts clients of its machine, or asks for passwords and encrypts connections with certificates of its own.
+//! The login policy of `sextant dev`: the process trusts clients of its machine, or it requires
+//! passwords and encrypts connections with certificates that it signs itself.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,14 +22,14 @@ use crate::tls::{
 
 /// The name of the first user.
 const ADMIN: &str = "admin";
-/// The password that is printed is valid for this time, unless it is changed.
+/// The time for which the printed password is valid unless it is changed, in milliseconds.
 const PASSWORD_MS: u64 = 24 * 60 * 60 * 1000;
-/// The node of the certificate: the router of a whole cluster in one process.
+/// The node in the certificate: the router of a cluster in one process.
 const ROUTER: NodeId = NodeId(300);
-/// Time limit for the news of the first user.
+/// The time limit until the ports know the first user.
 const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 
-/// The options of the doors.
+/// The options of the login policy.
 #[derive(Debug, clap::Args)]
 pub struct DoorArgs {
     /// Clients that are let in: any of this machine (trust), or users only (scram), which is the default if other machines can call
@@ -40,7 +41,7 @@ pub struct DoorArgs {
     tls: bool,
 }
 
-/// The doors that the settings require.
+/// The login policy that the options require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequiredDoors {
     auth: Auth,
@@ -48,7 +49,8 @@ pub struct RequiredDoors {
 }
 
 impl DoorArgs {
-    /// The doors that the settings require, for ports that other machines can or cannot call.
+    /// Returns the login policy that the options require. `is_loopback` is true if other machines
+    /// cannot call the ports.
     pub(super) fn wanted(&self, is_loopback: bool) -> Result<RequiredDoors> {
         let usual = if is_loopback && !self.tls { Auth::Trust } else { Auth::Scram };
         let wanted =
@@ -67,12 +69,12 @@ impl DoorArgs {
 }
 
 impl RequiredDoors {
-    /// True if clients need a proof of their identity.
+    /// True if clients must prove their identity.
     pub(super) fn asks(self) -> bool {
         self.auth == Auth::Scram
     }
 
-    /// Makes the doors of a running cluster, and the tasks that belong to them.
+    /// Returns the login policy of a running cluster, and the tasks that it needs.
     pub(super) async fn doors(
         self,
         cluster: &Cluster,
@@ -102,7 +104,8 @@ impl RequiredDoors {
         Ok((LoginPolicy::for_users_within(cluster.users(), tls, (limits, audit), env), tasks))
     }
 
-    /// The first user of the cluster and its password, as the ready line has them; `None` if the cluster has users, or trusts its clients.
+    /// Creates the first user of the cluster and returns its name and password as they appear in
+    /// the ready line; `None` if there are users already, or clients are trusted.
     pub(super) async fn first_admin(self, cluster: &Cluster, env: &Env) -> Result<Option<String>> {
         if self.auth == Auth::Trust || !cluster.users().now().by_name.is_empty() {
             return Ok(None);
@@ -130,7 +133,7 @@ impl RequiredDoors {
     }
 }
 
-/// The names by which clients may call this process.
+/// Returns the host names for the certificate of this process.
 fn hosts(host: &str) -> Vec<String> {
     let mut hosts = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     let is_everywhere = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_unspecified());
@@ -140,7 +143,8 @@ fn hosts(host: &str) -> Vec<String> {
     hosts
 }
 
-/// Makes the authority of a cluster in a directory, unless it is there, and a certificate for this start. Blocks the thread.
+/// Creates the certificate authority of a cluster in a directory, unless it exists, and signs a
+/// certificate for this start. Blocks the thread.
 fn certificates(env: &Env, dir: &Path, cluster: ClusterId, hosts: &[String]) -> Result<TlsFiles> {
     let fs = &*env.fs;
     create_dir_durably(fs, dir)?;

@@ -1,11 +1,11 @@
-//! Entry point for fuzzers: the settings file of a role.
+//! Entry point for fuzzers of a role's settings file.
 
 use proto::env::Env;
 use proto::model::node::Role;
 
 use super::role::settings_of_text;
 
-/// Reads a settings file as each role does.
+/// Reads `data` as the settings file of each role.
 pub fn settings(env: &Env, data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for role in [Role::Coordinator, Role::Projector, Role::Indexer, Role::Router] {

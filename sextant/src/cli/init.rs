@@ -15,10 +15,10 @@ use crate::roles::{FirstAdmin, make_first_admin};
 use crate::tls::{OperatorTls, read_private, read_public};
 use crate::wire::{Connect, PeerDirectory, Peers, loopback_connect, operator_connect};
 
-/// Time limit for the coordinators.
+/// The time limit for the answer of the coordinators.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// The environment variable of the password.
+/// The name of the environment variable with the password.
 const PASSWORD: &str = "SEXTANT_PASSWORD";
 
 /// `sextant init`
@@ -36,8 +36,8 @@ pub struct Args {
         required = true
     )]
     coordinators: Vec<String>,
-    /// File with the password, which nobody but its owner may read. Without it SEXTANT_PASSWORD is the password, and without both one is drawn
-    /// and printed
+    /// File with the password, readable by its owner only. Without it SEXTANT_PASSWORD is the
+    /// password, and without both one is drawn and printed
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Certificate of the cluster's authority (PEM)
@@ -46,7 +46,7 @@ pub struct Args {
     /// Certificate of an operator (PEM)
     #[arg(long, value_name = "FILE", required_unless_present = "insecure")]
     cert: Option<PathBuf>,
-    /// Private key of the operator's certificate, which nobody but its owner may read
+    /// Private key of the operator's certificate, readable by its owner only
     #[arg(long, value_name = "FILE", required_unless_present = "insecure")]
     key: Option<PathBuf>,
     /// Call coordinators of this machine that run with --insecure
@@ -54,7 +54,7 @@ pub struct Args {
     insecure: bool,
 }
 
-/// Makes the user; an error if there is a user.
+/// Creates the user; an error if the cluster has a user already.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let members = args.coordinators.iter().map(|text| member(text)).collect::<Result<Vec<_>>>()?;

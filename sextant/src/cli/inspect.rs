@@ -9,6 +9,7 @@ use projector::inspect::{
 };
 use proto::env::Env;
 use proto::model::ids::{BucketId, VbucketId};
+use proto::model::open_commit::CommitId;
 use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use storage::fragment::{self, BlockInfo, FragmentInfo};
@@ -50,7 +51,7 @@ struct FileArgs {
     json: bool,
 }
 
-/// Prints a file. Everything readable is printed before damage is reported as an error.
+/// Prints a file. An error for a damaged file, after everything readable is printed.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let inside = env.clone();
@@ -69,7 +70,7 @@ fn json(value: &impl Serialize) -> Result<()> {
     say(&(line + "\n"))
 }
 
-/// Keeps the first error of a printer that is called from a callback.
+/// Stores the first error of a printer that is called from a callback.
 fn keep(first: &mut Result<()>, printed: Result<()>) {
     if first.is_ok() {
         *first = printed;
@@ -206,7 +207,7 @@ fn inspect_changes(env: &Env, args: &FileArgs) -> Result<()> {
     damaged(&args.file, count.max(info.damaged))
 }
 
-/// The zeros after the last record, which a last segment may have.
+/// Returns a text about the zeros after the last record of a file's last segment.
 fn room(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!(", and room of {bytes} bytes behind them") }
 }
@@ -243,8 +244,11 @@ fn change_line(item: &ChangeInfo) -> String {
         ItemContent::RolledBack { transaction } => {
             format!("transaction {transaction} is rolled back")
         }
-        ItemContent::Settled { transaction } => {
+        ItemContent::Settled { commit: CommitId::Joint(transaction) } => {
             format!("an epoch has transaction {transaction} in all its buckets")
+        }
+        ItemContent::Settled { commit: CommitId::Pushed(transaction) } => {
+            format!("transaction {transaction} of the producer is no longer waited for")
         }
         ItemContent::Pushed { transaction, vbuckets } => {
             let vbuckets: Vec<_> = vbuckets.iter().map(VbucketId::to_string).collect();
@@ -253,15 +257,12 @@ fn change_line(item: &ChangeInfo) -> String {
                 "transaction {transaction} of the producer is committed, in vbuckets {vbuckets}"
             )
         }
-        ItemContent::PushedSettled { transaction } => {
-            format!("nobody waits for transaction {transaction} of the producer any more")
-        }
         ItemContent::Damaged { what } => format!("damaged: {what}"),
     };
     format!("LSN {lsn}, group at {group_offset}: {what}, {bytes} bytes\n")
 }
 
-/// Numbers of buckets, for people.
+/// Returns the numbers of buckets as text.
 fn joined(buckets: &[BucketId]) -> String {
     let numbers: Vec<_> = buckets.iter().map(BucketId::to_string).collect();
     numbers.join(", ")

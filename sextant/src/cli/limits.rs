@@ -1,4 +1,4 @@
-//! The settings that limit clients: of a router, and of `sextant dev`.
+//! The settings that limit clients, of a router and of `sextant dev`.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use clap::Arg;
 
 use crate::flow::ClientLimits;
 
-/// Largest size in MiB: more memory or disk than any machine has.
+/// The maximum of sizes in MiB: more memory or disk than any machine has.
 pub const MIB_MAX: u64 = 1 << 30;
 
-/// The limits of clients as flags, or as keys of a settings file.
+/// The limits of clients as flags or as keys of a settings file.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub struct LimitArgs {
     /// Failed log-ins that an address may have in a minute; 0 stands for any number
@@ -21,7 +21,7 @@ pub struct LimitArgs {
     /// Statements, gRPC calls and HTTP requests of a user at once, unless ALTER USER gives it a limit of its own
     #[arg(long, env = "SEXTANT_USER_STATEMENTS_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     user_statements_max: Option<u32>,
-    /// The same of all clients together
+    /// Statements, gRPC calls and HTTP requests of all clients at once
     #[arg(long, env = "SEXTANT_STATEMENTS_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     statements_max: Option<u32>,
     /// Connections of an address at all ports together. Unless it is given, loopback addresses have only the limits of the ports
@@ -30,7 +30,7 @@ pub struct LimitArgs {
     /// Definitions of all users that the router sends to the coordinators at once; further ones wait
     #[arg(long, env = "SEXTANT_DEFINITIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     definitions_max: Option<u32>,
-    /// The same of a user
+    /// Definitions of one user that the router sends to the coordinators at once; further ones wait
     #[arg(long, env = "SEXTANT_USER_DEFINITIONS_MAX", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     user_definitions_max: Option<u32>,
     /// Memory limit of statement texts and large messages of all SQL sessions, in MiB
@@ -53,7 +53,7 @@ pub struct LimitArgs {
     grpc_idle_s: Option<u32>,
 }
 
-/// The flags with their defaults.
+/// The flags that limit clients, each with its default.
 const DEFAULTS: [(&str, &str); 13] = [
     ("login-failures-max", "10"),
     ("user-sessions-max", "200"),
@@ -70,12 +70,12 @@ const DEFAULTS: [(&str, &str); 13] = [
     ("grpc-idle-s", "600"),
 ];
 
-/// The default of a flag that limits clients; `None` for any other flag.
+/// Returns the default of a flag that limits clients; `None` for any other flag.
 pub fn default_of(flag: &str) -> Option<&'static str> {
     DEFAULTS.iter().find(|(known, _)| *known == flag).map(|(_, value)| *value)
 }
 
-/// Shows the default of a flag that limits clients in its help.
+/// Adds the default of a flag that limits clients to its help.
 pub fn with_default(argument: Arg) -> Arg {
     let value = argument.get_long().and_then(default_of);
     match (value, argument.get_help().map(ToString::to_string)) {
@@ -87,7 +87,7 @@ pub fn with_default(argument: Arg) -> Arg {
 }
 
 impl LimitArgs {
-    /// The flags, each with whether it was given.
+    /// Returns each flag with true if it was given.
     pub fn given(&self) -> [(&'static str, bool); DEFAULTS.len()] {
         let given = [
             self.login_failures_max.is_some(),
@@ -107,7 +107,7 @@ impl LimitArgs {
         std::array::from_fn(|n| (DEFAULTS[n].0, given[n]))
     }
 
-    /// The limits; those of the file count where there is no flag.
+    /// Returns the limits: of the flags, then of the file, then the defaults.
     pub fn limits(&self, file: &Self) -> ClientLimits {
         let usual = ClientLimits::default();
         let bytes = |own: Option<u64>, file: Option<u64>, usual: usize| {

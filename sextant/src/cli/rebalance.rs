@@ -10,7 +10,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 use super::client::say;
 use super::sql_client::{Target, describe};
 
-/// The interval between two checks of the moves.
+/// The interval between two looks at the moves.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// `sextant rebalance`
@@ -85,8 +85,8 @@ async fn moves(client: &Client) -> Result<BTreeMap<u64, Move>> {
     Ok(moves)
 }
 
-/// Shows a progress bar until no move is under way. A move in stage `done` does not count: its source only waits for
-/// older scans.
+/// Shows a progress bar until no move is in progress. Moves in stage `done`, whose source only
+/// waits for older scans, do not count.
 async fn wait(client: &Client, before: u64) -> Result<()> {
     let style = ProgressStyle::with_template("{bar:40} {percent:>3}% {msg}");
     let bar = ProgressBar::new(100);

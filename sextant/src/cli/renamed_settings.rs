@@ -1,11 +1,11 @@
-//! Settings with a new name: the old name is refused with an error that has the new one.
+//! Settings that were renamed: the old name is refused with an error that tells the new name.
 
 use std::convert::Infallible;
 use std::str::FromStr;
 
 use proto::{Error, ErrorCode, Result};
 
-/// The value of a setting under its old name; only its presence matters.
+/// The value of a setting under its old name; only whether it is present matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OldName;
 
@@ -17,7 +17,7 @@ impl FromStr for OldName {
     }
 }
 
-/// Refuses settings that are given under their old names; each comes with its old and its new name.
+/// Refuses settings under old names. `settings` lists each old value with its old and its new name.
 pub fn refuse_old_names(settings: &[(Option<OldName>, &str, &str)]) -> Result<()> {
     let Some((_, old, new)) = settings.iter().find(|(given, ..)| given.is_some()) else {
         return Ok(());

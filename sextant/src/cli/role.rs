@@ -1,5 +1,5 @@
-//! The flags, environment variables and settings file of a role that runs as a separate process. A flag overrides its
-//! variable, and both override the file.
+//! The flags, environment variables and settings file of a role that runs as a separate process. A
+//! flag overrides its environment variable, and both override the file.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -46,13 +46,14 @@ pub struct Args {
     /// Certificate of this process, and intermediate ones after it. New files are taken over while it runs
     #[arg(long, env = "SEXTANT_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate. Nobody but its owner may read it
+    /// Private key of the certificate, readable by its owner only
     #[arg(long, env = "SEXTANT_TLS_KEY", value_name = "FILE")]
     tls_key: Option<PathBuf>,
     /// Certificates of the cluster's authority
     #[arg(long, env = "SEXTANT_TLS_CA", value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Go without certificates and check nobody. All addresses have to be loopback addresses
+    /// Go without certificates and without checks of other processes. All addresses have to be
+    /// loopback addresses
     #[arg(long, env = "SEXTANT_INSECURE", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = clap::builder::BoolishValueParser::new())]
     insecure: Option<bool>,
     /// Members of the coordinator. One that answers is enough: it tells the present ones
@@ -61,7 +62,8 @@ pub struct Args {
     /// Begin a new cluster, because the log of this one is lost for good. It refuses the data of all other processes
     #[arg(long)]
     force_new_cluster: bool,
-    /// Go on above all known epochs and numbers, because the data is restored from an older copy. It rebuilds all indexes
+    /// Continue above all known epochs and numbers, because the data is restored from an older
+    /// copy. It rebuilds all indexes
     #[arg(long)]
     skip_epochs: bool,
     /// Silence of an indexer, in seconds, after which others rebuild the slices that it alone has; 0 stands for never
@@ -79,7 +81,8 @@ pub struct Args {
     /// Memory limit of one scan, in MiB
     #[arg(long, env = "SEXTANT_SCAN_MEMORY_EACH_MB", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MIB_MAX))]
     scan_memory_each_mb: Option<u64>,
-    /// Time in milliseconds after which another copy is asked beside a node that does not answer; 0 stands for never
+    /// Time in milliseconds after which another copy is queried in addition to a node that does not
+    /// answer; 0 stands for never
     #[arg(long, env = "SEXTANT_HEDGE_AFTER_MS", value_name = "MS")]
     hedge_after_ms: Option<u32>,
     /// Size limit of each bucket's change log, in MiB. Copies that were away for longer are resynced
@@ -130,7 +133,8 @@ pub struct Args {
     log_mb: Option<OldName>,
 }
 
-/// Largest memory for open transactions: an indexer logs an epoch, and so a commit, as one record of at most 512 MiB.
+/// The maximum memory for open transactions, in MiB: an indexer logs an epoch, and therefore a
+/// commit, as one record of at most 512 MiB.
 const TRANSACTIONS_MB_MAX: u64 = 512;
 
 fn bad(what: impl Into<String>) -> Error {
@@ -148,7 +152,7 @@ fn read_file(env: &Env, path: &Path) -> Result<Args> {
     settings_file::read(&text).map_err(|error| error.context(path.display().to_string()))
 }
 
-/// The settings of a role by the text of a file alone.
+/// Returns the settings of a role from the text of a file, without flags.
 #[cfg(any(test, feature = "testing"))]
 pub(super) fn settings_of_text(env: &Env, role: Role, text: &str) -> Result<RoleSettings> {
     settings_file::read::<Args>(text)?.settings(env, role)
@@ -271,7 +275,8 @@ impl Args {
     }
 }
 
-/// The address by which other processes know this one. No process can call an address that stands for all interfaces.
+/// Returns the address by which other processes know this one. An error for an address that stands
+/// for all interfaces, which cannot be called.
 fn advertised(role: Role, listen: String, advertise: Option<String>) -> Result<String> {
     let address = advertise.unwrap_or(listen);
     let host = address.rsplit_once(':').map_or(&*address, |(host, _)| host);
@@ -285,7 +290,7 @@ fn advertised(role: Role, listen: String, advertise: Option<String>) -> Result<S
         .with_hint("give the address that they can call with --advertise HOST:PORT"))
 }
 
-/// The address of a router's gRPC port.
+/// Returns the address of a router's gRPC port.
 fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<String> {
     match peer_listen {
         None => Ok(grpc.unwrap_or_else(|| "127.0.0.1:7400".into())),
@@ -294,7 +299,7 @@ fn router_address(peer_listen: Option<String>, grpc: Option<String>) -> Result<S
     }
 }
 
-/// Converts MiB, [`MIB_MAX`] at most, to bytes.
+/// Converts MiB (at most [`MIB_MAX`]) to bytes.
 fn mib(mib: u64) -> usize {
     (mib << 20) as usize
 }
@@ -303,7 +308,7 @@ fn count(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-/// Reads a member of the coordinator.
+/// Parses a member of the coordinator.
 pub(super) fn member(text: &str) -> Result<(NodeId, String)> {
     let wrong = || bad(format!("coordinator member {text:?} is not N=HOST:PORT"));
     let (id, address) = text.trim().split_once('=').ok_or_else(wrong)?;

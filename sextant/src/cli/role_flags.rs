@@ -1,4 +1,5 @@
-//! The flags of each role: one struct of settings serves all roles, and each role shows and accepts its own part of it.
+//! The flags of each role: one struct contains the settings of all roles, and each role shows and
+//! accepts only its own.
 
 use clap::Arg;
 use clap::builder::Resettable;
@@ -7,16 +8,16 @@ use proto::{Error, ErrorCode, Result};
 
 use super::limits::default_of;
 
-/// The value that a setting has if it is not given.
+/// The value of a setting that is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preset {
-    /// None: the setting is required, or has no effect if it is missing.
+    /// No value: the setting is required, or has no effect if it is missing.
     Nothing,
-    /// A value, or its description.
+    /// This value, or the description of a value.
     Value(&'static str),
 }
 
-/// The preset of a flag of a role; `None` if the role has no such flag.
+/// Returns the preset of a role's flag; `None` if the role does not have the flag.
 fn preset(flag: &str, role: Role) -> Option<Preset> {
     use Preset::{Nothing, Value};
     match (flag, role) {
@@ -63,7 +64,7 @@ fn preset(flag: &str, role: Role) -> Option<Preset> {
     }
 }
 
-/// The meaning of a flag for a role, if the flag does not mean the same for all roles.
+/// Returns the help of a flag for a role, if it differs from the help for other roles.
 fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
     match (flag, role) {
         ("data", Role::Router) => Some(
@@ -80,7 +81,8 @@ fn own_meaning(flag: &str, role: Role) -> Option<&'static str> {
     }
 }
 
-/// Shows a flag in the help of a role with its default, or hides it there. A role does not read the variables of others.
+/// Adds the default of a flag to its help if the role has the flag, and hides it otherwise.
+/// Environment variables of hidden flags are not read.
 pub fn for_role(argument: Arg, role: Role) -> Arg {
     let flag = argument.get_long().unwrap_or_default().to_owned();
     match preset(&flag, role) {
@@ -97,7 +99,7 @@ pub fn for_role(argument: Arg, role: Role) -> Arg {
     }
 }
 
-/// Refuses settings of other roles; `given` has the flag of each setting and whether it was given.
+/// Refuses settings of other roles. `given` has each flag, with true if it was given.
 pub fn refuse_foreign(role: Role, given: &[(&str, bool)]) -> Result<()> {
     let foreign = given.iter().find(|(flag, given)| *given && preset(flag, role).is_none());
     let Some((flag, _)) = foreign else { return Ok(()) };

@@ -1,5 +1,5 @@
-//! Secrets of the command line: from a file, the environment or the terminal, and never from an argument, which any user of the machine can
-//! read.
+//! Secrets of the command line. They come from a file, the environment or the terminal, and never
+//! from an argument, which any user of the machine could read.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -26,12 +26,12 @@ pub(super) async fn from_file(env: &Env, path: &Path) -> Result<String> {
     }
 }
 
-/// The value of an environment variable, if it is set and not empty.
+/// Returns the value of an environment variable; `None` if it is unset or empty.
 pub(super) fn from_environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Asks at the terminal, without showing the answer; `None` if there is no terminal.
+/// Asks for a secret at the terminal, without showing the answer; `None` if there is no terminal.
 pub(super) fn from_terminal(prompt: &str) -> Result<Option<String>> {
     let input = std::io::stdin();
     if !input.is_terminal() {
@@ -51,7 +51,7 @@ pub(super) fn from_terminal(prompt: &str) -> Result<Option<String>> {
     Ok(Some(line.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// Draws a password of 144 bits.
+/// Returns a random password of 144 bits.
 pub(super) fn draw(random: &dyn Random) -> String {
     let bytes: Vec<u8> = (0..3).flat_map(|_| random.next_u64().to_be_bytes()).take(18).collect();
     URL_SAFE_NO_PAD.encode(bytes)

@@ -8,7 +8,7 @@ use proto::{Error, ErrorCode, Result};
 use crate::roles::SecuritySettings;
 use crate::tls::TlsFiles;
 
-/// The settings as they were given, by a flag or in the file.
+/// The settings as given by flags or in the file.
 pub struct GivenSettings {
     /// `tls_cert`
     pub certificate: Option<PathBuf>,
@@ -20,8 +20,8 @@ pub struct GivenSettings {
     pub insecure: Option<bool>,
 }
 
-/// Checks the settings: either all parts of a certificate, or `insecure`, because a process without checks must be
-/// configured explicitly.
+/// Checks the settings: either all three files of a certificate are given, or `insecure`, because a
+/// process without checks must be configured explicitly.
 pub fn security(role: Role, given: GivenSettings) -> Result<SecuritySettings> {
     let GivenSettings { certificate, key, ca, insecure } = given;
     let bad = |what: String| Error::new(ErrorCode::InvalidParameter, what);

@@ -1,6 +1,6 @@
 //! The settings file of a role: TOML whose keys are the names of its flags, with `_` for `-`.
 //!
-//! A key is read as its flag is, so it has the same values, limits and refusals. An error names the line.
+//! A key is parsed like its flag, with equal values, limits and errors. An error names the line.
 
 use clap::builder::Resettable;
 use clap::{ArgAction, Args, Command};
@@ -8,14 +8,14 @@ use proto::{Error, ErrorCode, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Flags that are given at a start by hand, and not in a file.
+/// The flags that are only given by hand at a start, and not in a file.
 const FLAGS_ONLY: [&str; 3] = ["config", "force_new_cluster", "skip_epochs"];
 
 fn bad(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
-/// Reads the text of a file.
+/// Parses the text of a settings file.
 pub fn read<A: Args>(text: &str) -> Result<A> {
     // A variable is no part of the file, and a role does not read those of others.
     let command = A::augment_args(command()).mut_args(|arg| arg.env(Resettable::Reset));
@@ -32,12 +32,12 @@ pub fn read<A: Args>(text: &str) -> Result<A> {
     found.and_then(|found| A::from_arg_matches(&found)).map_err(|error| in_words(&error))
 }
 
-/// A command without flags.
+/// Returns a command without flags.
 fn command() -> Command {
     Command::new("file").no_binary_name(true).disable_help_flag(true)
 }
 
-/// The flags of a key: one for each of its values.
+/// Returns the flags that a key stands for, one for each of its values.
 fn flags(all: &Command, key: &str, value: &DeValue<'_>) -> Result<Vec<String>> {
     let flag = key.replace('_', "-");
     let is_setting = !key.contains('-') && !FLAGS_ONLY.contains(&key);
@@ -62,7 +62,8 @@ fn flags(all: &Command, key: &str, value: &DeValue<'_>) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// A value in the form in which it follows a flag.
+/// Returns a value in the form in which it follows a flag; `None` for a value that no flag can
+/// have.
 fn word(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -75,7 +76,7 @@ fn word(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// The first line of an error of a command line; the others are about `--help`.
+/// Returns the first line of a command line error; the following lines are about `--help`.
 fn in_words(error: &clap::Error) -> Error {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();

@@ -1,8 +1,9 @@
-//! `sextant source recover`: the way back for a projector that lacks documents which its indexes show.
+//! `sextant source recover`: recovers a projector that lacks documents which its indexes contain.
 //!
-//! These documents exist nowhere else, so nothing happens automatically: the bucket is not served, and its indexes keep what they have.
-//! An operator puts the newest copy of the directory back, or first writes down what the indexes still know (`--report`) and then
-//! gives up what is lost (`--accept-loss`).
+//! No other node has these documents, so nothing happens automatically: the bucket is not served,
+//! and its indexes keep their entries. An operator restores the newest copy of the directory, or
+//! first writes the remaining entries to a file (`--report`) and then accepts the loss
+//! (`--accept-loss`).
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use super::client::say;
 use super::sql_client::{Target, describe};
 use super::verify::nodes;
 
-/// The lost commits of a bucket that are printed.
+/// The maximum number of lost commits of a bucket that are printed.
 const COMMITS_SHOWN: usize = 50;
 
 /// `sextant source`
@@ -32,7 +33,8 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum SourceCommand {
-    /// Go on with a projector that has lost documents, or write down what its indexes still know of them
+    /// Recover a projector that has lost documents, or write down what its indexes still know of
+    /// them
     Recover(RecoverArgs),
 }
 
@@ -74,7 +76,7 @@ pub async fn run(args: Args) -> Result<()> {
     }
 }
 
-/// Recovers each projector's directory.
+/// Recovers the directory of each projector in `data`.
 fn accept_loss(env: &Env, data: &Path, given_up: &[String]) -> Result<()> {
     let mut dirs = nodes(env, data)?;
     dirs.retain(|dir| projector::is_source_dir(env, dir));
@@ -149,7 +151,7 @@ fn text(dir: &Path, found: &[RecoveredBucket]) -> String {
     text
 }
 
-/// The commits over several buckets whose part in a bucket is lost.
+/// Returns a text about the commits over several buckets whose changes in a bucket are lost.
 fn lost_commits(found: &[RecoveredBucket], commits: &[LostCommit]) -> String {
     let named = |bucket: &BucketId| match found.iter().find(|known| known.bucket == *bucket) {
         Some(known) => format!("{:?} ({bucket})", known.name),
@@ -173,8 +175,8 @@ fn lost_commits(found: &[RecoveredBucket], commits: &[LostCommit]) -> String {
     text
 }
 
-/// Writes the entries of all indexes of a bucket to a file. An index that cannot be read, because it is being built, does not delay the
-/// others.
+/// Writes the entries of all indexes of a bucket to a file. An index that cannot be read, because
+/// it is being built, is skipped.
 async fn report(target: &Target, bucket: &str, path: &Path) -> Result<()> {
     let client = target.connect().await?;
     let indexes = indexes(&client, bucket).await?;
@@ -221,7 +223,7 @@ async fn indexes(client: &Client, bucket: &str) -> Result<Vec<String>> {
     }
 }
 
-/// Writes the entries of an index as they come, and returns their number.
+/// Writes the entries of an index as they arrive, and returns their number.
 async fn write_entries(client: &Client, index: &str, out: &mut impl Write) -> Result<u64> {
     let select = format!("SELECT * FROM \"{}\"", index.replace('"', "\"\""));
     let messages = client.simple_query_raw(&select).await.map_err(|error| failed(&error))?;

@@ -1,4 +1,4 @@
-//! Connections of the client commands to a SQL port: with a user, a password or a certificate, and TLS.
+//! Connections of the client commands to a SQL port, with TLS and with a password or a certificate.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use tokio_postgres::{Client, Config, Connection};
 use super::secrets;
 use crate::tls::{Protocol, UserTls, read_private, read_public};
 
-/// Time limit for a connection.
+/// The time limit for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time limit for the log-in.
+/// The time limit for the log-in.
 const LOG_IN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The library's error if the server requires a password that it was not given.
+/// The text of the library's error if the server requires a password and none was given.
 const NO_PASSWORD: &str = "password missing";
 
-/// The environment variable of a password, as for PostgreSQL's programs.
+/// The environment variable with a password, as in PostgreSQL's programs.
 const PASSWORD: &str = "PGPASSWORD";
 
 /// The cluster to connect to, and the user.
@@ -38,7 +38,7 @@ pub struct Target {
     /// User to log in as. The password comes from --password-file, from PGPASSWORD or from the terminal
     #[arg(long, value_name = "NAME", default_value = "sextant", env = "SEXTANT_USER")]
     user: String,
-    /// File with the password, which nobody but its owner may read
+    /// File with the password, readable by its owner only
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
     /// Certificate of the cluster's authority (PEM): the connection is encrypted, and the server proves who it is
@@ -47,7 +47,7 @@ pub struct Target {
     /// Certificate of the user (PEM), in place of a password
     #[arg(long, value_name = "FILE", requires_all = ["key", "ca"])]
     cert: Option<PathBuf>,
-    /// Private key of the user's certificate, which nobody but its owner may read
+    /// Private key of the user's certificate, readable by its owner only
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 }
@@ -88,7 +88,7 @@ impl Target {
     }
 }
 
-/// The reason why there is no session.
+/// The reason why a connection failed.
 enum ConnectFailure {
     /// The server requires a password that was not given.
     NoPassword,
@@ -161,7 +161,7 @@ fn unreached(at: &str, why: &str) -> ConnectFailure {
     )
 }
 
-/// Runs the connection of a client that is logged in.
+/// Starts the task of a connection whose client is logged in, and returns the client.
 fn began<S, T>(
     at: &str,
     begun: std::result::Result<(Client, Connection<S, T>), tokio_postgres::Error>,
@@ -189,7 +189,7 @@ where
     Ok(client)
 }
 
-/// The text of a PostgreSQL error with its causes.
+/// Returns the text of a PostgreSQL error with its causes.
 pub fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         let hint = error.hint().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
@@ -219,13 +219,13 @@ fn host_and_port(at: &str) -> Result<(&str, u16)> {
     })
 }
 
-/// TLS to one host, for the library of the SQL client.
+/// TLS to one host, as the library of the SQL client requires it.
 struct HostTls {
     tls: UserTls,
     host: String,
 }
 
-/// An encrypted connection, and its data for channel binding.
+/// An encrypted connection with its data for channel binding.
 struct Encrypted {
     stream: tokio_rustls::client::TlsStream<TcpStream>,
     end_point: Option<Vec<u8>>,

@@ -20,7 +20,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A report and its directory.
+/// A report of one node and its directory.
 #[derive(Serialize)]
 struct Line<'a> {
     dir: &'a Path,
@@ -28,7 +28,7 @@ struct Line<'a> {
     report: &'a Report,
 }
 
-/// Checks all files. Everything is printed before damage is reported as an error.
+/// Checks all files. An error for damage, after everything is printed.
 pub async fn run(args: Args) -> Result<()> {
     let env = Env::real();
     let inside = env.clone();
@@ -71,12 +71,13 @@ fn run_blocking(env: &Env, args: &Args) -> Result<()> {
     }
 }
 
-/// True if a directory is that of an indexer or a projector.
+/// True if a directory belongs to an indexer or a projector.
 fn is_node(env: &Env, dir: &Path) -> bool {
     is_data_dir(env, dir) || projector::is_source_dir(env, dir)
 }
 
-/// The directory itself, or the directories of indexers and projectors in it.
+/// Returns `data` itself if it is the directory of a node, otherwise the directories of indexers
+/// and projectors in it.
 pub(super) fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
     if is_node(env, data) {
         return Ok(vec![data.to_path_buf()]);
@@ -94,7 +95,8 @@ pub(super) fn nodes(env: &Env, data: &Path) -> Result<Vec<PathBuf>> {
     Ok(dirs)
 }
 
-/// Locks the directory, so that no node starts during the check. A copy without a lock file gets none.
+/// Locks the directory so that no node starts during the check. `None` for a copy without a lock
+/// file.
 fn lock(env: &Env, dir: &Path) -> Result<Option<Box<dyn Send + Sync>>> {
     if !env.fs.exists(&dir.join("LOCK")) {
         return Ok(None);

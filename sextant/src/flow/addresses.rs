@@ -1,4 +1,5 @@
-//! The connections of single addresses, at all ports for users together. Addresses of IPv6 count by their /64.
+//! The limit of connections of each address, at all ports for users together. IPv6 addresses of one
+//! /64 count as one address.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +12,8 @@ use super::limits::ClientLimits;
 use super::refusals::{Limit, Refusals};
 use crate::listen::{is_loopback, network};
 
-/// The number of connections of each address that has any; clones share it. The limits of the ports bound the number of addresses.
+/// The numbers of connections by address; clones share them. The number of addresses is bounded by
+/// the limits of the ports.
 #[derive(Clone)]
 pub struct Addresses(Arc<Shared>);
 
@@ -21,14 +23,14 @@ struct Shared {
     table: Mutex<BTreeMap<IpAddr, u32>>,
 }
 
-/// The place of a connection; it is free again on drop.
+/// The place of a connection, which becomes free on drop.
 pub struct AddressPlace {
     addresses: Addresses,
     address: Option<IpAddr>,
 }
 
 impl Addresses {
-    /// Places within these limits.
+    /// Returns a counter of connections with these limits.
     pub fn new(limits: &ClientLimits, refusals: Refusals) -> Self {
         let setting = limits.address_connections_max;
         Self(Arc::new(Shared { setting, refusals, table: Mutex::default() }))
@@ -42,7 +44,7 @@ impl Addresses {
         }
     }
 
-    /// Takes a place for a connection; an error if its address has as many as it may.
+    /// Takes a place for a connection; an error if its address has reached its limit.
     pub fn take(&self, address: Option<IpAddr>) -> Result<AddressPlace> {
         let address = address.map(network);
         if let Some(address) = address {

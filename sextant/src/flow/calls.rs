@@ -1,4 +1,5 @@
-//! gRPC connections without calls. A client that only answers pings would keep its place for ever.
+//! The end of gRPC connections without calls. Without it, a client that only answers pings would
+//! keep its place for ever.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -11,38 +12,38 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::process::Flow;
 use super::refusals::{Limit, Refusals};
 
-/// Time limit for the first call that is let in.
+/// The time limit for the first admitted call of a connection.
 const FIRST_WITHIN: Duration = Duration::from_secs(30);
 
-/// The calls of a connection.
+/// The calls of one connection.
 #[derive(Debug)]
 pub struct Calls(Mutex<Counts>);
 
 #[derive(Debug)]
 struct Counts {
     open: u32,
-    /// True if any call was let in.
+    /// True if a call was admitted.
     any: bool,
-    /// The open calls of users, without those of public services.
+    /// The number of open calls of users, without those of public services.
     open_of_users: u32,
-    /// All calls of users, including refused ones.
+    /// The number of all calls of users, including refused ones.
     of_users: u64,
-    /// All calls that were refused.
+    /// The number of all refused calls.
     refused: u64,
-    /// The task that waits for the next call.
+    /// The task to wake at the next call.
     waiting: Option<Waker>,
-    /// The begin of the connection, or the end of its last call.
+    /// The beginning of the connection, or the end of its last call.
     since: Instant,
 }
 
-/// The calls of a connection at a look.
+/// The counts of a connection's calls at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallCounts {
     /// True if a call of a user is open.
     pub is_open: bool,
-    /// All calls of users so far, including refused ones.
+    /// The number of all calls of users, including refused ones.
     pub of_users: u64,
-    /// All refused calls so far.
+    /// The number of all refused calls.
     pub refused: u64,
 }
 
@@ -53,14 +54,14 @@ impl Counts {
     }
 }
 
-/// A call that was let in; it has ended when this is dropped.
+/// An admitted call, which ends on drop.
 pub struct OpenCall {
     calls: Arc<Calls>,
     is_of_user: bool,
 }
 
 impl Calls {
-    /// The calls of a connection that begins.
+    /// Returns the counts of a new connection.
     pub fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(Counts {
             open: 0,
@@ -85,7 +86,7 @@ impl Calls {
         OpenCall { calls: Arc::clone(self), is_of_user: true }
     }
 
-    /// Begins a call of a public service. It keeps the connection open.
+    /// Begins a call of a public service, which keeps the connection open.
     pub fn begin_of_anybody(self: &Arc<Self>) -> OpenCall {
         let mut counts = lock(&self.0);
         (counts.open, counts.any) = (counts.open + 1, true);
@@ -97,32 +98,33 @@ impl Calls {
         lock(&self.0).refused += 1;
     }
 
-    /// Records that a call of a user was refused: it is over a limit.
+    /// Records that a call of a user was refused because of a limit.
     pub fn refuse_user(&self) {
         let mut counts = lock(&self.0);
         counts.refused += 1;
         counts.of_users += 1;
     }
 
-    /// The counts of calls so far.
+    /// Returns the counts of calls.
     pub fn look(&self) -> CallCounts {
         lock(&self.0).seen()
     }
 
-    /// The counts of calls so far. The next call of a user wakes the task.
+    /// Returns the counts of calls, and lets the next call of a user wake the task.
     pub fn look_and_wait(&self, waker: &Waker) -> CallCounts {
         let mut counts = lock(&self.0);
         counts.waiting = Some(waker.clone());
         counts.seen()
     }
 
-    /// The open calls.
+    /// Returns the number of open calls.
     #[cfg(test)]
     pub fn open(&self) -> u32 {
         lock(&self.0).open
     }
 
-    /// The time at which the connection ends unless a call begins; `None` while a call is open.
+    /// Returns the time at which the connection ends unless a call begins; `None` while a call is
+    /// open.
     fn ends_at(&self, idle: Duration) -> Option<Instant> {
         let counts = lock(&self.0);
         let most = if counts.any { idle } else { FIRST_WITHIN.min(idle) };
@@ -138,7 +140,7 @@ impl Drop for OpenCall {
     }
 }
 
-/// The watch over a connection.
+/// A watch that ends a connection without calls.
 pub struct Quiet {
     calls: Arc<Calls>,
     idle: Option<Duration>,
@@ -147,7 +149,7 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// The watch over these calls, within the limits of a process.
+    /// Returns a watch over these calls with the limits of a process.
     pub fn new(calls: Arc<Calls>, flow: &Flow) -> Self {
         let idle = flow.limits.grpc_idle;
         let first = FIRST_WITHIN.min(idle.unwrap_or(FIRST_WITHIN));
@@ -155,7 +157,8 @@ impl Quiet {
         Self { calls, idle, refusals: flow.refusals.clone(), next_look }
     }
 
-    /// True if the connection has no calls for too long.
+    /// True if the connection has been without calls for too long; otherwise the task is woken
+    /// later.
     pub fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         // Without the setting, only the first call has a time limit.
         let far = Duration::from_secs(1 << 30);

@@ -1,7 +1,9 @@
-//! Definitions that a process sends to the coordinators at once, of all users and of each.
+//! The limits of definitions that a process sends to the coordinators at once, for all users and
+//! for each user.
 //!
-//! The whole cluster has one log of the coordinators: a user that floods it delays all others. So a user's further definitions wait for its
-//! own earlier ones, and then for those of others, in order of arrival.
+//! The cluster has one log of the coordinators, so a user that floods it would delay all others.
+//! Further definitions of a user therefore wait for the user's earlier ones, and then for those of
+//! others, in order of arrival.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,10 +18,10 @@ use tokio::time::timeout;
 use super::limits::ClientLimits;
 use super::refusals::{Limit, Refusals};
 
-/// The longest wait for a place.
+/// The maximum time that a definition waits for a place.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The places of definitions; clones share them.
+/// The places for definitions; clones share them.
 #[derive(Clone)]
 pub struct Definitions(Arc<Shared>);
 
@@ -27,18 +29,18 @@ struct Shared {
     each_max: usize,
     all: Arc<Semaphore>,
     refusals: Refusals,
-    /// The places of users that define something or wait for it.
+    /// The places of each user that sends a definition or waits for it.
     by_user: Mutex<BTreeMap<UserId, Arc<Semaphore>>>,
 }
 
-/// The place of a definition; it is free again on drop.
+/// The place of a definition, which becomes free on drop.
 pub struct DefinitionPlace {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
 impl Definitions {
-    /// Places within these limits.
+    /// Returns places within these limits.
     pub fn new(limits: &ClientLimits, refusals: Refusals) -> Self {
         let count = |limit: u32| (limit as usize).clamp(1, Semaphore::MAX_PERMITS);
         Self(Arc::new(Shared {
@@ -49,7 +51,7 @@ impl Definitions {
         }))
     }
 
-    /// Waits for a place of a user.
+    /// Waits for a place for a user; an error after the time limit.
     pub async fn take(&self, user: UserId) -> Result<DefinitionPlace> {
         let own = timeout(WAIT_MAX, self.of_user(user).acquire_owned()).await;
         let Ok(Ok(own)) = own else { return Err(self.refusal(Limit::UserDefinitions)) };

@@ -1,36 +1,46 @@
-//! The settings.
+//! The limits of clients, as settings give them.
 
 use std::time::Duration;
 
 /// The limits of clients in a process with ports for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// `login_failures_max`: failed log-ins of an address in a minute; 0 stands for any number.
+    /// `login_failures_max`: the maximum number of failed log-ins of an address per minute; 0 for
+    /// no limit.
     pub login_failures_max: u32,
-    /// `user_sessions_max`: SQL sessions of a user, unless it has a limit of its own.
+    /// `user_sessions_max`: the maximum number of SQL sessions of a user without a limit of its
+    /// own.
     pub user_sessions_max: u32,
-    /// `user_statements_max`: statements, calls and requests of a user at once, unless it has a limit of its own.
+    /// `user_statements_max`: the maximum number of statements, calls and requests at once of a
+    /// user without a limit of its own.
     pub user_statements_max: u32,
-    /// `statements_max`: statements, calls and requests of all clients at once.
+    /// `statements_max`: the maximum number of statements, calls and requests of all clients at
+    /// once.
     pub statements_max: u32,
-    /// `address_connections_max`: connections of an address at all ports together. `None` is the default number, and leaves loopback
-    /// addresses to the limits of the ports: behind a proxy of this machine, all clients have one.
+    /// `address_connections_max`: the maximum number of connections of an address at all ports
+    /// together. `None` means the default, without a limit for loopback addresses, since a proxy on
+    /// this machine gives all its clients one address.
     pub address_connections_max: Option<u32>,
-    /// `definitions_max`: definitions of all users that are sent to the coordinators at once.
+    /// `definitions_max`: the maximum number of definitions of all users that are sent to the
+    /// coordinators at once.
     pub definitions_max: u32,
-    /// `user_definitions_max`: definitions of a user that the process sends at once.
+    /// `user_definitions_max`: the maximum number of definitions of a user that are sent to the
+    /// coordinators at once.
     pub user_definitions_max: u32,
-    /// `session_memory_total_mb`: memory of the texts of SQL sessions.
+    /// `session_memory_total_mb`: the memory limit of the texts of all SQL sessions, in bytes.
     pub session_memory_bytes: usize,
-    /// `grpc_memory_total_mb`: memory of gRPC messages that arrive.
+    /// `grpc_memory_total_mb`: the memory limit of arriving gRPC messages, in bytes.
     pub grpc_memory_bytes: usize,
-    /// `cursor_idle_s`: the time that a suspended result waits for its client.
+    /// `cursor_idle_s`: the time for which a suspended result waits for its client; `None` for no
+    /// limit.
     pub cursor_idle: Option<Duration>,
-    /// `idle_session_s`: the default of `idle_session_timeout`.
+    /// `idle_session_s`: the default of `idle_session_timeout`; `None` for no limit.
     pub session_idle: Option<Duration>,
-    /// `write_stall_s`: the time for which a socket may take nothing.
+    /// `write_stall_s`: the time for which a client's socket may accept no bytes; `None` for no
+    /// limit.
     pub write_stall: Option<Duration>,
-    /// `grpc_idle_s`: the time that a gRPC connection stays without a call. Without it, only the first call has a time limit.
+    /// `grpc_idle_s`: the time for which a gRPC connection may be without a call. With `None` only
+    /// the first call has a time limit.
     pub grpc_idle: Option<Duration>,
 }
 

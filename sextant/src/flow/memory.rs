@@ -1,10 +1,10 @@
-//! Memory that the requests of clients take together.
+//! The limit of memory that the requests of all clients take.
 //!
-//! A request waits in order of arrival until there is room, up to a time limit; then it is refused. A user has at most half of the memory,
-//! so that one user with many prepared statements or open calls does not stop the others. A request larger than the whole budget is
-//! admitted alone.
+//! A request waits in order of arrival until enough memory is free, and is refused after a time
+//! limit. A user has at most half of the memory, so that one user with many prepared statements or
+//! open calls does not stop the others. A request larger than the whole budget is admitted alone.
 //!
-//! The values of a portal count only if their message was large.
+//! The parameter values of a portal count only if their message was large.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,36 +19,38 @@ use tokio::time::timeout;
 use super::refusals::{Limit, Refusals};
 use crate::principal::Principal;
 
-/// The longest wait for room. What takes the room may be kept without end, such as prepared statements.
+/// The maximum time that a request waits for memory, which others may keep without end, for example
+/// in prepared statements.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A budget; clones share it.
+/// A budget of memory; clones share it.
 #[derive(Clone)]
 pub struct RoomBudget {
     limit: Limit,
     bytes_max: usize,
     budget: Budget,
-    /// The parts of the users that have any room.
+    /// The budgets of the users that hold memory.
     users: Arc<Mutex<BTreeMap<UserId, Budget>>>,
-    /// The user that reserves memory; `None` for memory that counts for no user.
+    /// The user for which memory is reserved; `None` for memory that counts for no user.
     user: Option<UserId>,
     refusals: Refusals,
 }
 
-/// Memory that is taken; it is free again on drop.
+/// Reserved memory, which becomes free on drop.
 pub struct Room {
     all: Reservation,
     of_user: Option<Reservation>,
 }
 
 impl RoomBudget {
-    /// A budget of this many bytes, from a setting in MiB. Reservations from it count for no user.
+    /// Returns a budget of `bytes_max`, which a setting in MiB gives. Reservations count for no
+    /// user.
     pub fn new(limit: Limit, bytes_max: usize, refusals: Refusals) -> Self {
         let (budget, users) = (Budget::new(bytes_max), Arc::default());
         Self { limit, bytes_max, budget, users, user: None, refusals }
     }
 
-    /// The budget as a principal takes of it.
+    /// Returns the budget for reservations of a principal.
     pub fn of(&self, principal: &Principal) -> Self {
         let user = match principal {
             Principal::Trusted => None,
@@ -57,7 +59,8 @@ impl RoomBudget {
         Self { user, ..self.clone() }
     }
 
-    /// Waits for room, at most as long as the statement may take.
+    /// Waits for memory, for at most the remaining time of the statement; an error after the time
+    /// limit.
     pub async fn take(&self, bytes: usize, within: Option<Duration>) -> proto::Result<Room> {
         let wait = within.unwrap_or(WAIT_MAX).min(WAIT_MAX);
         let taking = async {
@@ -71,7 +74,7 @@ impl RoomBudget {
         timeout(wait, taking).await.map_err(|_| self.refusal(bytes))
     }
 
-    /// Takes room if it is free at once.
+    /// Reserves memory if it is free at once; otherwise `None`.
     pub fn try_take(&self, bytes: usize) -> Option<Room> {
         let of_user = match self.user {
             Some(user) => Some(self.try_take_of_user(user, bytes).ok()?),
@@ -87,7 +90,7 @@ impl RoomBudget {
         }
     }
 
-    /// Takes of a user's part; that part if it has no room.
+    /// Reserves memory in a user's budget; returns that budget as the error if it is used up.
     fn try_take_of_user(&self, user: UserId, bytes: usize) -> Result<Reservation, Budget> {
         let mut users = lock(&self.users);
         if !users.contains_key(&user) {
@@ -113,7 +116,7 @@ impl RoomBudget {
         self.bytes_max
     }
 
-    /// The bytes that one user may reserve.
+    /// The maximum number of bytes that one user may reserve.
     pub fn user_bytes_max(&self) -> usize {
         self.bytes_max / 2
     }
@@ -125,7 +128,7 @@ impl RoomBudget {
 }
 
 impl Room {
-    /// Releases all but this many bytes.
+    /// Releases all bytes beyond this number.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.all.shrink_to(bytes);
         if let Some(room) = &mut self.of_user {

@@ -1,8 +1,10 @@
-//! Limits of clients: the resources of a process that one client, one user or one address may use, so that others are not blocked.
+//! Limits of clients: the resources of a process that one client, one user or one address may use,
+//! so that others are not blocked.
 //!
-//! Each limit is one setting ([`ClientLimits`]), counts its refusals ([`Refusals`]), and is named by the error of a refused client. A place
-//! is a value that is released on drop. A caller never waits here while it holds a resource of a projector or a coordinator, and each wait
-//! has a time limit.
+//! Each limit is one setting ([`ClientLimits`]), counts its refusals ([`Refusals`]), and is named
+//! by the error of a refused client. A place is a value that is released on drop. No caller waits
+//! for a place while it holds a resource of a projector or a coordinator, and each wait has a time
+//! limit.
 
 mod addresses;
 mod calls;

@@ -1,4 +1,4 @@
-//! The limits of a process, as its ports share them.
+//! The limits of clients in a process, which all its ports share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,30 +11,30 @@ use super::refusals::{Limit, Refusals};
 use super::stop::Stop;
 use super::users::UserPlaces;
 
-/// The limits of the clients of a process, and what they use of them.
+/// The limits of a process's clients, with their present use.
 pub struct Flow {
     /// The settings.
     pub limits: ClientLimits,
     /// The counters of refusals.
     pub refusals: Refusals,
-    /// Sessions and statements.
+    /// The places for sessions and statements.
     pub users: UserPlaces,
-    /// Connections.
+    /// The places for connections, by address.
     pub addresses: Addresses,
-    /// The limits of concurrent definitions.
+    /// The places for definitions.
     pub definitions: Definitions,
-    /// Memory of SQL sessions.
+    /// The memory of SQL sessions.
     pub session_memory: RoomBudget,
-    /// Memory of gRPC messages.
+    /// The memory of gRPC messages.
     pub grpc_memory: RoomBudget,
-    /// The log-ins that have failed.
+    /// The number of failed log-ins.
     pub failed_logins: AtomicU64,
     /// The stop of the process.
     pub stop: Stop,
 }
 
 impl Flow {
-    /// The limits of a process that begins.
+    /// Returns the limits of a process that starts, without any use.
     pub fn new(limits: ClientLimits) -> Arc<Self> {
         let refusals = Refusals::default();
         let memory = |limit, bytes| RoomBudget::new(limit, bytes, refusals.clone());

@@ -1,16 +1,20 @@
-//! The rate at which a gRPC connection without calls is read.
+//! The rate at which the server reads a gRPC connection without calls.
 //!
-//! Frames that belong to no call of a user (pings, settings, resets, headers without an end) cost as much of a processor as those of calls,
-//! and HTTP/2 has no limit of their number. A connection may send some of them at once; beyond that it is read slowly, and its client waits
-//! for room in its socket. An open call of a user lifts this limit, and each new call restores all of the allowance. Calls that the door
-//! refuses have a separate limit, which is never lifted; they are counted after each read. Calls of unknown paths do not reach the door,
-//! and count by their bytes only.
+//! Frames that belong to no call of a user (pings, settings, resets, headers without an end) take
+//! as much processor time as frames of calls, and HTTP/2 does not limit their number. A connection
+//! may send some of them at once; beyond this allowance the server reads it slowly, so that its
+//! client waits for space in its socket. An open call of a user lifts this limit, and each new call
+//! restores the whole allowance. Calls that the login policy refuses have a separate limit, which
+//! is never lifted; they are counted after each read. Calls of unknown paths are counted by their
+//! bytes only.
 //!
-//! The message of a call that has ended early is still in flight, and the next call follows it. So the end of a user's call leaves
-//! room for all that a connection may send ahead, and so does the refusal of a user above a limit. The refusals of unknown clients together
-//! leave room for the message of one call, until a call of a user arrives.
+//! The message of a call that has ended early is still in flight, and the next call follows it. So
+//! the end of a user's call adds to the allowance all bytes that a connection may send ahead; the
+//! refusal of a user above a limit does so too. All refusals of unknown clients together add the
+//! bytes of one call's message, until a call of a user arrives.
 //!
-//! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections (`listen.rs`).
+//! The algorithm is the generic cell rate algorithm (ITU-T I.371), as for new connections
+//! (`listen.rs`).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,40 +25,43 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::calls::{CallCounts, Calls};
 
-/// Size limit of a request's headers.
+/// The maximum size of a request's headers, in bytes.
 pub const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
-/// Bytes that a client may send ahead of one call.
+/// The number of bytes that a client may send ahead of one call.
 pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
-/// Bytes that a client may send ahead of all calls of its connection.
+/// The number of bytes that a client may send ahead of all calls of a connection.
 pub const CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
-/// Bytes that a connection without calls may send in a second: some hundred frames.
+/// The number of bytes that a connection without calls may send per second: some hundred frames.
 const BYTES_PER_SECOND: u32 = 4 << 10;
-/// Bytes that it may send at once: the headers of its first call.
+/// The number of bytes that a connection without calls may send at once: the headers of a first
+/// call.
 const BYTES_AT_ONCE: u32 = HEADER_LIST_BYTES_MAX;
-/// Refused calls that a connection may have in a second.
+/// The number of refused calls that a connection may have per second.
 const REFUSED_PER_SECOND: u32 = 50;
-/// Refused calls that it may have at once: those of a user with twice as many callers as it may have calls.
+/// The number of refused calls that a connection may have at once: those of a user with twice as
+/// many callers as the user may have calls.
 const REFUSED_AT_ONCE: u32 = 100;
 
-/// The pace of a connection.
+/// The rate limit of reading one connection.
 pub struct ReadPace {
     calls: Arc<Calls>,
-    /// The calls at the last look.
+    /// The counts of calls at the last look.
     seen: CallCounts,
-    /// The time at which all bytes so far would have been read at the usual pace.
+    /// The time at which all bytes so far would have been read at the limit's rate.
     bytes_due: Instant,
-    /// The time at which all calls so far would have been refused at the usual pace.
+    /// The time at which all refused calls so far would have been refused at the limit's rate.
     refused_due: Instant,
-    /// Bytes that are not counted, since they may be of calls that have ended.
+    /// The number of further bytes that are not counted, since they may belong to calls that have
+    /// ended.
     left_bytes: u32,
-    /// The bytes that refusals of unknown clients may still add to the allowance.
+    /// The number of bytes that refusals of unknown clients may still add to `left_bytes`.
     refusals_bytes: u32,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl ReadPace {
-    /// The pace of a connection with these calls.
+    /// Returns the rate limit of a connection with these calls.
     pub fn new(calls: Arc<Calls>) -> Self {
         let now = Instant::now();
         Self {
@@ -68,7 +75,7 @@ impl ReadPace {
         }
     }
 
-    /// Waits until the connection may be read. A call of a user that begins meanwhile ends the wait.
+    /// Waits until the connection may be read, or until a call of a user begins.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let seen = self.calls.look();
         self.note(seen);
@@ -88,7 +95,7 @@ impl ReadPace {
         Poll::Ready(())
     }
 
-    /// Counts bytes that were read.
+    /// Counts bytes that were read from the connection.
     pub fn count(&mut self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let counted = bytes.saturating_sub(self.left_bytes);
@@ -98,7 +105,7 @@ impl ReadPace {
         }
     }
 
-    /// The time from which on the connection is read.
+    /// Returns the time at which the connection may be read again.
     fn next(&self) -> Instant {
         // Times before the begin of the clock are none.
         let less = |due: Instant, at_once| due.checked_sub(at_once).unwrap_or(due);
@@ -106,7 +113,7 @@ impl ReadPace {
         bytes.max(less(self.refused_due, time(REFUSED_AT_ONCE, REFUSED_PER_SECOND)))
     }
 
-    /// Takes note of the calls since the last look.
+    /// Adjusts the limits to the calls since the last look.
     fn note(&mut self, seen: CallCounts) {
         let refused = u32::try_from(seen.refused - self.seen.refused).unwrap_or(u32::MAX);
         if refused > 0 {
@@ -124,7 +131,7 @@ impl ReadPace {
     }
 }
 
-/// The time of a number of bytes or calls at a pace.
+/// Returns the time that a number of bytes or calls takes at a rate.
 fn time(number: u32, per_second: u32) -> Duration {
     number * Duration::from_secs(1) / per_second
 }
@@ -135,10 +142,10 @@ mod tests {
 
     use super::*;
 
-    /// The most that a test reads in a second.
+    /// The maximum number of bytes that a test reads in a second.
     const MUCH: u32 = 100 << 20;
 
-    /// Reads pieces for a second, as long as the pace allows them; returns the number of bytes.
+    /// Reads pieces for a second, when the limit allows them; returns the number of bytes.
     async fn read_for_a_second(pace: &mut ReadPace) -> u32 {
         let (begun, mut bytes) = (Instant::now(), 0);
         let reads = async {
@@ -152,7 +159,7 @@ mod tests {
         bytes
     }
 
-    /// True for a number of bytes, and a few more or less.
+    /// True if `bytes` is close to `expected`.
     fn is_about(bytes: u32, expected: u32) -> bool {
         bytes.abs_diff(expected) <= 1024
     }

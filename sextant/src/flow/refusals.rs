@@ -1,43 +1,43 @@
-//! Counts refusals by limit, for `/metrics`.
+//! The counters of refusals by limit, for `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::{Error, ErrorCode};
 
-/// A limit, by its setting.
+/// A limit of clients, named by its setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Failed log-ins of an address.
+    /// The limit of failed log-ins of an address.
     LoginFailures,
     /// The session limit of one user.
     UserSessions,
-    /// Statements of a user at once.
+    /// The limit of statements of a user at once.
     UserStatements,
-    /// Statements of all clients at once.
+    /// The limit of statements of all clients at once.
     Statements,
     /// The connection limit of one address.
     AddressConnections,
     /// The memory limit of sessions.
     SessionMemory,
-    /// Memory of gRPC messages.
+    /// The memory limit of gRPC messages.
     GrpcMemory,
-    /// Results that wait for their client.
+    /// The time limit of a suspended result.
     CursorIdle,
-    /// Sessions without a statement.
+    /// The time limit of a session without a statement.
     SessionIdle,
-    /// Sockets that take nothing.
+    /// The time limit of a socket that accepts no bytes.
     WriteStall,
-    /// gRPC connections without calls.
+    /// The time limit of a gRPC connection without calls.
     GrpcIdle,
-    /// Definitions of all users at once.
+    /// The limit of definitions of all users at once.
     Definitions,
-    /// Definitions of a user at once.
+    /// The limit of definitions of a user at once.
     UserDefinitions,
 }
 
 impl Limit {
-    /// All limits, in the order of their numbers.
+    /// All limits, in the order of their index in [`Refusals`].
     pub const ALL: [Self; 13] = [
         Self::LoginFailures,
         Self::UserSessions,
@@ -54,7 +54,7 @@ impl Limit {
         Self::UserDefinitions,
     ];
 
-    /// The setting that changes it.
+    /// Returns the name of the limit's setting.
     pub fn setting(self) -> &'static str {
         match self {
             Self::LoginFailures => "login_failures_max",
@@ -74,7 +74,7 @@ impl Limit {
     }
 }
 
-/// The numbers of refusals; clones share them.
+/// The number of refusals by limit; clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<[AtomicU64; Limit::ALL.len()]>);
 
@@ -84,14 +84,14 @@ impl Refusals {
         self.0[limit as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a refusal, and makes its error, whose hint names the setting.
+    /// Counts a refusal and returns its error, whose hint names the setting.
     pub fn refuse(&self, limit: Limit, code: ErrorCode, what: String) -> Error {
         self.count(limit);
         Error::new(code, what)
             .with_hint(format!("try again later; the setting {} is the limit", limit.setting()))
     }
 
-    /// The refusals by setting.
+    /// Returns the number of refusals by setting.
     pub fn by_setting(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Limit::ALL
             .iter()

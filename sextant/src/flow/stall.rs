@@ -1,4 +1,4 @@
-//! Sockets whose client takes nothing of what is written.
+//! The time limit for a socket whose client accepts no bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -11,21 +11,22 @@ use tokio::time::{Sleep, sleep};
 use super::process::Flow;
 use super::refusals::Limit;
 
-/// The watch over the writes of a connection.
+/// The time limit of a connection's writes.
 pub struct Stall {
     most: Duration,
     flow: Arc<Flow>,
-    /// The end of the time, while the socket takes nothing.
+    /// The end of the time limit, while the socket accepts no bytes.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Stall {
-    /// The watch within the limits of a process; `None` if there is no such limit.
+    /// Returns the time limit of a process's settings; `None` if there is no limit.
     pub fn of(flow: &Arc<Flow>) -> Option<Self> {
         Some(Self { most: flow.limits.write_stall?, flow: Arc::clone(flow), deadline: None })
     }
 
-    /// Passes on the outcome of a write or a flush; an error if the socket has taken nothing for too long.
+    /// Returns the outcome of a write or a flush; an error if the socket has accepted no bytes for
+    /// too long.
     pub fn watch<T>(
         stall: &mut Option<Self>,
         context: &mut Context<'_>,
@@ -41,7 +42,7 @@ impl Stall {
         deadline.as_mut().poll(context).map(|()| Err(stall.flow.stalled()))
     }
 
-    /// The limits that it belongs to.
+    /// Returns the limits of the process.
     #[cfg(test)]
     pub fn flow(&self) -> &Flow {
         &self.flow
@@ -49,7 +50,7 @@ impl Stall {
 }
 
 impl Flow {
-    /// Counts a socket that has taken nothing for too long; returns its error.
+    /// Counts a socket that has accepted no bytes for too long, and returns its error.
     pub fn stalled(&self) -> io::Error {
         self.refusals.count(Limit::WriteStall);
         io::Error::new(io::ErrorKind::TimedOut, "the client takes no bytes (write_stall_s)")

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// The time for which statements, transactions and calls go on.
+/// The time for which statements, transactions and calls may continue.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
-/// The time limit in which sessions send the error of the cut to their clients.
+/// The time for which sessions may send the error of the cut to their clients.
 const CUT_WITHIN: Duration = Duration::from_millis(500);
 
 /// A stage of the stop.
@@ -28,7 +28,7 @@ enum StopStage {
 /// The stop of a process.
 pub struct Stop(watch::Sender<StopStage>);
 
-/// The stop as a session or a port watches it. The process waits for all that watch.
+/// The stop from the view of a session or a port. The process waits until all of these are dropped.
 #[derive(Clone)]
 pub struct StopWatch(watch::Receiver<StopStage>);
 
@@ -39,17 +39,17 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Watches the stop.
+    /// Returns a watch of the stop.
     pub fn watch(&self) -> StopWatch {
         StopWatch(self.0.subscribe())
     }
 
-    /// True once the process has received its stop signal.
+    /// True after the process has received its stop signal.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow() > StopStage::Serving
     }
 
-    /// Drains the process, and cuts what has not ended after five seconds.
+    /// Drains the process, and ends the remaining sessions and calls after five seconds.
     pub async fn run(&self) {
         for (stage, within) in [(StopStage::Draining, DRAIN_WITHIN), (StopStage::Cut, CUT_WITHIN)] {
             self.0.send_replace(stage);
@@ -66,7 +66,7 @@ impl StopWatch {
         self.reaches(StopStage::Draining).await;
     }
 
-    /// Waits until the process cuts what is left.
+    /// Waits until the process ends its remaining sessions and calls.
     pub async fn cut(&mut self) {
         self.reaches(StopStage::Cut).await;
     }

@@ -1,9 +1,11 @@
-//! Limits the sessions and statements of single users, so that one user does not take all places.
+//! The limits of sessions and statements of each user, so that one user cannot take all places.
 //!
-//! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request from its beginning to the end of its
-//! answer. A statement that ends a transaction is counted, and never refused: it releases resources that others may wait for. An eighth of
-//! all places for statements is for administrators, so that an administrator can always inspect the cluster and stop others. A quarter is
-//! for SQL: a connection of gRPC has many calls at once, and they take a place before their requests have arrived.
+//! A session has its place from the log-in to its end; a statement, a gRPC call or an HTTP request
+//! from its beginning to the end of its answer. A statement that ends a transaction is counted, and
+//! never refused: it releases resources that others may wait for. An eighth of all places for
+//! statements is for administrators, so that an administrator can always inspect the cluster and
+//! stop others. A quarter of the places is for SQL, since a gRPC connection has many calls at once,
+//! which take places before their requests have arrived.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +18,7 @@ use proto::{Error, ErrorCode, Result};
 use super::limits::ClientLimits;
 use super::refusals::{Limit, Refusals};
 
-/// The places of users; clones share them.
+/// The places for sessions and statements of users; clones share them.
 #[derive(Clone)]
 pub struct UserPlaces(Arc<Shared>);
 
@@ -40,9 +42,9 @@ pub enum Work {
 #[derive(Default)]
 struct Table {
     statements: u32,
-    /// The calls among these statements.
+    /// The number of calls among these statements.
     calls: u32,
-    /// The users that have any places.
+    /// The places of each user that has any.
     by_user: BTreeMap<UserId, Counts>,
 }
 
@@ -53,7 +55,7 @@ struct Counts {
 }
 
 impl Table {
-    /// Gives places of a user back.
+    /// Releases places of a user.
     fn give_back(&mut self, user: UserId, places: Counts) {
         let Some(counts) = self.by_user.get_mut(&user) else { return };
         counts.sessions -= places.sessions;
@@ -68,20 +70,20 @@ impl Table {
     }
 }
 
-/// The place of a session; it is free again on drop.
+/// The place of a session, which becomes free on drop.
 pub struct SessionPlace {
     places: UserPlaces,
     user: UserId,
 }
 
-/// The place of a statement; it is free again on drop.
+/// The place of a statement, which becomes free on drop.
 pub struct StatementPlace {
     places: UserPlaces,
     user: Option<UserId>,
     work: Work,
 }
 
-/// The part of some places that is for administrators.
+/// Returns how many of `places` are reserved for administrators.
 pub fn reserved(places: usize) -> usize {
     places / 8
 }
@@ -92,12 +94,12 @@ pub fn is_administrator(user: &User) -> bool {
 }
 
 impl UserPlaces {
-    /// Places within these limits.
+    /// Returns places within these limits.
     pub fn new(limits: ClientLimits, refusals: Refusals) -> Self {
         Self(Arc::new(Shared { limits, refusals, table: Mutex::default() }))
     }
 
-    /// Takes a place for a session of a user; an error if it has as many as it may.
+    /// Takes a place for a session of a user; an error if the user has reached a limit.
     pub fn session(&self, user: &User) -> Result<SessionPlace> {
         let own = user.limits.sessions_max;
         let most = own.unwrap_or(self.0.limits.user_sessions_max);
@@ -111,7 +113,8 @@ impl UserPlaces {
         Ok(SessionPlace { places: self.clone(), user: user.id })
     }
 
-    /// Takes a place for the work of a user, or of a client that is trusted.
+    /// Takes a place for the work of a user, or of a trusted client (`None`); an error if a limit
+    /// is reached.
     pub fn statement(&self, user: Option<&User>, work: Work) -> Result<StatementPlace> {
         let limits = &self.0.limits;
         let ends = work == Work::EndOfTransaction;
@@ -151,7 +154,7 @@ impl UserPlaces {
         Ok(StatementPlace { places: self.clone(), user: user.map(|user| user.id), work })
     }
 
-    /// The statements that run.
+    /// Returns the number of running statements.
     #[cfg(test)]
     pub fn running(&self) -> u32 {
         lock(&self.0.table).statements

@@ -1,4 +1,4 @@
-//! Buckets and indexes over gRPC.
+//! Statements about buckets, indexes and users over gRPC.
 
 use proto::env::Env;
 use proto::grpc::admin_server::Admin;
@@ -11,11 +11,11 @@ use tonic::{Request, Response, Status};
 
 use super::caller::{Callers, principal};
 use super::status::counted;
+use crate::access::{Access, AuditedAccess};
 use crate::audit::Door;
 use crate::principal::Principal;
 use crate::sql::admin;
 use crate::sql::ast::{Statement, UserStatement};
-use crate::sql::backend::Backend;
 use crate::sql::definitions::ddl;
 use crate::sql::remarks::Remarks;
 use crate::sql::texts::parse_call;
@@ -28,7 +28,7 @@ pub(super) struct AdminService {
 }
 
 impl AdminService {
-    async fn run(&self, backend: &dyn Backend, principal: &Principal, sql: &str) -> Result<String> {
+    async fn run(&self, access: &Access, principal: &Principal, sql: &str) -> Result<String> {
         let memory = self.callers.doors.flow().session_memory.of(principal);
         let (parsed, _room) = parse_call(sql, &memory, &self.callers.env).await?;
         let [only] = &parsed[..] else {
@@ -42,35 +42,34 @@ impl AdminService {
         };
         let audit = self.callers.doors.audit();
         let attempt = audit.attempt(principal, Door::Grpc, (*kind, text));
-        let audited = backend.audited(&attempt);
-        let backend = audited.as_deref().unwrap_or(backend);
-        let ran = change(backend, &self.callers.env, &only.statement).await;
+        let ran = change(&access.audited(&attempt), &self.callers.env, &only.statement).await;
         let failure = ran.as_ref().err().map(|error| error.code);
         attempt.end(failure).await;
         ran
     }
 }
 
-/// Runs a statement that changes something. The answer is its command tag.
-async fn change(backend: &dyn Backend, env: &Env, statement: &Statement) -> Result<String> {
+/// Runs a statement that changes something, and returns its command tag.
+async fn change(access: &AuditedAccess, env: &Env, statement: &Statement) -> Result<String> {
     match statement {
-        Statement::Admin(statement) => admin::run(backend, statement, &Remarks::unread()).await,
-        Statement::User(statement) => user(backend, env, statement).await,
+        Statement::Admin(statement) => admin::run(access, statement, &Remarks::unread()).await,
+        Statement::User(statement) => user(access, env, statement).await,
         other => {
-            let tag = ddl::run(backend, other, &Remarks::unread()).await?;
+            let tag = ddl::run(access, other, &Remarks::unread()).await?;
             tag.map(ToOwned::to_owned)
                 .ok_or_else(|| Error::internal("a statement of the audit is no definition"))
         }
     }
 }
 
-/// Runs a statement about users. The answer has no place for a token.
-async fn user(backend: &dyn Backend, env: &Env, statement: &UserStatement) -> Result<String> {
+/// Runs a statement about users and returns its command tag. Refuses a statement that makes a
+/// token, since the reply has no field for it.
+async fn user(access: &AuditedAccess, env: &Env, statement: &UserStatement) -> Result<String> {
     if users::makes_token(statement) {
         let what = "Execute makes no tokens, since its answer has no place for one";
         return Err(Error::new(ErrorCode::Unsupported, what).with_hint("use the SQL port"));
     }
-    match users::run(backend, env, statement).await? {
+    match users::run(access, env, statement).await? {
         UserResult::Tag(tag) | UserResult::Token(tag, _) => Ok(tag.to_owned()),
     }
 }
@@ -81,10 +80,10 @@ impl Admin for AdminService {
         &self,
         request: Request<ExecuteRequest>,
     ) -> std::result::Result<Response<ExecuteReply>, Status> {
-        let backend = self.callers.of(&request)?;
+        let access = self.callers.of(&request)?;
         let principal = principal(&request)?;
-        let ran = self.run(&*backend, &principal, &request.into_inner().sql).await;
-        let tag = ran.map_err(|error| counted(&*backend, error))?;
+        let ran = self.run(&access, &principal, &request.into_inner().sql).await;
+        let tag = ran.map_err(|error| counted(&access, error))?;
         Ok(Response::new(ExecuteReply { tag }))
     }
 
@@ -92,9 +91,9 @@ impl Admin for AdminService {
         &self,
         request: Request<ListBucketsRequest>,
     ) -> std::result::Result<Response<ListBucketsReply>, Status> {
-        let backend = self.callers.of(&request)?;
-        let status = catalog_status(&*backend, None);
-        let status = status.map_err(|error| counted(&*backend, error))?;
+        let access = self.callers.of(&request)?;
+        let status = catalog_status(&access, None);
+        let status = status.map_err(|error| counted(&access, error))?;
         let buckets = status.buckets.iter().map(render::bucket).collect();
         Ok(Response::new(ListBucketsReply { buckets }))
     }
@@ -103,9 +102,9 @@ impl Admin for AdminService {
         &self,
         request: Request<ListIndexesRequest>,
     ) -> std::result::Result<Response<ListIndexesReply>, Status> {
-        let backend = self.callers.of(&request)?;
-        let status = catalog_status(&*backend, None);
-        let status = status.map_err(|error| counted(&*backend, error))?;
+        let access = self.callers.of(&request)?;
+        let status = catalog_status(&access, None);
+        let status = status.map_err(|error| counted(&access, error))?;
         let indexes = status.indexes.iter().map(render::index).collect();
         Ok(Response::new(ListIndexesReply { indexes }))
     }

@@ -1,6 +1,6 @@
-//! The door of the services for users: it admits calls, passes their principals to the services, and gives each call a place until the end
-//! of its answer. A task that continues without its call keeps the place meanwhile, so that a client cannot start any number of tasks by
-//! resets.
+//! Admission of calls to the services for users: each admitted call gets a principal, which the
+//! services read, and a place until the end of its answer. A task that outlives its call keeps the
+//! place, so that a client that resets calls cannot start any number of tasks.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -25,33 +25,35 @@ use crate::limited::PeerInfo;
 /// The metadata with the credentials of a call.
 const AUTHORIZATION: &str = "authorization";
 
-/// A service whose calls pass the door.
+/// A service that admits calls before it handles them.
 #[derive(Clone)]
-pub(super) struct AtTheDoor<S> {
+pub(super) struct AdmittedService<S> {
     service: S,
-    /// `None` for a service that needs no principal, such as health.
+    /// The login policy; `None` for a public service, such as health.
     doors: Option<Arc<LoginPolicy>>,
 }
 
-/// The places and the memory of a call, until the end of its answer and of each task that continues without it.
+/// The places and the memory of a call. They are free after the answer and after each task that
+/// outlives the call.
 pub(super) struct CallPlaces {
     _place: StatementPlace,
     _open: Option<OpenCall>,
     _room: MessageRoom,
 }
 
-/// The places and the memory of the call of a request, for a task that continues without it.
+/// Returns the places and the memory of a request's call, for a task that may outlive the call.
 pub(super) fn held<T>(request: &tonic::Request<T>) -> Option<Arc<CallPlaces>> {
     request.extensions().get().cloned()
 }
 
-/// A value that lives as long as the answer of a call: its connection counts as one with a call meanwhile.
+/// A value that lives as long as the answer of a call. Until then the call counts as open on its
+/// connection.
 enum AnswerGuard {
     Admitted { _places: Arc<CallPlaces> },
     Open { _open: Option<OpenCall> },
 }
 
-impl<S> AtTheDoor<S> {
+impl<S> AdmittedService<S> {
     pub(super) fn new(service: S, doors: &Arc<LoginPolicy>) -> Self {
         Self { service, doors: Some(Arc::clone(doors)) }
     }
@@ -70,7 +72,8 @@ impl<S> AtTheDoor<S> {
     }
 }
 
-/// Determines the principal of a call, and attaches it to the request.
+/// Determines the principal of a call, attaches it to the request, and takes the places of the
+/// call.
 fn admit(
     doors: &LoginPolicy,
     request: &mut http::Request<Body>,
@@ -94,11 +97,11 @@ fn admit(
     Ok(admitted)
 }
 
-impl<S: NamedService> NamedService for AtTheDoor<S> {
+impl<S: NamedService> NamedService for AdmittedService<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S> Service<http::Request<Body>> for AtTheDoor<S>
+impl<S> Service<http::Request<Body>> for AdmittedService<S>
 where
     S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>,
     S::Future: Send + 'static,
@@ -124,7 +127,7 @@ where
     }
 }
 
-/// The body of an answer. The call ends with it.
+/// The body of an answer, with which the call ends.
 struct Answer {
     body: Body,
     _held: AnswerGuard,
@@ -158,7 +161,8 @@ mod tests {
     use crate::audit::Audit;
     use crate::flow::{Calls, ClientLimits};
 
-    /// Answers each call with a body that does not end, and keeps the last call's places.
+    /// A service that answers each call with an endless body, and keeps the places of the last
+    /// call.
     #[derive(Clone, Default)]
     struct Endless(Option<Arc<CallPlaces>>);
 
@@ -192,11 +196,11 @@ mod tests {
     #[tokio::test]
     async fn a_call_has_a_place_until_the_end_of_its_answer() {
         let limits = ClientLimits { statements_max: 1, ..ClientLimits::default() };
-        let mut door = AtTheDoor::new(
+        let mut door = AdmittedService::new(
             Endless::default(),
             &LoginPolicy::trust_within(limits, Audit::off(), &Env::real()),
         );
-        let call = |door: &mut AtTheDoor<Endless>| {
+        let call = |door: &mut AdmittedService<Endless>| {
             let mut request = http::Request::new(Body::empty());
             request.extensions_mut().insert(PeerInfo::loopback());
             door.call(request)
@@ -220,7 +224,7 @@ mod tests {
         let trusting = LoginPolicy::trust_within(limits, Audit::off(), &Env::real());
         let asking = LoginPolicy::for_users(Arc::default(), None, 10, &Env::real());
         let [mut trusting, mut asking] =
-            [trusting, asking].map(|doors| AtTheDoor::new(Endless::default(), &doors));
+            [trusting, asking].map(|doors| AdmittedService::new(Endless::default(), &doors));
         let calls = Calls::new();
         let request = || {
             let mut request = http::Request::new(Body::empty());
@@ -241,7 +245,8 @@ mod tests {
         let calls = Calls::new();
         let mut request = http::Request::new(Body::empty());
         request.extensions_mut().insert(PeerInfo::with_calls(&calls));
-        let answer = AtTheDoor::open(Endless::default()).call(request).await.expect("an answer");
+        let answer =
+            AdmittedService::open(Endless::default()).call(request).await.expect("an answer");
         assert_eq!(calls.open(), 1);
         drop(answer);
         assert_eq!(calls.open(), 0);

@@ -1,4 +1,4 @@
-//! The parts of ingest requests and replies.
+//! Decoders of ingest requests, and encoders of their replies.
 
 use proto::env::Env;
 use proto::grpc::VbucketPosition;
@@ -11,10 +11,11 @@ use proto::rpc::mutation::MutationKind;
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
-/// Bytes of documents that are checked on the call's own thread: less than a millisecond.
+/// The number of bytes of documents up to which they are checked on the call's own thread, in less
+/// than a millisecond.
 const INLINE_BYTES_MAX: usize = 64 << 10;
 
-/// A position of a reply.
+/// Encodes a position for a reply.
 pub(super) fn position((vbucket, position): (VbucketId, Position)) -> VbucketPosition {
     VbucketPosition {
         vbucket: vbucket.0.into(),
@@ -23,7 +24,7 @@ pub(super) fn position((vbucket, position): (VbucketId, Position)) -> VbucketPos
     }
 }
 
-/// Reads a write.
+/// Decodes a write; an error if its kind is missing.
 pub(super) fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Write> {
     let kind = match write.kind {
         Some(Kind::Insert(document)) => api::WriteKind::Insert(document),
@@ -37,7 +38,7 @@ pub(super) fn decode_write(write: proto::grpc::DocumentWrite) -> Result<api::Wri
     Ok(api::Write { id: write.id, kind })
 }
 
-/// Reads and checks the writes of a request. Long documents are checked on a blocking thread.
+/// Decodes and checks the writes of a request. Long documents are checked on a blocking thread.
 pub(super) async fn decode_writes(
     env: &Env,
     writes: Vec<proto::grpc::DocumentWrite>,
@@ -55,7 +56,7 @@ pub(super) async fn decode_writes(
     }
 }
 
-/// Reads a mutation with a position in its vbucket.
+/// Decodes a mutation with a position in its vbucket.
 pub(super) fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
     if mutation.position != 0 {
         let message = format!("document {:?} has a position, and no transaction", mutation.id);
@@ -77,7 +78,7 @@ pub(super) fn decode_push(mutation: proto::grpc::PushMutation) -> Result<api::Pu
     })
 }
 
-/// Reads a mutation of a producer's transaction.
+/// Decodes a mutation of a producer's transaction, which has no position yet.
 pub(super) fn decode_push_in(mutation: proto::grpc::PushMutation) -> Result<api::PushMutation> {
     if mutation.vbuuid != 0 || mutation.seqno != 0 || mutation.position == 0 {
         let message = format!(
@@ -91,7 +92,7 @@ pub(super) fn decode_push_in(mutation: proto::grpc::PushMutation) -> Result<api:
     decode_push(proto::grpc::PushMutation { seqno, position: 0, ..mutation })
 }
 
-/// Reads the part of a commit in one vbucket.
+/// Decodes the description of a commit's mutations in one vbucket.
 pub(super) fn decode_part(part: proto::grpc::PushedPart) -> Result<PushedPart> {
     let proto::grpc::PushedPart { vbucket, vbuuid, seqno, mutations } = part;
     let bad = |what: String| Error::new(ErrorCode::InvalidParameter, what);
@@ -104,7 +105,7 @@ pub(super) fn decode_part(part: proto::grpc::PushedPart) -> Result<PushedPart> {
     Ok(PushedPart { vbucket: VbucketId(number), after: Seqno(after), end })
 }
 
-/// Reads a branch.
+/// Decodes the position at which a branch begins.
 pub(super) fn decode_branch(branch: VbucketPosition) -> Result<(VbucketId, Position)> {
     let vbucket = u16::try_from(branch.vbucket).map_err(|_| {
         let message = format!("a branch names vbucket {}, which is out of range", branch.vbucket);

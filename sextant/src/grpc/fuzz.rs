@@ -1,4 +1,4 @@
-//! Entry points for fuzzers: the requests of gRPC clients, as the library has decoded them.
+//! Entry points for fuzzers of gRPC requests, after the library has decoded them.
 
 use proto::grpc::{CommitPushRequest, DocumentWrite, PushRequest, ScanRequest};
 use proto::model::cut::WritePosition;
@@ -7,12 +7,12 @@ use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, dec
 use super::query::parts;
 use super::reply_form::Form;
 
-/// Reads the writes of a request.
+/// Decodes the writes of a request.
 pub fn writes(writes: Vec<DocumentWrite>) {
     writes.into_iter().map(decode_write).for_each(drop);
 }
 
-/// Reads the mutations of a producer.
+/// Decodes the mutations of a producer.
 pub fn push(request: PushRequest) {
     for mutation in request.mutations {
         let _ = decode_push(mutation.clone());
@@ -21,12 +21,12 @@ pub fn push(request: PushRequest) {
     request.branches.into_iter().map(decode_branch).for_each(drop);
 }
 
-/// Reads the commit of a producer.
+/// Decodes the commit of a producer.
 pub fn commit_push(request: CommitPushRequest) {
     request.parts.into_iter().map(decode_part).for_each(drop);
 }
 
-/// Reads a scan.
+/// Decodes a scan.
 pub fn scan(request: &ScanRequest) {
     let _ = (Form::of(request), parts(request).parse());
     let positions = request.at_plus.split_whitespace().map(str::parse::<WritePosition>);

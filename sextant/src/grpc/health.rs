@@ -1,6 +1,8 @@
-//! `grpc.health.v1.Health` of a port for users: its services are healthy until the process drains its clients.
+//! `grpc.health.v1.Health` of a port for users: its services are healthy until the process drains
+//! its clients.
 //!
-//! A watch that only its client ends would hold the drain up to its limit. So it ends by itself after the last status.
+//! A watch ends after the last status. If only its client could end it, it would delay the drain up
+//! to the time limit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +22,7 @@ pub(super) struct HealthService {
 }
 
 impl HealthService {
-    /// The health of services with these names, and of the process, whose name is empty.
+    /// Returns the health of services with these names and of the process, whose name is empty.
     pub(super) fn server(names: &[&'static str], flow: &Arc<Flow>) -> HealthServer<Self> {
         HealthServer::new(Self { names: names.to_vec(), flow: Arc::clone(flow) })
     }

@@ -11,6 +11,7 @@ use proto::grpc::{
     PushReply, PushRequest, WriteReply, WriteRequest,
 };
 use proto::model::bucket::BucketInfo;
+use proto::model::users::Privilege;
 use proto::{Error, ErrorCode, Result};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -22,17 +23,18 @@ use super::request_streams::{AsyncAnswer, Replies, answer};
 use super::status::counted;
 use super::transact::{Mutations, Transact};
 use super::transactions::Transactions;
+use crate::access::Access;
 use crate::limited::remote_address;
-use crate::sql::backend::Backend;
 
 pub(super) struct IngestService {
     pub(super) callers: Callers,
     pub(super) transactions: Arc<Transactions>,
 }
 
-/// Returns the bucket of a request and remembers it, because later requests of a stream may omit it.
+/// Returns the bucket that a request names, or the remembered one, and remembers it: later requests
+/// of a stream may omit the name.
 async fn stream_bucket(
-    backend: &Arc<dyn Backend>,
+    access: &Access,
     known: &mut Option<Arc<BucketInfo>>,
     name: &str,
 ) -> Result<Arc<BucketInfo>> {
@@ -42,42 +44,37 @@ async fn stream_bucket(
             Err(Error::new(ErrorCode::InvalidParameter, "the first request must name a bucket"))
         }
         _ => {
-            let bucket = backend.bucket(name).await?;
+            let bucket = access.bucket(name).await?;
             *known = Some(Arc::clone(&bucket));
             Ok(bucket)
         }
     }
 }
 
-/// A stream of writes: its bucket, which later requests may leave out.
+/// The state of a stream of writes: its bucket, which later requests may omit, and the seams.
 struct Writes(Option<Arc<BucketInfo>>, Env);
 
 #[tonic::async_trait]
 impl AsyncAnswer<WriteRequest, WriteReply> for Writes {
-    async fn answer(
-        &mut self,
-        backend: &Arc<dyn Backend>,
-        request: WriteRequest,
-    ) -> Result<WriteReply> {
-        let bucket = stream_bucket(backend, &mut self.0, &request.bucket).await?;
+    async fn answer(&mut self, access: &Access, request: WriteRequest) -> Result<WriteReply> {
+        let bucket = stream_bucket(access, &mut self.0, &request.bucket).await?;
+        // The right comes before the documents, and is checked again when they are sent.
+        access.may(Privilege::Write, bucket.id)?;
         let writes = decode_writes(&self.1, request.writes).await?;
-        let reply = backend.write(&bucket, writes).await?;
+        let reply = access.writer(&bucket)?.write(writes).await?;
         Ok(WriteReply { affected: reply.affected, write_position: reply.position.to_string() })
     }
 }
 
-/// A stream of pushes: its bucket, which later requests may leave out, and the address of its client.
+/// The state of a stream of pushes: its bucket, which later requests may omit, and the client's
+/// address.
 struct Pushes(Option<Arc<BucketInfo>>, Option<SocketAddr>);
 
 #[tonic::async_trait]
 impl AsyncAnswer<PushRequest, PushReply> for Pushes {
-    async fn answer(
-        &mut self,
-        backend: &Arc<dyn Backend>,
-        request: PushRequest,
-    ) -> Result<PushReply> {
-        let bucket = stream_bucket(backend, &mut self.0, &request.bucket).await?;
-        push::push(&**backend, &bucket, request, self.1).await
+    async fn answer(&mut self, access: &Access, request: PushRequest) -> Result<PushReply> {
+        let bucket = stream_bucket(access, &mut self.0, &request.bucket).await?;
+        push::push(access, &bucket, request, self.1).await
     }
 }
 
@@ -107,31 +104,31 @@ impl Ingest for IngestService {
         &self,
         request: Request<CommitPushRequest>,
     ) -> std::result::Result<Response<PushReply>, Status> {
-        let backend = self.callers.of(&request)?;
+        let access = self.callers.of(&request)?;
         let (env, held) = (&self.callers.env, held(&request));
-        let committed = push::commit(&backend, env, request.into_inner(), held).await;
-        Ok(Response::new(committed.map_err(|error| counted(&*backend, error))?))
+        let committed = push::commit(&access, env, request.into_inner(), held).await;
+        Ok(Response::new(committed.map_err(|error| counted(&access, error))?))
     }
 
     async fn abort_push(
         &self,
         request: Request<AbortPushRequest>,
     ) -> std::result::Result<Response<AbortReply>, Status> {
-        let backend = self.callers.of(&request)?;
-        let aborted = push::abort(&*backend, request.into_inner()).await;
-        Ok(Response::new(aborted.map_err(|error| counted(&*backend, error))?))
+        let access = self.callers.of(&request)?;
+        let aborted = push::abort(&access, request.into_inner()).await;
+        Ok(Response::new(aborted.map_err(|error| counted(&access, error))?))
     }
 
     async fn positions(
         &self,
         request: Request<PositionsRequest>,
     ) -> std::result::Result<Response<PositionsReply>, Status> {
-        let backend = self.callers.of(&request)?;
+        let access = self.callers.of(&request)?;
         let positions = async {
-            let bucket = backend.bucket(&request.into_inner().bucket).await?;
-            backend.positions(&bucket).await
+            let bucket = access.bucket(&request.into_inner().bucket).await?;
+            access.writer(&bucket)?.positions().await
         };
-        let cut = positions.await.map_err(|error| counted(&*backend, error))?;
+        let cut = positions.await.map_err(|error| counted(&access, error))?;
         Ok(Response::new(PositionsReply { positions: cut.iter().map(position).collect() }))
     }
 
@@ -140,10 +137,10 @@ impl Ingest for IngestService {
         request: Request<BeginRequest>,
     ) -> std::result::Result<Response<BeginReply>, Status> {
         let transact = self.transact(&request)?;
-        let backend = Arc::clone(&transact.backend);
+        let access = transact.access.clone();
         let from = remote_address(&request);
         let begun = transact.begin(request.into_inner(), from).await;
-        Ok(Response::new(begun.map_err(|error| counted(&*backend, error))?))
+        Ok(Response::new(begun.map_err(|error| counted(&access, error))?))
     }
 
     async fn mutations(
@@ -159,10 +156,10 @@ impl Ingest for IngestService {
         request: Request<CommitRequest>,
     ) -> std::result::Result<Response<CommitReply>, Status> {
         let transact = self.transact(&request)?;
-        let backend = Arc::clone(&transact.backend);
+        let access = transact.access.clone();
         let held = held(&request);
         let committed = transact.commit(request.into_inner(), held).await;
-        Ok(Response::new(committed.map_err(|error| counted(&*backend, error))?))
+        Ok(Response::new(committed.map_err(|error| counted(&access, error))?))
     }
 
     async fn abort(
@@ -170,17 +167,17 @@ impl Ingest for IngestService {
         request: Request<AbortRequest>,
     ) -> std::result::Result<Response<AbortReply>, Status> {
         let transact = self.transact(&request)?;
-        let backend = Arc::clone(&transact.backend);
+        let access = transact.access.clone();
         let aborted = transact.abort(request.into_inner()).await;
-        Ok(Response::new(aborted.map_err(|error| counted(&*backend, error))?))
+        Ok(Response::new(aborted.map_err(|error| counted(&access, error))?))
     }
 }
 
 impl IngestService {
-    /// The calls of transactions, for the sender of a request.
+    /// Returns the handler of transaction calls for the sender of a request.
     fn transact<T>(&self, request: &Request<T>) -> std::result::Result<Transact, Status> {
-        let backend = self.callers.of(request)?;
+        let access = self.callers.of(request)?;
         let (env, transactions) = (self.callers.env.clone(), Arc::clone(&self.transactions));
-        Ok(Transact { backend, env, transactions })
+        Ok(Transact { access, env, transactions })
     }
 }

@@ -1,14 +1,15 @@
-//! One transaction of gRPC clients, and the record of it after its end.
+//! One transaction of gRPC clients, during its run and after its end.
 //!
-//! Its calls may arrive over any connection, concurrently, and may be cancelled at any point. They run one after another. A write that was
-//! cut off, or whose answer was lost, leaves the transaction *in doubt*: the next call rolls it back to the place before that write, so
-//! that no part of it remains. A rollback to before the first write could not exclude that write from arriving late, so the transaction
-//! ends with it.
+//! The calls of a transaction may arrive over any connection and concurrently, and may be cancelled
+//! at any point; they run one after another. After a write that was cut off or whose answer was
+//! lost, the transaction is *in doubt*: the next call rolls the transaction back to the place
+//! before that write. If the write was the first one, the transaction ends instead, since the write
+//! could still arrive after a rollback.
 //!
 //! A transaction begins in one bucket and may read and write others.
 //!
-//! Transactions of gRPC are those of SQL ([`crate::pg`], `transact`) without savepoints. The process that begins one
-//! keeps it.
+//! Transactions of gRPC are those of SQL ([`crate::pg`], `transact`) without savepoints. Only the
+//! process in which a transaction began knows it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,8 +23,8 @@ use proto::rpc::api::{CheckedWrites, WriteReply};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
+use crate::access::{Access, BucketTransaction, TransactionView};
 use crate::principal::Principal;
-use crate::sql::backend::{Backend, BucketTransaction, TransactionView};
 use crate::sql::transactions::buckets::TransactionBuckets;
 use crate::sql::transactions::commit::commit_all;
 
@@ -31,7 +32,7 @@ use crate::sql::transactions::commit::commit_all;
 pub(super) struct OpenTransaction {
     number: TransactionId,
     principal: Principal,
-    /// Whose it is, for people.
+    /// The owner of the transaction, as text for people.
     owner: String,
     bucket: Arc<BucketInfo>,
     idle_max: Duration,
@@ -42,29 +43,29 @@ pub(super) struct OpenTransaction {
 enum State {
     Open(Open),
     Committed(Vec<WriteReply>),
-    /// The transaction was rolled back, or its outcome is unknown; the error says which.
+    /// The transaction was rolled back, or its outcome is unknown; the error says which of the two.
     Ended(Error),
 }
 
 struct Open {
     buckets: TransactionBuckets,
-    /// The number of documents that it has written.
+    /// The number of documents that the transaction has written.
     written: u64,
     /// The bucket of a write whose outcome is unknown.
     in_doubt: Option<BucketId>,
 }
 
-/// The result of a write.
+/// The result of a write in a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WriteResult {
-    /// Documents created, replaced or removed.
+    /// The number of documents that were created, replaced or removed.
     pub(super) affected: u64,
     /// The place after all writes of the transaction so far.
     pub(super) place: u64,
 }
 
 impl OpenTransaction {
-    /// A transaction that begins.
+    /// Returns a transaction that begins.
     pub(super) fn new(
         (principal, owner): (Principal, String),
         changes: Arc<dyn BucketTransaction>,
@@ -83,30 +84,30 @@ impl OpenTransaction {
         self.number
     }
 
-    /// Whose it is, for people.
+    /// Returns the owner as text for people.
     pub(super) fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// True if a principal may use it.
+    /// True if a principal may use the transaction.
     pub(super) fn belongs_to(&self, principal: &Principal) -> bool {
         self.principal.is_same(principal)
     }
 
-    /// Records a sign of life of the client.
+    /// Restarts the idle time-out, because the client has made a call.
     pub(super) fn touch(&self) {
         *lock(&self.used_at) = Instant::now();
     }
 
-    /// Leases the epoch that the transaction reads, unless it has one.
-    pub(super) async fn pin(&self, backend: &dyn Backend) -> Result<Epoch> {
+    /// Leases the epoch that the transaction reads, unless it has one; returns the epoch.
+    pub(super) async fn pin(&self, access: &Access) -> Result<Epoch> {
         let mut state = self.enter().await;
-        let epoch = state.open(self.number)?.buckets.pin(backend, self.bucket.id).await?;
+        let epoch = state.open(self.number)?.buckets.pin(access, self.bucket.id).await?;
         self.touch();
         Ok(epoch)
     }
 
-    /// The generation of an index in which the transaction continues.
+    /// Returns the generation of an index with which the transaction continues to read.
     pub(super) async fn goes_on_in(
         &self,
         shown: &Arc<IndexInfo>,
@@ -115,18 +116,14 @@ impl OpenTransaction {
         self.enter().await.open(self.number)?.buckets.goes_on_in(shown, now)
     }
 
-    /// The transaction's present view of a bucket.
-    pub(super) async fn view(
-        &self,
-        backend: &dyn Backend,
-        bucket: BucketId,
-    ) -> Result<TransactionView> {
+    /// Returns the present view of the transaction in a bucket.
+    pub(super) async fn view(&self, access: &Access, bucket: BucketId) -> Result<TransactionView> {
         let mut state = self.enter().await;
         let viewed = async {
             let open = state.open(self.number)?;
             open.settle().await?;
             open.buckets.view(bucket)?;
-            open.buckets.pin(backend, bucket).await?;
+            open.buckets.pin(access, bucket).await?;
             open.buckets.view(bucket)
         };
         let viewed = viewed.await;
@@ -135,13 +132,14 @@ impl OpenTransaction {
         viewed
     }
 
-    /// Writes documents of the bucket in which it began: all of them or none.
+    /// Writes documents in the bucket in which the transaction began: all of them or none.
     pub(super) async fn write(&self, writes: CheckedWrites) -> Result<WriteResult> {
         let begun = || Err(Error::internal("a transaction has no changes in its first bucket"));
         self.write_to(self.bucket.id, begun, writes).await
     }
 
-    /// Writes documents of a bucket: all of them or none. `begin` begins the transaction there, under its number.
+    /// Writes documents in a bucket: all of them or none. `begin` begins the transaction in that
+    /// bucket, under its number.
     pub(super) async fn write_to(
         &self,
         bucket: BucketId,
@@ -157,8 +155,8 @@ impl OpenTransaction {
         written
     }
 
-    /// Commits all changes, or none of them. A repeated commit has the same answer. The call must not be dropped before its end, because
-    /// its outcome would be unknown.
+    /// Commits all changes, or none; returns the result for each bucket. A repeated commit has the
+    /// same answer. If the future is dropped before its end, the outcome is unknown.
     pub(super) async fn commit(&self) -> Result<Vec<WriteReply>> {
         let mut state = self.enter().await;
         if let State::Committed(replies) = &*state {
@@ -181,7 +179,7 @@ impl OpenTransaction {
         committed
     }
 
-    /// Rolls it back.
+    /// Rolls the transaction back.
     pub(super) async fn abort(&self) -> Result<()> {
         let mut state = self.enter().await;
         if let State::Committed(_) = *state {
@@ -194,7 +192,8 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Rolls the transaction back if its client was silent for too long. A call in progress counts as a sign of life.
+    /// Rolls the transaction back if its client has made no call for too long and no call is in
+    /// progress.
     pub(super) fn end_if_idle(&self, now: Instant) {
         let Ok(mut state) = self.state.try_lock() else { return };
         let idle = now.saturating_duration_since(*lock(&self.used_at));
@@ -206,7 +205,7 @@ impl OpenTransaction {
         }
     }
 
-    /// True if it has ended.
+    /// True if the transaction has ended.
     pub(super) fn has_ended(&self) -> bool {
         // A call in progress records the end itself.
         self.state.try_lock().is_ok_and(|state| !matches!(*state, State::Open(_)))
@@ -227,7 +226,7 @@ impl State {
         }
     }
 
-    /// Ends it if the projector has lost it.
+    /// Ends the transaction if the result says that the projector has lost it.
     fn end_with<T>(&mut self, result: &Result<T>) {
         if let (Self::Open(_), Err(error)) = (&*self, result)
             && error.code == ErrorCode::Conflict
@@ -255,7 +254,7 @@ impl Open {
         Ok(WriteResult { affected, place: self.written })
     }
 
-    /// Takes back what a write may have left whose outcome is unknown.
+    /// Rolls back a write whose outcome is unknown.
     async fn settle(&mut self) -> Result<()> {
         let Some(changes) = self.in_doubt.and_then(|bucket| self.buckets.changes_in(bucket)) else {
             return Ok(());

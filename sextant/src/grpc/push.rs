@@ -1,6 +1,7 @@
 //! The calls of producers of pushed buckets: Push, CommitPush and AbortPush.
 //!
-//! This process keeps nothing of a producer's transaction, so its calls may go to any router.
+//! A router keeps no state of a producer's transaction, so the calls of one transaction may go to
+//! any routers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,36 +13,40 @@ use proto::grpc::{
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::ProducerTransactionId;
 use proto::model::pushed_commit::PushedCommit;
+use proto::model::users::Privilege;
 use proto::rpc::api;
 use proto::{Error, ErrorCode, Result};
 
 use super::admission::CallPlaces;
 use super::decode::{decode_branch, decode_part, decode_push, decode_push_in, position};
-use crate::sql::backend::Backend;
+use crate::access::Access;
 
-/// Answers one request of a Push stream; `from` is the address of its client, for messages.
+/// Answers one request of a Push stream. `from` is the address of the client, for messages.
 pub(super) async fn push(
-    backend: &dyn Backend,
-    bucket: &BucketInfo,
+    access: &Access,
+    bucket: &Arc<BucketInfo>,
     request: PushRequest,
     from: Option<SocketAddr>,
 ) -> Result<PushReply> {
     if request.transaction != 0 {
-        return push_in(backend, bucket, request, from).await;
+        return push_in(access, bucket, request, from).await;
     }
+    // The right comes before the contents.
+    let writer = access.writer(bucket)?;
     let mutations = request.mutations.into_iter().map(decode_push).collect::<Result<Vec<_>>>()?;
     let branches = request.branches.into_iter().map(decode_branch).collect::<Result<Vec<_>>>()?;
     let request = api::PushRequest { bucket: bucket.id, branches, mutations };
-    let reply = backend.push(bucket, request).await?;
+    let reply = writer.push(request).await?;
     Ok(reply_of(reply))
 }
 
 async fn push_in(
-    backend: &dyn Backend,
-    bucket: &BucketInfo,
+    access: &Access,
+    bucket: &Arc<BucketInfo>,
     request: PushRequest,
     from: Option<SocketAddr>,
 ) -> Result<PushReply> {
+    let writer = access.writer(bucket)?;
     if !request.branches.is_empty() {
         let what = "a request with mutations of a transaction begins no branches";
         return Err(Error::new(ErrorCode::InvalidParameter, what).with_hint("send them before"));
@@ -50,23 +55,24 @@ async fn push_in(
     let mutations =
         request.mutations.into_iter().map(decode_push_in).collect::<Result<Vec<_>>>()?;
     let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
-    let owner = format!("producer, transaction {transaction}, {}, gRPC{from}", backend.principal());
+    let owner = format!("producer, transaction {transaction}, {}, gRPC{from}", access.principal());
     let request = api::TransactionPush { bucket: bucket.id, transaction, owner, mutations };
-    let kept = backend.push_in(bucket, request).await?.kept.into_iter();
+    let kept = writer.push_in(request).await?.kept.into_iter();
     let kept =
         kept.map(|(vbucket, position)| KeptMutations { vbucket: vbucket.0.into(), position });
     Ok(PushReply { durable: Vec::new(), kept: kept.collect() })
 }
 
-/// Commits a producer's transaction. The task that does it has what its call has.
+/// Commits a producer's transaction, in a task that keeps the places `held` of the call.
 pub(super) async fn commit(
-    backend: &Arc<dyn Backend>,
+    access: &Access,
     env: &Env,
     request: CommitPushRequest,
     held: Option<Arc<CallPlaces>>,
 ) -> Result<PushReply> {
     let CommitPushRequest { bucket, transaction, parts } = request;
-    let bucket = backend.bucket(&bucket).await?;
+    let bucket = access.bucket(&bucket).await?;
+    access.may(Privilege::Write, bucket.id)?;
     let parts = parts.into_iter().map(decode_part).collect::<Result<Vec<_>>>()?;
     if let Some(part) = parts.iter().find(|part| part.vbucket.0 >= bucket.vbuckets) {
         let (name, vbuckets, vbucket) = (&bucket.name, bucket.vbuckets, part.vbucket);
@@ -78,9 +84,9 @@ pub(super) async fn commit(
     let commit = PushedCommit::new(ProducerTransactionId(transaction), parts)?;
     let (done, outcome) = tokio::sync::oneshot::channel();
     let committing = {
-        let (backend, bucket) = (Arc::clone(backend), Arc::clone(&bucket));
+        let (access, bucket) = (access.clone(), Arc::clone(&bucket));
         async move {
-            let committed = backend.commit_pushed(&bucket, commit).await;
+            let committed = async { access.writer(&bucket)?.commit_pushed(commit).await }.await;
             drop(held);
             // The client may have disconnected, and may ask again.
             let _gone = done.send(committed);
@@ -93,9 +99,9 @@ pub(super) async fn commit(
 }
 
 /// Rolls a producer's transaction back.
-pub(super) async fn abort(backend: &dyn Backend, request: AbortPushRequest) -> Result<AbortReply> {
-    let bucket = backend.bucket(&request.bucket).await?;
-    backend.abort_pushed(&bucket, ProducerTransactionId(request.transaction)).await?;
+pub(super) async fn abort(access: &Access, request: AbortPushRequest) -> Result<AbortReply> {
+    let bucket = access.bucket(&request.bucket).await?;
+    access.writer(&bucket)?.abort_pushed(ProducerTransactionId(request.transaction)).await?;
     Ok(AbortReply {})
 }
 

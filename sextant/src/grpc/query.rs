@@ -1,5 +1,6 @@
-//! Snapshot-consistent scans over gRPC. The parts of a request are those of a SELECT, so that it means the same as in SQL. ScanReplies
-//! carry tokens with which a client continues the scan later, at any router.
+//! Snapshot-consistent scans over gRPC. A request consists of the clauses of a SELECT, so that it
+//! has the meaning of the SQL. Replies contain tokens with which a client continues the scan later,
+//! at any router.
 
 use std::sync::Arc;
 
@@ -21,15 +22,15 @@ use super::open_transaction::OpenTransaction;
 use super::reply_form::Form;
 use super::status::{counted, status};
 use super::transactions::Transactions;
+use crate::access::{Access, BatchSource, TransactionView};
 use crate::flow::Flow;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended_result::{Park, SuspendedResult};
-use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::parse::SelectParts;
 use crate::sql::plan::{IndexPlan, Plan, Relation, resolve};
 use crate::sql::texts::{is_long, parse_call_of};
 
-/// The time limit of a scan for an epoch or a node, in milliseconds.
+/// The time limit until the epoch is available and the nodes answer, in milliseconds.
 const SERVE_TIMEOUT_MS: u64 = 10_000;
 
 pub(super) struct QueryService {
@@ -41,7 +42,7 @@ fn refuse(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidParameter, what)
 }
 
-/// The texts of a request.
+/// Returns the SQL clauses of a request.
 pub(super) fn parts(request: &ScanRequest) -> SelectParts {
     SelectParts {
         from: request.index.clone(),
@@ -55,15 +56,15 @@ pub(super) fn parts(request: &ScanRequest) -> SelectParts {
 impl QueryService {
     async fn plan(
         &self,
-        backend: &dyn Backend,
+        access: &Access,
         request: &ScanRequest,
         held: Option<Arc<CallPlaces>>,
     ) -> Result<IndexPlan> {
-        let memory = self.callers.doors.flow().session_memory.of(backend.principal());
+        let memory = self.callers.doors.flow().session_memory.of(access.principal());
         let parts = parts(request);
         let (bytes, parse) = (parts.len_bytes(), move || parts.parse());
         let (select, room) = parse_call_of(bytes, parse, &memory, &self.callers.env).await?;
-        let relation = self.relation(backend, request).await?;
+        let relation = self.relation(access, request).await?;
         let plan = match is_long(&select) {
             false => resolve(&select, Some(&relation))?.plan(&[])?,
             true => {
@@ -90,20 +91,21 @@ impl QueryService {
         }
     }
 
-    /// The index of a request, in the generation in which its scan or its transaction continues.
-    async fn relation(&self, backend: &dyn Backend, request: &ScanRequest) -> Result<Relation> {
-        let relation = backend.relation(&request.index).await?;
+    /// Returns the index of a request, in the generation with which its scan or its transaction
+    /// continues.
+    async fn relation(&self, access: &Access, request: &ScanRequest) -> Result<Relation> {
+        let relation = access.relation(&request.index).await?;
         let Relation::Index(shown) = &relation else { return Ok(relation) };
         if request.transaction > 0 {
             let number = TransactionId(request.transaction);
-            let transaction = self.transactions.find(number, backend.principal())?;
-            return transaction.goes_on_in(shown, &backend.catalog()).await.map(Relation::Index);
+            let transaction = self.transactions.find(number, access.principal())?;
+            return transaction.goes_on_in(shown, &access.catalog()).await.map(Relation::Index);
         }
         if request.token.is_empty() {
             return Ok(relation);
         }
         let began = Token::decode(&request.token)?.local_index();
-        let catalog = backend.catalog();
+        let catalog = access.catalog();
         let other =
             Some(began).filter(|began| began.index == shown.id && *began != shown.local_id());
         let Some(other) = other else { return Ok(relation) };
@@ -120,7 +122,7 @@ impl QueryService {
 
     async fn begin(
         &self,
-        backend: &dyn Backend,
+        access: &Access,
         request: ScanRequest,
         held: Option<Arc<CallPlaces>>,
     ) -> Result<ScanReplies> {
@@ -128,22 +130,22 @@ impl QueryService {
         if request.transaction > 0 {
             // Order matters: its first read fixes what the name of the index means.
             let number = TransactionId(request.transaction);
-            self.transactions.find(number, backend.principal())?.pin(backend).await?;
+            self.transactions.find(number, access.principal())?.pin(access).await?;
         }
-        let mut plan = self.plan(backend, &request, held).await?;
+        let mut plan = self.plan(access, &request, held).await?;
         plan.request.ordered = !request.unordered;
         plan.request.reverse = request.reverse;
         plan.request.timeout_ms = SERVE_TIMEOUT_MS;
         plan.request.consistency = consistency(&request, &plan)?;
-        let transaction = self.transaction(backend, &request, &mut plan).await?;
+        let transaction = self.transaction(access, &request, &mut plan).await?;
         let token = (!request.token.is_empty()).then_some(&request.token[..]);
-        let mut scan = backend.scan(plan.request.clone(), token).await?;
+        let mut scan = access.scan(plan.request.clone(), token).await?;
         let paged = request.page_rows > 0;
         if paged {
             scan.end_page_after(request.page_rows);
         }
         let printer = EntryPrinter::new(&plan.index.spec, plan.cells.clone());
-        let catalog = backend.catalog();
+        let catalog = access.catalog();
         let version =
             catalog.version(plan.index.bucket).map(|(_, _, version)| version.name.clone());
         let version = version.unwrap_or_default();
@@ -162,10 +164,10 @@ impl QueryService {
         })
     }
 
-    /// Makes a scan read in the transaction that its request names.
+    /// Lets a scan read in the transaction that the request names; returns the transaction.
     async fn transaction(
         &self,
-        backend: &dyn Backend,
+        access: &Access,
         request: &ScanRequest,
         plan: &mut IndexPlan,
     ) -> Result<Option<Arc<OpenTransaction>>> {
@@ -179,8 +181,8 @@ impl QueryService {
             ));
         }
         let number = TransactionId(request.transaction);
-        let transaction = self.transactions.find(number, backend.principal())?;
-        let viewed = transaction.view(backend, plan.index.bucket).await;
+        let transaction = self.transactions.find(number, access.principal())?;
+        let viewed = transaction.view(access, plan.index.bucket).await;
         self.transactions.note_end(&transaction);
         let TransactionView { snapshot, own } = viewed?;
         plan.request.own = own;
@@ -216,14 +218,14 @@ struct ScanReplies {
     plan: IndexPlan,
     printer: EntryPrinter,
     scan: Box<dyn BatchSource>,
-    /// The version of a data set that it reads; empty for any other bucket.
+    /// The version that the scan reads, if the bucket is a data set; otherwise empty.
     version: String,
-    /// The transaction that reads: it is not idle while its client reads.
+    /// The transaction in which the scan reads. It is not idle while its client reads.
     transaction: Option<Arc<OpenTransaction>>,
     form: Form,
-    /// Rows that did not fit the last reply.
+    /// The rows that did not fit the last reply.
     rest: Option<RowBlock>,
-    /// True: the last reply has a token, unless the scan is finished.
+    /// True if the last reply contains a token unless the scan is finished.
     paged: bool,
     first: bool,
     done: bool,
@@ -277,8 +279,8 @@ impl ScanReplies {
         }
     }
 
-    /// Puts rows into a reply, and keeps the rest for the next one if the reply is long: a client may ask for many columns of a
-    /// short row.
+    /// Adds rows to a reply. If the reply becomes too long, the remaining rows are stored for the
+    /// next one: a client may request many columns of a short row.
     async fn put(&mut self, block: RowBlock, reply: &mut ScanReply) -> Result<()> {
         let mut put = self.form.begin(&self.plan, &self.printer, &block);
         let (mut rows, mut taken) = (block.iter(), 0);
@@ -287,7 +289,7 @@ impl ScanReplies {
         {
             put.push(&self.plan, &mut self.printer, row)?;
             taken += 1;
-            if self.printer.must_yield() {
+            if self.printer.reset_if_due() {
                 tokio::task::yield_now().await;
             }
         }
@@ -310,8 +312,9 @@ trait ReplySource: Park {
     fn next(&mut self) -> impl Future<Output = Result<Option<ScanReply>>> + Send;
 }
 
-/// Streams replies at the client's pace. HTTP/2 polls for a reply when its window has room. A client that stops reading
-/// may never continue, so the source is parked after a while.
+/// Returns a stream of replies at the client's rate: HTTP/2 polls for a reply when its window has
+/// space. A client that stops reading may never continue, so the source is parked after a time
+/// limit.
 fn reply_stream(replies: impl ReplySource, env: &Env, flow: &Arc<Flow>) -> ReplyStream {
     let first = SuspendedResult::new(replies, env, flow);
     let (env, flow) = (env.clone(), Arc::clone(flow));
@@ -344,10 +347,10 @@ impl Query for QueryService {
         &self,
         request: Request<ScanRequest>,
     ) -> std::result::Result<Response<ReplyStream>, Status> {
-        let backend = self.callers.of(&request)?;
+        let access = self.callers.of(&request)?;
         let held = held(&request);
-        let begun = self.begin(&*backend, request.into_inner(), held).await;
-        let replies = begun.map_err(|error| counted(&*backend, error))?;
+        let begun = self.begin(&access, request.into_inner(), held).await;
+        let replies = begun.map_err(|error| counted(&access, error))?;
         Ok(Response::new(reply_stream(
             Box::new(replies),
             &self.callers.env,
@@ -371,10 +374,11 @@ mod tests {
     use crate::listen::connections;
     use crate::rows::suspended_result::SUSPENDED_RUNS;
 
-    /// More replies than the windows to a client hold.
+    /// A number of replies that exceeds the windows to a client.
     const REPLIES: u64 = 200;
 
-    /// Sends numbered replies of the length of a batch, and counts how often it is parked.
+    /// A source of numbered replies with the length of a batch, which counts how often it is
+    /// parked.
     #[derive(Clone, Default)]
     struct Numbered(u64, Arc<AtomicU64>);
 

@@ -1,6 +1,7 @@
 //! The forms of the rows in the replies of a scan: messages, lines of text, or columns.
 //!
-//! A reply ends where it is long, so that its size does not depend on how many columns a client asks for.
+//! A reply has a size limit in bytes, so that its size does not depend on the number of requested
+//! columns.
 
 use proto::grpc::{ScanReply, ScanRequest, ScanRow, ScanValue};
 use proto::rpc::rows::{Row, RowBlock};
@@ -12,12 +13,12 @@ use crate::rows::format::Format;
 use crate::rows::line;
 use crate::sql::plan::IndexPlan;
 
-/// Bytes from which on a reply takes no further row.
+/// The size above which a reply gets no further row, in bytes.
 const REPLY_BYTES: usize = 1 << 20;
-/// Bytes of a value besides its text, for the size of a reply.
+/// The estimated size of a value without its text in a reply, in bytes.
 const VALUE_BYTES: usize = 8;
 
-/// The form of rows in replies.
+/// The form of the rows in replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A message for each row and each value.
@@ -26,7 +27,7 @@ pub(super) enum Form {
     Columns,
 }
 
-/// The rows of a reply so far.
+/// The rows of a reply that is being built.
 pub(super) enum Rows {
     Messages { rows: Vec<ScanRow>, bytes: usize },
     Lines(Vec<u8>),
@@ -46,7 +47,7 @@ impl Form {
         }
     }
 
-    /// Begins a reply with rows of a block.
+    /// Returns an empty reply in this form, for rows of a block.
     pub(super) fn begin(self, plan: &IndexPlan, printer: &EntryPrinter, block: &RowBlock) -> Rows {
         match self {
             Self::Rows => Rows::Messages { rows: Vec::new(), bytes: 0 },
@@ -62,7 +63,7 @@ impl Form {
 }
 
 impl Rows {
-    /// True if the reply should take no further row.
+    /// True if the reply is so long that it should get no further row.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         let bytes = match self {
@@ -73,7 +74,7 @@ impl Rows {
         bytes >= REPLY_BYTES
     }
 
-    /// Appends a row. After an error the reply is of no use.
+    /// Appends a row. After an error the reply is unusable.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -101,7 +102,7 @@ impl Rows {
         }
     }
 
-    /// Puts the rows into a reply.
+    /// Moves the rows into a reply.
     pub(super) fn finish(self, reply: &mut ScanReply) {
         match self {
             Self::Messages { rows, .. } => reply.rows = rows,

@@ -1,9 +1,11 @@
-//! Limits the memory of large messages that are being received.
+//! The memory limit of large messages that are being received.
 //!
-//! A message has a head of five bytes, with its length, and is decoded once it is complete. Before the body of a large message is read from
-//! its connection, its call reserves memory for all of it. A call keeps the memory of its largest message until it ends: the buffer of the
-//! decoder does not shrink (it has up to twice the size of the largest message), and a client may send more messages than the call reads. A
-//! call that needs more memory releases its own first, so that waiting calls hold none.
+//! A message begins with a head of five bytes, which contains its length, and is decoded when it is
+//! complete. Before the body of a large message is read from its connection, its call reserves
+//! memory for all of it. A call keeps the memory of its largest message until it ends: the buffer
+//! of the decoder does not shrink (it has up to twice the size of the largest message), and a
+//! client may send more messages than the call reads. A call that needs more memory first releases
+//! the memory that it has, so that waiting calls hold none.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -21,38 +23,41 @@ use tonic::codegen::{BoxFuture, Bytes};
 use super::status::status;
 use crate::flow::{Room, RoomBudget};
 
-/// Largest message from or to a user.
+/// The maximum size of a message from or to a user, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
-/// Messages up to this size need no room: their number is limited.
+/// The size up to which a message needs no reservation of memory, in bytes: the number of such
+/// messages is limited.
 const SMALL_BYTES: usize = 64 << 10;
-/// Time limit for the arrival of a large message, which holds room meanwhile.
+/// The time limit for the arrival of a large message, which holds memory meanwhile.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
-/// The bytes in front of a message: a flag that says whether it is compressed, and the length.
+/// The size of the head of a message, in bytes: a flag for compression, and the length.
 const HEAD_BYTES: usize = 5;
-/// The largest number of bytes to which gzip can expand one byte.
+/// The maximum ratio to which gzip can expand data.
 const GZIP_RATIO_MAX: usize = 1032;
 
-/// The room of a call's largest message so far. It outlives the body of the request.
+/// The memory reserved for the largest message of a call so far. It may be needed longer than the
+/// body of the request.
 pub(super) type MessageRoom = Arc<Mutex<Option<Room>>>;
 
-/// The body of a request.
+/// The body of a request, which reserves memory for large messages.
 pub(super) struct RequestBody {
     body: Body,
     memory: RoomBudget,
     heads: Heads,
     room: MessageRoom,
-    /// The bytes of that room.
+    /// The number of bytes reserved.
     room_bytes: usize,
-    /// A frame in which a large message begins, until there is room for it.
+    /// A frame in which a large message begins, while memory for the message is awaited.
     waiting: Option<(Frame<Bytes>, BoxFuture<Room, Error>)>,
-    /// True while a large message has arrived in part.
+    /// True while a part of a large message has arrived.
     is_arriving: bool,
-    /// The end of its time, once its next part is waited for. It does not run while the call handles the message before.
+    /// The end of the time limit, while the next frame of the message is awaited. The time while
+    /// the call handles the previous message does not count.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl RequestBody {
-    /// Takes room for the messages of a body.
+    /// Returns a body that reserves memory for its messages, and the place of the reserved memory.
     pub(super) fn new(body: Body, memory: RoomBudget) -> (Self, MessageRoom) {
         let room = MessageRoom::default();
         let arriving = Self {
@@ -68,7 +73,7 @@ impl RequestBody {
         (arriving, room)
     }
 
-    /// Looks at a frame. Returns it, unless a message begins in it that waits for room.
+    /// Inspects a frame and returns it. `None` if a message begins in it that must wait for memory.
     fn look_at(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
         let Some(data) = frame.data_ref() else { return Some(frame) };
         let largest = self.heads.walk(data);
@@ -144,12 +149,13 @@ impl HttpBody for RequestBody {
     }
 }
 
-/// The maximum size of a message of which some bytes have arrived. The decoder ends a compressed one at the limit.
+/// Returns the maximum size of a message from the number of its bytes that arrive. The decoder
+/// stops a compressed message at the size limit.
 fn message_bytes(arriving: usize, ratio: usize) -> usize {
     arriving.max(MESSAGE_BYTES_MAX.min(arriving.saturating_mul(ratio)))
 }
 
-/// The place in a sequence of messages.
+/// The position in a sequence of messages.
 #[derive(Default)]
 struct Heads {
     head: [u8; HEAD_BYTES],
@@ -158,7 +164,8 @@ struct Heads {
 }
 
 impl Heads {
-    /// Walks over data; the most bytes of the largest message that begins in it.
+    /// Reads the heads in some data; returns the maximum size of the largest message that begins in
+    /// it.
     fn walk(&mut self, data: &[u8]) -> Option<usize> {
         let (mut largest, mut rest) = (None, data);
         while let Some((first, behind)) = rest.split_first() {
@@ -216,7 +223,7 @@ mod tests {
         assert_eq!(compressed(MESSAGE_BYTES_MAX + 1), Some(MESSAGE_BYTES_MAX + 1), "refused");
     }
 
-    /// A body of these pieces, which then sends nothing more.
+    /// Returns a body that sends these pieces and then never ends.
     fn body(pieces: Vec<Vec<u8>>) -> Body {
         struct Pieces(std::vec::IntoIter<Vec<u8>>);
         impl HttpBody for Pieces {

@@ -1,6 +1,5 @@
-//! Streams of requests that are answered one by one.
+//! Streams of requests, each of which gets one reply.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,26 +13,28 @@ use tonic::{Request, Status, Streaming};
 use super::admission::held;
 use super::caller::Callers;
 use super::status::{counted, status};
-use crate::sql::backend::Backend;
+use crate::access::Access;
 
-/// The time limit of a request that was begun before the deadline of its stream: a little longer than a write may wait in the projector.
+/// The time limit of a request that was begun before the deadline of its stream: a little longer
+/// than a write may wait in the projector.
 const OUTCOME_WAIT: Duration = Duration::from_secs(12);
 
-/// Maximum of replies that wait for a slow client.
+/// The maximum number of replies that wait for a slow client.
 const REPLIES_WAITING: usize = 16;
 
-/// The replies of a stream.
+/// The stream of replies.
 pub(super) type Replies<T> = ReceiverStream<std::result::Result<T, Status>>;
 
-/// Answers the requests of one kind of stream.
+/// A handler of one kind of request stream.
 #[tonic::async_trait]
 pub(super) trait AsyncAnswer<Q, A> {
-    /// Answers the next request.
-    async fn answer(&mut self, backend: &Arc<dyn Backend>, request: Q) -> Result<A>;
+    /// Handles the next request and returns its reply.
+    async fn answer(&mut self, access: &Access, request: Q) -> Result<A>;
 }
 
-/// Answers the requests of a stream in order. The first error ends the stream. A request after the deadline of the stream
-/// is not begun; a request in progress is waited for, so that its outcome is known.
+/// Handles the requests of a stream in order. The first error ends the stream. After the deadline
+/// no further request is begun, but the end of a request in progress is awaited, so that its
+/// outcome is known.
 pub(super) fn answer<Q, A, F>(
     callers: &Callers,
     request: Request<Streaming<Q>>,
@@ -45,7 +46,7 @@ where
     F: AsyncAnswer<Q, A> + Send + 'static,
 {
     let (replies, stream) = tokio::sync::mpsc::channel(REPLIES_WAITING);
-    let (env, backend) = (callers.env.clone(), callers.of(&request)?);
+    let (env, access) = (callers.env.clone(), callers.of(&request)?);
     let held = held(&request);
     let deadline = timeout(request.metadata()).map(|timeout| Instant::now() + timeout);
     let mut requests = request.into_inner();
@@ -60,9 +61,9 @@ where
             let answer = match request {
                 Ok(request) => {
                     let until_known = deadline.map(|deadline| deadline + OUTCOME_WAIT);
-                    let answer = until(until_known, ask.answer(&backend, request)).await;
+                    let answer = until(until_known, ask.answer(&access, request)).await;
                     let answer = answer.unwrap_or_else(|_| Err(outcome_unknown()));
-                    answer.map_err(|error| counted(&*backend, error))
+                    answer.map_err(|error| counted(&access, error))
                 }
                 Err(status) => Err(status),
             };
@@ -100,7 +101,8 @@ fn outcome_unknown() -> Error {
     Error::new(ErrorCode::Cancelled, what).with_hint("look at the data before you write again")
 }
 
-/// The time-out that a client sends with its stream; `None` if there is none, or in an unknown form.
+/// Returns the time limit that a client sends with its stream; `None` if it is absent or
+/// unreadable.
 fn timeout(metadata: &MetadataMap) -> Option<Duration> {
     let text = metadata.get("grpc-timeout")?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;

@@ -1,4 +1,4 @@
-//! Assembles the gRPC services of a process.
+//! The assembly of a process's gRPC services.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,35 +13,40 @@ use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
 
-use super::admission::AtTheDoor;
+use super::admission::AdmittedService;
 use super::caller::Callers;
 use super::health::HealthService;
 use super::request_body::MESSAGE_BYTES_MAX;
 use super::transactions::{OPEN_MAX, Transactions};
 use super::{admin, ingest, query};
+use crate::access::AccessProvider;
 use crate::auth::login_policy::LoginPolicy;
 use crate::flow::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES_MAX, STREAM_WINDOW_BYTES};
-use crate::sql::backend::Backends;
 use crate::wire::{PeerTrust, Peers, peer_service};
 
-/// A connection that is idle for this long gets an HTTP/2 ping. So a client that has vanished, or whose process is
-/// suspended, does not keep its scans.
+/// The time after which an idle connection gets an HTTP/2 ping, so that a client that has vanished
+/// or is suspended does not keep its scans.
 const QUIET_MAX: Duration = Duration::from_secs(30);
-/// Time-out of a ping; it is long because the ping may queue behind megabytes of rows on a slow line.
+/// The time limit of a ping. It is long because a ping may queue after megabytes of rows on a slow
+/// line.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// The limit of concurrent streams of one connection; a client waits with further streams.
+/// The maximum number of concurrent streams of one connection; the client waits with further
+/// streams.
 const STREAMS_MAX: u32 = 200;
-/// The limit of concurrent streams of another process: it has some streams for each bucket, and one for each call.
+/// The maximum number of concurrent streams of another process, which has some streams for each
+/// bucket and one for each call.
 const PEER_STREAMS_MAX: u32 = 64 << 10;
-/// Streams that a connection may make the server reset before it is closed. The library never forgets a reset, and also counts parts of
-/// messages that arrive after the end of their call.
+/// The number of streams that the server resets on a connection before it closes the connection.
+/// The library never forgets a reset, and also counts pieces of messages that arrive after the end
+/// of their call.
 const LOCAL_RESETS_MAX: usize = 1024;
-/// Streams that a client has opened and reset before the server took them, after which the connection is closed (CVE-2023-44487).
+/// The number of streams that a client may open and reset before the server accepts them; with
+/// more, the connection is closed (CVE-2023-44487).
 const PENDING_RESETS_MAX: usize = 20;
 
-/// Sets both size limits of messages; tonic's default for sending is none. Compressed messages are taken, and the limit is that of the
-/// message itself.
+/// Sets the size limits of received and sent messages; tonic has no limit for sent messages.
+/// Compressed messages are accepted, and the limit applies to the uncompressed message.
 macro_rules! limits {
     ($service:expr) => {
         $service
@@ -51,7 +56,7 @@ macro_rules! limits {
     };
 }
 
-/// Reflection over the services of one port only, in its two versions. Older clients use `v1alpha`.
+/// Adds reflection for the services of one port, in both versions. Older clients use `v1alpha`.
 macro_rules! reflection {
     ($descriptors:expr) => {{
         let described = || {
@@ -68,7 +73,8 @@ macro_rules! reflection {
     }};
 }
 
-/// The services of a port for other processes: Raft, proposals, streams, shard scans. They are never on a port for users.
+/// Returns the services of a port for other processes: Raft, proposals, streams, shard scans. A
+/// port for users never has them.
 pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
     let health = tonic_health::server::health_reporter().1;
     let (v1, v1alpha) = reflection!(PEER_DESCRIPTORS);
@@ -80,11 +86,11 @@ pub fn peer_services(peers: Arc<Peers>, trust: PeerTrust) -> Router {
         .add_service(peer_service(peers, trust))
 }
 
-/// The services of a port for users. All but health need a principal; health calls keep their connection too, because a channel may have no
-/// others for long.
-pub fn services(backends: Arc<dyn Backends>, doors: &Arc<LoginPolicy>, env: Env) -> Router {
+/// Returns the services of a port for users. All but health need a principal. Calls of health keep
+/// their connection open too, because a channel may make no other calls for a long time.
+pub fn services(provider: Arc<dyn AccessProvider>, doors: &Arc<LoginPolicy>, env: Env) -> Router {
     let transactions = Arc::new(Transactions::new(&env, OPEN_MAX));
-    let callers = Callers { backends, doors: Arc::clone(doors), env };
+    let callers = Callers { provider, doors: Arc::clone(doors), env };
     let admin = AdminServer::new(admin::AdminService { callers: callers.clone() });
     let ingest = IngestServer::new(ingest::IngestService {
         callers: callers.clone(),
@@ -96,19 +102,19 @@ pub fn services(backends: Arc<dyn Backends>, doors: &Arc<LoginPolicy>, env: Env)
         HealthService::server(&names, doors.flow()).accept_compressed(CompressionEncoding::Gzip);
     let (v1, v1alpha) = reflection!(DESCRIPTORS);
     user_server()
-        .add_service(AtTheDoor::open(health))
-        .add_service(AtTheDoor::new(v1, doors))
-        .add_service(AtTheDoor::new(v1alpha, doors))
-        .add_service(AtTheDoor::new(limits!(admin), doors))
-        .add_service(AtTheDoor::new(limits!(ingest), doors))
-        .add_service(AtTheDoor::new(limits!(query), doors))
+        .add_service(AdmittedService::open(health))
+        .add_service(AdmittedService::new(v1, doors))
+        .add_service(AdmittedService::new(v1alpha, doors))
+        .add_service(AdmittedService::new(limits!(admin), doors))
+        .add_service(AdmittedService::new(limits!(ingest), doors))
+        .add_service(AdmittedService::new(limits!(query), doors))
 }
 
 fn name_of<S: NamedService>(_: &S) -> &'static str {
     S::NAME
 }
 
-/// The server of a port for users.
+/// Returns the server of a port for users.
 fn user_server() -> Server {
     server(QUIET_MAX, ANSWER_WITHIN)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -116,7 +122,7 @@ fn user_server() -> Server {
         .max_concurrent_streams(STREAMS_MAX)
 }
 
-/// The server of any port. Each limit is set here, because the library may have none by default.
+/// Returns a server with all limits set, because the library has no limit for some by default.
 fn server(quiet_max: Duration, answer_within: Duration) -> Server {
     Server::builder()
         .http2_max_header_list_size(HEADER_LIST_BYTES_MAX)

@@ -3,16 +3,16 @@
 use proto::{Error, ErrorCode, ErrorKind};
 use tonic::{Code, Status};
 
-use crate::sql::backend::Backend;
+use crate::access::Access;
 
-/// Turns an error into a gRPC status, and counts it.
-pub(super) fn counted(backend: &dyn Backend, error: Error) -> Status {
-    backend.note_error(error.code.sqlstate());
+/// Converts an error to a gRPC status and counts it.
+pub(super) fn counted(access: &Access, error: Error) -> Status {
+    access.note_error(error.code.sqlstate());
     status(error)
 }
 
-/// Turns an error into a gRPC status. The code tells the client how to react; the metadata has the SQLSTATE under
-/// `sqlstate`.
+/// Converts an error to a gRPC status. The code tells the client how to react; the metadata
+/// contains the SQLSTATE under `sqlstate`.
 pub(super) fn status(error: Error) -> Status {
     let code = match (error.code, error.code.kind()) {
         (ErrorCode::Unknown | ErrorCode::UnknownColumn | ErrorCode::UnknownSetting, _) => {

@@ -17,28 +17,28 @@ use super::decode::decode_writes;
 use super::open_transaction::OpenTransaction;
 use super::request_streams::AsyncAnswer;
 use super::transactions::{Transactions, idle_timeout};
-use crate::sql::backend::Backend;
+use crate::access::Access;
 
 /// The calls of transactions, for one principal.
 pub(super) struct Transact {
-    pub(super) backend: Arc<dyn Backend>,
+    pub(super) access: Access,
     pub(super) env: Env,
     pub(super) transactions: Arc<Transactions>,
 }
 
 impl Transact {
-    /// Begins a transaction; `from` is the address of its client, for people.
+    /// Begins a transaction. `from` is the address of its client, as text for people.
     pub(super) async fn begin(
         &self,
         request: BeginRequest,
         from: Option<SocketAddr>,
     ) -> Result<BeginReply> {
         let idle_max = idle_timeout(request.idle_timeout_ms)?;
-        let bucket = embedded(&*self.backend, &request.bucket).await?;
-        let principal = self.backend.principal();
+        let bucket = embedded(&self.access, &request.bucket).await?;
+        let principal = self.access.principal();
         let from = from.map(|from| format!(" from {from}")).unwrap_or_default();
         let owner = format!("{principal}, gRPC{from}");
-        let changes = self.backend.begin(&bucket, &owner, None)?;
+        let changes = self.access.writer(&bucket)?.begin(&owner, None)?;
         let begun =
             self.transactions.begin((principal.clone(), owner), changes, bucket, idle_max)?;
         let epoch = match request.snapshot {
@@ -48,9 +48,10 @@ impl Transact {
         Ok(BeginReply { transaction: begun.number().0, epoch })
     }
 
-    /// Leases the epoch of a transaction that begins. Its client does not know it yet: it ends if that fails.
+    /// Leases the epoch of a transaction that has just begun. If this fails, the transaction ends,
+    /// since its client does not know its number yet.
     async fn pinned(&self, begun: &OpenTransaction) -> Result<proto::model::ids::Epoch> {
-        let pinned = begun.pin(&*self.backend).await;
+        let pinned = begun.pin(&self.access).await;
         if pinned.is_err() {
             begun.abort().await?;
             self.transactions.note_end(begun);
@@ -59,10 +60,10 @@ impl Transact {
     }
 
     fn find(&self, number: u64) -> Result<Arc<OpenTransaction>> {
-        self.transactions.find(TransactionId(number), self.backend.principal())
+        self.transactions.find(TransactionId(number), self.access.principal())
     }
 
-    /// Commits a transaction. The task that does it has what its call has.
+    /// Commits a transaction, in a task that keeps the places `held` of the call.
     pub(super) async fn commit(
         &self,
         request: CommitRequest,
@@ -96,9 +97,10 @@ impl Transact {
     }
 }
 
-/// A bucket whose documents a transaction may change.
-async fn embedded(backend: &dyn Backend, name: &str) -> Result<Arc<BucketInfo>> {
-    let bucket = backend.bucket(name).await?;
+/// Returns an embedded bucket by its name; an error for any other bucket, whose documents a
+/// transaction cannot change.
+async fn embedded(access: &Access, name: &str) -> Result<Arc<BucketInfo>> {
+    let bucket = access.bucket(name).await?;
     if bucket.source == SourceKind::Embedded {
         return Ok(bucket);
     }
@@ -108,21 +110,21 @@ async fn embedded(backend: &dyn Backend, name: &str) -> Result<Arc<BucketInfo>> 
     ))
 }
 
-/// Answers a stream of mutations.
+/// The state of a stream of mutations.
 pub(super) struct Mutations {
     env: Env,
     transactions: Arc<Transactions>,
-    /// The transaction of the requests so far, which later ones may leave out.
+    /// The transaction of the previous requests; later requests may omit it.
     known: Option<Arc<OpenTransaction>>,
 }
 
 impl Mutations {
-    /// A stream that begins.
+    /// Returns the state of a stream that begins.
     pub(super) fn new(env: Env, transactions: Arc<Transactions>) -> Self {
         Self { env, transactions, known: None }
     }
 
-    fn transaction(&mut self, backend: &dyn Backend, number: u64) -> Result<Arc<OpenTransaction>> {
+    fn transaction(&mut self, access: &Access, number: u64) -> Result<Arc<OpenTransaction>> {
         match &self.known {
             Some(known) if number == 0 || number == known.number().0 => Ok(Arc::clone(known)),
             None if number == 0 => {
@@ -130,7 +132,7 @@ impl Mutations {
                 Err(Error::new(ErrorCode::InvalidParameter, what))
             }
             _ => {
-                let found = self.transactions.find(TransactionId(number), backend.principal())?;
+                let found = self.transactions.find(TransactionId(number), access.principal())?;
                 self.known = Some(Arc::clone(&found));
                 Ok(found)
             }
@@ -142,17 +144,17 @@ impl Mutations {
 impl AsyncAnswer<MutationsRequest, MutationsReply> for Mutations {
     async fn answer(
         &mut self,
-        backend: &Arc<dyn Backend>,
+        access: &Access,
         request: MutationsRequest,
     ) -> Result<MutationsReply> {
-        let transaction = self.transaction(&**backend, request.transaction)?;
+        let transaction = self.transaction(access, request.transaction)?;
         let writes = decode_writes(&self.env, request.writes).await?;
         let written = match &request.bucket[..] {
             "" => transaction.write(writes).await,
             name => {
-                let bucket = embedded(&**backend, name).await?;
-                let begin =
-                    || backend.begin(&bucket, transaction.owner(), Some(transaction.number()));
+                let bucket = embedded(access, name).await?;
+                let number = Some(transaction.number());
+                let begin = || access.writer(&bucket)?.begin(transaction.owner(), number);
                 transaction.write_to(bucket.id, begin, writes).await
             }
         };

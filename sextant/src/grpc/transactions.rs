@@ -1,7 +1,8 @@
 //! The transactions that gRPC clients have begun in this process.
 //!
-//! Only the principal that has begun a transaction finds it, by its number. It is rolled back after its idle time-out without a call. The
-//! newest ended ones are remembered, so that a late or repeated call learns how its transaction ended.
+//! Only the principal that has begun a transaction can use it, by its number. A transaction without
+//! a call for its idle time-out is rolled back. The most recently ended transactions are
+//! remembered, so that a late or repeated call learns how its transaction ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -15,37 +16,38 @@ use proto::{Error, ErrorCode, Result};
 use tokio::time::Instant;
 
 use super::open_transaction::OpenTransaction;
+use crate::access::BucketTransaction;
 use crate::principal::Principal;
-use crate::sql::backend::BucketTransaction;
 
-/// Open transactions of this process: as many as a bucket takes.
+/// The maximum number of open transactions in this process: as many as a bucket allows.
 pub(super) const OPEN_MAX: usize = 1_000;
-/// Transactions that have ended and are remembered; the reply of each commit has a position of each vbucket that it changed.
+/// The maximum number of ended transactions that are remembered. The reply of each commit has a
+/// position for each vbucket that it changed.
 const ENDED_MAX: usize = 256;
-/// Time between two looks for idle transactions: much shorter than a time-out that makes sense.
+/// The interval between two searches for idle transactions: much shorter than a sensible time-out.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// The default idle time-out of a transaction, equal to that of SQL sessions.
 const IDLE_DEFAULT: Duration = Duration::from_secs(300);
-/// The longest idle time-out: a transaction holds an epoch, and memory.
+/// The maximum idle time-out, since a transaction holds an epoch and memory.
 const IDLE_MAX: Duration = Duration::from_secs(3600);
 
 /// The transactions that gRPC clients have begun in this process.
 pub(super) struct Transactions {
     known: Arc<Mutex<KnownTransaction>>,
-    /// Ends idle transactions as long as this exists.
+    /// The task that ends idle transactions.
     _sweeper: Task,
 }
 
 #[derive(Default)]
 struct KnownTransaction {
     all: BTreeMap<TransactionId, Arc<OpenTransaction>>,
-    /// The ended transactions that are remembered, oldest first.
+    /// The numbers of the remembered ended transactions, oldest first.
     ended: VecDeque<TransactionId>,
     open_max: usize,
 }
 
 impl Transactions {
-    /// Without transactions, and with room for `open_max` open ones.
+    /// Returns a set without transactions, for at most `open_max` open ones.
     pub(super) fn new(env: &Env, open_max: usize) -> Self {
         let known =
             Arc::new(Mutex::new(KnownTransaction { open_max, ..KnownTransaction::default() }));
@@ -62,7 +64,8 @@ impl Transactions {
         Self { known, _sweeper: env.spawn_restarted("idle transactions", sweep) }
     }
 
-    /// Remembers a transaction that begins, of a principal and, for people, an owner.
+    /// Remembers a transaction that begins. `principal` is the sender, with a text about it for
+    /// people.
     pub(super) fn begin(
         &self,
         principal: (Principal, String),
@@ -75,7 +78,7 @@ impl Transactions {
         Ok(begun)
     }
 
-    /// The transaction of a principal with a number. It may have ended a short time ago.
+    /// Returns the transaction of a principal with this number. It may have ended a short time ago.
     pub(super) fn find(
         &self,
         number: TransactionId,
@@ -92,7 +95,8 @@ impl Transactions {
         })
     }
 
-    /// Records that a transaction has ended, if it has. It is forgotten when enough others have ended.
+    /// Records that a transaction has ended, if it has. An ended transaction is forgotten when
+    /// [`ENDED_MAX`] others have ended later.
     pub(super) fn note_end(&self, transaction: &OpenTransaction) {
         if transaction.has_ended() {
             lock(&self.known).ended(transaction.number());
@@ -137,7 +141,7 @@ impl KnownTransaction {
     }
 }
 
-/// The idle time-out of a request.
+/// Returns the idle time-out of a request; an error if it is too long.
 pub(super) fn idle_timeout(ms: u64) -> Result<Duration> {
     match Duration::from_millis(ms) {
         Duration::ZERO => Ok(IDLE_DEFAULT),

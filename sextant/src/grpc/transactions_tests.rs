@@ -27,7 +27,7 @@ struct Scripted {
     bucket: Arc<BucketInfo>,
     told: Arc<Told>,
     place: Mutex<TransactionPlace>,
-    /// The outcomes of the next writes; those after them succeed.
+    /// The outcomes of the next writes, `None` for success; all writes after these succeed.
     fails: Mutex<VecDeque<Option<ErrorCode>>>,
 }
 
@@ -125,7 +125,7 @@ fn code<T: std::fmt::Debug>(result: Result<T>) -> ErrorCode {
     result.expect_err("an error").code
 }
 
-/// Another principal than the transaction's.
+/// Returns a principal that is not the transaction's.
 fn stranger() -> Principal {
     let user = LoggedInUser::new(UserId(1), "ada".into(), Proof::Certificate, None);
     Principal::User(Arc::new(user))

@@ -17,7 +17,7 @@ use crate::limited::PeerInfo;
 use crate::principal::Principal;
 use crate::status::render::exposition::Exposition;
 
-/// A request whose sender is not let in.
+/// A request whose sender is not admitted.
 #[derive(Debug)]
 pub struct RefusedCaller(Error);
 
@@ -36,23 +36,23 @@ impl IntoResponse for RefusedCaller {
     }
 }
 
-/// The sender of a request for figures, with a place until its answer.
-pub struct Visitor {
+/// The sender of a request for metrics, with a place until the answer.
+pub struct MetricsSender {
     /// The sender.
     pub principal: Principal,
-    /// The doors that have admitted the request.
+    /// The login policy that has admitted the request.
     pub doors: Arc<LoginPolicy>,
     _place: StatementPlace,
 }
 
 /// The sender of a request that needs no log-in.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker {
-    /// True if an unauthenticated request is admitted too.
+pub struct PublicSender {
+    /// True if the request would be admitted where a log-in is needed.
     pub is_let_in: bool,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Asker {
+impl<S: Send + Sync> FromRequestParts<S> for PublicSender {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -67,7 +67,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+impl<S: Send + Sync> FromRequestParts<S> for MetricsSender {
     type Rejection = RefusedCaller;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RefusedCaller> {
@@ -101,7 +101,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Exposition {
     }
 }
 
-/// The doors of the port of a request, and its connection.
+/// Returns the login policy of a request's port, and its connection.
 fn door(parts: &Parts) -> Result<(&LoginPolicy, Link), RefusedCaller> {
     let (doors, peer) =
         (parts.extensions.get::<Arc<LoginPolicy>>(), parts.extensions.get::<PeerInfo>());
@@ -136,12 +136,13 @@ mod tests {
         let mut parts = Request::new(()).into_parts().0;
         parts.extensions.insert(Arc::clone(&doors));
         parts.extensions.insert(PeerInfo::loopback());
-        let first = Visitor::from_request_parts(&mut parts, &()).await.expect("a place");
-        let refused = Visitor::from_request_parts(&mut parts, &()).await.err().expect("no place");
+        let first = MetricsSender::from_request_parts(&mut parts, &()).await.expect("a place");
+        let refused =
+            MetricsSender::from_request_parts(&mut parts, &()).await.err().expect("no place");
         assert!(refused.0.to_string().contains("statements_max"), "{refused:?}");
         assert_eq!(refused.into_response().status(), StatusCode::TOO_MANY_REQUESTS);
         drop(first);
-        assert!(Visitor::from_request_parts(&mut parts, &()).await.is_ok());
+        assert!(MetricsSender::from_request_parts(&mut parts, &()).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -156,7 +157,7 @@ mod tests {
         parts.extensions.insert(doors);
         parts.extensions.insert(PeerInfo::loopback());
         let noted = async |parts: &mut Parts| {
-            let Ok(asker) = Asker::from_request_parts(parts, &()).await;
+            let Ok(asker) = PublicSender::from_request_parts(parts, &()).await;
             assert!(!asker.is_let_in);
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
             let Ok(file) = files.open(Path::new("/data/refused.jsonl"), OpenMode::Read) else {

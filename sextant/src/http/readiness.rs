@@ -1,5 +1,5 @@
-//! The answer of `/readyz`. Any client may request it, so the answer is cached for a while, and one request at a time computes it: unknown
-//! clients cannot load the coordinators.
+//! The answer of `/readyz`. Any client may request it, so the answer is cached for a short time and
+//! computed by one request at a time, so that unknown clients cannot overload the coordinators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// The time for which an answer is kept.
+/// The time for which an answer is cached.
 const KEPT_FOR: Duration = Duration::from_secs(1);
 
-/// The kept answer; clones share it.
+/// The cached answer; clones share it.
 #[derive(Clone, Default)]
 pub(super) struct Readiness(Arc<Mutex<Option<CachedReason>>>);
 
 struct CachedReason {
     at: Instant,
-    /// The reason for which statements cannot succeed.
+    /// The reason why statements cannot succeed; `None` if they can.
     reason: Option<String>,
 }
 
 impl Readiness {
-    /// The kept answer if it is new enough; otherwise what is found out now.
+    /// Returns the cached answer if it is new enough; otherwise computes it.
     pub(super) async fn get(
         &self,
         find_out: impl Future<Output = Option<String>>,

@@ -1,4 +1,5 @@
-//! The HTTP port of a role without ports for users: `/healthz`, `/metrics` and `/status` of this process alone.
+//! The HTTP port of a role without ports for users: `/healthz`, `/metrics` and `/status` of this
+//! process only.
 
 use std::sync::Arc;
 
@@ -16,29 +17,29 @@ use crate::status::render::{
     metrics::{self, OwnFigures},
 };
 
-/// The service of a role.
+/// The service that a process with one role runs.
 #[derive(Clone)]
 pub enum RoleService {
-    /// A member of the coordinator.
+    /// The coordinator member of the process.
     Coordinator(Arc<dyn CoordinatorApi>),
-    /// The process runs a projector.
+    /// The projector of the process.
     Projector(Arc<projector::Projector>),
-    /// The process runs an indexer.
+    /// The indexer of the process.
     Indexer(Arc<indexer::Indexer>),
 }
 
-/// The sources of the port's answers.
+/// The sources of the HTTP port's answers.
 #[derive(Clone)]
 pub struct RoleStatusSources {
     /// The node of the process.
     pub node: NodeInfo,
-    /// The process, for its own figures.
+    /// The source of the process's own metrics.
     pub process: OwnProcess,
     /// The service that the process runs.
     pub service: RoleService,
 }
 
-/// The HTTP routes of a process with one role.
+/// Returns the HTTP routes of a process with one role.
 pub fn role_routes(observed: RoleStatusSources) -> Router {
     Router::new()
         .route("/status", get(status))

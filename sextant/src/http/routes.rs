@@ -1,7 +1,8 @@
 //! The routes: `/status` as JSON, `/metrics`, `/healthz`, `/readyz`.
 //!
-//! A process whose service has stopped ends, so that a process that answers is healthy. It is ready when it can run
-//! statements: a coordinator leads, and a projector and an indexer are registered. Both answer without a log-in.
+//! A process whose service has stopped ends, so a process that answers `/healthz` is healthy. A
+//! process is ready (`/readyz`) when it can run statements: a coordinator leads, and a projector
+//! and an indexer are registered. These two routes need no log-in.
 
 use std::fmt;
 
@@ -13,13 +14,13 @@ use proto::{Error, ErrorCode};
 
 use std::sync::Arc;
 
-use super::caller::{Asker, Visitor};
+use super::caller::{MetricsSender, PublicSender};
 use super::readiness::Readiness;
 use super::status_sources::StatusSources;
 use crate::auth::login_policy::LoginPolicy;
 use crate::status::render::{exposition::Exposition, metrics};
 
-/// The HTTP routes of a process with ports for users.
+/// Returns the HTTP routes of a process with ports for users.
 pub fn routes(observed: StatusSources) -> Router {
     Router::new()
         .route("/status", get(status))
@@ -30,8 +31,8 @@ pub fn routes(observed: StatusSources) -> Router {
         .with_state(observed)
 }
 
-async fn healthz(asker: Asker, State(observed): State<StatusSources>) -> Response {
-    if observed.backend.router().catalog().cas == 0 {
+async fn healthz(asker: PublicSender, State(observed): State<StatusSources>) -> Response {
+    if observed.router.catalog().cas == 0 {
         return unavailable(
             asker,
             "the router has no catalog yet, because no coordinator has answered",
@@ -41,7 +42,7 @@ async fn healthz(asker: Asker, State(observed): State<StatusSources>) -> Respons
 }
 
 async fn readyz(
-    asker: Asker,
+    asker: PublicSender,
     Extension(doors): Extension<Arc<LoginPolicy>>,
     Extension(readiness): Extension<Readiness>,
     State(observed): State<StatusSources>,
@@ -55,13 +56,13 @@ async fn readyz(
     }
 }
 
-/// The answer of a process that cannot serve now. The reason is shown only to admitted clients.
-fn unavailable(asker: Asker, why: &str) -> Response {
+/// Returns the answer of a process that cannot serve now. Only admitted clients see the reason.
+fn unavailable(asker: PublicSender, why: &str) -> Response {
     let why = if asker.is_let_in { format!("{why}\n") } else { "unavailable\n".to_owned() };
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-/// The answer with metrics in a text format.
+/// Returns the answer with metrics in a text format.
 pub(super) fn page(form: Exposition, text: Result<String, fmt::Error>) -> Response {
     match text {
         Ok(text) => ([(header::CONTENT_TYPE, form.content_type())], text).into_response(),
@@ -69,14 +70,14 @@ pub(super) fn page(form: Exposition, text: Result<String, fmt::Error>) -> Respon
     }
 }
 
-async fn status(visitor: Visitor, State(observed): State<StatusSources>) -> Response {
+async fn status(visitor: MetricsSender, State(observed): State<StatusSources>) -> Response {
     match observed.status(visitor.principal.clone()).await {
         Ok(status) => Json(status).into_response(),
         Err(error) => refusal(&error),
     }
 }
 
-/// The answer to a request that is refused.
+/// Returns the answer to a refused request.
 fn refusal(error: &Error) -> Response {
     let status = match error.code {
         ErrorCode::NotAllowed => StatusCode::FORBIDDEN,
@@ -87,7 +88,7 @@ fn refusal(error: &Error) -> Response {
 }
 
 async fn metrics(
-    visitor: Visitor,
+    visitor: MetricsSender,
     form: Exposition,
     State(observed): State<StatusSources>,
 ) -> Response {

@@ -1,4 +1,4 @@
-//! Serves HTTP to users: bounded in the number of connections, and each connection in its time.
+//! The HTTP server for users, which limits the number of connections and the time of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +19,18 @@ use tonic::transport::server::Connected;
 use crate::auth::login_policy::LoginPolicy;
 use crate::limited::{LimitedConnection, LimitedConnections};
 
-/// Time limit for the headers of a request, also of the next one on a connection.
+/// The time limit for the headers of a request, also of later requests on a connection.
 const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-/// Time limit for the answer to a request.
+/// The time limit for the answer to a request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Time limit of a connection. A client that reads slowly gives back its place in the end.
+/// The time limit of a connection, so that a client that reads slowly cannot keep its place.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(600);
-/// Bytes of a connection that are read ahead, which bounds the headers of a request.
+/// The maximum number of bytes of a connection that are read ahead; it also limits the headers of a
+/// request.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
-/// Serves the routes until it is dropped, which ends all connections.
+/// Serves the routes until the future is dropped, which ends all connections. Returns the reason if
+/// the listener fails.
 pub async fn serve(
     mut connections: LimitedConnections,
     routes: Router,
@@ -63,7 +65,7 @@ async fn connection(accepted: LimitedConnection, routes: Router) {
     let _ended = tokio::time::timeout(CONNECTION_WITHIN, serving).await;
 }
 
-/// Refuses bodies, which no route reads, and answers that take too long.
+/// Refuses requests with a body, which no route reads, and ends answers after the time limit.
 async fn bounded(request: Request, next: Next) -> Response {
     let headers = request.headers();
     let length = headers.get(header::CONTENT_LENGTH).map(|length| length.as_bytes());

@@ -6,40 +6,41 @@ use std::time::Duration;
 
 use proto::Result;
 use proto::model::node::Role;
+use router::Router;
 use tokio::time::timeout;
 
+use crate::access::{AccessProvider, FigureKind};
 use crate::auth::login_policy::LoginPolicy;
-use crate::backend::{ClusterBackend, Counters};
+use crate::backend::Counters;
 use crate::principal::Principal;
 use crate::process_figures::OwnProcess;
-use crate::sql::backend::{Backend, Backends, FigureKind};
 use crate::status::render::metrics::{DoorFigures, OwnFigures};
 use crate::status::{ProcessStatus, Status, WorkStatus, cluster_status};
 
-/// Time limit for the answer of a coordinator.
+/// The time limit for the answer of a coordinator.
 const READY_WAIT: Duration = Duration::from_secs(2);
 
 /// The sources of `/status` and `/metrics`.
 #[derive(Clone)]
 pub struct StatusSources {
-    /// The backends, which restrict the cluster to what each principal may see.
-    pub backends: Arc<dyn Backends>,
-    /// The router of this process and the other services.
-    pub backend: Arc<ClusterBackend>,
-    /// The indexers of this process. The references are weak, so that the port keeps no stopped indexer alive.
+    /// The access of each principal, which shows what the principal may see of the cluster.
+    pub provider: Arc<dyn AccessProvider>,
+    /// The router of this process.
+    pub router: Arc<Router>,
+    /// The indexers of this process. The references are weak, so that a stopped indexer is freed.
     pub indexers: Vec<Weak<indexer::Indexer>>,
-    /// The projectors of this process, as weakly.
+    /// The projectors of this process, by weak references for the same reason.
     pub projectors: Vec<Weak<projector::Projector>>,
-    /// Counters of the SQL and gRPC ports.
+    /// The counters of the SQL and gRPC ports.
     pub counters: Arc<Counters>,
-    /// The process, with its data.
+    /// The source of the process's own metrics.
     pub process: OwnProcess,
 }
 
 impl StatusSources {
-    /// The reason for which statements cannot succeed now, if there is one.
+    /// Returns the reason why statements cannot succeed now; `None` if they can.
     pub(super) async fn not_ready(&self) -> Option<String> {
-        let catalog = self.backend.router().catalog();
+        let catalog = self.router.catalog();
         if catalog.cas == 0 {
             return Some(
                 "the router has no catalog yet, because no coordinator has answered".into(),
@@ -50,7 +51,9 @@ impl StatusSources {
                 return Some(format!("no {} is registered", role.name()));
             }
         }
-        match timeout(READY_WAIT, self.backend.status()).await {
+        // The answer has no word about the contents of the cluster.
+        let access = self.provider.access_of(Principal::Trusted);
+        match timeout(READY_WAIT, access.status()).await {
             Err(_) => Some("no coordinator answers".into()),
             Ok(Err(error)) => Some(format!("no coordinator answers: {error}")),
             Ok(Ok(status)) if status.leader.is_none() => Some("no coordinator leads".into()),
@@ -58,7 +61,7 @@ impl StatusSources {
         }
     }
 
-    /// The figures of this process alone. Dropped indexes are left out.
+    /// Returns the metrics of this process alone, without dropped indexes.
     pub(super) fn own(&self, doors: &LoginPolicy) -> OwnFigures {
         let flow = doors.flow();
         let doors = DoorFigures {
@@ -66,7 +69,7 @@ impl StatusSources {
             failed_logins: flow.failed_logins.load(Ordering::Relaxed),
             certificate_seconds_left: doors.certificate_seconds_left(),
         };
-        let catalog = self.backend.router().catalog();
+        let catalog = self.router.catalog();
         let counts = self.counters.index_scans(|index| catalog.indexes.contains_key(&index));
         let named = |(index, count)| Some((catalog.indexes.get(&index)?.spec.name.clone(), count));
         OwnFigures {
@@ -78,11 +81,12 @@ impl StatusSources {
         }
     }
 
-    /// The status of this process and of the cluster. An error unless the principal may see the figures of the cluster.
+    /// Returns the status of this process and of the cluster; an error if the principal may not see
+    /// it.
     pub(super) async fn status(&self, principal: Principal) -> Result<Status> {
-        let backend = self.backends.for_principal(principal);
-        let cluster = cluster_status(&*backend, Some(FigureKind::Cluster)).await?;
-        let router = self.backend.router();
+        let access = self.provider.access_of(principal);
+        let cluster = cluster_status(&access, Some(FigureKind::Cluster)).await?;
+        let router = &self.router;
         let running = self.indexers.iter().filter_map(Weak::upgrade);
         let projectors = self.projectors.iter().filter_map(Weak::upgrade);
         let (counters, hedging) = (&self.counters, router.hedging());

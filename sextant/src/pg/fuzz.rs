@@ -1,5 +1,5 @@
-//! Entry points for fuzzers: the bytes of a client in each stage of a connection. They must be read or refused, without a panic, and
-//! without more memory than they are worth.
+//! Entry points for fuzzers: the bytes of a client in each stage of a connection. They must be
+//! accepted or refused without a panic, and with memory in proportion to their number.
 
 use std::cell::OnceCell;
 use std::io;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Runtime;
 
 use super::copy::lines::Pieces;
-use super::memory::{Memory, MemoryBackends};
+use super::memory::{Memory, MemoryAccess};
 use super::message::conn::Conn;
 use super::message::frame;
 use super::message::types::parameter;
@@ -33,13 +33,13 @@ use crate::rows::entry::EntryPrinter;
 use crate::rows::format::Format;
 use crate::sql::plan::Cell;
 
-/// The time limit of a session; some statements wait for an event that never happens.
+/// The time limit of a session, since some statements wait for an event that never happens.
 const SESSION_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// A socket with a given input, which arrives in pieces, as from a network. Output is dropped.
+/// A socket whose input is given and arrives in pieces, as from a network. Output is discarded.
 struct Given<'a> {
     input: &'a [u8],
-    /// Draws the lengths of pieces.
+    /// The state of the generator of the pieces' lengths.
     state: u32,
 }
 
@@ -86,8 +86,8 @@ impl AsyncWrite for Given<'_> {
     }
 }
 
-/// Reads the start of a connection: requests for encryption, a cancel request, a start-up packet. The first byte chooses what the port
-/// offers.
+/// Processes the start of a connection: requests for encryption, a cancel request, a start-up
+/// packet. The first byte of `data` chooses what the port offers.
 pub fn startup(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
     let choices = [Encryption::Absent, Encryption::Offered, Encryption::Present];
@@ -100,8 +100,8 @@ pub fn startup(data: &[u8]) {
     }
 }
 
-/// Reads the two messages of a log-in with SCRAM. The first byte chooses the account and the connection, and the next two are the length
-/// of the first message.
+/// Processes the two messages of a log-in with SCRAM. The first byte chooses the account and the
+/// connection; the next two are the length of the first message.
 pub fn login(users: &Users, data: &[u8]) {
     let Some((&[choice, high, low], data)) = data.split_first_chunk() else { return };
     let at = usize::from(u16::from_be_bytes([high, low])).min(data.len());
@@ -118,7 +118,7 @@ pub fn login(users: &Users, data: &[u8]) {
     }
 }
 
-/// Decodes one message of a session: its type, and its body.
+/// Decodes one message of a session: a byte for its type, then its body.
 pub fn message(data: &[u8]) {
     let Some((kind, body)) = data.split_first() else { return };
     let mut message = BytesMut::new();
@@ -159,7 +159,7 @@ pub fn parameter_value(data: &[u8]) {
     let _ = parameter(of.oid(), format, Some(&Bytes::copy_from_slice(data)));
 }
 
-/// Reads the data of a COPY in messages; the first byte chooses their size.
+/// Processes the data of a COPY in messages, whose size the first byte chooses.
 pub fn copy_lines(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
     let mut pieces = Pieces::default();
@@ -176,8 +176,8 @@ pub fn copy_lines(data: &[u8]) {
     assert!(rest.lines as usize <= data.len() + 1, "{} lines of {} bytes", rest.lines, data.len());
 }
 
-/// Prints a row whose entry and included values come from another process. The first byte is the length of the entry, and the second one
-/// chooses the directions of its key parts.
+/// Prints a row whose entry and included values come from another process. The first byte is the
+/// length of the entry; the second chooses the directions of its key parts.
 pub fn printed_row(data: &[u8]) {
     let Some((&[length, directions], data)) = data.split_first_chunk() else { return };
     let (entry, include) = data.split_at(usize::from(length).min(data.len()));
@@ -198,10 +198,11 @@ pub fn printed_row(data: &[u8]) {
     let _ = printer.integers(row);
 }
 
-/// A session over a small cluster in memory, from the start-up packet to the end of the input.
+/// Runs a session over a small cluster in memory, from the start-up packet to the end of the input.
 ///
-/// The first byte decides how the rest becomes messages: an even one is followed by bytes of the socket, and an odd one by messages, each
-/// with its type, a length of two bytes, and its body.
+/// The first byte chooses the form of the other bytes: after an even byte they are the bytes of the
+/// socket; after an odd byte they are messages, each with its type, a length of two bytes, and its
+/// body.
 pub fn session(data: &[u8]) {
     let Some((first, data)) = data.split_first() else { return };
     let mut input = BytesMut::from(STARTUP);
@@ -223,7 +224,7 @@ fn put_messages(out: &mut BytesMut, mut data: &[u8]) {
 
 const STARTUP: &[u8] = b"\0\0\0\x12\0\x03\0\0user\0ada\0\0";
 
-/// The statements that make the cluster of the sessions.
+/// The statements that create the bucket, the index and the documents of the sessions.
 const SETUP: &[u8] = b"CREATE BUCKET b WITH (vbuckets = 4); \
     CREATE INDEX cities ON b (country, population::int8 DESC) INCLUDE (name); \
     INSERT INTO b (id, doc) VALUES ('1', '{\"country\":\"DE\",\"name\":\"Ulm\",\"population\":120000}'), \
@@ -258,10 +259,10 @@ impl World {
     }
 
     fn run_over(&self, cluster: &Arc<Memory>, input: &[u8]) {
-        let backends = MemoryBackends { memory: Arc::clone(cluster), ..Default::default() };
+        let provider = MemoryAccess { memory: Arc::clone(cluster), ..Default::default() };
         let (doors, env) = (Arc::clone(&self.doors), self.env.clone());
         self.runtime.block_on(async {
-            let server = PgServer::new(Arc::new(backends), doors, env, PgConfig::default());
+            let server = PgServer::new(Arc::new(provider), doors, env, PgConfig::default());
             let session = server.connection(Given::new(input));
             let _may_wait_for_ever = tokio::time::timeout(SESSION_TIME_MAX, session).await;
         });
@@ -271,7 +272,7 @@ impl World {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::backend::Backend;
+    use crate::access::Cluster as _;
 
     #[test]
     fn the_sessions_of_the_fuzzer_have_an_index_and_documents() {

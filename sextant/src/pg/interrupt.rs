@@ -1,4 +1,5 @@
-//! Interrupts a running statement: by a cancel request on another connection, by its time-out, or by the stop of the process.
+//! The interruption of a running statement: by a cancel request on another connection, by its
+//! time-out, or by the stop of the process.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use super::message::error::{WireError, WireResult};
 use crate::flow::StopWatch;
 
-/// The open sessions by process number. A cancel request must also know the session's secret.
+/// The open sessions by process number. A cancel request must contain the session's secret too.
 #[derive(Clone, Default)]
 pub(super) struct Sessions(Arc<Mutex<SessionTable>>);
 
@@ -24,7 +25,7 @@ struct SessionTable {
     sessions: BTreeMap<i32, (i32, watch::Sender<u64>)>,
 }
 
-/// The entry of a session; it is removed on drop.
+/// The entry of a session in the table, removed on drop.
 pub(super) struct Registration {
     sessions: Sessions,
     pub(super) process: i32,
@@ -36,7 +37,7 @@ impl Sessions {
         lock(&self.0)
     }
 
-    /// Registers a session.
+    /// Registers a session; returns its entry, and the receiver of its interruptions.
     pub(super) fn register(
         &self,
         random: &dyn Random,
@@ -56,7 +57,8 @@ impl Sessions {
         (registration, Interrupt { cancelled, stop, deadline: None })
     }
 
-    /// Cancels the running statement of a session if the secret is right; false if it was wrong, which is not reported to the client.
+    /// Cancels the running statement of a session. False if the secret is wrong, which the client
+    /// is not told.
     pub(super) fn cancel(&self, process: i32, secret: i32) -> bool {
         match self.lock().sessions.get(&process) {
             Some((known, sender)) if *known == secret => {
@@ -74,7 +76,7 @@ impl Drop for Registration {
     }
 }
 
-/// Interrupts the futures that it guards.
+/// The receiver of a session's interruptions, which guards futures.
 pub(super) struct Interrupt {
     cancelled: watch::Receiver<u64>,
     pub(super) stop: StopWatch,
@@ -82,13 +84,14 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Begins a statement; earlier cancel requests do not apply to it.
+    /// Begins a statement with its time limit; earlier cancel requests do not apply to it.
     pub(super) fn arm(&mut self, timeout: Option<Duration>) {
         self.cancelled.mark_unchanged();
         self.deadline = timeout.map(|timeout| Instant::now() + timeout);
     }
 
-    /// Runs a part of the statement; an error if the statement is interrupted first.
+    /// Runs a future of the statement; an error if the statement is interrupted before the future
+    /// ends.
     pub(super) async fn guard<T>(&mut self, work: impl Future<Output = T>) -> WireResult<T> {
         let timed_out = async {
             match self.deadline {
@@ -107,12 +110,13 @@ impl Interrupt {
     }
 }
 
-/// The time limit for the outcome of an interrupted statement that changes data. It is a little longer than a write may
-/// wait in the projector, than an election, and than a COMMIT is retried.
+/// The time limit for the outcome of an interrupted statement that changes data. It is a little
+/// longer than each of: the wait of a write in the projector, an election, the retries of a COMMIT.
 const OUTCOME_WAIT: Duration = Duration::from_secs(18);
 
-/// Waits for the outcome of an interrupted statement that changes data. The change may be queued or even committed already, so the client
-/// gets the outcome, or after [`OUTCOME_WAIT`] the error that it is unknown. The end of the session does not wait.
+/// Waits for the outcome of an interrupted statement that changes data, since the change may be
+/// queued or committed already. Returns the outcome, or after [`OUTCOME_WAIT`] an error that says
+/// that it is unknown. Does not wait if the session ends.
 pub(super) async fn outcome<T>(
     interrupted: WireError,
     run: impl Future<Output = T>,

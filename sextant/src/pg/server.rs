@@ -1,4 +1,4 @@
-//! Accepts SQL connections and runs a session for each.
+//! The SQL server, which accepts connections and runs a session for each.
 
 use std::io;
 use std::sync::Arc;
@@ -22,65 +22,67 @@ use super::start::login::log_in;
 use super::start::session_places::SessionPlaces;
 use super::start::starting::{Starting, StartingPlaces};
 use super::start::startup::{self, Encryption, Parameters, Start};
+use crate::access::AccessProvider;
 use crate::auth::link::Link;
 use crate::auth::login_policy::LoginPolicy;
 use crate::auth::throttle::Throttle;
 use crate::backend::Samples;
 use crate::listen::connections;
 use crate::principal::Principal;
-use crate::sql::backend::Backends;
 use crate::tls::{self, Clients, Protocol, TlsSettings};
 
-/// Time limit for a refused client to read the reason.
+/// The time limit until a refused client has read the reason.
 const REFUSAL_WAIT: Duration = Duration::from_secs(1);
-/// The number of clients that get the reason at once, among those whose address has too many connections.
+/// The maximum number of clients that get the reason at once, among those whose address has too
+/// many connections.
 const REFUSALS_MAX: usize = 16;
-/// Time limit for the start-up packet of a client whose address has too many connections.
+/// The time limit for the start-up packet of a client whose address has too many connections.
 const CANCEL_WITHIN: Duration = Duration::from_secs(5);
-/// Cancel requests with a wrong secret that an address may send in a minute.
+/// The maximum number of cancel requests with a wrong secret that an address may send per minute.
 const WRONG_CANCELS_MAX: u32 = 100;
 
-/// Settings of the SQL port.
+/// The settings of the SQL port.
 #[derive(Clone, Debug)]
 pub struct PgConfig {
-    /// Maximum of concurrent sessions; further ones are refused. The last eighth is for administrators.
+    /// The maximum number of concurrent sessions; further ones are refused. The last eighth is for
+    /// administrators.
     pub sessions_max: usize,
-    /// Maximum of connections that have not logged in; further ones are refused, or take the place of a silent
-    /// one. They do not count as sessions.
+    /// The maximum number of connections that are logging in, which do not count as sessions. A
+    /// further one is refused, or takes the place of a silent one.
     pub starting_max: usize,
-    /// Time-out of the log-in, with the start-up messages and the TLS handshake.
+    /// The time-out of the log-in, including the start-up messages and the TLS handshake.
     pub startup_timeout: Duration,
 }
 
 impl Default for PgConfig {
-    /// An idle session takes some 100 KB.
+    /// Returns the default settings. An idle session takes some 100 KB.
     fn default() -> Self {
         Self { sessions_max: 1000, starting_max: 64, startup_timeout: Duration::from_secs(30) }
     }
 }
 
-/// Serves SQL over PostgreSQL's protocol; cheap to clone.
+/// The SQL server of a process; cheap to clone.
 #[derive(Clone)]
 pub struct PgServer {
-    backends: Arc<dyn Backends>,
+    provider: Arc<dyn AccessProvider>,
     doors: Arc<LoginPolicy>,
     env: Env,
     config: PgConfig,
     sessions: Sessions,
     places: SessionPlaces,
     starting: StartingPlaces,
-    /// Limits the clients that get the reason of their refusal at once.
+    /// The places of clients that get the reason of their refusal at once.
     refusals: Arc<Semaphore>,
-    /// Cancel requests with a wrong secret, by address.
+    /// The counts of cancel requests with a wrong secret, by address.
     wrong_cancels: Arc<Throttle>,
-    /// The samples of indexes that notices are made of.
+    /// The samples of indexes from which notices are derived.
     samples: Arc<Samples>,
 }
 
 impl PgServer {
-    /// A server over a cluster.
+    /// Returns a server over a cluster.
     pub fn new(
-        backends: Arc<dyn Backends>,
+        provider: Arc<dyn AccessProvider>,
         doors: Arc<LoginPolicy>,
         env: Env,
         config: PgConfig,
@@ -91,7 +93,7 @@ impl PgServer {
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
         let wrong_cancels = Arc::new(Throttle::new(WRONG_CANCELS_MAX));
         Self {
-            backends,
+            provider,
             doors,
             env,
             config,
@@ -104,7 +106,8 @@ impl PgServer {
         }
     }
 
-    /// Accepts connections until it is dropped, which ends all sessions.
+    /// Accepts connections until the future is dropped, which ends all sessions. Returns the reason
+    /// if the listener fails.
     pub async fn serve(self, listener: TcpListener) -> String {
         let mut connections = connections(listener);
         let stop = CancellationToken::new();
@@ -127,7 +130,7 @@ impl PgServer {
         "its listening socket was closed".to_owned()
     }
 
-    /// Runs the connection of a client in this process to its end.
+    /// Serves the connection of a client in this process until it ends.
     pub async fn connection<S: AsyncRead + AsyncWrite + Unpin + Send>(&self, stream: S) {
         let mut conn = Conn::new(stream);
         let link = Link::in_process();
@@ -140,7 +143,7 @@ impl PgServer {
         }
     }
 
-    /// Runs the connection of a socket to its end.
+    /// Serves the connection of a socket until it ends.
     async fn socket(&self, stream: TcpStream) {
         let link = Link::of(&stream);
         let (_address, refusal) = match self.doors.flow().addresses.take(link.address()) {
@@ -173,8 +176,8 @@ impl PgServer {
         }
     }
 
-    /// Cancels a statement. A secret has 32 bits, so an address has a limit of wrong ones; beyond it no secret is
-    /// checked.
+    /// Cancels a statement. Since a secret has only 32 bits, the wrong secrets of an address are
+    /// limited; beyond the limit no secret is checked.
     fn cancel(&self, link: &Link, process: i32, secret: i32) {
         let is_allowed = self.wrong_cancels.check(link.address()).is_ok();
         if is_allowed && !self.sessions.cancel(process, secret) {
@@ -182,14 +185,15 @@ impl PgServer {
         }
     }
 
-    /// Tells a client why it is refused. A flood of them is closed without a word.
+    /// Tells a client the reason of its refusal. If too many clients are being refused, the
+    /// connection is closed without it.
     async fn turn_away(&self, stream: TcpStream, why: WireError) {
         if let Ok(_turn) = self.refusals.try_acquire() {
             refuse(Conn::new(stream), why).await;
         }
     }
 
-    /// Runs a connection that is encrypted from now on.
+    /// Performs a TLS handshake and serves the connection until it ends.
     async fn encrypted(
         &self,
         tls: &TlsSettings,
@@ -216,7 +220,8 @@ impl PgServer {
         self.go_on(conn, started, newcomer).await;
     }
 
-    /// Takes a place among the connections that are logging in. A client that will be refused may still send a cancel request.
+    /// Takes a place among the connections that are logging in. A client that will be refused may
+    /// still send a cancel request.
     fn begin(&self, link: &Link, refusal: Option<WireError>) -> WireResult<Newcomer> {
         let timeout = self.config.startup_timeout;
         let within = if refusal.is_some() { timeout.min(CANCEL_WITHIN) } else { timeout };
@@ -228,7 +233,7 @@ impl PgServer {
         })
     }
 
-    /// Reads the start-up packet, and logs the client in.
+    /// Reads the start-up packet and logs the client in; returns the next step.
     async fn start<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         conn: &mut Conn<S>,
@@ -266,7 +271,7 @@ impl PgServer {
         newcomer.starting.run(starts).await.unwrap_or(Ok(StartState::Ended))
     }
 
-    /// Runs the session that a connection has started, or sends the reason why there is none.
+    /// Runs the session that a connection has started, or sends the reason why none was started.
     async fn go_on<S: AsyncRead + AsyncWrite + Unpin + Send>(
         &self,
         mut conn: Conn<S>,
@@ -287,11 +292,11 @@ impl PgServer {
                         let (registration, interrupt) = self
                             .sessions
                             .register(&*self.env.random, self.doors.flow().stop.watch());
-                        let backend = self.backends.for_principal(principal.clone());
+                        let access = self.provider.access_of(principal.clone());
                         let seams = (self.env.clone(), interrupt);
                         let login = Login::new(&self.doors, principal);
                         let started = (parameters, settings);
-                        let of_client = (backend, Arc::clone(&self.samples), login);
+                        let of_client = (access, Arc::clone(&self.samples), login);
                         let mut session =
                             Session::new(conn, seams, of_client, started, registration);
                         session.state.warn_of_settings(warnings);
@@ -306,34 +311,35 @@ impl PgServer {
     }
 }
 
-/// A connection that has not logged in.
+/// A connection that is logging in.
 struct Newcomer {
     starting: Starting,
-    /// The refusal of the connection, unless it sends a cancel request: its address has too many connections, but must still be able to
-    /// cancel their statements.
+    /// The error with which the connection is refused unless it sends a cancel request. A client
+    /// whose address has too many connections must still be able to cancel statements.
     refusal: Option<WireError>,
 }
 
-/// The state of a connection after its start.
+/// The next step of a connection after its start-up packet.
 enum StartState {
-    /// A client that is logged in begins a session.
+    /// A session of a client that is logged in.
     Session(Parameters, Principal),
-    /// The client expects a TLS handshake.
+    /// A TLS handshake.
     Encrypt,
-    /// The connection has served its purpose.
+    /// The end: the connection has served its purpose.
     Ended,
 }
 
-/// The way to encryption.
+/// The way in which a client begins encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Negotiation {
     /// By SSLRequest.
     Asked,
-    /// From the first byte on.
+    /// Directly, by a handshake in its first bytes.
     Direct,
 }
 
-/// The first byte of a TLS handshake. A start-up packet begins with zero, since it is short.
+/// The first byte of a TLS handshake. A start-up packet begins with zero, the high byte of its
+/// length.
 const TLS_HANDSHAKE: u8 = 0x16;
 
 async fn begins_with_tls(stream: &TcpStream) -> io::Result<bool> {

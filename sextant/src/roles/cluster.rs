@@ -1,6 +1,6 @@
-//! A whole cluster in one process, for `sextant dev` and `sextant demo`: coordinators, a projector, indexers and a router.
-//! Each is the real service with its own data directory; they call each other directly. A coordinator or an indexer can
-//! be stopped and started again while the others run.
+//! A whole cluster in one process, for `sextant dev` and `sextant demo`: coordinators, a projector,
+//! indexers and a router. Each is the real service with its own data directory, and calls the
+//! others directly. A coordinator or an indexer can be stopped and restarted while the others run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::auth::newest_users::NewestUsers;
 use crate::descriptors::Shares;
 use crate::wire::{LOCAL, PeerDirectory, Peers, tcp_connect};
 
-/// The first node number of each role; `dev` starts at most 99 nodes of a role.
+/// The first node number of each role; `dev` starts at most 99 nodes of one role.
 const COORDINATOR: u64 = 1;
 const PROJECTOR: u64 = 100;
 const INDEXER: u64 = 200;
@@ -28,27 +28,27 @@ const ROUTER: u64 = 300;
 /// The settings of a cluster in one process.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
-    /// The data directory; each node has a directory in it.
+    /// The data directory, which contains a directory for each node.
     pub data_dir: PathBuf,
-    /// Number of coordinator members.
+    /// The number of coordinator members.
     pub coordinators: u64,
-    /// Number of indexers.
+    /// The number of indexers.
     pub indexers: u64,
-    /// Size limit of each bucket's change log; `None` for the default.
+    /// The size limit of each bucket's change log, in bytes; `None` for the default.
     pub log_bytes_max: Option<u64>,
-    /// The directory below which the files of versions are.
+    /// The directory that contains the files of versions.
     pub files_dir: Option<PathBuf>,
-    /// Maximum of concurrent scans of the router; `None` for the default.
+    /// The maximum number of concurrent scans of the router; `None` for the default.
     pub scans_max: Option<usize>,
-    /// Memory of each indexer's slices, in bytes; `None` for the default.
+    /// The memory of each indexer's slices, in bytes; `None` for the default.
     pub memory_bytes: Option<u64>,
-    /// Documents that a large commit changes at least; `None` for the default.
+    /// The minimum number of changes that makes a commit a large one; `None` for the default.
     pub large_commit_changes: Option<u64>,
     /// The recovery flags of this start.
     pub recovery: RecoveryFlags,
 }
 
-/// A running cluster; dropping it stops it.
+/// A running cluster, which stops on drop.
 pub struct Cluster {
     config: ClusterConfig,
     env: Env,
@@ -62,7 +62,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a cluster, with the data in its directory if there is any.
+    /// Starts a cluster with the data in its directory, if there is any.
     pub async fn start(config: ClusterConfig, env: Env) -> Result<Self> {
         let (its_env, data_dir) = (env.clone(), config.data_dir.clone());
         let dirs: Vec<_> = members(&config)
@@ -116,12 +116,12 @@ impl Cluster {
         })
     }
 
-    /// The directory that the cluster's services use.
+    /// Returns the directory of the cluster's services.
     pub fn directory(&self) -> Arc<dyn Directory> {
         directory(&self.peers)
     }
 
-    /// The cluster's services, for the gRPC port.
+    /// Returns the cluster's services, for the gRPC port.
     pub fn peers(&self) -> Arc<Peers> {
         Arc::clone(&self.peers)
     }
@@ -151,8 +151,8 @@ impl Cluster {
         self.projector.projector()
     }
 
-    /// Waits until a service has stopped by itself, because it could not write a file; returns the reason. The others
-    /// would continue, but without it the cluster in this process is incomplete.
+    /// Waits until a service has stopped because of an error, such as a failed write; returns the
+    /// reason. The other services could continue, but the cluster is incomplete without it.
     pub async fn stopped(&self) -> Error {
         let coordinators = self.coordinators.iter().map(|(id, member)| {
             async move {
@@ -176,7 +176,7 @@ impl Cluster {
         futures::future::select_all(all).await.0
     }
 
-    /// The coordinator member that leads now.
+    /// Returns the coordinator member that leads now; `None` if none does.
     pub async fn leader(&self) -> Option<NodeId> {
         for member in self.coordinators.values() {
             if let Ok(status) = member.status().await
@@ -188,20 +188,20 @@ impl Cluster {
         None
     }
 
-    /// Stops a coordinator member like a crash: without flush or hand-over.
+    /// Stops a coordinator member as a crash does: without flush or hand-over.
     pub fn kill_coordinator(&mut self, node: NodeId) {
         self.peers.remove_coordinator(node);
         self.coordinators.remove(&node);
     }
 
-    /// Starts a stopped coordinator member with its data.
+    /// Restarts a stopped coordinator member with its data.
     pub async fn restart_coordinator(&mut self, node: NodeId) -> Result<()> {
         let member = start_coordinator(&self.config, &self.env, &self.peers, node).await?;
         self.coordinators.insert(node, member);
         Ok(())
     }
 
-    /// Starts a further indexer.
+    /// Starts an additional indexer.
     pub async fn add_indexer(&mut self) -> Result<NodeId> {
         let node = NodeId(INDEXER + self.config.indexers);
         self.config.indexers += 1;
@@ -209,13 +209,13 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Stops an indexer like a crash.
+    /// Stops an indexer as a crash does.
     pub fn kill_indexer(&mut self, node: NodeId) {
         self.peers.remove_indexer(node);
         self.indexers.remove(&node);
     }
 
-    /// Starts a stopped indexer with its data.
+    /// Restarts a stopped indexer with its data.
     pub async fn restart_indexer(&mut self, node: NodeId) -> Result<()> {
         let indexer = start_indexer(&self.config, &self.env, &self.peers, node).await?;
         self.indexers.insert(node, indexer);
@@ -223,7 +223,7 @@ impl Cluster {
     }
 }
 
-/// The error with which a process ends whose service has stopped by itself.
+/// Returns the error with which a process ends whose service has stopped because of an error.
 pub(super) fn stopped(role: Role, id: NodeId, unwritten: &str) -> Error {
     let text = format!("{} {id} has stopped: its {unwritten} could not be written", role.name());
     Error::new(ErrorCode::Io, text).with_hint(
@@ -231,7 +231,7 @@ pub(super) fn stopped(role: Role, id: NodeId, unwritten: &str) -> Error {
     )
 }
 
-/// The coordinator's members.
+/// Returns the members of the coordinator.
 fn members(config: &ClusterConfig) -> Vec<(NodeId, String)> {
     let member = |n| (NodeId(COORDINATOR + n), format!("{LOCAL}{}", COORDINATOR + n));
     (0..config.coordinators).map(member).collect()
@@ -283,8 +283,8 @@ async fn start_indexer(
     Ok(indexer)
 }
 
-/// Removes the permissions of all users but the owner from an existing data directory. A copy may have wider ones. Failures are
-/// ignored, since a directory may belong to another user.
+/// Removes the permissions of other users from an existing data directory, since a copy may have
+/// them. Failures are ignored, since the directory may belong to another user.
 pub(super) fn keep_private(fs: &dyn FileSystem, dir: &Path) {
     if fs.exists(dir)
         && let Err(error) = fs.make_private(dir)

@@ -1,4 +1,5 @@
-//! The data directories of a cluster in one process: they must belong together, unless an operator gives them up.
+//! The checks that the data directories of a cluster in one process belong together, unless an
+//! operator replaces the cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +7,11 @@ use proto::env::{DirectoryIdentity, Env};
 use proto::model::identity::ClusterId;
 use proto::{Error, ErrorCode, Result};
 
-/// The number of clusters that may have been put aside in one data directory.
+/// The maximum number of old clusters in one data directory.
 const ASIDE_MAX: u32 = 1_000;
 
-/// Checks the directories. With `--force-new-cluster`, directories that are no whole cluster are moved aside. Blocks the
-/// thread.
+/// Checks the directories. With `--force-new-cluster`, directories that do not form a whole cluster
+/// are moved aside. Blocks the thread.
 pub(super) fn prepare_directories(
     env: &Env,
     data_dir: &Path,
@@ -43,8 +44,8 @@ pub(super) fn prepare_directories(
     }
 }
 
-/// Moves the directories of all nodes into a new directory beside them. A crash in between leaves some in either place; the
-/// next start with the flag moves the rest.
+/// Moves the directories of all nodes into a new directory in `data_dir` and returns its path.
+/// After a crash in between, the next start with the flag moves the remaining ones.
 fn put_aside(env: &Env, data_dir: &Path) -> Result<PathBuf> {
     let here = |error: std::io::Error| {
         Error::from(error).context(format!("moving the files in {} aside", data_dir.display()))
@@ -65,15 +66,15 @@ fn put_aside(env: &Env, data_dir: &Path) -> Result<PathBuf> {
     Ok(aside)
 }
 
-/// True for the directory of a node: `coordinator-1`, `projector-1`, `indexer-3`.
+/// True for the name of a node's directory: `coordinator-1`, `projector-1`, `indexer-3`.
 fn is_of_node(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some((role, number)) = name.rsplit_once('-') else { return false };
     ["coordinator", "projector", "indexer"].contains(&role) && number.parse::<u64>().is_ok()
 }
 
-/// Checks that a coordinator of a cluster has its log. Without it, it would vote as if it had confirmed nothing, and what a
-/// majority has confirmed could be lost.
+/// Checks that a coordinator with other data has its log. Without the log the coordinator would
+/// vote as if it had confirmed nothing, and records that a majority has confirmed could be lost.
 fn check_log(env: &Env, dir: &Path) -> Result<()> {
     let identity = DirectoryIdentity::read(&*env.fs, dir)?;
     let is_member = identity.is_some_and(|identity| identity.cluster.is_some());
@@ -88,8 +89,8 @@ fn check_log(env: &Env, dir: &Path) -> Result<()> {
     ))
 }
 
-/// Checks that all directories belong to one cluster, and that a coordinator has its log if others have data. Without the log a new cluster
-/// would begin beside data of unknown origin.
+/// Checks that all directories belong to one cluster, and that a coordinator has its log if others
+/// have data. Without the log a new cluster would begin next to data of unknown origin.
 fn check_clusters(env: &Env, data_dir: &Path, coordinators: &[PathBuf]) -> Result<()> {
     let mut found: Option<(PathBuf, ClusterId)> = None;
     let dirs = match env.fs.exists(data_dir) {

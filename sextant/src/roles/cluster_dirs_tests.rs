@@ -1,4 +1,4 @@
-//! Tests of what a start does with the directories of several nodes.
+//! Tests of the checks of several nodes' directories.
 #![allow(clippy::disallowed_methods, reason = "a test that plays the operator of real files")]
 
 use proto::model::ids::NodeId;
@@ -21,7 +21,7 @@ impl Data {
         self.dir.path().join(name)
     }
 
-    /// The directory of a node of a cluster.
+    /// Creates the directory of a node of a cluster.
     fn node(&self, name: &str, role: Role, cluster: u128) {
         let dir = self.path(name);
         std::fs::create_dir(&dir).unwrap();
@@ -50,7 +50,8 @@ impl Data {
     }
 }
 
-/// The coordinator would vote as if it had acknowledged nothing.
+/// A coordinator without its log must not start, since it would vote as if it had confirmed
+/// nothing.
 #[test]
 fn a_coordinator_without_its_log_is_refused_beside_others_that_have_theirs() {
     let data = Data::new();
@@ -74,7 +75,8 @@ fn a_whole_cluster_stays_whatever_the_flag_says() {
     assert!(data.path("coordinator-1/raft.redb").exists() && !data.path("old-cluster-1").exists());
 }
 
-/// A copy of a directory next to the others is no node. Otherwise each start with the flag would begin another cluster.
+/// A copy of a directory next to the others is not a node. If it were, each start with the flag
+/// would begin another cluster.
 #[test]
 fn a_copy_of_a_directory_beside_it_counts_for_nothing() {
     let data = Data::new();

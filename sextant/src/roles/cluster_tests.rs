@@ -1,4 +1,4 @@
-//! A cluster in one process ends when one of its services does.
+//! Tests that a cluster in one process ends when one of its services ends.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use proto::rpc::command::{Command, CreateBucket};
 
 use super::*;
 
-/// A switch after which all writes to the disk fail.
+/// A switch that makes all writes to the disk fail.
 #[derive(Clone, Default)]
 struct Full(Arc<AtomicBool>);
 

@@ -1,4 +1,4 @@
-//! The settings of the ports for users: which clients are admitted.
+//! The settings of the ports for users, which determine the clients that are admitted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::auth::login_policy::LoginPolicy;
 use crate::auth::newest_users::NewestUsers;
 use crate::flow::ClientLimits;
 
-/// Largest size of the audit in MiB: more than any disk has.
+/// The maximum size of the audit in MiB: more than any disk has.
 const AUDIT_MB_MAX: u64 = 1 << 30;
 
-/// The clients that are let in.
+/// The clients that are admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Auth {
     /// Any client of this machine
@@ -26,7 +26,7 @@ pub enum Auth {
     Scram,
 }
 
-/// The settings of a router's doors.
+/// The settings of a router's login policy and audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoorSettings {
     /// `auth`
@@ -40,7 +40,8 @@ pub struct DoorSettings {
 }
 
 impl DoorSettings {
-    /// Opens the audit of a node: in its own directory, or in the data directory; without both there is none.
+    /// Opens the audit of a node, in the directory of the settings or else in the data directory;
+    /// without both there is none.
     pub(super) async fn audit(
         &self,
         node: NodeId,
@@ -51,7 +52,7 @@ impl DoorSettings {
         Audit::open(env, dir, self.audit_bytes_max(), node).await
     }
 
-    /// Writes the audit of a coordinator, until the task is dropped.
+    /// Starts the task that writes the audit of a coordinator, until the task is dropped.
     pub(super) fn follow(
         &self,
         member: &Arc<Coordinator>,
@@ -69,7 +70,8 @@ impl DoorSettings {
         self.audit_mb.unwrap_or(AUDIT_MB).clamp(1, AUDIT_MB_MAX) << 20
     }
 
-    /// Makes the doors of a process. A process with certificates requires each client to authenticate.
+    /// Returns the login policy of a process. A process with certificates requires each client to
+    /// authenticate.
     pub(super) fn doors(
         &self,
         security: &Security,

@@ -8,17 +8,18 @@ use proto::{Error, Result};
 
 use crate::auth::verifier::{ITERATIONS, SALT_BYTES, derive};
 
-/// The first user, as configured by an operator.
+/// The first user, as an operator configures it.
 pub struct FirstAdmin {
     /// The name of the user.
     pub name: String,
     /// The password of the user.
     pub password: String,
-    /// The moment from which on the password is not valid, in milliseconds since 1970.
+    /// The time from which the password is invalid, in milliseconds since 1970; `None` for no
+    /// limit.
     pub until_unix_ms: Option<u64>,
 }
 
-/// Makes the first user; `WrongState` if the cluster has users.
+/// Creates the first user; `WrongState` if the cluster has users.
 pub async fn make_first_admin(
     coordinator: &dyn CoordinatorApi,
     env: &Env,

@@ -1,11 +1,14 @@
-//! The members with which a coordinator begins.
+//! The members with which a coordinator starts.
 //!
-//! A log has its own members, and the settings are only addresses. Without a log the settings name the members of a new cluster, unless
-//! the process itself is not among them: then it waits until it is added. Settings may also name a coordinator before it is
-//! added, on a new machine of a cluster that runs. So a process without a log first queries the others in parallel, and the first one that
-//! knows its group decides: if this process is not among the founders it waits. It must not found a second cluster with other new ones.
+//! A log contains the members, and the settings are only used for addresses. Without a log the
+//! settings name the members of a new cluster, unless the process itself is not among them; it then
+//! waits until it is added. Settings may also name a coordinator before it is added, on a new
+//! machine of a cluster that runs. So a process without a log first queries the others in parallel.
+//! If one of them has a group without this process, the process waits until it is added: it must
+//! not found a second cluster with other new members.
 //!
-//! A member that was added, has a vote and starts without a log has lost its directory, and its votes with it: it may not start.
+//! A member of the group with a vote that starts without a log has lost its directory and its
+//! votes, and may not start.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,11 +24,12 @@ use proto::rpc::api::{CoordinatorMembers, Directory};
 use proto::{Error, ErrorCode, Result};
 use tokio::time::{Instant, timeout_at};
 
-/// The time limit of the queries, if no member with the group answers. A connection to a stopped process fails at once; one to an
-/// unreachable machine does not.
+/// The time limit of the queries, if no member of the group answers. A connection to a stopped
+/// process fails at once; one to an unreachable machine does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// The members of the settings, without this process if it has to be added first. Returns an error if it was removed.
+/// Returns the members of the settings, without this process if it has to be added first. An error
+/// if this process was removed.
 pub(super) async fn members_to_begin_with(
     (node, data): (&NodeInfo, &Path),
     named: &[(NodeId, String)],
@@ -55,7 +59,8 @@ pub(super) async fn members_to_begin_with(
     Ok(others().collect())
 }
 
-/// True if a process without a log has to be added, with the members of its settings.
+/// True if a process without a log has to be added to the group `told`. An error if the process has
+/// lost its log.
 fn joins(
     own: NodeId,
     named: &[(NodeId, String)],
@@ -94,8 +99,8 @@ fn is_same(founders: &[NodeId], named: &[(NodeId, String)]) -> bool {
     named == founders.iter().copied().collect()
 }
 
-/// The members of the group to which the others belong, from the first answer of a member with a leader. Without one, the answer of a
-/// member without a leader, which may have an old list. Some members may not answer.
+/// Returns the members from the first answer of a member with a leader. If there is none, returns
+/// the answer of a member without a leader, which may be outdated; `None` without any answer.
 async fn best_answer(
     asked: impl Iterator<Item = impl Future<Output = Option<CoordinatorMembers>>>,
 ) -> Option<CoordinatorMembers> {

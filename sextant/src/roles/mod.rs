@@ -1,8 +1,9 @@
-//! How a process is assembled from services: one role ([`run_role`]), or a whole cluster in one process ([`Cluster`]),
-//! and the ports that serve users ([`Server`]).
+//! How a process is assembled from services: one role ([`run_role`]), or a whole cluster in one
+//! process ([`Cluster`]), and the ports that serve users ([`Server`]).
 //!
-//! No port serves both users and other processes. A router has SQL, gRPC and HTTP for users, and each other role one
-//! port for processes. `dev` has all of them; the last one only where clients are trusted, or by `--peer-listen`.
+//! No port serves both users and other processes. A router has ports for SQL, gRPC and HTTP for
+//! users, and each other role has one port for processes. `dev` has all these ports; the port for
+//! processes only if clients are trusted, or with `--peer-listen`.
 
 mod cluster;
 mod cluster_dirs;

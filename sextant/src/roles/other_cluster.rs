@@ -1,10 +1,11 @@
-//! Ends a router whose coordinators have begun another cluster.
+//! The end of a router whose coordinators have begun another cluster.
 //!
-//! The cluster of a router is that of the first catalog that it applies, or of the catalog on its disk. If the coordinators
-//! begin a new cluster (`--force-new-cluster`) meanwhile, they refuse its calls, and it would serve the old catalog for
-//! ever. So it ends, and removes the stored catalog: after a restart it follows the new cluster. One refusal proves little, since an
-//! address may be wrong for a moment: the router ends once a majority of the coordinators has refused it for a while, and none has
-//! answered.
+//! The cluster of a router is that of the first catalog that the router applies, or of the catalog
+//! on its disk. If the coordinators begin a new cluster (`--force-new-cluster`), they refuse the
+//! router's calls, and the router would serve the old catalog for ever. The router therefore ends
+//! and removes the stored catalog, so that it follows the new cluster after a restart. Since an
+//! address may be wrong for a short time, it ends only after a majority of the coordinators has
+//! refused it for [`REFUSED_FOR`] and none has answered.
 
 use std::time::Duration;
 
@@ -15,10 +16,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The pause between two rounds of calls, and the time limit of each call.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time for which the refusals have to last.
+/// The time for which all answers must be refusals.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
 
-/// Waits until the coordinators belong to another cluster for good; returns the error to end with.
+/// Waits until the coordinators permanently belong to another cluster; returns the error with which
+/// the router ends.
 pub(super) async fn begun_elsewhere(
     directory: &dyn Directory,
     members: impl Fn() -> Vec<NodeId>,
@@ -42,7 +44,8 @@ pub(super) async fn begun_elsewhere(
     }
 }
 
-/// The refusal of a coordinator of another cluster, if a majority refuses and none of the own cluster answers.
+/// Returns the refusal of a coordinator of another cluster, if a majority refuses and no
+/// coordinator of the router's cluster answers.
 async fn refusal_of_most(directory: &dyn Directory, members: &[NodeId]) -> Option<Error> {
     let mut refusals = Vec::new();
     for member in members {

@@ -1,4 +1,4 @@
-//! Runs one role as a separate process.
+//! The run of one role as a separate process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,65 +30,69 @@ use crate::listen::{bind, end_reason};
 use crate::process_figures::OwnProcess;
 use crate::wire::{PeerDirectory, Peers};
 
-/// The time after which the process logs that it waits for a coordinator.
+/// The time after which the process logs that it is waiting for a coordinator.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The default HTTP address of a router.
 const ROUTER_HTTP: &str = "127.0.0.1:7480";
-/// A router ends after this time if the coordinators receive heartbeats of another process with its node id. A process that has just ended
-/// counts as alive for half of it.
+/// The time for which the coordinators must receive heartbeats of another process with a router's
+/// node id until the router ends. A process that has just ended counts as alive for half of this
+/// time.
 const TAKEN_FOR: Duration = Duration::from_secs(10);
 /// The pause before the coordinators are called again.
 const ANSWER_PAUSE: Duration = Duration::from_millis(200);
 
-/// Limits of scans; `None` for the defaults.
+/// The limits of scans; `None` for the defaults.
 #[derive(Debug)]
 pub struct ScanSettings {
-    /// Scans at once.
+    /// The maximum number of concurrent scans.
     pub count_max: Option<usize>,
-    /// Memory of all scans together.
+    /// The memory limit of all scans together, in bytes.
     pub memory_bytes: Option<usize>,
     /// The memory limit of one scan, in bytes.
     pub each_memory_bytes: Option<usize>,
-    /// The time in milliseconds after which a router queries another copy in addition to a slow node; 0 means never.
+    /// The time after which a router queries another copy in addition to a slow node, in
+    /// milliseconds; 0 for never.
     pub hedge_after_ms: Option<u32>,
 }
 
 /// The complete settings of a role.
 #[derive(Debug)]
 pub struct RoleSettings {
-    /// The node that the process is.
+    /// The node of the process.
     pub node: NodeInfo,
-    /// The address to listen on: for other processes, or on a router for gRPC of users.
+    /// The address to listen on: the port for other processes, or on a router the gRPC port for
+    /// users.
     pub bind: String,
-    /// The data directory; empty for a router that keeps nothing.
+    /// The data directory; empty for a router without stored data.
     pub data: PathBuf,
-    /// Memory of an indexer's slices.
+    /// The memory limit of an indexer's slices, in bytes.
     pub memory_bytes: Option<u64>,
     /// The admission limits of scans.
     pub scans: ScanSettings,
-    /// The size limit of each change log of a projector.
+    /// The size limit of each change log of a projector, in bytes.
     pub log_bytes_max: Option<u64>,
-    /// The memory of a projector's open transactions.
+    /// The memory limit of a projector's open transactions, in bytes.
     pub transactions_bytes_max: Option<usize>,
-    /// The directory of a projector below which the files of versions are.
+    /// The directory of a projector that contains the files of versions.
     pub files_dir: Option<PathBuf>,
-    /// Of a coordinator: the options that an operator sets after a loss.
+    /// The recovery options of a coordinator, which an operator sets after a loss.
     pub recovery: RecoveryFlags,
-    /// The authentication of other processes.
+    /// The way in which other processes are authenticated.
     pub security: SecuritySettings,
     /// The members of the coordinator.
     pub coordinators: Vec<(NodeId, String)>,
     /// The SQL address of a router.
     pub sql: String,
-    /// The HTTP address; `None` if there is no such port.
+    /// The HTTP address; `None` for no HTTP port.
     pub http: Option<String>,
     /// The limits of connections.
     pub connections: ConnectionsMax,
-    /// The clients that a router lets in.
+    /// The login policy and audit of a router.
     pub doors: DoorSettings,
 }
 
-/// Runs a role until the future is dropped. `shutdown` receives the work before the end of the process.
+/// Runs a role until the future is dropped or the service fails. `shutdown` receives the work to do
+/// before the end of the process.
 pub async fn run(settings: RoleSettings, env: Env, shutdown: Shutdown) -> Result<()> {
     let role = settings.node.role;
     let forced = settings.recovery.force_new_cluster;
@@ -199,7 +203,7 @@ fn indexer_config(settings: &RoleSettings) -> indexer::Config {
     config
 }
 
-/// Serves the HTTP port of a role, if it has one, until the task is dropped.
+/// Starts the HTTP port of a role, if it has one, which serves until the returned task is dropped.
 fn serve_http(
     env: &Env,
     (listener, connections, security): (Option<TcpListener>, ConnectionsMax, &Security),
@@ -216,7 +220,7 @@ fn serve_http(
     Ok(Some(env.spawn_service("http", async move { end_reason(served.await) })))
 }
 
-/// The option that set the address to listen on; an error names it.
+/// Returns the option that has set the address to listen on, for errors.
 fn bind_option(settings: &RoleSettings) -> &'static str {
     match settings.node.role {
         _ if settings.bind != settings.node.address => "--bind",
@@ -225,7 +229,7 @@ fn bind_option(settings: &RoleSettings) -> &'static str {
     }
 }
 
-/// Serves other processes until the service stops by itself, with this error.
+/// Serves other processes until the service ends with an error, which `stopped` returns.
 async fn serve_until(
     env: &Env,
     (settings, security, http): (&RoleSettings, &Security, Option<SocketAddr>),
@@ -262,7 +266,8 @@ async fn serve_peers(
     std::future::pending().await
 }
 
-/// Waits until a coordinator answers, and logs a line if that takes a while. Until then the process serves no calls.
+/// Waits until a coordinator answers, and logs a line if this takes longer than [`ANSWER_WAIT`].
+/// The process serves no calls before.
 async fn wait_coordinators(directory: &dyn Directory, settings: &RoleSettings) {
     wait_answer(directory, &member_list(&settings.coordinators)).await;
 }

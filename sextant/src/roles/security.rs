@@ -1,4 +1,5 @@
-//! The authentication of other processes: by certificates, or, on one machine, not at all.
+//! The authentication of other processes: by certificates, or none if all processes are on one
+//! machine.
 //!
 //! `dev`, the simulation and `--insecure` check no certificates.
 
@@ -19,15 +20,15 @@ use crate::wire::{Connect, PeerTrust, loopback_connect, tls_connect};
 /// The settings of a role that determine how it authenticates other processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecuritySettings {
-    /// By their certificates; these files have its own.
+    /// By certificates; the files contain the certificate of this process.
     Certificates(TlsFiles),
-    /// `--insecure`: no authentication. Only processes of the same machine reach it.
+    /// `--insecure`: no authentication. Only processes of this machine can call the process.
     Insecure,
 }
 
-/// The security of a running process.
+/// The authentication in a running process.
 pub(super) enum Security {
-    /// The certificate of the process, and the task that follows its files.
+    /// By certificates: the certificate of the process, and the task that reads changed files.
     Certificates(
         Arc<TlsSettings>,
         #[expect(dead_code, reason = "it runs until it is dropped")] Task,
@@ -41,7 +42,8 @@ fn refused(what: String) -> Error {
 }
 
 impl Security {
-    /// Reads the certificate of a node and checks that it belongs to the node and to its data directory.
+    /// Reads the certificate of a node, and checks that it belongs to the node and to the cluster
+    /// of its data directory.
     pub async fn of(
         settings: &SecuritySettings,
         node: &NodeInfo,
@@ -68,7 +70,7 @@ impl Security {
         Ok(Self::Certificates(tls, follows))
     }
 
-    /// The certificates of this process, if it has any.
+    /// Returns the certificates of this process, if it has any.
     pub fn tls(&self) -> Option<&Arc<TlsSettings>> {
         match self {
             Self::Certificates(tls, _) => Some(tls),
@@ -76,7 +78,7 @@ impl Security {
         }
     }
 
-    /// Opens connections to other nodes.
+    /// Returns the function that opens connections to other nodes.
     pub fn connect(&self) -> Connect {
         match self {
             Self::Certificates(tls, _) => tls_connect(Arc::clone(tls)),
@@ -84,7 +86,7 @@ impl Security {
         }
     }
 
-    /// The reason to trust callers of the port for other processes.
+    /// Returns the reason to trust callers of the port for other processes.
     pub fn trust(&self) -> PeerTrust {
         match self {
             Self::Certificates(..) => PeerTrust::Certificates,
@@ -92,7 +94,7 @@ impl Security {
         }
     }
 
-    /// The certificates of a port for nodes and operators.
+    /// Returns the TLS settings of a port for nodes and operators; `None` without certificates.
     pub fn port(&self) -> Option<PortTls> {
         match self {
             Self::Certificates(tls, _) => {
@@ -102,7 +104,7 @@ impl Security {
         }
     }
 
-    /// Checks a listener: without authentication it must have a loopback address.
+    /// Returns an error for a listener without authentication that has no loopback address.
     pub fn check(&self, listener: &TcpListener, option: &str) -> Result<()> {
         match self {
             Self::Certificates(..) => Ok(()),
@@ -111,8 +113,8 @@ impl Security {
     }
 }
 
-/// Checks that a data directory belongs to the cluster of the certificate. A cluster that replaces a lost one needs
-/// another id, so that it refuses the data of the lost one.
+/// Checks that a data directory belongs to the cluster of the certificate. A cluster that replaces
+/// a lost one needs another id, so that it refuses the data of the lost one.
 async fn check_directory(env: &Env, data: &Path, cluster: ClusterId, forced: bool) -> Result<()> {
     let (its_env, dir) = (env.clone(), data.to_owned());
     let found = env.blocking(move || DirectoryIdentity::read(&*its_env.fs, &dir)).await?;

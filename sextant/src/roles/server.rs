@@ -1,4 +1,4 @@
-//! The ports for users: SQL, gRPC and HTTP; and the port for other processes, where a process with ports for users has one.
+//! The ports for users: SQL, gRPC and HTTP; and, in `sextant dev`, a port for other processes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,9 +13,10 @@ use proto::{Error, Result};
 use tokio::net::TcpListener;
 
 use super::cluster::Cluster;
+use crate::access::AccessProvider;
 use crate::auth::login_policy::LoginPolicy;
 use crate::auth::newest_users::NewestUsers;
-use crate::backend::{AuthorizedBackends, ClusterBackend, Counters};
+use crate::backend::{ClusterBackend, Counters};
 use crate::descriptors::Shares;
 use crate::grpc;
 use crate::http::{self, StatusSources};
@@ -23,39 +24,38 @@ use crate::limited::{ConnectionsMax, PortLimit, PortProtocol, PortTls, limited, 
 use crate::listen::{bind, check_loopback, end_reason};
 use crate::pg;
 use crate::process_figures::OwnProcess;
-use crate::sql::backend::Backends;
 use crate::tls::Clients;
 use crate::wire::{PeerTrust, Peers};
 
-/// Time limit for the start of a cluster.
+/// The time limit for the start of a cluster.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Addresses to listen on, `host:port`; port 0 picks a free one.
+/// The addresses to listen on, `host:port`; port 0 stands for a free port.
 #[derive(Clone, Debug)]
 pub struct Ports {
-    /// PostgreSQL's protocol.
+    /// The address of the SQL port.
     pub sql: String,
     /// The address of the gRPC port.
     pub grpc: String,
     /// The address of the HTTP port.
     pub http: String,
-    /// The address of the gRPC port for other processes; `None` if they may not call this process.
+    /// The address of the gRPC port for other processes; `None` if the process has no such port.
     pub peer: Option<String>,
 }
 
-/// Options of the command line that set the ports; errors name them.
+/// The command line options that set the addresses, for errors.
 #[derive(Clone, Copy, Debug)]
 pub struct PortOptions {
-    /// Option of PostgreSQL's protocol.
+    /// The option of the SQL port.
     pub sql: &'static str,
-    /// Option of gRPC.
+    /// The option of the gRPC port.
     pub grpc: &'static str,
-    /// Option of HTTP.
+    /// The option of the HTTP port.
     pub http: &'static str,
 }
 
 impl PortOptions {
-    /// Options of `sextant dev`.
+    /// The options of `sextant dev`.
     pub const DEV: Self = Self { sql: "--sql-port", grpc: "--grpc-port", http: "--http-port" };
 }
 
@@ -68,13 +68,13 @@ pub struct Listeners {
 }
 
 impl Ports {
-    /// Free ports of the loopback address.
+    /// Returns free ports of the loopback address.
     pub fn any() -> Self {
         let any = || "127.0.0.1:0".to_owned();
         Self { sql: any(), grpc: any(), http: any(), peer: None }
     }
 
-    /// Binds the ports. An error names the option that moves a port.
+    /// Binds the ports. An error names the option that changes a port.
     pub async fn bind(&self, options: &PortOptions) -> Result<Listeners> {
         Ok(Listeners {
             sql: bind(&self.sql, options.sql).await?,
@@ -89,7 +89,7 @@ impl Ports {
 }
 
 impl Listeners {
-    /// The sockets for users, with the options that set them.
+    /// Returns the sockets for users, with the options that set them.
     pub(super) fn of_users<'a>(
         &'a self,
         options: &PortOptions,
@@ -103,12 +103,12 @@ impl Listeners {
         users.into_iter().all(|(listener, option)| check_loopback(listener, option).is_ok())
     }
 
-    /// Leaves out the port for other processes.
+    /// Closes the port for other processes.
     pub fn close_peer(&mut self) {
         self.peer = None;
     }
 
-    /// An error if other machines can call the port for other processes.
+    /// Returns an error if other machines can call the port for other processes.
     pub fn check_peer(&self, option: &str) -> Result<()> {
         let Some(listener) = &self.peer else { return Ok(()) };
         check_loopback(listener, option).map_err(|error| {
@@ -121,13 +121,13 @@ impl Listeners {
     }
 }
 
-/// The services behind the ports, and their settings.
+/// The services that the ports need, and their settings.
 pub struct ServerParts {
     /// The router, which runs scans.
     pub router: Arc<router::Router>,
     /// The other services.
     pub directory: Arc<dyn Directory>,
-    /// The users, which a task follows.
+    /// The users, kept up to date by a task.
     pub users: Arc<NewestUsers>,
     /// The services that other processes may call.
     pub peers: Arc<Peers>,
@@ -135,27 +135,27 @@ pub struct ServerParts {
     pub indexers: Vec<Arc<indexer::Indexer>>,
     /// The projectors of this process.
     pub projectors: Vec<Arc<projector::Projector>>,
-    /// The data directory of this process, if it has one.
+    /// The data directory of this process; `None` without one.
     pub data: Option<PathBuf>,
     /// The limits of connections.
     pub connections: ConnectionsMax,
-    /// The clients that are let in.
+    /// The login policy of the ports.
     pub doors: Arc<LoginPolicy>,
 }
 
-/// Serves the ports until it is dropped.
+/// The running ports, which close on drop.
 pub struct Server {
     addresses: [SocketAddr; 3],
     doors: Arc<LoginPolicy>,
     peer_address: Option<SocketAddr>,
     router: Arc<router::Router>,
-    /// Number of indexers in this process.
+    /// The number of indexers in this process.
     indexers: usize,
     _tasks: Vec<Task>,
 }
 
 impl Server {
-    /// Serves the ports of a whole cluster.
+    /// Starts the ports of a whole cluster.
     pub fn start(
         cluster: &Cluster,
         doors: Arc<LoginPolicy>,
@@ -176,7 +176,7 @@ impl Server {
         Self::serve(parts, env, listeners)
     }
 
-    /// Serves the ports of the given services.
+    /// Starts the ports of the given services.
     pub fn serve(parts: ServerParts, env: &Env, listeners: Listeners) -> Result<Self> {
         let ServerParts {
             router,
@@ -199,15 +199,21 @@ impl Server {
         let (its_router, its_counters) = (Arc::clone(&router), Arc::clone(&counters));
         let backend = ClusterBackend::new(its_router, directory, env.clone(), its_counters);
         let backend = Arc::new(backend.with_users(known_users));
-        let backends: Arc<dyn Backends> =
-            Arc::new(AuthorizedBackends::within(&backend, doors.flow()));
-        let (its_backends, its_doors) = (Arc::clone(&backends), Arc::clone(&doors));
-        let sql = pg::PgServer::new(its_backends, its_doors, env.clone(), session_limits());
-        let public = grpc::services(Arc::clone(&backends), &doors, env.clone());
+        let provider: Arc<dyn AccessProvider> = Arc::new(backend.authorization(doors.flow()));
+        let (its_provider, its_doors) = (Arc::clone(&provider), Arc::clone(&doors));
+        let sql = pg::PgServer::new(its_provider, its_doors, env.clone(), session_limits());
+        let public = grpc::services(Arc::clone(&provider), &doors, env.clone());
         let indexers = indexers.iter().map(Arc::downgrade).collect();
         let projectors = projectors.iter().map(Arc::downgrade).collect();
         let process = OwnProcess { data };
-        let observed = StatusSources { backends, backend, indexers, projectors, counters, process };
+        let observed = StatusSources {
+            provider,
+            router: Arc::clone(&router),
+            indexers,
+            projectors,
+            counters,
+            process,
+        };
         let users_of = |listener, speech, limit: PortLimit| match doors.tls() {
             None => limited(listener, speech, limit.of_users(doors.flow()), env),
             Some(tls) => {
@@ -279,8 +285,9 @@ impl Server {
         self.peer_address
     }
 
-    /// Waits until a projector and all indexers of this process (at least one indexer of the cluster) are registered. Only
-    /// then DDL succeeds, and the slices of a new index are placed on all of the indexers.
+    /// Waits until a projector and all indexers of this process (at least one indexer of the
+    /// cluster) are registered. Before that, DDL fails, or the slices of a new index are placed on
+    /// only some of the indexers.
     pub async fn wait_ready(&self) -> Result<()> {
         let ready = self.router.wait_catalog(|catalog| is_whole(catalog, self.indexers.max(1)));
         tokio::time::timeout(READY_WITHIN, ready).await.map(drop).map_err(|_| {
@@ -291,14 +298,14 @@ impl Server {
         })
     }
 
-    /// The line that reports the addresses, and the kind of authentication.
+    /// Returns the line with the addresses and the kind of authentication.
     pub fn ready_line(&self) -> String {
         let ([sql, grpc, http], auth) = (self.addresses, self.doors.word());
         format!("ready sql={sql} grpc={grpc} http={http} auth={auth}")
     }
 }
 
-/// The limits of SQL sessions, within the open files of this process.
+/// Returns the limits of SQL sessions, within the open files of this process.
 fn session_limits() -> pg::PgConfig {
     let (shares, usual) = (Shares::of_process(), pg::PgConfig::default());
     pg::PgConfig {
@@ -308,15 +315,15 @@ fn session_limits() -> pg::PgConfig {
     }
 }
 
-/// Waits until a projector and the indexers of this process are registered. A process without indexers does not wait: the nodes of its
-/// cluster start and stop independently.
+/// Waits until a projector and `indexers` indexers are registered. Returns at once if `indexers` is
+/// 0: the nodes of such a cluster start and stop independently.
 async fn wait_whole(router: &router::Router, indexers: usize) {
     if indexers > 0 {
         router.wait_catalog(|catalog| is_whole(catalog, indexers)).await;
     }
 }
 
-/// True if a projector and a number of indexers are registered.
+/// True if a projector and at least this number of indexers are registered.
 fn is_whole(catalog: &Catalog, indexers: usize) -> bool {
     let joined = |role| catalog.nodes.values().filter(|node| node.role == role).count();
     joined(Role::Projector) > 0 && joined(Role::Indexer) >= indexers

@@ -1,4 +1,4 @@
-//! Starts the service of each role.
+//! The start of each role's service.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::auth::follower::UsersFollower;
 use crate::auth::newest_users::NewestUsers;
 use crate::descriptors::Shares;
 
-/// An operator's orders for a coordinator whose data, or whose nodes, are lost.
+/// The recovery options of a coordinator, which an operator sets after data or nodes are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryFlags {
-    /// Begin a new cluster though the log of the directory is lost.
+    /// True to begin a new cluster although the log in the directory is lost.
     pub force_new_cluster: bool,
-    /// Continue all numbers above the known ones, because the directory is an older copy.
+    /// True to continue all numbers above the known ones, because the directory is an older copy.
     pub skip_epochs: bool,
-    /// The silence in seconds after which slices without another copy are rebuilt elsewhere; 0 stands for never, and `None` for the
-    /// usual time.
+    /// The time in seconds for which an indexer must be silent until slices without another copy
+    /// are rebuilt elsewhere; 0 for never, `None` for the default.
     pub lost_after_s: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ pub async fn start_indexer(
     run_indexer(config, env, directory).await
 }
 
-/// Starts an indexer. Recovery blocks, so it runs outside of the async threads.
+/// Starts an indexer, on a blocking thread because of the recovery of its data.
 pub async fn run_indexer(
     config: indexer::Config,
     env: &Env,
@@ -100,7 +100,7 @@ pub async fn open_router_data(env: &Env, dir: &Path, node: &NodeInfo) -> Result<
     env.blocking(move || RouterData::open(&its_env, &dir, &node)).await
 }
 
-/// The users of a process that serves clients, and their follower, which the caller starts.
+/// Returns the users of a process that serves clients, and their follower, which the caller starts.
 pub fn follow_users(
     directory: Arc<dyn Directory>,
     router: &Arc<router::Router>,

@@ -1,8 +1,9 @@
 //! The clean end of a process.
 //!
-//! Everything acknowledged is durable at any moment, so a process could simply end. But its clients would lose their sessions in mid-statement,
-//! so it drains them first ([`crate::flow::Stop`]). And an indexer that ends so replays its commit log at the next start, which takes seconds, so
-//! it writes its memory into fragments.
+//! Everything acknowledged is durable at any moment, so a process could end at once. It still does
+//! two things before: it drains its clients, which would otherwise lose their sessions during a
+//! statement ([`crate::flow::Stop`]); and an indexer writes its memory into fragments, so that the
+//! next start does not replay the commit log, which takes seconds.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use proto::lock::lock;
 
 use crate::flow::Flow;
 
-/// Time limit of a clean end. Beyond it the next start replays the rest of the log.
+/// The time limit of a clean end. If it is exceeded, the next start replays the commit log.
 const SHUTDOWN_WAIT: Duration = Duration::from_secs(10);
 
 /// The work before the end of a process; cheap to clone.
@@ -22,12 +23,12 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Adds the clients of the ports, which are drained before anything stops.
+    /// Adds the clients of the ports, which are drained before the services stop.
     pub fn add_clients(&self, flow: &Arc<Flow>) {
         *lock(&self.clients) = Some(Arc::clone(flow));
     }
 
-    /// Drains the clients, while all services go on.
+    /// Drains the clients, while all services continue.
     pub async fn drain(&self) {
         let flow = lock(&self.clients).take();
         if let Some(flow) = flow {

@@ -1,5 +1,6 @@
-//! Rows as columns of typed values: the form of gRPC's `ScanColumn`, whose description in `sextant.proto` has the layout.
-//! A number is stored as it is: neither this server nor the client spends time on its digits.
+//! Rows as columns of typed values: the form of gRPC's `ScanColumn`, whose description in
+//! `sextant.proto` has the layout. Numbers are in binary form, so that neither the server nor the
+//! client converts digits.
 
 use proto::expr::ColumnType;
 use proto::grpc::ScanColumn;
@@ -10,26 +11,27 @@ use super::entry::{EntryPrinter, EntryRow};
 use super::format::Format;
 use crate::sql::plan::Cell;
 
-/// Columns that rows are appended to.
+/// Columns to which rows are appended.
 pub(crate) struct Columns {
     columns: Vec<Column>,
     rows: u32,
-    /// True if all columns are the id or integers of the key.
+    /// True if each column is the id or an integer of the key.
     only_integers: bool,
 }
 
 struct Column {
     column_type: ColumnType,
-    /// Values of one width, or texts.
+    /// The values, all of one width, or the concatenated texts.
     values: Vec<u8>,
-    /// The end of each text.
+    /// The end of each text in `values`.
     ends: Vec<u8>,
-    /// The bits of NULLs; shorter than the rows if the last ones have none.
+    /// The bits of NULL rows; shorter than the number of rows if the last ones are not NULL.
     nulls: Vec<u8>,
 }
 
 impl Columns {
-    /// Empty columns of the given types for the cells of a printer, with room for some rows.
+    /// Returns empty columns of these types for the cells of a printer, with the capacity for
+    /// `rows` rows.
     pub(crate) fn new(printer: &EntryPrinter, types: &[ColumnType], rows: usize) -> Self {
         let column = |column_type: &ColumnType| {
             let column_type = *column_type;
@@ -42,7 +44,7 @@ impl Columns {
         Self { columns: types.iter().map(column).collect(), rows: 0, only_integers }
     }
 
-    /// Appends a row. After an error the columns differ in length, and are of no use.
+    /// Appends a row. After an error the columns differ in length and are unusable.
     #[inline]
     pub(crate) fn push(&mut self, printer: &mut EntryPrinter, row: Row<'_>) -> Result<()> {
         self.rows += 1;
@@ -77,7 +79,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Bytes of all columns.
+    /// Returns the size of all columns in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.columns.iter().map(|column| column.values.len() + column.ends.len()).sum()
     }
@@ -89,10 +91,10 @@ impl Columns {
     }
 }
 
-/// The usual length of a text, for the first size of a buffer.
+/// The usual length of a text in bytes, for the initial capacity of a buffer.
 const TEXT_BYTES: usize = 12;
 
-/// Bytes of a value; `None` for types that are sent as text.
+/// Returns the size of a value in bytes; `None` for types that are sent as text.
 fn width(column_type: ColumnType) -> Option<usize> {
     match column_type {
         ColumnType::Int4 | ColumnType::Int8 | ColumnType::Float8 => Some(8),
@@ -102,7 +104,7 @@ fn width(column_type: ColumnType) -> Option<usize> {
 }
 
 impl Column {
-    /// Appends the value of cell n; false, and nothing appended, if it is NULL.
+    /// Appends the value of cell `n` and returns true; returns false for NULL, without appending.
     #[inline]
     fn push(&mut self, cells: &mut EntryRow<'_>, n: usize) -> Result<bool> {
         let Self { column_type, values, .. } = self;
@@ -135,7 +137,7 @@ impl Column {
         Ok(())
     }
 
-    /// Makes the value of a row NULL; for texts, the end is still recorded.
+    /// Makes the value of a row NULL; for texts, records the end too.
     fn push_null(&mut self, row: usize) {
         self.values.resize(self.values.len() + width(self.column_type).unwrap_or(0), 0);
         self.nulls.resize(row / 8 + 1, 0);
@@ -172,7 +174,7 @@ mod tests {
     use super::*;
     use crate::sql::plan::ColumnInfo;
 
-    /// The entry and the included values of row n.
+    /// Returns the encoded entry and included values of row `n`.
     fn encoded(n: usize, key: &Value, included: &Value) -> (Vec<u8>, Vec<u8>) {
         let (mut entry, mut include) = (Vec::new(), Vec::new());
         encode_entry([key], &[true], &format!("a long id {n}"), &mut entry).unwrap();
@@ -194,7 +196,7 @@ mod tests {
         Ok(columns)
     }
 
-    /// Compares the values of columns with the texts of the same cells.
+    /// Asserts that the values in columns equal the texts of the cells.
     fn compare(rows: &[[Value; 2]], types: &[ColumnType]) {
         let mut cells = vec![(Cell::Id, ColumnType::Text)];
         cells.extend(types.iter().map(|t| (Cell::Key(0), *t)));
@@ -237,7 +239,7 @@ mod tests {
         );
     }
 
-    /// The text of a value, read as a client reads it.
+    /// Returns the text of a value, decoded as a client decodes it.
     fn text(column: &ScanColumn, column_type: ColumnType, n: usize) -> Option<String> {
         let eight = |bytes: &[u8]| *bytes[8 * n..].first_chunk::<8>().unwrap();
         let is_null = column.nulls.get(n / 8).is_some_and(|byte| byte >> (n % 8) & 1 == 1);

@@ -1,9 +1,9 @@
-//! Prints the rows of a scan.
+//! The printer of the rows of a scan.
 //!
-//! A row of a scan is an encoded entry: key parts, then the id. Only the needed parts are read, and each is written
-//! directly from its encoded bytes; a row allocates memory only for an array, an object or a computed column. The
-//! position of a part is found by stepping over the parts before it. Found positions are kept for the row, so that any
-//! order of columns costs one walk.
+//! A row of a scan is an encoded entry: key parts, then the id. Only the needed parts are read, and
+//! each is written directly from its encoded bytes; a row allocates memory only for an array, an
+//! object or a computed column. The position of a part is found by skipping the parts before it,
+//! and stored for the row, so that columns in any order need one pass over the entry.
 
 use std::borrow::Cow;
 
@@ -21,43 +21,45 @@ use super::format::Format;
 use super::value::{out_of_range, write_value};
 use crate::sql::plan::{Cell, ColumnInfo};
 
-/// Prints the rows of a scan.
+/// The printer of the rows of a scan.
 pub(crate) struct EntryPrinter {
     cells: Vec<Cell>,
     descending: Vec<bool>,
-    /// The cost of computed columns since it was last read.
+    /// The cost of computed columns since [`Self::reset_if_due`] was last called.
     spent: u64,
-    /// Places of parts, kept from row to row because clearing them costs as much as printing a number.
+    /// The positions of parts. The memory is reused for each row without clearing, which would cost
+    /// as much as printing a number.
     key_starts: Starts,
     include_starts: Starts,
-    /// A buffer for one value.
+    /// A reused buffer for one value.
     binary: Vec<u8>,
 }
 
-/// The most key parts of [`EntryPrinter::integers`].
+/// The maximum number of key parts for [`EntryPrinter::integers`].
 const INTEGERS_MAX: usize = 4;
-/// The cost of computed columns after which other tasks run: about a millisecond.
+/// The cost of computed columns after which other tasks must run: about a millisecond.
 const TURN_COST: u64 = 1 << 20;
 
 impl EntryPrinter {
-    /// A printer of the given cells of an index's rows.
+    /// Returns a printer of these cells of an index's rows.
     pub(crate) fn new(spec: &IndexSpec, cells: Vec<Cell>) -> Self {
         Self::with_directions(cells, spec.descending())
     }
 
-    /// A printer for entries with these directions of their key parts.
+    /// Returns a printer for entries whose key parts have these directions.
     pub(crate) fn with_directions(cells: Vec<Cell>, descending: Vec<bool>) -> Self {
         let (key_starts, include_starts) = ([0; PARTS_MAX + 1], [0; PARTS_MAX + 1]);
         Self { cells, descending, spent: 0, key_starts, include_starts, binary: Vec::new() }
     }
 
-    /// True if the computed columns have cost so much that other tasks must run before the next row.
+    /// True if the computed columns since the last [`Self::reset_if_due`] have taken so much time
+    /// that other tasks must run before the next row.
     pub(crate) fn is_due(&self) -> bool {
         self.spent >= TURN_COST
     }
 
-    /// True if the computed columns since the last call were costly enough to yield; resets the cost.
-    pub(crate) fn must_yield(&mut self) -> bool {
+    /// Returns the value of [`Self::is_due`] and resets the cost.
+    pub(crate) fn reset_if_due(&mut self) -> bool {
         let is_due = self.is_due();
         if is_due {
             self.spent = 0;
@@ -65,7 +67,7 @@ impl EntryPrinter {
         is_due
     }
 
-    /// The cells of one row, to be written one by one.
+    /// Returns one row, whose cells can be written one by one.
     #[inline]
     pub(crate) fn row<'r>(&'r mut self, row: Row<'r>) -> EntryRow<'r> {
         let Self { cells, descending, spent, key_starts, include_starts, binary } = self;
@@ -74,7 +76,7 @@ impl EntryPrinter {
         EntryRow { cells, row, key, include, spent, cost: CostMeter::for_evaluation(), binary }
     }
 
-    /// True if all cells are the id or key parts, of types that [`Self::integers`] has.
+    /// True if each cell is the id or a key part of a type that [`Self::integers`] supports.
     pub(crate) fn has_only_integers(&self, types: &[ColumnType]) -> bool {
         let is_plain = |(cell, column_type): (&Cell, &ColumnType)| match cell {
             Cell::Id => *column_type == ColumnType::Text,
@@ -84,8 +86,8 @@ impl EntryPrinter {
         self.descending.len() <= INTEGERS_MAX && self.cells.iter().zip(types).all(is_plain)
     }
 
-    /// The key parts and the id of a row whose key parts are all short integers, as those of many indexes are. They are
-    /// found in one walk, without storing positions.
+    /// Returns the key parts and the id of a row whose key parts are all short integers; otherwise
+    /// `None`. One pass over the entry finds them, without storing positions.
     #[inline]
     pub(crate) fn integers<'r>(&self, row: Row<'r>) -> Option<([i64; INTEGERS_MAX], &'r [u8])> {
         let (mut integers, mut rest) = ([0; INTEGERS_MAX], row.entry);
@@ -126,10 +128,10 @@ pub(crate) struct EntryRow<'r> {
     row: Row<'r>,
     key: Parts<'r>,
     include: Parts<'r>,
-    /// The printer's cost of computed columns, and that of this row.
+    /// The printer's cost of computed columns, to which the row adds.
     spent: &'r mut u64,
     cost: CostMeter,
-    /// A buffer for one value.
+    /// A reused buffer for one value.
     binary: &'r mut Vec<u8>,
 }
 
@@ -140,7 +142,7 @@ impl Drop for EntryRow<'_> {
 }
 
 impl EntryRow<'_> {
-    /// Appends the value of a cell; false, and nothing appended, if it is NULL.
+    /// Appends the value of cell `n` and returns true; returns false for NULL, without appending.
     pub(crate) fn write(
         &mut self,
         n: usize,
@@ -167,7 +169,7 @@ impl EntryRow<'_> {
         }
     }
 
-    /// Returns the integer of a cell of type `int4` or `int8`; `None` if it is NULL.
+    /// Returns the integer of cell `n`, of type `int4` or `int8`; `None` for NULL.
     #[inline]
     pub(crate) fn int(&mut self, n: usize, column_type: ColumnType) -> Result<Option<i64>> {
         let short = match &self.cells[n] {
@@ -189,17 +191,17 @@ impl EntryRow<'_> {
     }
 }
 
-/// Maximum of parts in an entry.
+/// The maximum number of parts in an entry.
 const PARTS_MAX: usize = proto::model::index::COLUMNS_MAX;
 
-/// Positions of parts. The first one is always 0.
+/// The positions of parts in bytes. The first is always 0.
 type Starts = [u32; PARTS_MAX + 1];
 
-/// Consecutive encoded parts. Parts beyond the given directions are ascending.
+/// Consecutive encoded parts and their positions. Parts beyond the given directions are ascending.
 struct Parts<'a> {
     bytes: &'a [u8],
     descending: &'a [bool],
-    /// Positions of the first parts; `known` is the number of positions found.
+    /// The positions of the first parts; `known` is the number of positions found.
     starts: &'a mut Starts,
     known: usize,
 }
@@ -213,7 +215,7 @@ impl<'a> Parts<'a> {
         self.descending.get(part).copied().unwrap_or(false)
     }
 
-    /// Returns the bytes from a part on.
+    /// Returns the bytes from the beginning of a part to the end of the entry.
     fn rest(&mut self, part: usize) -> Result<&'a [u8]> {
         if part > PARTS_MAX {
             return Err(corrupt());
@@ -227,7 +229,8 @@ impl<'a> Parts<'a> {
         Ok(&self.bytes[self.starts[part] as usize..])
     }
 
-    /// Returns a part that is an integer of the column's type and short, as almost all are.
+    /// Returns the value of a part that is a short integer of the column's type; `None` for other
+    /// parts.
     #[inline]
     fn leading_int(&mut self, part: usize, column_type: ColumnType) -> Result<Option<i64>> {
         if !matches!(column_type, ColumnType::Int4 | ColumnType::Int8) {
@@ -281,7 +284,7 @@ impl<'a> Parts<'a> {
         Ok(present)
     }
 
-    /// Notes where a part ends.
+    /// Records the position at which a part ends.
     fn note_end(&mut self, part: usize, end: usize) {
         if self.known == part && part < PARTS_MAX {
             self.known += 1;
@@ -290,7 +293,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Checks that the text of an indexed integer is one of its column's type: the result of arithmetic may be beyond.
+/// Returns an error if the text of an integer is outside the range of its column's type, as results
+/// of arithmetic may be.
 fn check_integer(text: &[u8], column_type: ColumnType) -> Result<()> {
     // A short integer needs no check.
     let is_short = |digits: usize| text.len() <= digits && text.iter().all(u8::is_ascii_digit);
@@ -315,7 +319,7 @@ struct EntryScope {
 }
 
 impl EntryScope {
-    /// Decodes all values of an entry, for expressions.
+    /// Decodes all values of an entry, as input of expressions.
     fn decode(row: Row<'_>, descending: &[bool]) -> Result<Self> {
         let mut columns = Vec::with_capacity(descending.len());
         let mut rest = row.entry;

@@ -13,7 +13,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Decodes the formats of `count` values. No code means text for all; one code applies to all.
+    /// Decodes the formats of `count` values. An empty list means text for all; one code applies to
+    /// all.
     pub(crate) fn list(codes: &[i16], count: usize) -> Result<Vec<Self>> {
         let parse = |code: &i16| match code {
             0 => Ok(Self::Text),

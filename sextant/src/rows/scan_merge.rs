@@ -1,8 +1,9 @@
-//! Merges the scans of a statement that is divided ([`Merge`]) into the rows of its result.
+//! The merge of the scans of a divided statement ([`Merge`]) into the rows of its result.
 //!
-//! Each scan has its rows in the order of the index. If MISSING reads as NULL in the parts by which the scan was divided, the merge of
-//! all is in that order too, and equal rows of DISTINCT are neighbours. All scans read the epoch of the first one, whose lease
-//! keeps it readable.
+//! Each scan returns rows in the order of the index. In the parts by which the statement was
+//! divided, MISSING is treated as NULL; the merge is then in the order of the index too, and equal
+//! rows of DISTINCT are adjacent. All scans read the epoch of the first one, whose lease keeps it
+//! readable.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,18 +17,19 @@ use proto::value::key::{LeadingParts, missing_as_null};
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
-use crate::sql::backend::{Backend, BatchSource};
+use crate::access::{Access, BatchSource};
 use crate::sql::plan::{IndexPlan, Merge};
 
-/// Size at which a merged block is passed on.
+/// The size at which a merged block is returned, in bytes.
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// Time for which scans keep their permits of the router while another one of the statement waits.
+/// The time for which scans keep the permits of the router while another scan of the statement
+/// waits for one.
 const HOLD_MAX: Duration = Duration::from_millis(50);
 
-/// Begins the other scans of a plan, if it has any, and merges them with the first one.
+/// Starts the other scans of a plan, if there are any, and returns their merge with the first.
 pub async fn merged(
-    backend: &dyn Backend,
+    access: &Access,
     plan: &IndexPlan,
     first: Box<dyn BatchSource>,
 ) -> Result<Box<dyn BatchSource>> {
@@ -42,14 +44,15 @@ pub async fn merged(
             hedge_after: plan.request.hedge_after,
             ..other.clone()
         };
-        let opened = or_park(backend.scan(request, None), scans.iter_mut()).await?;
+        let opened = or_park(access.scan(request, None), scans.iter_mut()).await?;
         scans.push(Scan::new(opened));
     }
     Ok(Box::new(MergedScans::new(scans, epoch, plan, merge)))
 }
 
-/// Waits for a scan that needs a permit of the router. If that takes more than a moment, the other scans may hold it, or other such
-/// statements that wait as well: so the other scans give theirs back.
+/// Waits for a scan that needs a permit of the router. After [`HOLD_MAX`] the other scans of the
+/// statement are parked and release their permits, since these, or statements that wait in the same
+/// way, may hold all permits.
 async fn or_park<'s, T>(
     wait: impl Future<Output = Result<T>>,
     others: impl Iterator<Item = &'s mut Scan>,
@@ -64,22 +67,22 @@ async fn or_park<'s, T>(
     }
 }
 
-/// A scan, and a place in its last block.
+/// A scan, with the position in its last block.
 struct Scan {
     batches: Box<dyn BatchSource>,
-    /// True if it has given its permit back.
+    /// True if the scan has released its permit.
     is_parked: bool,
     block: RowBlock,
-    /// The index of the row after the current one.
+    /// The offset of the row after the current one, in bytes.
     next: usize,
     current: Option<Row>,
     is_ended: bool,
 }
 
-/// A row of a block.
+/// The current row of a scan.
 struct Row {
     place: Range<usize>,
-    /// The entry of the current row, in which MISSING reads as NULL.
+    /// The entry of the row, with NULL in place of MISSING.
     read: Vec<u8>,
 }
 
@@ -102,15 +105,15 @@ impl Scan {
 }
 
 struct MergedScans {
-    /// The scans, including those at their end.
+    /// The scans, including finished ones.
     scans: Vec<Scan>,
     epoch: Epoch,
     reverse: bool,
     descending: Vec<bool>,
     parts: Vec<u16>,
-    /// The number of leading parts that make up a row of DISTINCT.
+    /// The number of leading parts that form a row of DISTINCT; `None` without DISTINCT.
     distinct: Option<usize>,
-    /// The parts of the last row, for DISTINCT.
+    /// The leading parts of the last row, for DISTINCT.
     last: Option<Vec<u8>>,
     skip: u64,
     left: u64,
@@ -133,7 +136,8 @@ impl MergedScans {
         }
     }
 
-    /// Moves each scan onto a row or to its end, without waiting; false if the caller has to wait for one.
+    /// Moves each scan to its next row or its end if that is possible without waiting; false if a
+    /// scan has to be awaited.
     fn settle(&mut self) -> Result<bool> {
         for scan in &mut self.scans {
             if scan.current.is_some() || scan.is_ended {
@@ -151,7 +155,7 @@ impl MergedScans {
         Ok(true)
     }
 
-    /// Waits for the next blocks of the scans that need one. Nothing is lost if the call is dropped.
+    /// Waits for the next block of each scan that needs one. Dropping the future loses nothing.
     async fn fetch(&mut self) -> Result<()> {
         for at in 0..self.scans.len() {
             let (before, rest) = self.scans.split_at_mut(at);
@@ -177,7 +181,7 @@ impl MergedScans {
         Ok(())
     }
 
-    /// The index of the scan whose row is first in the order; `None` if all have ended.
+    /// Returns the index of the scan whose row comes first; `None` if all scans have ended.
     fn first(&self) -> Option<usize> {
         let wanted = if self.reverse { Ordering::Greater } else { Ordering::Less };
         let mut first: Option<(usize, &Row)> = None;
@@ -190,7 +194,7 @@ impl MergedScans {
         first.map(|(at, _)| at)
     }
 
-    /// True if DISTINCT has returned no equal row yet.
+    /// True unless DISTINCT has returned an equal row already.
     fn is_new(&mut self, read: &[u8]) -> Result<bool> {
         let Some(parts) = self.distinct else { return Ok(true) };
         let parts = LeadingParts::of(read, self.descending.iter().take(parts).copied())?;
@@ -201,7 +205,7 @@ impl MergedScans {
         Ok(true)
     }
 
-    /// Merges rows until the block is full, or a scan has to be waited for.
+    /// Appends rows until the block is full or a scan has to be awaited.
     fn merge_into(&mut self, builder: &mut RowBlockBuilder) -> Result<()> {
         while builder.len() < BLOCK_BYTES && self.left > 0 && self.page_left > 0 && self.settle()? {
             let Some(first) = self.first() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Places of the router for the scans of a merge.
+//! Tests of the router's permits for the scans of a merge.
 
 use std::sync::Arc;
 
@@ -6,11 +6,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::*;
 
-/// A scan of some empty blocks, which holds one of the router's places from its first read until it is parked.
+/// A scan of empty blocks that holds one of the router's permits from its first read until it is
+/// parked.
 struct Placed {
     places: Arc<Semaphore>,
     place: Option<OwnedSemaphorePermit>,
-    /// Time of each read.
+    /// The duration of each read.
     slow: Duration,
     blocks: usize,
 }

@@ -1,8 +1,9 @@
-//! Results between two reads of their client.
+//! Results that wait for the next read of their client.
 //!
-//! A client may never come back for the next piece of a result. For [`SUSPENDED_RUNS`] the scan keeps running, so that a
-//! client that reads steadily is served without a pause. Then it is parked: it keeps its position and its epoch, and
-//! releases its permit for other scans. In the end it is given up ([`cursor_idle`](crate::flow::ClientLimits::cursor_idle)).
+//! A client may never request more of a result. The scan continues to run for [`SUSPENDED_RUNS`],
+//! so that a client that reads steadily does not have to wait. After that it is parked: it keeps
+//! its position and its epoch, and releases its permit for other scans. At last it is dropped
+//! ([`cursor_idle`](crate::flow::ClientLimits::cursor_idle)).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,20 +13,21 @@ use proto::lock::lock;
 
 use crate::flow::{Flow, Limit};
 
-/// The time that a scan keeps running while its client does not read: many times longer than a client needs to request
-/// the next rows.
+/// The time for which a scan runs while its client does not read: much longer than a client needs
+/// to request the next rows.
 pub(crate) const SUSPENDED_RUNS: Duration = Duration::from_secs(2);
 
 /// A result that can be parked until the next read.
 pub(crate) trait Park: Send + 'static {
-    /// Releases permits and buffers.
+    /// Releases permits and buffers until the next read.
     fn park(&mut self);
 }
 
 /// A result that waits for the next read.
 pub(crate) struct SuspendedResult<T> {
     kept: Arc<Mutex<Option<T>>>,
-    /// Parks the result after a while, and then gives it up; dropping the task prevents that.
+    /// The task that parks the result after a time and drops it later, unless the task is dropped
+    /// before.
     _parking: Task,
 }
 
@@ -47,7 +49,7 @@ impl<T: Park> SuspendedResult<T> {
         Self { kept, _parking: parking }
     }
 
-    /// Takes the result for the next read; `None` if it was given up.
+    /// Returns the result for the next read; `None` if it was dropped already.
     pub(crate) fn resume(self) -> Option<T> {
         lock(&self.kept).take()
     }

@@ -8,12 +8,12 @@ use proto::{Error, ErrorCode, Result};
 
 use super::format::Format;
 
-/// A value of a result that is not read directly from an entry.
+/// A value of a result that was not read directly from an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
     /// A JSON value; NULL and MISSING are SQL's NULL.
     Value(Value),
-    /// An exact decimal: sums and averages.
+    /// An exact decimal, of a sum or an average.
     Decimal(BigDecimal),
 }
 
@@ -48,7 +48,8 @@ impl Datum {
         }
     }
 
-    /// Appends the value in a column's type and format; false, and nothing appended, if it is NULL.
+    /// Appends the value in a column's type and format and returns true; returns false for NULL,
+    /// without appending.
     pub(crate) fn write(
         &self,
         column_type: ColumnType,
@@ -73,8 +74,9 @@ fn plain(decimal: &BigDecimal) -> String {
     decimal.normalized().to_plain_string()
 }
 
-/// Appends a value in a column's type and format; false, and nothing appended, if it is NULL or has another type.
-/// `OutOfRange` for a number that the column's type cannot hold: the result of integer arithmetic beyond 64 bits.
+/// Appends a value in a column's type and format and returns true; returns false, without
+/// appending, for NULL and for a value of another type. Fails with `OutOfRange` for a number
+/// outside the column's type, such as the result of integer arithmetic beyond 64 bits.
 pub(crate) fn write_value(
     value: &Value,
     column_type: ColumnType,
@@ -104,7 +106,7 @@ pub(crate) fn write_value(
     Ok(true)
 }
 
-/// A value as one of its column's type, without rounding; NULL if it is none.
+/// Returns a value as one of its column's type, without rounding; NULL if it has another type.
 fn of_type(value: &Value, column_type: ColumnType) -> Value {
     match (value, column_type) {
         (Value::Number(Number::Float(_)), ColumnType::Int4 | ColumnType::Int8) => Value::Null,
@@ -113,7 +115,7 @@ fn of_type(value: &Value, column_type: ColumnType) -> Value {
     }
 }
 
-/// The error for a number that the type of its column cannot hold.
+/// Returns the error for a number outside the range of its column's type.
 pub(crate) fn out_of_range(number: impl std::fmt::Display, column_type: ColumnType) -> Error {
     let name = match column_type {
         ColumnType::Int4 => "integer",
@@ -124,7 +126,8 @@ pub(crate) fn out_of_range(number: impl std::fmt::Display, column_type: ColumnTy
         .with_hint("cast an operand to numeric or float8")
 }
 
-/// Appends a number in binary. The number already has the column's type, so no conversion loses anything.
+/// Appends a number in binary form. The number already has the column's type, so the conversion
+/// loses nothing.
 fn write_binary(number: Number, column_type: ColumnType, out: &mut Vec<u8>) {
     let int = number.as_i64().unwrap_or_default();
     match column_type {
@@ -147,8 +150,8 @@ const NUMERIC_NEGATIVE: u16 = 0x4000;
 const NUMERIC_INFINITE: u16 = 0xd000;
 const NUMERIC_NEGATIVE_INFINITE: u16 = 0xf000;
 
-/// Appends PostgreSQL's binary numeric: number of digits in base 10,000, power of the first digit, sign, number of
-/// decimal places, digits. `text` is a decimal without an exponent.
+/// Appends PostgreSQL's binary form of a numeric: number of digits in base 10,000, power of the
+/// first digit, sign, number of decimal places, digits. `text` is a decimal without an exponent.
 fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (NUMERIC_NEGATIVE, digits),
@@ -180,7 +183,7 @@ fn numeric_to_binary(text: &str, out: &mut Vec<u8>) {
     groups.iter().for_each(|group| out.extend_from_slice(&group.to_be_bytes()));
 }
 
-/// Decodes PostgreSQL's binary numeric to decimal text; `None` if it is malformed or NaN.
+/// Decodes PostgreSQL's binary form of a numeric to decimal text; `None` if it is malformed or NaN.
 pub(crate) fn numeric_from_binary(bytes: &[u8]) -> Option<String> {
     let mut words = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight) = (usize::from(words.next()?), words.next()? as i16);

@@ -1,9 +1,9 @@
-//! Runs statements about the placement of slices, vbuckets and copies of buckets.
+//! The execution of statements about the placement of slices, vbuckets and copies of buckets.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, IndexId, NodeId, SliceNo};
 use proto::model::index::IndexInfo;
-use proto::model::moves::{PlannedMove, RebalancePlan, RebalanceRequest};
+use proto::model::moves::{PlannedMove, RebalancePlan};
 use proto::model::node::Role;
 use proto::model::topology::TopologyProvider;
 use proto::rpc::api::CoordinatorChange;
@@ -15,20 +15,21 @@ use proto::rpc::command::{
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::Admin;
-use super::backend::{Backend, absent};
 use super::draining::tell_what_stays;
 use super::named::{find_index, run_on_bucket, run_on_index};
 use super::remarks::Remarks;
+use crate::access::{Access, AuditedAccess, absent};
 
-/// Runs a statement and returns its command tag. The moves that it starts continue in the background; SHOW MOVES shows
-/// their progress.
-pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) -> Result<String> {
+/// Executes a statement and returns its command tag. Moves that it starts continue in the
+/// background; SHOW MOVES shows their progress.
+pub async fn run(access: &AuditedAccess, statement: &Admin, remarks: &Remarks) -> Result<String> {
     let tag = match statement {
         Admin::ChangeCoordinators(change) => {
-            return change_coordinators(backend, change, remarks).await;
+            return change_coordinators(access, change, remarks).await;
         }
         Admin::Rebalance { index } => {
-            let plan = rebalance(backend, index.as_deref(), false).await?;
+            let start = |index| access.rebalance(index);
+            let plan = rebalance(access, index.as_deref(), start).await?;
             return Ok(format!("REBALANCE {}", plan.moves.len()));
         }
         Admin::CancelRebalance { index } => {
@@ -36,15 +37,15 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
                 Some(name) => {
                     let cancel =
                         |index: &IndexInfo| Ok(CancelMoves { index: Some(index.id) }.into());
-                    run_on_index(backend, name, cancel).await?
+                    run_on_index(access, name, cancel).await?
                 }
-                None => backend.command(CancelMoves { index: None }.into()).await?,
+                None => access.command(CancelMoves { index: None }.into()).await?,
             };
             let count = if let Outcome::Moves(moves) = outcome { moves.len() } else { 0 };
             return Ok(format!("CANCEL REBALANCE {count}"));
         }
         Admin::CancelTransaction(id) => {
-            if backend.cancel_transaction(*id).await? {
+            if access.cancel_transaction(*id).await? {
                 return Ok("CANCEL TRANSACTION".to_owned());
             }
             let what = format!("transaction {id} is not open");
@@ -53,110 +54,106 @@ pub async fn run(backend: &dyn Backend, statement: &Admin, remarks: &Remarks) ->
         }
         Admin::DrainNode { node, drain } => {
             let drains = |node| DrainNode { node, drain: *drain }.into();
-            let (node, command) = for_node(backend, (node, Some(Role::Indexer)), drains)?;
-            backend.command(command.into()).await?;
+            let (node, command) = for_node(access, (node, Some(Role::Indexer)), drains)?;
+            access.command(command.into()).await?;
             if *drain {
-                tell_what_stays(backend, node, remarks).await;
+                tell_what_stays(access, node, remarks).await;
             }
             if *drain { "DRAIN NODE" } else { "CANCEL DRAIN NODE" }
         }
         Admin::RemoveNode { node, wait, force } => {
             let removes = |node| RemoveNode { node, force: *force }.into();
-            let (node, command) = for_node(backend, (node, None), removes)?;
+            let (node, command) = for_node(access, (node, None), removes)?;
             if *wait {
-                backend.wait_drained(node).await?;
+                access.wait_drained(node).await?;
             }
-            backend.command(command.into()).await?;
+            access.command(command.into()).await?;
             "REMOVE NODE"
         }
-        of_bucket_or_index => alter(backend, of_bucket_or_index).await?,
+        of_bucket_or_index => alter(access, of_bucket_or_index).await?,
     };
     Ok(tag.to_owned())
 }
 
-/// Runs a statement that changes the placement of a bucket or an index, or a setting of it.
-async fn alter(backend: &dyn Backend, statement: &Admin) -> Result<&'static str> {
+/// Executes a statement that changes the placement or a setting of a bucket or an index.
+async fn alter(access: &AuditedAccess, statement: &Admin) -> Result<&'static str> {
     match statement {
         Admin::MoveSlice { index, slice, from, to } => {
             let nodes = (from.as_deref(), &**to);
-            let command = |info: &IndexInfo| move_slice(backend, info, *slice, nodes);
-            run_on_index(backend, index, command).await.map(|_| "ALTER INDEX")
+            let command = |info: &IndexInfo| move_slice(access, info, *slice, nodes);
+            run_on_index(access, index, command).await.map(|_| "ALTER INDEX")
         }
         Admin::MoveVbuckets { bucket, vbuckets, to } => {
             let command = |bucket, to| HandOver { bucket, vbuckets: vbuckets.clone(), to }.into();
-            move_to(backend, bucket, to, command).await
+            move_to(access, bucket, to, command).await
         }
         Admin::MoveBucket { bucket, to } => {
-            move_to(backend, bucket, to, |bucket, to| MoveBucket { bucket, to }.into()).await
+            move_to(access, bucket, to, |bucket, to| MoveBucket { bucket, to }.into()).await
         }
         Admin::SetCopies { bucket, copies } => {
-            on_bucket(backend, bucket, |bucket| SetCopies { bucket, copies: *copies }.into()).await
+            on_bucket(access, bucket, |bucket| SetCopies { bucket, copies: *copies }.into()).await
         }
         Admin::SetVersionIdle { bucket, idle_ms } => {
             let command = |bucket| SetVersionIdle { bucket, idle_ms: *idle_ms }.into();
-            on_bucket(backend, bucket, command).await
+            on_bucket(access, bucket, command).await
         }
         Admin::CancelVersion { bucket, version } => {
             let command = |bucket| CancelVersion { bucket, version: version.clone() }.into();
-            on_bucket(backend, bucket, command).await
+            on_bucket(access, bucket, command).await
         }
         Admin::CancelVbuckets { bucket } => {
-            on_bucket(backend, bucket, |bucket| CancelHandOver { bucket }.into()).await
+            on_bucket(access, bucket, |bucket| CancelHandOver { bucket }.into()).await
         }
         Admin::SeparateIncludedColumns { index, separate } => {
             let command = |index| SetSeparateIncludedColumns { index, separate: *separate }.into();
-            on_index(backend, index, command).await
+            on_index(access, index, command).await
         }
         Admin::SetSliceBytesMax { index, bytes } => {
-            on_index(backend, index, |index| SetSliceBytesMax { index, bytes: *bytes }.into()).await
+            on_index(access, index, |index| SetSliceBytesMax { index, bytes: *bytes }.into()).await
         }
         Admin::SetReplicas { index, replicas } => {
-            on_index(backend, index, |index| SetReplicas { index, replicas: *replicas }.into())
-                .await
+            on_index(access, index, |index| SetReplicas { index, replicas: *replicas }.into()).await
         }
         _ => Err(Error::internal("the statement is about no bucket or index")),
     }
 }
 
 async fn on_bucket(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     name: &str,
     command: impl FnOnce(BucketId) -> Command + Send,
 ) -> Result<&'static str> {
-    run_on_bucket(backend, name, |bucket| Ok(command(bucket))).await.map(|_| "ALTER BUCKET")
+    run_on_bucket(access, name, |bucket| Ok(command(bucket))).await.map(|_| "ALTER BUCKET")
 }
 
 async fn on_index(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     name: &str,
     command: impl Fn(IndexId) -> Command + Send + Sync,
 ) -> Result<&'static str> {
-    run_on_index(backend, name, |index| Ok(command(index.id))).await.map(|_| "ALTER INDEX")
+    run_on_index(access, name, |index| Ok(command(index.id))).await.map(|_| "ALTER INDEX")
 }
 
 /// Moves a bucket, or vbuckets of it, to a projector.
 async fn move_to(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     name: &str,
     to: &str,
     command: impl Fn(BucketId, NodeId) -> Command + Send + Sync,
 ) -> Result<&'static str> {
     let to = (to, Some(Role::Projector));
-    let moves = |bucket| Ok(for_node(backend, to, |node| command(bucket, node))?.1);
-    run_on_bucket(backend, name, moves).await.map(|_| "ALTER BUCKET")
+    let moves = |bucket| Ok(for_node(access, to, |node| command(bucket, node))?.1);
+    run_on_bucket(access, name, moves).await.map(|_| "ALTER BUCKET")
 }
 
-/// Plans a rebalance of one index or of all, and starts it unless it is a dry run.
-pub async fn rebalance(
-    backend: &dyn Backend,
+/// Rebalances one index or all by a call that plans the moves, or starts them as well.
+pub async fn rebalance<F: Future<Output = Result<RebalancePlan>>>(
+    access: &Access,
     name: Option<&str>,
-    dry_run: bool,
+    rebalance: impl FnOnce(Option<IndexId>) -> F,
 ) -> Result<RebalancePlan> {
-    let Some(name) = name else {
-        return backend.rebalance(RebalanceRequest { index: None, dry_run }).await;
-    };
-    let index = find_index(backend, name).await?.id;
-    let planned = backend.rebalance(RebalanceRequest { index: Some(index), dry_run }).await;
+    let Some(name) = name else { return rebalance(None).await };
+    let planned = rebalance(Some(find_index(access, name).await?.id)).await;
     planned
         .map_err(|refused| if refused.code == ErrorCode::Changed { absent(name) } else { refused })
 }
@@ -165,13 +162,14 @@ pub async fn rebalance(
 const NOT_VOTING: &str = "start it with its --id, an empty --data and the others in --coordinators; it votes by itself when it has the log, \
                           and SHOW NODES tells; REMOVE COORDINATOR takes it back";
 
-/// Adds or removes a coordinator. If a new one does not vote yet, the client gets a remark: it is a member anyway.
+/// Adds or removes a coordinator. Sends a remark if the added one does not vote yet, which is not
+/// an error.
 async fn change_coordinators(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     change: &CoordinatorChange,
     remarks: &Remarks,
 ) -> Result<String> {
-    let changed = backend.change_coordinators(change.clone()).await?;
+    let changed = access.change_coordinators(change.clone()).await?;
     if let Some(lacks) = changed.lacks {
         remarks.tell(lacks, Some(NOT_VOTING));
     }
@@ -181,32 +179,33 @@ async fn change_coordinators(
     })
 }
 
-/// The node of a statement and its command. The node is looked up only for a sender that may send the command.
+/// Returns the node of a statement and its command. Checks the sender's privilege before the node
+/// is looked up.
 fn for_node(
-    backend: &dyn Backend,
+    access: &Access,
     (name, role): (&str, Option<Role>),
     command: impl Fn(NodeId) -> Command,
 ) -> Result<(NodeId, Command)> {
     // The privilege that a command needs does not depend on its node.
-    backend.may_send(&command(NodeId(0)))?;
-    let node = find_node(&backend.catalog(), name, role)?;
+    access.may_send(&command(NodeId(0)))?;
+    let node = find_node(&access.catalog(), name, role)?;
     Ok((node, command(node)))
 }
 
 fn move_slice(
-    backend: &dyn Backend,
+    access: &Access,
     info: &IndexInfo,
     slice: SliceNo,
     (from, to): (Option<&str>, &str),
 ) -> Result<Command> {
-    let catalog = &*backend.catalog();
+    let catalog = &access.catalog();
     let planned = |from, to| {
         let (index, generation, reason) = (info.id, info.generation, "asked for".into());
         let moves = vec![PlannedMove { index, generation, slice, from, to, reason }];
         Command::StartMoves(StartMoves { moves })
     };
     let of_no_node = planned(None, None);
-    backend.may_send(&of_no_node)?;
+    access.may_send(&of_no_node)?;
     let copies = info.topology.replicas(slice);
     let Some(first) = copies.first() else {
         let (name, slices) = (&info.spec.name, info.topology.slices());
@@ -220,7 +219,7 @@ fn move_slice(
     Ok(planned(Some(from), Some(find_node(catalog, to, Some(Role::Indexer))?)))
 }
 
-/// Finds a node by its number or its address.
+/// Returns the node with this number or address; an error if there is none.
 fn find_node(catalog: &Catalog, name: &str, role: Option<Role>) -> Result<NodeId> {
     let number = name.parse().map(NodeId).ok();
     let found = catalog.nodes.values().find(|node| Some(node.id) == number || node.address == name);
@@ -238,7 +237,7 @@ fn find_node(catalog: &Catalog, name: &str, role: Option<Role>) -> Result<NodeId
     }
 }
 
-/// The lines of EXPLAIN REBALANCE.
+/// Returns the lines of EXPLAIN REBALANCE.
 pub fn explain(catalog: &Catalog, plan: &RebalancePlan) -> Vec<String> {
     if plan.moves.is_empty() {
         return vec!["Nothing to move: the slices are balanced".into()];

@@ -1,4 +1,4 @@
-//! The statements that the audit lists, and their texts there.
+//! The statements that the audit records, and their texts in the audit.
 
 use proto::model::users::UserCommand;
 use proto::rpc::command::{
@@ -12,10 +12,11 @@ use sqlparser::tokenizer::{Token, Whitespace};
 use super::ast::{Admin, Statement};
 use crate::audit::EventKind;
 
-/// The maximum length of a text, in bytes. A longer text is cut and ends with `…`.
+/// The maximum length of a statement's text, in bytes. A longer text is cut and ends with `…`.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// The kind of event that a statement is; `None` if the audit does not list it. A new statement does not compile until it has its line.
+/// Returns the kind of audit event of a statement; `None` if the audit does not record it. The
+/// match has a case for each statement, so that a new statement cannot be forgotten.
 pub fn kind(statement: &Statement) -> Option<EventKind> {
     match statement {
         Statement::CreateBucket(_) => of::<CreateBucket>(),
@@ -76,7 +77,7 @@ fn kind_of_admin(statement: &Admin) -> Option<EventKind> {
     }
 }
 
-/// The kind of the statements that propose a command.
+/// Returns the kind of event of the statements that propose a command.
 fn of<C: CommandKind>() -> Option<EventKind> {
     C::AUDITED.map(|audited| match audited {
         Audited::Definition => EventKind::Ddl,
@@ -86,8 +87,9 @@ fn of<C: CommandKind>() -> Option<EventKind> {
     })
 }
 
-/// The text of a statement for the audit, from its tokens: without comments, and with `…` for each literal of a definition or of a
-/// statement about users. Those of the other kinds are numbers and addresses of nodes, numbers of slices and of transactions.
+/// Returns the text of a statement for the audit: its tokens without comments, with `…` for each
+/// literal of a definition or of a statement about users. Literals of other statements are shown:
+/// numbers and addresses of nodes, numbers of slices and of transactions.
 pub fn text<'a>(kind: EventKind, tokens: impl Iterator<Item = &'a Token>) -> String {
     let has_literals = matches!(kind, EventKind::Move | EventKind::Node | EventKind::Transaction);
     let mut text = String::new();
@@ -121,7 +123,7 @@ pub fn text<'a>(kind: EventKind, tokens: impl Iterator<Item = &'a Token>) -> Str
     text
 }
 
-/// True for a token that is no literal: a word, a quoted name, or punctuation.
+/// True for a token that is not a literal: a word, a quoted name, or punctuation.
 fn is_plain(token: &Token) -> bool {
     matches!(
         token,

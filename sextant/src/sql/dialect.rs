@@ -1,5 +1,5 @@
-//! The tokenizer's dialect: PostgreSQL's literals, quoting, comments and parameters. It has no user-defined operators, so
-//! that `a>-5` is a comparison with -5.
+//! The tokenizer's dialect: PostgreSQL's literals, quoting, comments and parameters. The dialect
+//! has no user-defined operators, so that `a>-5` is a comparison with -5.
 
 use std::any::TypeId;
 
@@ -10,7 +10,7 @@ use sqlparser::dialect::{Dialect, PostgreSqlDialect};
 pub struct SextantDialect;
 
 impl Dialect for SextantDialect {
-    /// The tokenizer compares the type of the dialect with PostgreSQL's in a few places.
+    /// Returns PostgreSQL's dialect, because the tokenizer compares the type in a few places.
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
     }

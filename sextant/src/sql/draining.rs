@@ -1,4 +1,5 @@
-//! Tells why slices stay on a node that is to be drained: `DRAIN NODE` returns without their moves.
+//! Remarks that tell why slices remain on a node that is being drained: `DRAIN NODE` does not wait
+//! for moves.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +9,26 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::model::node::Role;
 use proto::rpc::api::{CoordinatorStatus, SILENT_MS_MAX};
 
-use super::backend::Backend;
 use super::remarks::Remarks;
+use crate::access::Access;
 
-/// Indexes that a remark names.
+/// The maximum number of indexes that a remark names.
 const NAMED_MAX: usize = 3;
 
-/// Tells which slices have no move away from a draining node, and why.
-pub(super) async fn tell_what_stays(backend: &dyn Backend, node: NodeId, remarks: &Remarks) {
-    if staying(&backend.catalog(), node).next().is_none() {
+/// Sends a remark about the slices of a draining node that have no move, with the reason.
+pub(super) async fn tell_what_stays(access: &Access, node: NodeId, remarks: &Remarks) {
+    if staying(&access.catalog(), node).next().is_none() {
         return;
     }
-    let status = backend.status().await.ok();
+    let status = access.status().await.ok();
     // The moves may have been planned meanwhile.
-    if let Some((what, hint)) = what_stays(&backend.catalog(), status.as_ref(), node) {
+    if let Some((what, hint)) = what_stays(&access.catalog(), status.as_ref(), node) {
         remarks.tell(what, Some(hint));
     }
 }
 
-/// The indexes with slices on a node for which no move is planned: first the serving ones and first builds, then the other generations.
+/// Returns the indexes with slices on a node for which no move is planned: first those that serve
+/// or are built for the first time, then other generations.
 fn staying(catalog: &Catalog, node: NodeId) -> impl Iterator<Item = &IndexInfo> {
     let stays = move |index: &&IndexInfo| !index.moves_all_from(node);
     catalog.local_indexes().map(|index| &**index).filter(stays)
@@ -118,7 +120,8 @@ mod tests {
 
     use super::*;
 
-    /// Two indexers, and an index whose two slices are on the first one, in a state.
+    /// Returns a catalog with two indexers, and an index in this state whose two slices are on the
+    /// first indexer.
     fn catalog(nodes: &[u64], state: IndexState) -> Catalog {
         let mut catalog = Catalog::default();
         for id in nodes {

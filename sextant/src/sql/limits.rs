@@ -1,24 +1,24 @@
-//! Limits of statements. They are checked before parsing, because everything after it recurses: a deep expression would
-//! overflow the stack when it is built, cloned or dropped.
+//! Limits of statements. They are checked before parsing, because the parser and all later steps
+//! are recursive: a deep expression would overflow the stack when it is built, cloned or dropped.
 
 use proto::{Error, ErrorCode, Result};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Maximum of bytes in a query text. A token takes some 90 bytes of memory, so the worst text takes about 400 MB while it
-/// is parsed. COPY, for bulk data, has no such limit.
+/// The maximum length of a query text, in bytes. A token takes some 90 bytes of memory, so the
+/// worst text takes about 400 MB during parsing. COPY, for bulk data, has no such limit.
 pub const STATEMENT_BYTES_MAX: usize = 4 << 20;
 
-/// Maximum of operators in a statement. Each may add a level to the expression tree, and 500 levels take a quarter of a
-/// thread's stack in a debug build.
+/// The maximum number of operators in a statement. Each may add a level to the expression tree, and
+/// 500 levels take a quarter of a thread's stack in a debug build.
 pub const OPERATORS_MAX: usize = 500;
 
-/// Maximum of nested parentheses; each of them adds a level too.
+/// The maximum depth of nested parentheses, each of which adds a level to the expression tree too.
 pub const NESTING_MAX: usize = 200;
 
-/// Maximum of columns in a result; PostgreSQL's limit. The protocol counts them with 16 bits.
+/// The maximum number of columns in a result, which is PostgreSQL's limit.
 pub const COLUMNS_MAX: usize = 1664;
 
-/// Checks the number of columns of a result.
+/// Returns an error if a result has too many columns.
 pub fn check_columns(columns: usize) -> Result<()> {
     if columns <= COLUMNS_MAX {
         return Ok(());
@@ -28,10 +28,10 @@ pub fn check_columns(columns: usize) -> Result<()> {
         .with_hint("select fewer columns, or send several statements"))
 }
 
-/// Maximum of parameters in a statement: the protocol counts them with 16 bits.
+/// The maximum number of parameters in a statement: the protocol counts them with 16 bits.
 pub const PARAMETERS_MAX: u16 = u16::MAX;
 
-/// Checks the length of a query text.
+/// Returns an error if a query text is too long.
 pub fn check_length(bytes: usize) -> Result<()> {
     if bytes <= STATEMENT_BYTES_MAX {
         return Ok(());
@@ -41,8 +41,8 @@ pub fn check_length(bytes: usize) -> Result<()> {
         .with_hint("load documents with COPY … FROM STDIN"))
 }
 
-/// Checks the operators and the nesting of every statement in a query text. An error has the number of the token that
-/// exceeds a limit.
+/// Checks the number of operators and the nesting of every statement in a query text. The error
+/// contains the number of the token that exceeds a limit.
 pub fn check_tokens(tokens: &[TokenWithSpan]) -> std::result::Result<(), (Error, usize)> {
     let (mut operators, mut nesting) = (0, 0usize);
     let mut previous = &Token::SemiColon;
@@ -69,8 +69,8 @@ pub fn check_tokens(tokens: &[TokenWithSpan]) -> std::result::Result<(), (Error,
     Ok(())
 }
 
-/// True if a token adds to the depth of an expression. The sign of a number in a list does not, because the parser folds
-/// it into the number.
+/// True if a token adds to the depth of an expression. The sign of a number does not, because the
+/// parser merges it with the number.
 fn is_operator(token: &Token, previous: &Token) -> bool {
     match token {
         Token::Minus | Token::Plus => !matches!(previous, Token::LParen | Token::Comma),

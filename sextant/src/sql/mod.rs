@@ -8,13 +8,12 @@
 //! Sextant, and paths into documents are not SQL's column names. This module depends neither on the protocol nor on the cluster:
 //! the session in [`crate::pg`] connects the three.
 //!
-//! Statements that are no scans run here as well, over the interface of [`backend`]: [`definitions`], [`transactions`],
+//! Statements that are no scans run here as well, over the [`Access`](crate::access::Access) of their session: [`definitions`], [`transactions`],
 //! [`users`], and the placement of data ([`admin`]).
 
 pub mod admin;
 pub mod ast;
 pub mod audited;
-pub mod backend;
 pub mod definitions;
 pub mod dialect;
 mod draining;

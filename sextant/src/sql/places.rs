@@ -1,7 +1,8 @@
-//! The place of an unknown column in its query text.
+//! The position of an unknown column in the query text, for errors.
 //!
-//! Expressions have no places, because most of them live much longer than their text. An error about a column is rare, so
-//! its place is searched in the text afterwards: the first occurrence of the name in the failed statement.
+//! Expressions do not store positions, because most of them live much longer than the text. An
+//! error about a column is rare, so the position is searched afterwards: it is the first occurrence
+//! of the name in the failed statement.
 
 use proto::{Error, ErrorCode};
 use sqlparser::tokenizer::{Token, Tokenizer};
@@ -12,7 +13,8 @@ use super::error::SqlError;
 /// The beginning of the message about an unknown column; the column's name follows.
 pub(crate) const NO_COLUMN: &str = "there is no column ";
 
-/// Adds the place of the column to an error about an unknown column. The statement begins at the byte `start` of the text.
+/// Adds the position of the column to an error about an unknown column. `start` is the offset of
+/// the statement in the text, in bytes.
 pub fn with_place(error: Error, sql: &str, start: usize) -> SqlError {
     let name = match error.code {
         ErrorCode::UnknownColumn => error.message.strip_prefix(NO_COLUMN).and_then(first_field),
@@ -23,7 +25,7 @@ pub fn with_place(error: Error, sql: &str, start: usize) -> SqlError {
     SqlError { position: place.map(|place| before() + place), error }
 }
 
-/// The first field of the path at the beginning of a text.
+/// Returns the first field of the path at the beginning of a text.
 fn first_field(path: &str) -> Option<String> {
     let mut tokens = Tokenizer::new(&SextantDialect, path).tokenize().ok()?.into_iter();
     tokens.find_map(|token| match token {
@@ -32,7 +34,8 @@ fn first_field(path: &str) -> Option<String> {
     })
 }
 
-/// The number of the character, from 1, at which a column of a name begins in a text.
+/// Returns the position (the number of the character, from 1) of the first column of a name in a
+/// text.
 fn place_of(name: &str, sql: &str) -> Option<u32> {
     let tokens = Tokenizer::new(&SextantDialect, sql).tokenize_with_location().ok()?;
     let is_qualified = |at: usize| at > 0 && tokens[at - 1].token == Token::Period;

@@ -1,8 +1,11 @@
-//! Qualified columns: `t.c` and `"public"."t"."c"` for the column `c` of `FROM t`, or of `FROM i AS t`.
+//! Qualified columns: `t.c` and `"public"."t"."c"` for the column `c` of `FROM t`, or of `FROM i AS
+//! t`.
 //!
-//! A path into a document has the same form (`address.city`). The first part of a path is a qualifier if it is the name of the relation, or
-//! its alias where it has one, and the rest is a column; otherwise the whole is a path. What has both meanings, and means two columns, is
-//! ambiguous (42702). A bucket has the columns `id` and `doc` and no paths, so any other qualifier of them is an error there (42P01).
+//! A path into a document has this form too (`address.city`). If the first step of a path is the
+//! alias of the relation, or its name if it has no alias, it is a qualifier and the other steps are
+//! a column; otherwise the whole is a path. A name with both meanings that refers to two columns is
+//! ambiguous (42702). A bucket has only the columns `id` and `doc` and no paths, so any other
+//! qualifier is an error (42P01).
 
 use proto::Result;
 use proto::expr::Expr;
@@ -21,12 +24,12 @@ impl<'a> Qualifier<'a> {
         Self(name)
     }
 
-    /// The qualifier of a SELECT's columns.
+    /// Returns the qualifier of a SELECT's columns.
     pub(crate) fn of(select: &'a Select) -> Option<Self> {
         select.alias.as_deref().or(select.from.as_deref()).map(Self)
     }
 
-    /// The column of a qualified path.
+    /// Returns the column of a path that begins with the qualifier; `None` for other paths.
     fn column(self, steps: &[Step]) -> Option<&[Step]> {
         let is = |step: &Step, name: &str| matches!(step, Step::Field(field) if field.eq_ignore_ascii_case(name));
         match steps {
@@ -50,7 +53,7 @@ impl<'a> Qualifier<'a> {
         children_mut(expr).into_iter().for_each(|child| self.strip(child));
     }
 
-    /// Removes the qualifier from the columns of a bucket, and refuses any other one.
+    /// Removes the qualifier from the columns of a bucket; an error for any other qualifier.
     pub(crate) fn strip_from_bucket(self, expr: &mut Expr) -> Result<()> {
         self.strip(expr);
         let mut unknown = None;
@@ -67,7 +70,7 @@ impl<'a> Qualifier<'a> {
         unknown.map_or(Ok(()), Err)
     }
 
-    /// An expression without qualifiers; `None` if it has none.
+    /// Returns an expression without qualifiers; `None` if it contains none.
     pub(crate) fn without(self, expr: &Expr) -> Option<Expr> {
         let is_qualified =
             |expr: &Expr| matches!(expr, Expr::Path(steps) if self.column(steps).is_some());
@@ -78,7 +81,7 @@ impl<'a> Qualifier<'a> {
         })
     }
 
-    /// The SELECT from a bucket without qualifiers.
+    /// Returns a SELECT from a bucket without qualifiers.
     pub(crate) fn stripped_from_bucket(self, select: &Select) -> Result<Select> {
         let mut select = select.clone();
         expressions(&mut select).into_iter().try_for_each(|expr| self.strip_from_bucket(expr))?;
@@ -86,7 +89,7 @@ impl<'a> Qualifier<'a> {
     }
 }
 
-/// All expressions of a SELECT over columns.
+/// Returns all expressions of a SELECT that may contain columns.
 fn expressions(select: &mut Select) -> Vec<&mut Expr> {
     let items = select.items.iter_mut().flat_map(|item| match item {
         SelectItem::Star => Vec::new(),

@@ -1,40 +1,41 @@
-//! Remarks on a statement while it runs: a session sends them to its client at once, as notices.
+//! Remarks about a statement that is running, which the session sends to its client at once, as
+//! notices.
 
 use tokio::sync::mpsc;
 
-/// The number of remarks that may wait for a slow client; further ones are left out.
+/// The maximum number of remarks that wait for a slow client; further ones are dropped.
 const WAITING_MAX: usize = 16;
 
-/// A remark on a statement, sent to the client as a notice.
+/// A remark about a statement, which the client gets as a notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The message of the remark.
     pub message: String,
-    /// The advice.
+    /// The advice to the client.
     pub hint: Option<&'static str>,
 }
 
-/// Takes the remarks of a statement.
+/// The sender of remarks, for the code that runs a statement.
 #[derive(Clone, Debug)]
 pub struct Remarks(Option<mpsc::Sender<Remark>>);
 
-/// Gives the remarks of a statement to its session.
+/// The receiver of remarks, for the session of a statement.
 #[derive(Debug)]
 pub struct RemarkSink(mpsc::Receiver<Remark>);
 
 impl Remarks {
-    /// A channel of remarks with its reader.
+    /// Returns a channel of remarks: the sender and the receiver.
     pub fn channel() -> (Self, RemarkSink) {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         (Self(Some(sender)), RemarkSink(receiver))
     }
 
-    /// A channel of remarks without a reader.
+    /// Returns a sender whose remarks are dropped.
     pub fn unread() -> Self {
         Self(None)
     }
 
-    /// Makes a remark.
+    /// Sends a remark.
     pub fn tell(&self, message: String, hint: Option<&'static str>) {
         if let Some(sender) = &self.0 {
             // A remark more or less does not matter to a client that does not read them.
@@ -44,7 +45,7 @@ impl Remarks {
 }
 
 impl RemarkSink {
-    /// Waits for the next remark. Nothing is lost if the call is dropped.
+    /// Waits for the next remark. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Remark {
         match self.0.recv().await {
             Some(remark) => remark,

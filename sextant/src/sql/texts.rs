@@ -1,5 +1,5 @@
-//! Long query texts of clients: they are parsed within the memory that clients have together. They are parsed and planned away from the
-//! threads that serve connections.
+//! Long query texts of clients. They are parsed within the common memory budget of clients, and
+//! parsed and planned on blocking threads.
 
 use std::time::Duration;
 
@@ -11,21 +11,22 @@ use super::limits::check_length;
 use super::parse::{ParsedStatement, parse};
 use crate::flow::{Room, RoomBudget};
 
-/// The length in bytes from which a query text is parsed on a blocking thread. A shorter text needs less than a few
-/// milliseconds.
+/// The length from which a query text is parsed on a blocking thread, in bytes. A shorter text
+/// takes at most a few milliseconds.
 pub const LONG_TEXT_BYTES: usize = 16 << 10;
 
-/// Operands and operators of a statement that is planned on a blocking thread. Fewer take less than a millisecond.
+/// The number of operands and operators from which a statement is planned on a blocking thread. A
+/// smaller statement takes less than a millisecond.
 pub const LONG_NODES: usize = 2000;
 
-/// The memory of a text while it is parsed, in multiples of its length: its tokens take the most.
+/// The ratio of the memory of a text during parsing, mostly for its tokens, to its length.
 const PARSING: usize = 90;
 
-/// The memory of a parsed text, in multiples of its length.
+/// The ratio of the memory of a parsed text to its length.
 pub const PARSED: usize = 10;
 
-/// Takes the memory of a text while it is parsed. A text above the length limit does not wait, and any other takes at most half of the
-/// budget, so that it does not delay all others.
+/// Reserves the memory for parsing a text. A text above the length limit does not wait. Any other
+/// text takes at most half of the budget, so that it does not delay all others.
 pub async fn room_for(
     bytes: usize,
     memory: &RoomBudget,
@@ -36,7 +37,7 @@ pub async fn room_for(
     memory.take(parsing.max(bytes * PARSED), within).await
 }
 
-/// Parses a text on a blocking thread. The room is that of the parsed text then.
+/// Parses a text on a blocking thread. The returned room is reduced to that of the parsed text.
 pub async fn parse_long(
     sql: String,
     room: Room,
@@ -45,7 +46,8 @@ pub async fn parse_long(
     away(sql.len(), move || parse(&sql), room, env).await
 }
 
-/// Parses texts of `bytes` on a blocking thread. The room is that of the parsed texts then.
+/// Runs the parser of texts of `bytes` on a blocking thread. The returned room is reduced to that
+/// of the parsed texts.
 async fn away<T: Send + 'static>(
     bytes: usize,
     parse: impl FnOnce() -> T + Send + 'static,
@@ -61,7 +63,8 @@ async fn away<T: Send + 'static>(
     .await
 }
 
-/// Parses the text of a call. The statements have the room while they live.
+/// Parses the text of a gRPC call; returns the statements, and their memory, which the caller must
+/// hold as long as them.
 pub async fn parse_call(
     sql: &str,
     memory: &RoomBudget,
@@ -72,7 +75,8 @@ pub async fn parse_call(
     parse_call_of(sql.len(), parse, memory, env).await
 }
 
-/// Parses a call whose texts have `bytes` together. The result holds the memory while it exists.
+/// Runs the parser of a gRPC call whose texts have `bytes` together; returns the result, and its
+/// memory, which the caller must hold as long as the result.
 pub async fn parse_call_of<T: Send + 'static>(
     bytes: usize,
     parse: impl FnOnce() -> proto::Result<T> + Send + 'static,
@@ -87,7 +91,7 @@ pub async fn parse_call_of<T: Send + 'static>(
     Ok((parsed?, Some(room)))
 }
 
-/// True if planning a SELECT takes so long that it must not run on a thread that serves connections.
+/// True if planning a SELECT takes so much time that it must run on a blocking thread.
 pub fn is_long(select: &Select) -> bool {
     let mut nodes = 0;
     let scalars = select.items.iter().filter_map(|item| match item {

@@ -1,4 +1,4 @@
-//! Durations and sizes as PostgreSQL writes them in settings.
+//! Parsers of durations and sizes in the form of PostgreSQL's settings.
 
 /// Parses a duration in milliseconds, with one of PostgreSQL's units or without a unit.
 pub fn duration_ms(text: &str) -> Option<u64> {

@@ -1,9 +1,10 @@
-//! Runs statements about users as replicated commands, for the SQL and the gRPC port.
+//! The execution of statements about users as replicated commands, for the SQL and the gRPC port.
 //!
-//! A password becomes a verifier, and a token its hash, before anything leaves this process. So no command, no log of the coordinators
-//! and no state has a secret in clear.
+//! This process replaces a password by a verifier and a token by its hash, so that no command, no
+//! log and no state contains a secret in clear.
 //!
-//! A statement that changes users waits until its own router has received the change. Other routers receive it like a catalog.
+//! A statement that changes users waits until its own router has received the change. Other routers
+//! receive it like a catalog.
 
 use proto::env::{Env, Random};
 use proto::model::ids::BucketId;
@@ -12,27 +13,28 @@ use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode, Result};
 
 use super::ast::{AlterUser, HiddenText, SecretText, UserStatement};
-use super::backend::Backend;
 use super::error::unsupported;
 use super::named::{find_bucket, of_bucket};
+use crate::access::AuditedAccess;
 use crate::auth::tokens::FreshToken;
 use crate::auth::verifier;
 
-/// The life of a token whose end was not given: 90 days.
+/// The validity of a token without a given expiry time, in milliseconds: 90 days.
 pub const TOKEN_MS: u64 = 90 * 86_400_000;
 
 /// The result of a statement about users.
 #[derive(Debug)]
 pub enum UserResult {
-    /// The statement is done. Contains the command tag.
+    /// The command tag of a statement without a token.
     Tag(&'static str),
-    /// The statement has created a token, which is returned only here.
+    /// The command tag and a new token, whose text is returned only here.
     Token(&'static str, HiddenText),
 }
 
-/// Runs a statement. It returns after the command is committed and this process has received the change.
+/// Executes a statement; returns when the command is committed and this process has received the
+/// change.
 pub async fn run(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     env: &Env,
     statement: &UserStatement,
 ) -> Result<UserResult> {
@@ -40,16 +42,16 @@ pub async fn run(
     let bucket = match statement {
         UserStatement::Grant { on: GrantOn::Bucket(name), .. }
         | UserStatement::Revoke { on: GrantOn::Bucket(name), .. } => {
-            Some((find_bucket(backend, name).await?.id, &**name))
+            Some((find_bucket(access, name).await?.id, &**name))
         }
         _ => None,
     };
     let (command, token) = command(env, statement, bucket.map(|(id, _)| id)).await?;
     let named = |refused| match bucket {
-        Some(bucket) => of_bucket(backend, bucket, refused),
+        Some(bucket) => of_bucket(access, bucket, refused),
         None => refused,
     };
-    let outcome = backend.change_users(command).await.map_err(named)?;
+    let outcome = access.change_users(command).await.map_err(named)?;
     let Some(token) = token else { return Ok(UserResult::Tag(tag)) };
     match outcome {
         Outcome::User { token: Some(id), .. } => {
@@ -59,7 +61,7 @@ pub async fn run(
     }
 }
 
-/// True if a statement makes a token, which its answer has.
+/// True if a statement creates a token, whose text is in the answer.
 pub fn makes_token(statement: &UserStatement) -> bool {
     let (UserStatement::Create { secret: Some(secret), .. }
     | UserStatement::Alter { change: AlterUser::Secret(secret), .. }) = statement
@@ -69,7 +71,7 @@ pub fn makes_token(statement: &UserStatement) -> bool {
     matches!(secret, SecretText::Token { .. })
 }
 
-/// PostgreSQL's tags, which drivers know.
+/// Returns the command tag, which is PostgreSQL's.
 fn tag(statement: &UserStatement) -> &'static str {
     match statement {
         UserStatement::Create { .. } => "CREATE ROLE",
@@ -122,12 +124,13 @@ async fn command(
     Ok((command, token))
 }
 
-/// The object of a grant: one bucket, or all.
+/// Returns the object of a grant: one bucket, or all (`None`).
 fn object(bucket: Option<BucketId>) -> GrantOn {
     bucket.map_or(GrantOn::All, GrantOn::Bucket)
 }
 
-/// A secret as commands carry it. A token is drawn here.
+/// Returns a secret in the form that commands contain. For a token, draws one and stores it in
+/// `token`.
 async fn hashed(
     env: &Env,
     secret: &SecretText,
@@ -154,7 +157,7 @@ async fn hashed(
     }
 }
 
-/// The verifier of a password in clear, with a new salt.
+/// Returns the verifier of a password, with a new salt.
 async fn derived(env: &Env, password: &HiddenText) -> Result<proto::model::users::ScramVerifier> {
     if is_md5(&password.0) {
         let hint =
@@ -173,7 +176,7 @@ fn is_md5(password: &str) -> bool {
     hash.is_some_and(|hash| hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Random bytes, a multiple of eight.
+/// Returns `N` random bytes; `N` is a multiple of eight.
 fn drawn<const N: usize>(random: &dyn Random) -> [u8; N] {
     let mut bytes = [0; N];
     for word in bytes.chunks_exact_mut(8) {

@@ -1,4 +1,4 @@
-//! Inspects expressions and replaces parts of them.
+//! Functions that visit or replace subexpressions.
 
 use proto::expr::{CompareOp, Expr};
 use proto::value::path::Step;
@@ -23,7 +23,8 @@ pub(crate) fn children_mut(expr: &mut Expr) -> Vec<&mut Expr> {
     }
 }
 
-/// Changes an expression from the outside in. If `change` returns true, the subexpressions are not visited.
+/// Changes an expression from the outside in. If `change` returns true for an expression, its
+/// subexpressions are not visited.
 pub(crate) fn rewrite<E>(
     expr: &mut Expr,
     change: &mut impl FnMut(&mut Expr) -> Result<bool, E>,

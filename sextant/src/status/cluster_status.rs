@@ -14,40 +14,43 @@ use proto::rpc::api::CoordinatorStatus;
 use proto::{Error, Result};
 use serde::{Serialize, Serializer};
 
-/// The cluster, as the catalog and the coordinator know it.
+/// The status of the cluster, from the catalog and the coordinator.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClusterStatus {
-    /// Version of the catalog.
+    /// The version of the catalog.
     pub cas: u64,
-    /// Registered processes, by number.
+    /// The registered processes, by number.
     pub nodes: Vec<NodeStatus>,
-    /// Buckets, by number.
+    /// The buckets, by number.
     pub buckets: Vec<BucketStatus>,
-    /// The copies of embedded buckets, by bucket; the leader of each first, then those in sync, then the joining ones.
+    /// The copies of embedded buckets, by bucket: first the leader, then the copies in sync, then
+    /// the joining ones.
     pub copies: Vec<CopyStatus>,
-    /// Indexes, by number.
+    /// The indexes, by number.
     pub indexes: Vec<IndexStatus>,
     /// The copies of slices in the topology, by index, slice and replica.
     pub slices: Vec<SliceStatus>,
     /// The moves in progress by index, then the ended ones, oldest first.
     pub moves: Vec<MoveStatus>,
-    /// The last rollbacks of each bucket, oldest first, and the commits over several buckets that were halved by a loss.
+    /// The last rollbacks of each bucket, oldest first, and the commits over several buckets of
+    /// which a loss has removed a part.
     pub rollbacks: Vec<RollbackStatus>,
     /// The versions of data sets, by bucket and number.
     pub versions: Vec<VersionStatus>,
-    /// The epochs that commits over several buckets hold for more than a second, the longest first.
+    /// The epochs that commits over several buckets hold back for more than a second, the longest
+    /// hold first.
     pub holds: Vec<HoldStatus>,
-    /// The answer of the coordinator, from which all reports of nodes come.
+    /// The answer of the coordinator, which contains the reports of all nodes.
     pub coordinator: CoordinatorAnswer,
 }
 
-/// The answer of the coordinator. Without its status all reports of nodes are missing.
+/// The answer of the coordinator. Without its status, the reports of all nodes are missing.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum CoordinatorAnswer {
-    /// The status of the leader, or of another member while no leader answers.
+    /// The status of the leader, or of another member if no leader answers.
     Status(CoordinatorStatus),
-    /// No member answers.
+    /// No member of the coordinator answers.
     Unavailable {
         /// The reason.
         #[serde(serialize_with = "as_text")]
@@ -62,7 +65,7 @@ fn as_text<S: Serializer>(error: &Error, out: S) -> std::result::Result<S::Ok, S
 }
 
 impl CoordinatorAnswer {
-    /// The status, if there is one.
+    /// Returns the status of the coordinator; `None` if there is none.
     pub fn status(&self) -> Option<&CoordinatorStatus> {
         match self {
             Self::Status(status) => Some(status),
@@ -70,7 +73,7 @@ impl CoordinatorAnswer {
         }
     }
 
-    /// An error if the coordinator did not answer.
+    /// Returns an error if the coordinator did not answer.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Unavailable { error } => Err(error.clone()),
@@ -79,7 +82,7 @@ impl CoordinatorAnswer {
     }
 }
 
-/// A registered process.
+/// The status of a registered process.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeStatus {
     /// The id of the node.
@@ -93,13 +96,15 @@ pub struct NodeStatus {
     /// `alive`, `silent` (no heartbeat for five seconds), `draining, 12 slices left`, `drained`, `removed`, or `unknown` without an answer of
     /// the leader.
     pub state: Cow<'static, str>,
-    /// Milliseconds since its last heartbeat, or since the leader began to lead; `None` without an answer of the leader.
+    /// The milliseconds since the last heartbeat of the node, or since the leader began to lead if
+    /// that is later; `None` without an answer of the leader.
     pub silent_ms: Option<u64>,
-    /// Scans of a router, shard scans of an indexer.
+    /// The scans of a router, or the shard scans of an indexer.
     pub scans: Option<AdmissionStatus>,
     /// An indexer's progress in each bucket.
     pub buckets: Vec<NodeBucketStatus>,
-    /// On a coordinator: whether it votes. On the router that answers: the age of its catalog, while no coordinator answers it.
+    /// A remark. For a coordinator: whether it votes. For the router that answers: the age of its
+    /// catalog, while no coordinator answers it.
     pub note: Option<String>,
 }
 
@@ -108,13 +113,13 @@ pub struct NodeStatus {
 pub struct NodeBucketStatus {
     /// The bucket's name.
     pub bucket: String,
-    /// The newest epoch applied.
+    /// The newest epoch that the indexer has applied.
     pub applied_epoch: Epoch,
-    /// The newest epoch that would survive a crash.
+    /// The newest applied epoch that would survive a crash.
     pub durable_epoch: Epoch,
-    /// Bytes of mutations that wait for their epoch.
+    /// The size of mutations that wait for their epoch, in bytes.
     pub queue_bytes: u64,
-    /// Maximum of `queue_bytes`.
+    /// The limit of `queue_bytes`.
     pub queue_bytes_max: u64,
 }
 
@@ -125,54 +130,55 @@ pub struct BucketStatus {
     pub id: BucketId,
     /// The name of the bucket.
     pub name: String,
-    /// Number of its vbuckets.
+    /// The number of vbuckets of the bucket.
     pub vbuckets: u16,
-    /// The kind of its source.
+    /// The kind of source of the bucket.
     pub source: &'static str,
-    /// Number of its indexes.
+    /// The number of indexes of the bucket.
     pub indexes: usize,
     /// The projectors of the bucket.
     pub projectors: Vec<ProjectorShare>,
-    /// Number of vbuckets that are handed over.
+    /// The number of vbuckets that are being handed over.
     pub moving: usize,
-    /// The number of copies in sync, and the desired number; `None` for a pushed bucket, as the next two.
+    /// The number of copies in sync and the desired number, as text; `None` for a pushed bucket.
     pub copies: Option<String>,
-    /// Number of copies that have everything acknowledged, its leader included.
+    /// The number of copies that have all acknowledged mutations, including the leader's; `None`
+    /// for a pushed bucket.
     pub copies_in_sync: Option<u64>,
-    /// Number of copies that it should have.
+    /// The desired number of copies; `None` for a pushed bucket.
     pub copies_wanted: Option<u64>,
-    /// Milliseconds since its epochs are held by a commit over several buckets; 0 if they are not, or for less than a second. `None`
-    /// without an answer of the leader.
+    /// The milliseconds for which a commit over several buckets has held back the bucket's epochs;
+    /// 0 for less than a second. `None` without an answer of the leader.
     pub held_ms: Option<u64>,
-    /// Number of its epochs that did not wait any longer for slow indexers, since the leader's term began. `None` without an answer of the
-    /// leader.
+    /// The number of the bucket's epochs that did not wait for slow indexers any longer, since the
+    /// leader's term began. `None` without an answer of the leader.
     pub epochs_past_slow_indexers: Option<u64>,
-    /// The owner of each vbucket, and the hand-overs.
+    /// The owner of each vbucket, and the hand-overs in progress.
     pub assignment: Arc<VbucketAssignment>,
-    /// The rollback under way, as it is replicated.
+    /// The rollback in progress, if there is one.
     pub rollback: Option<Arc<Rollback>>,
-    /// Epochs that rollbacks have removed, oldest first.
+    /// The ranges of epochs that rollbacks have removed, oldest first.
     pub dead: Arc<Vec<DeadEpochs>>,
 }
 
-/// A copy of an embedded bucket.
+/// The status of a copy of an embedded bucket.
 #[derive(Clone, Debug, Serialize)]
 pub struct CopyStatus {
     /// The bucket's name.
     pub bucket: String,
-    /// The id of the projector.
+    /// The projector with the copy.
     pub projector: NodeId,
     /// `leader`, `in sync` or `joining`.
     pub role: &'static str,
-    /// The number of the bucket's present leader, counted by the bucket.
+    /// The number of the bucket's present leadership, counted by the bucket.
     pub term: u64,
-    /// Number of copies that the bucket should have.
+    /// The desired number of copies of the bucket.
     pub wanted_copies: u8,
-    /// The projector that the bucket moves to.
+    /// The projector to which the bucket moves; `None` if it does not move.
     pub moving_to: Option<NodeId>,
 }
 
-/// A version of a data set.
+/// The status of a version of a data set.
 #[derive(Clone, Debug, Serialize)]
 pub struct VersionStatus {
     /// The bucket's name.
@@ -183,17 +189,18 @@ pub struct VersionStatus {
     pub version: String,
     /// `loading`, `complete` (its indexes are built), `current`, `kept` or `failed`.
     pub state: &'static str,
-    /// The documents in the partitions that are known; `None` for a version that failed, as the next four.
+    /// The number of documents in the partitions that are loaded; `None` for a failed version.
     pub documents: Option<u64>,
-    /// The rows whose id a later row has too.
+    /// The number of rows whose id a later row has too; `None` for a failed version.
     pub duplicates: Option<u64>,
-    /// The length of its documents.
+    /// The size of the documents in bytes; `None` for a failed version.
     pub bytes: Option<u64>,
-    /// The partitions that some projector has, of all.
+    /// The number of partitions that some projector has, and the number of all, as text; `None` for
+    /// a failed version.
     pub partitions: Option<String>,
-    /// The pattern of its files.
+    /// The pattern of the version's files; `None` for a failed version.
     pub files: Option<String>,
-    /// The reason why it waits or failed, or the partitions that it lacks.
+    /// The reason why the version waits or has failed, or the partitions that it lacks.
     pub note: Option<String>,
 }
 
@@ -202,7 +209,7 @@ pub struct VersionStatus {
 pub struct ProjectorShare {
     /// The projector.
     pub node: NodeId,
-    /// Number of vbuckets that it owns.
+    /// The number of vbuckets that the projector owns.
     pub vbuckets: usize,
 }
 
@@ -217,59 +224,62 @@ pub struct IndexStatus {
     pub bucket: String,
     /// The state of the index.
     pub state: &'static str,
-    /// The columns of the index, as a scan returns them.
+    /// The columns of the index in the order of `SELECT *`.
     pub columns: Vec<String>,
-    /// Number of its slices.
+    /// The number of slices of the index.
     pub slices: u16,
-    /// Number of further copies of each slice.
+    /// The number of copies of each slice in addition to the first.
     pub replicas: u8,
-    /// The statement that made it.
+    /// The statement that declares the index.
     pub definition: String,
-    /// Number of its complete builds.
+    /// The number of the serving generation.
     pub generation: Generation,
     /// The number of its topology.
     pub topology: TopologyNo,
-    /// For each slice the nodes that have it.
+    /// The nodes with a copy of each slice, by slice.
     pub placement: Vec<Vec<NodeId>>,
-    /// Entries of all copies; `None` if no node has reported a slice.
+    /// The number of entries in all copies; `None` if no node has reported a slice.
     pub entries: Option<u64>,
-    /// During a build: the percentage of the bucket's documents that was read, on average of all copies.
+    /// During a build: the percentage of the bucket's documents that the copies have read, on
+    /// average.
     pub built_percent: Option<u64>,
-    /// During a build: the entries that the copies have counted so far.
+    /// During a build: the number of entries that the copies have counted.
     pub built_entries: Option<u64>,
-    /// During a build: the seconds until the last copy has read all documents, at the pace so far; `None` while a copy has no estimate.
+    /// During a build: the estimated seconds until the last copy has read all documents; `None` if
+    /// a copy has no estimate.
     pub seconds_left: Option<u64>,
-    /// The number of documents left out because they exceed a limit, since the projectors started; a document counts with
-    /// each of its versions. `None` without a report.
+    /// The number of versions of documents that were left out because they exceed a limit, since
+    /// the projectors started. `None` without a report.
     pub left_out: Option<u64>,
-    /// The documents that are left out, by the limit that they exceed.
+    /// The number of documents that were left out, by the limit that they exceed.
     pub left_out_by_reason: Option<LeftOut>,
 }
 
-/// A copy of a slice in the topology.
+/// The status of a copy of a slice in the topology.
 #[derive(Clone, Debug, Serialize)]
 pub struct SliceStatus {
     /// The index's name.
     pub index: String,
     /// The number of the slice.
     pub slice: SliceNo,
-    /// The number of the copy.
+    /// The number of the copy, from 0.
     pub replica: usize,
     /// The node with the copy.
     pub node: NodeId,
-    /// `ready`, `building`, `copying`, `troubled`, `silent` if the node is, or `unknown` without a report of the node.
+    /// `ready`, `building`, `copying`, `troubled`, `silent` if its node is silent, or `unknown`
+    /// without a report of the node.
     pub state: &'static str,
-    /// Entries at the newest epoch.
+    /// The number of entries at the newest epoch.
     pub entries: Option<u64>,
-    /// Bytes in memory and on disk.
+    /// The size in memory and on disk, in bytes.
     pub bytes: Option<u64>,
-    /// The oldest epoch that it answers; `None` while it is being built.
+    /// The oldest epoch that the copy can answer; `None` while it is being built.
     pub floor_epoch: Option<Epoch>,
-    /// The origin of a slice that is being built, and the reason why it waits.
+    /// The source from which the slice is being built, and the reason why it waits.
     pub note: Option<String>,
 }
 
-/// A move of a slice.
+/// The status of a move of a slice.
 #[derive(Clone, Debug, Serialize)]
 pub struct MoveStatus {
     /// The number of the move.
@@ -281,51 +291,54 @@ pub struct MoveStatus {
     pub slice: SliceNo,
     /// The node that the slice leaves; `None` for an additional copy.
     pub from: Option<NodeId>,
-    /// The node that gets the slice; `None` if a copy is removed.
+    /// The node that receives the slice; `None` if a copy is only removed.
     pub to: Option<NodeId>,
-    /// The stage, or `ended` or `undone`.
+    /// The stage of the move, or `ended` or `undone`.
     pub stage: &'static str,
-    /// Bytes copied; `None` without a report of the target.
+    /// The number of copied bytes; `None` without a report of the target.
     pub bytes: Option<u64>,
-    /// Percentage of the copy; 100 only when the topology has changed.
+    /// The percentage of the move; 100 only after the change of the topology.
     pub percent: Option<u64>,
-    /// Seconds until the end of the copy, at its present rate.
+    /// The estimated seconds until the end of the copy, at its present rate.
     pub seconds_left: Option<u64>,
-    /// The reason why it waits, or why it was undone.
+    /// The reason why the move waits, or why it was undone.
     pub note: Option<String>,
 }
 
-/// The epochs of a bucket that end before a commit over several buckets, since another one of these buckets does not have it yet.
+/// A hold: the epochs of a bucket cannot go beyond a commit over several buckets, because another
+/// of these buckets lacks the commit.
 #[derive(Clone, Debug, Serialize)]
 pub struct HoldStatus {
     /// The name of the bucket whose epochs are held.
     pub bucket: String,
     /// The milliseconds since the commit was first reported to the leader.
     pub held_ms: u64,
-    /// The transaction; the oldest one that waits for that other bucket.
+    /// The transaction of the commit; the oldest one that waits for the other bucket.
     pub transaction: TransactionId,
-    /// The name of the other bucket.
+    /// The name of the other bucket, which lacks the commit.
     pub waits_for: String,
     /// The projectors of the other bucket.
     pub projectors: Vec<NodeId>,
-    /// The reason, as far as it is known.
+    /// The reason of the hold, if it is known.
     pub note: Option<String>,
 }
 
-/// A rollback of a bucket after its source lost a part of its history.
+/// The status of a rollback of a bucket, whose source had lost a part of its history.
 #[derive(Clone, Debug, Serialize)]
 pub struct RollbackStatus {
     /// The bucket's name.
     pub bucket: String,
-    /// The stage, or `ended`; or `halved` for a commit over several buckets of which this one has lost its part.
+    /// The stage of the rollback, or `ended`; `halved` for a commit over several buckets whose
+    /// changes in this bucket are lost.
     pub stage: &'static str,
-    /// The rollback point; `None` if there was none, or it is not known yet.
+    /// The epoch to which the bucket was rolled back; `None` if there was none or it is not known
+    /// yet.
     pub back_to_epoch: Option<Epoch>,
-    /// The newest epoch that was removed.
+    /// The newest removed epoch.
     pub dead_to_epoch: Option<Epoch>,
     /// The first epoch after the rollback.
     pub resumed_epoch: Option<Epoch>,
-    /// On the last rollback of a bucket: the copies that are not restored yet, in words.
+    /// For the last rollback of a bucket: a text about the copies that are not restored yet.
     pub rebuilding: Option<String>,
     /// A remark for users.
     pub note: Option<String>,

@@ -1,6 +1,6 @@
 //! The copies of embedded buckets.
 //!
-//! A joining copy has no figure of its progress.
+//! The progress of a joining copy is not shown.
 
 use proto::model::catalog::Catalog;
 use proto::model::copies::Copies;
@@ -8,7 +8,7 @@ use proto::model::ids::BucketId;
 
 use super::cluster_status::CopyStatus;
 
-/// The copies by bucket; the leader of each first, then those in sync, then the joining ones.
+/// Returns the copies by bucket: first the leader, then the copies in sync, then the joining ones.
 pub(super) fn copies(catalog: &Catalog) -> Vec<CopyStatus> {
     let of_bucket = |(id, copies): (&BucketId, &Copies)| {
         let bucket =

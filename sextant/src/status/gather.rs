@@ -1,4 +1,5 @@
-//! Gathers the status of the cluster, from the catalog of this process and the reports that the coordinator has.
+//! The construction of the cluster's status from the catalog of this process and the reports that
+//! the coordinator has.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,31 +20,29 @@ use super::cluster_status::{
     ProjectorShare,
 };
 use super::{copies, holds, moves, rollbacks, slices, versions};
-use crate::sql::backend::{Backend, FigureKind};
+use crate::access::{Access, FigureKind};
 use crate::sql::definitions::alter::declaration;
 
-/// The status of the cluster, restricted to what the backend's principal may see. Calls the coordinator. With `seen`, the buckets are those
-/// whose figures of this kind the principal may see; otherwise all that it may see.
-pub async fn cluster_status(
-    backend: &dyn Backend,
-    seen: Option<FigureKind>,
-) -> Result<ClusterStatus> {
-    let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
-    let answer = match backend.status().await {
+/// Calls the coordinator and returns the status of the cluster, restricted to what the backend's
+/// principal may see. With `seen`, contains the buckets whose metrics of this kind the principal
+/// may see; otherwise all that it may see.
+pub async fn cluster_status(access: &Access, seen: Option<FigureKind>) -> Result<ClusterStatus> {
+    let catalog = access.catalog_of(seen)?;
+    let answer = match access.status().await {
         Ok(status) => CoordinatorAnswer::Status(status),
         Err(error) => CoordinatorAnswer::Unavailable { error },
     };
-    Ok(ClusterStatus::new(&catalog, answer).with_knowledge(backend.knowledge()))
+    Ok(ClusterStatus::new(&catalog, answer).with_knowledge(access.knowledge()))
 }
 
-/// The status of the cluster without the reports of its nodes, from the catalog alone.
-pub fn catalog_status(backend: &dyn Backend, seen: Option<FigureKind>) -> Result<ClusterStatus> {
-    let catalog = seen.map_or_else(|| Ok(backend.catalog()), |seen| backend.catalog_of(seen))?;
+/// Returns the status of the cluster from the catalog alone, without the reports of nodes.
+pub fn catalog_status(access: &Access, seen: Option<FigureKind>) -> Result<ClusterStatus> {
+    let catalog = access.catalog_of(seen)?;
     Ok(ClusterStatus::new(&catalog, CoordinatorAnswer::NotAsked))
 }
 
 impl ClusterStatus {
-    /// The status according to a catalog and an answer of the coordinator.
+    /// Returns the status of a catalog and an answer of the coordinator.
     pub fn new(catalog: &Catalog, coordinator: CoordinatorAnswer) -> Self {
         let reports = coordinator.status();
         let entries = entries(reports);
@@ -78,7 +77,7 @@ impl ClusterStatus {
         }
     }
 
-    /// Adds the age of the catalog at the router that has it.
+    /// Adds the age of the catalog to the status of the router that has it.
     pub fn with_knowledge(mut self, knowledge: Option<(NodeId, Knowledge)>) -> Self {
         let Some((router, knowledge)) = knowledge else { return self };
         for node in self.nodes.iter_mut().filter(|node| node.node == router) {
@@ -88,7 +87,7 @@ impl ClusterStatus {
     }
 }
 
-/// The registered nodes, then the recently removed ones.
+/// Returns the registered nodes, then the recently removed ones.
 fn nodes(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<NodeStatus> {
     let present = catalog.nodes.values().map(|info| node(catalog, reports, info));
     let removed = catalog
@@ -137,7 +136,7 @@ fn node(catalog: &Catalog, reports: Option<&CoordinatorStatus>, info: &NodeInfo)
     }
 }
 
-/// A remark on a coordinator: whether it votes.
+/// Returns a remark about whether a coordinator votes; `None` if it votes as usual.
 fn vote(members: &CoordinatorMembers, node: &NodeInfo) -> Option<String> {
     let what = match node.role {
         Role::Coordinator if members.voters.contains(&node.id) => "voter",
@@ -149,7 +148,8 @@ fn vote(members: &CoordinatorMembers, node: &NodeInfo) -> Option<String> {
     Some(what.to_owned())
 }
 
-/// A remark on a router that no coordinator answers: the age of its catalog.
+/// Returns a remark about the age of a router's catalog; `None` if a coordinator answers the
+/// router.
 fn remark(knowledge: Knowledge) -> Option<String> {
     let age_ms = knowledge.age_ms?;
     let age_s = age_ms / 1000;
@@ -160,7 +160,7 @@ fn remark(knowledge: Knowledge) -> Option<String> {
     (age_ms >= SILENT_MS_MAX).then(|| format!("no coordinator has answered it for {age_s} s"))
 }
 
-/// The buckets that users know: versions are shown elsewhere.
+/// Returns the buckets that users see, without the versions of data sets.
 fn buckets(catalog: &Catalog) -> impl Iterator<Item = &Arc<BucketInfo>> {
     catalog.buckets.values().filter(|info| catalog.version(info.id).is_none())
 }
@@ -200,7 +200,7 @@ fn bucket(
     }
 }
 
-/// The reported entries of each index on all nodes.
+/// Returns the reported number of entries of each index, on all nodes.
 fn entries(reports: Option<&CoordinatorStatus>) -> BTreeMap<LocalIndexId, u64> {
     let mut entries = BTreeMap::new();
     for progress in reports.iter().flat_map(|all| &all.nodes).flat_map(|report| &report.slices) {
@@ -209,7 +209,8 @@ fn entries(reports: Option<&CoordinatorStatus>) -> BTreeMap<LocalIndexId, u64> {
     entries
 }
 
-/// The documents that an index has left out; `None` without an answer of the leader.
+/// Returns the numbers of documents that an index has left out; `None` without an answer of the
+/// leader.
 fn left_out(reports: Option<&CoordinatorStatus>, id: LocalIndexId) -> Option<LeftOut> {
     let status = reports.filter(|status| status.leader == Some(status.node))?;
     let counts = status.left_out.iter().find(|(index, _)| *index == id);

@@ -1,4 +1,4 @@
-//! The epochs that commits over several buckets hold.
+//! The holds: epochs that commits over several buckets hold back.
 
 use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
@@ -7,7 +7,7 @@ use proto::rpc::api::{CoordinatorStatus, EpochHold};
 use super::cluster_status::HoldStatus;
 use super::slices::{report, silence};
 
-/// The holds, the longest first. A bucket that the catalog does not have any more holds nothing.
+/// Returns the holds, the longest first, except those of buckets that are not in the catalog.
 pub(super) fn holds(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<HoldStatus> {
     let told = reports.into_iter().flat_map(|reports| &reports.holds);
     told.filter_map(|hold| status(catalog, reports, hold)).collect()
@@ -35,7 +35,8 @@ fn status(
     })
 }
 
-/// The time for which the epochs of a bucket have been held; `None` without an answer of the leader.
+/// Returns the milliseconds for which the epochs of a bucket have been held back; `None` without an
+/// answer of the leader.
 pub(super) fn held_ms(reports: Option<&CoordinatorStatus>, bucket: BucketId) -> Option<u64> {
     let status = reports.filter(|status| status.leader == Some(status.node))?;
     let of_bucket = status.holds.iter().filter(|hold| hold.bucket == bucket);

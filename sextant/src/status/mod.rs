@@ -1,4 +1,4 @@
-//! The status of the cluster: one value, gathered in one place, from which all outputs for users are made.
+//! The status of the cluster: one value, from which all outputs for users are derived.
 //!
 //! ```text
 //!  catalog (of this process) ─┐                        ┌─▶ SHOW NODES, SLICES, …      render::show
@@ -7,8 +7,9 @@
 //!                                                      └─▶ /status: the value as JSON
 //! ```
 //!
-//! [`ClusterStatus`] has the words and units that users see. A rendering is a pure function: it chooses and formats, and makes no calls. A
-//! field has the same name in JSON and as a column of SHOW, and a test compares all renderings of one value.
+//! [`ClusterStatus`] contains the words and units that users see. A rendering is a pure function,
+//! which selects and formats and makes no calls. A field has the same name in JSON and as a column
+//! of SHOW, and a test compares all renderings of one value.
 
 mod cluster_status;
 mod copies;

@@ -7,8 +7,8 @@ use proto::rpc::api::CoordinatorStatus;
 
 use super::cluster_status::MoveStatus;
 
-/// The moves in progress by index, then the ended ones, oldest first. Without the coordinator's status the progress of
-/// a copy is unknown.
+/// Returns the moves in progress by index, then the ended ones, oldest first. Without the
+/// coordinator's status the progress of copies is unknown.
 pub(super) fn moves(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> Vec<MoveStatus> {
     let mut moves = Vec::new();
     for index in catalog.local_indexes() {
@@ -59,7 +59,7 @@ fn status(
     }
 }
 
-/// The percentage of a move: of its copy, while the copy is under way.
+/// Returns the percentage of a move, which is that of its copy during the copy; `None` if unknown.
 fn percent(mv: &SliceMove, progress: Option<&MoveProgress>) -> Option<u64> {
     match (mv.stage, progress) {
         (MoveStage::Done, _) => Some(100),

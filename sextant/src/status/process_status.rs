@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cluster_status::ClusterStatus;
 
-/// All that the HTTP port shows; `/status` is this value as JSON.
+/// The status that the HTTP port shows; `/status` is this value as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
     /// The status of this process.
@@ -17,42 +17,45 @@ pub struct Status {
     pub cluster: ClusterStatus,
 }
 
-/// A process with ports for users.
+/// The status of a process with ports for users.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessStatus {
     /// The version of the program.
     pub version: &'static str,
-    /// The number of its router.
+    /// The node number of its router.
     pub router: NodeId,
-    /// Milliseconds since a coordinator has answered its router; `None` before the first catalog. A kept catalog is as old as the last answer before.
+    /// The milliseconds since a coordinator has last answered the router; `None` before the first
+    /// catalog. For a catalog from disk, counted from the last answer before the restart.
     pub catalog_age_ms: Option<u64>,
-    /// True if that catalog comes from the router's data directory, because no coordinator has answered since its start.
+    /// True if the catalog comes from the router's data directory, because no coordinator has
+    /// answered since the start.
     pub catalog_is_from_disk: bool,
-    /// The scans of its router.
+    /// The scans of the process's router.
     pub scans: AdmissionStatus,
     /// The indexers of this process.
     pub local_indexers: Vec<indexer::Status>,
     /// The projectors of this process.
     pub local_projectors: Vec<projector::Status>,
-    /// The work of its ports.
+    /// The work of the ports of the process.
     pub work: WorkStatus,
 }
 
 /// The work of the ports of a process since it started.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct WorkStatus {
-    /// Scans started.
+    /// The number of scans that were started.
     pub scans: u64,
-    /// Rows returned by scans.
+    /// The number of rows that scans returned.
     pub scan_rows: u64,
-    /// Requests to another copy beside a slow node.
+    /// The number of requests to a second copy because of a slow node.
     pub hedges_begun: u64,
-    /// The parallel requests that answered first.
+    /// The number of requests to a second copy that answered first.
     pub hedges_won: u64,
-    /// The parallel requests that were not sent, because their number is limited to 5 % of all scans.
+    /// The number of requests to a second copy that were not sent, because they are limited to 5 %
+    /// of all scans.
     pub hedges_refused: u64,
-    /// Documents written or deleted.
+    /// The number of documents that were written or deleted.
     pub documents_written: u64,
-    /// Replicated commands.
+    /// The number of replicated commands that were sent.
     pub commands: u64,
 }

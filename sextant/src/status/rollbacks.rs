@@ -1,4 +1,4 @@
-//! The rollbacks of each bucket after its source lost a part of its history.
+//! The rollbacks of each bucket, after losses of a part of the source's history.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use proto::rpc::api::{CoordinatorStatus, NodeStatus};
 
 use super::cluster_status::RollbackStatus;
 
-/// The last rollbacks of each bucket, oldest first. The last one of a bucket also lists the copies that could not be
-/// rolled back and are not restored yet; without the coordinator's status that is unknown. Behind them are the commits over several
-/// buckets of which the bucket has lost its part.
+/// Returns the last rollbacks of each bucket, oldest first, then the commits over several buckets
+/// whose changes in the bucket are lost. The last rollback of a bucket lists the copies that could
+/// not be rolled back and are not restored yet; unknown without the coordinator's status.
 pub(super) fn rollbacks(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -34,7 +34,7 @@ pub(super) fn rollbacks(
     catalog.buckets.values().flat_map(with_rebuilding).collect()
 }
 
-/// A commit of which a bucket has lost its part.
+/// Returns the row about a commit over several buckets whose changes in this bucket are lost.
 fn halved_commit(catalog: &Catalog, bucket: &BucketInfo, halved: &HalvedCommit) -> RollbackStatus {
     let HalvedCommit { transaction, bucket: other, .. } = halved;
     let known = catalog.buckets.get(other);
@@ -52,7 +52,8 @@ fn halved_commit(catalog: &Catalog, bucket: &BucketInfo, halved: &HalvedCommit) 
     }
 }
 
-/// Describes the copies of a bucket's slices that are being restored: from another node, or from the source.
+/// Returns a text about the copies of a bucket's slices that are being restored, from another node
+/// or from the source; `None` if there are none.
 fn rebuilding(catalog: &Catalog, bucket: BucketId, nodes: &[NodeStatus]) -> Option<String> {
     let mut found = BTreeMap::<_, Vec<String>>::new();
     for (node, told) in nodes.iter().flat_map(|n| n.slices.iter().map(|told| (n.node, told))) {

@@ -35,7 +35,7 @@ pub(super) fn slices(catalog: &Catalog, reports: Option<&CoordinatorStatus>) -> 
     slices
 }
 
-/// The note that a generation is not the serving one of its index.
+/// Returns the note about a generation that is not the serving one of its index.
 fn beside(catalog: &Catalog, index: &IndexInfo) -> Option<String> {
     let is_beside = catalog.generations.contains_key(&index.local_id());
     is_beside.then(|| match index.state {
@@ -52,7 +52,7 @@ fn progress(report: &NodeStatus, slice: SliceId) -> Option<&SliceProgress> {
     report.slices.iter().find(|progress| progress.slice == slice)
 }
 
-/// The note that a node is silent, so that its last report is outdated.
+/// Returns the note that a node is silent, so that its last report is outdated.
 pub(super) fn silence(report: &NodeStatus) -> Option<String> {
     let (node, silent_ms) = (report.node, report.silent_ms);
     let text = || format!("node {node} has been silent for {} s", silent_ms / 1_000);
@@ -69,7 +69,7 @@ fn state(progress: Option<&SliceProgress>) -> &'static str {
     }
 }
 
-/// The origin of a slice that is being built, and the reason why it waits.
+/// Returns the source from which a slice is being built, and the reason why it waits.
 fn note(progress: &SliceProgress) -> Option<String> {
     match (&progress.trouble, progress.floor, progress.copied_from) {
         (Some(trouble), None, Some(node)) => Some(format!("from node {node}: {trouble}")),

@@ -1,4 +1,5 @@
-//! All renderings of one status agree. `UPDATE=1` rewrites `testdata/status.txt`, which shows them.
+//! Tests that all renderings of one status agree. `UPDATE=1` rewrites `testdata/status.txt`, which
+//! contains them.
 #![allow(clippy::disallowed_methods, reason = "a test that reads and writes its expectations")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,8 +37,8 @@ use crate::rows::value::Datum;
 use crate::sql::ast::Show;
 use crate::sql::plan::ColumnInfo;
 
-/// The tables of SHOW, their lists in JSON, and the fields that only JSON has, because they are numbers of things that
-/// have names, or lists.
+/// The tables of SHOW, the names of their lists in JSON, and the fields that only JSON has, because
+/// they are lists or numbers of named objects.
 const TABLES: [(Show, &str, &[&str]); 9] = [
     (Show::Nodes, "nodes", &["buckets", "scans"]),
     (
@@ -136,7 +137,7 @@ fn catalog() -> Catalog {
     }
 }
 
-/// Version 1 is current, version 2 is loading, and version 3 has failed.
+/// Returns a data set with a current version 1, a loading version 2 and a failed version 3.
 fn data_set() -> DataSet {
     let version = |name: &str, bucket, stage, known| {
         let content = PartitionContent { rows: 12, documents: 10, bytes: 900, digest: 7 };
@@ -270,14 +271,14 @@ fn status(coordinator: CoordinatorAnswer) -> Status {
     Status { cluster: cluster.with_knowledge(Some((process.router, knowledge))), process }
 }
 
-/// The text of a value in psql; `None` for NULL.
+/// Returns a value as psql shows it; `None` for NULL.
 fn shown(column: &ColumnInfo, value: &Datum) -> Option<String> {
     let mut text = Vec::new();
     let is_there = value.write(column.column_type, Format::Text, &mut text).expect("it fits");
     is_there.then(|| String::from_utf8(text).expect("text"))
 }
 
-/// A value of the JSON output, in the words of SHOW.
+/// Returns a value of the JSON output as SHOW prints it.
 fn worded(value: &Json) -> Option<String> {
     match value {
         Json::Null => None,
@@ -341,7 +342,7 @@ fn grpc_has_the_values_of_json() {
     }
 }
 
-/// The figures of `/metrics` by their names with labels.
+/// Returns the values of `/metrics` by their names with labels.
 fn figures(status: &Status) -> BTreeMap<String, Json> {
     let text = metrics::text(Exposition::OpenMetrics, status, None).expect("text");
     let figure = |line: &str| {

@@ -7,10 +7,10 @@ use proto::model::index::IndexState;
 use proto::rpc::api::CoordinatorStatus;
 
 use super::cluster_status::VersionStatus;
+use crate::quoted_name::quoted_name;
 use crate::sql::definitions::building::lost_partitions;
-use crate::sql::definitions::definition_text;
 
-/// The versions by data set and number; followed by the one that failed last.
+/// Returns the versions by data set and number, and after those of a data set its last failed one.
 pub(super) fn versions(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -56,13 +56,13 @@ fn state_of(version: &Version) -> &'static str {
     }
 }
 
-/// The partitions that some projector has, of all.
+/// Returns the number of partitions that some projector has, and the number of all, as text.
 fn progress(version: &Version) -> String {
     let held = version.partitions.iter().filter(|partition| !partition.holders.is_empty()).count();
     format!("{held} of {}", version.partitions.len())
 }
 
-/// The missing partitions of a version, and the reasons why it waits.
+/// Returns the missing partitions of a version, and the reasons why it waits.
 fn note(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,
@@ -77,26 +77,26 @@ fn note(
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The partitions that a version has lost, what waits for them, and what to do.
+/// Returns a text about the lost partitions of a version, what waits for them, and what to do.
 fn lost_note(catalog: &Catalog, version: &Version) -> Option<String> {
     let what = lost_partitions(version)?;
     if version.stage == VersionStage::Loading {
         let data_set = catalog.user_bucket(version.bucket);
         let bucket = catalog.buckets.get(&data_set).map_or("", |bucket| &bucket.name);
-        let (bucket, name) = (definition_text::name(bucket), version.name.replace('\'', "''"));
+        let (bucket, name) = (quoted_name(bucket), version.name.replace('\'', "''"));
         let todo = format!("ALTER BUCKET {bucket} CANCEL VERSION '{name}' ends it");
         return Some(format!("{what} any more; {todo}, then load it again"));
     }
     let built = catalog
         .local_indexes()
         .filter(|info| info.state == IndexState::Backfill && info.bucket == version.bucket);
-    let built: Vec<String> = built.map(|info| definition_text::name(&info.spec.name)).collect();
+    let built: Vec<String> = built.map(|info| quoted_name(&info.spec.name)).collect();
     let Some(first) = built.first() else { return Some(what) };
     let waits = format!("the builds of {} wait for them", built.join(", "));
     Some(format!("{what}; {waits} until another version is loaded; CANCEL BUILD {first} ends one"))
 }
 
-/// The part of a version's note that comes from the catalog and the builds.
+/// Returns the note of a version about its load and its builds, without lost partitions.
 fn own_note(
     catalog: &Catalog,
     reports: Option<&CoordinatorStatus>,

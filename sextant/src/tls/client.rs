@@ -1,4 +1,5 @@
-//! The client's side of a handshake: of a node that calls another one, and of a user's command.
+//! The client's side of a TLS handshake: for nodes that call other nodes, and for the commands of
+//! users and operators.
 
 use std::io;
 use std::sync::Arc;
@@ -24,10 +25,10 @@ use super::settings::{
 };
 use super::verify::{NodeJudge, in_words, provider};
 
-/// Time limit of a handshake.
+/// The time limit of a handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The node that a process calls.
+/// The node that a process expects at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The role of the node.
@@ -46,7 +47,7 @@ async fn handshake(
     timeout(HANDSHAKE_WITHIN, shaken).await.map_err(|_| late())?.map_err(in_words)
 }
 
-/// Makes the handshake with a node. The error names the answering node, if it is a different one.
+/// Performs the handshake with a node. If another node answers, the error names it.
 pub async fn connect(
     settings: &TlsSettings,
     expected: Expected,
@@ -80,12 +81,13 @@ async fn connect_with(
     }
 }
 
-/// The TLS of an operator's command: it checks nodes as other nodes do.
+/// The TLS client of an operator's command, which checks nodes as other nodes do.
 #[derive(Clone)]
 pub struct OperatorTls(Arc<ClientConfig>);
 
 impl OperatorTls {
-    /// The authority to trust, and the operator's certificate and key; all as PEM.
+    /// Returns a client with the authority to trust and the operator's certificate and key, all as
+    /// PEM.
     pub fn new(env: &Env, ca: &[u8], (certificate, key): (&[u8], &[u8])) -> Result<Self> {
         let chain = certificates(certificate, "the operator's certificate")?;
         let own = chain.first().ok_or_else(|| unusable("the file has no certificate"))?;
@@ -98,7 +100,7 @@ impl OperatorTls {
         Ok(Self(node_client(env, judge, (chain, private_key(key)?))?))
     }
 
-    /// Makes the handshake with a node.
+    /// Performs the handshake with a node.
     pub async fn connect(
         &self,
         expected: Expected,
@@ -108,12 +110,13 @@ impl OperatorTls {
     }
 }
 
-/// The TLS of a user's command: it checks the certificate and the host name of a router.
+/// The TLS client of a user's command, which checks the certificate and the host name of a router.
 #[derive(Clone)]
 pub struct UserTls(Arc<ClientConfig>);
 
 impl UserTls {
-    /// The authority to trust, and the user's own certificate and key if there are any; all as PEM.
+    /// Returns a client with the authority to trust, and the user's certificate and key if there
+    /// are any, all as PEM.
     pub fn new(
         env: &Env,
         ca: &[u8],
@@ -139,7 +142,8 @@ impl UserTls {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Makes the handshake with a host; returns the connection and its channel binding data `tls-server-end-point`.
+    /// Performs the handshake with a host; returns the connection and its channel binding data
+    /// `tls-server-end-point`.
     pub async fn connect(
         &self,
         host: &str,

@@ -1,4 +1,4 @@
-//! The time by which certificates are judged: that of [`Env`].
+//! The time source for the validity of certificates, which is [`Env`].
 
 use std::fmt;
 use std::sync::Arc;

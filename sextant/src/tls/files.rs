@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 use proto::env::{Env, FileSystem, OpenMode, Owner};
 use proto::{Error, ErrorCode, Result};
 
-/// A longer file is none of these.
+/// The maximum size of a file, in bytes; a longer file is refused.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Three files as they were read: certificate, key, authority.
+/// The contents of the three files: certificate, key, authority.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
-    /// The certificate, and intermediate ones after it.
+    /// The certificate, followed by intermediate certificates.
     pub certificate: Vec<u8>,
     /// The private key.
     pub key: Vec<u8>,
-    /// The certificates of the authority; several while one replaces another.
+    /// The certificates of the authority; several while one authority replaces another.
     pub ca: Vec<u8>,
 }
 
-/// The three files of a process.
+/// The paths of the three files of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, and intermediate ones after it.
+    /// The file of the certificate, followed by intermediate certificates.
     pub certificate: PathBuf,
-    /// The private key, which `check_private` must allow.
+    /// The file of the private key, with the permissions that `check_private` requires.
     pub key: PathBuf,
-    /// The certificates of the cluster's authority.
+    /// The file of the authority's certificates.
     pub ca: PathBuf,
 }
 
@@ -46,7 +46,7 @@ impl TlsFiles {
         .await
     }
 
-    /// Adds the names of the files to an error.
+    /// Returns an error with the names of the files.
     pub(super) fn named(&self, error: Error) -> Error {
         let [certificate, key, ca] =
             [&self.certificate, &self.key, &self.ca].map(|path| path.display());
@@ -69,7 +69,7 @@ pub fn read_public(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read().map_err(|error| Error::from(error).context(format!("reading {}", path.display())))
 }
 
-/// Reads a file with a secret, whose mode keeps others out. Blocks the thread.
+/// Reads a file with a secret, after a check of its permissions. Blocks the thread.
 pub fn read_private(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     let (mode, owner) =
         (|| Ok((fs.mode(path)?, fs.owner(path)?)))().map_err(|error: io::Error| {
@@ -81,8 +81,9 @@ pub fn read_private(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>> {
     read_public(fs, path)
 }
 
-/// Refuses a file with a secret that other users may read. As in PostgreSQL, only its owner may read it, or, if it belongs to root, the
-/// group by which this process reads it: orchestrators mount secrets like this.
+/// Returns an error if other users may read a file with a secret. As in PostgreSQL, only the owner
+/// may read it; if the owner is root, also the group by which this process reads it, since
+/// orchestrators mount secrets in this form.
 fn check_private(path: &Path, mode: u32, owner: Option<Owner>) -> Result<()> {
     let path = path.display();
     let (refused, hint) = match owner {
@@ -96,7 +97,7 @@ fn check_private(path: &Path, mode: u32, owner: Option<Owner>) -> Result<()> {
     Err(Error::new(ErrorCode::InvalidParameter, what).with_hint(hint))
 }
 
-/// Writes a new file durably, which only its owner may read. Blocks the thread.
+/// Creates a file durably that only its owner may read. Blocks the thread.
 pub fn write_private(fs: &dyn FileSystem, path: &Path, text: &str) -> Result<()> {
     let write = || {
         let file = fs.open(path, OpenMode::CreateNew)?;

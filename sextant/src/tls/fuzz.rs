@@ -1,17 +1,17 @@
-//! Entry points for fuzzers: certificates, the names in them, and the files of a process.
+//! Entry points for fuzzers of certificates, the names in them, and the files of a process.
 
 use rustls::pki_types::CertificateDer;
 
 use super::identity::Identity;
 use super::settings::{certificates, end_point, private_key, roots};
 
-/// Reads a certificate: its holder, and the hash that a log-in is bound to.
+/// Reads `data` as a certificate: its holder, and the hash to which a log-in is bound.
 pub fn certificate(data: &[u8]) {
     let certificate = CertificateDer::from(data);
     let _ = (end_point(&certificate), Identity::of_certificate(&certificate));
 }
 
-/// Reads the name of a holder.
+/// Reads `data` as the name of a holder.
 pub fn holder(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Some(identity) = Identity::from_uri(text) {
@@ -19,7 +19,7 @@ pub fn holder(data: &[u8]) {
     }
 }
 
-/// Reads a PEM file as each of the three files of a process.
+/// Reads `data` as each of the three files of a process.
 pub fn pem(data: &[u8]) {
     if let Ok(read) = certificates(data, "the certificate") {
         read.iter().for_each(|one| certificate(one));

@@ -6,8 +6,8 @@
 //! sextant://<cluster>/user/<name, percent-encoded>                                      a user
 //! ```
 //!
-//! The name is one of the certificate's subject alternative names, a URI. A certificate with none or with several of them has no holder.
-//! There is one spelling of each name.
+//! The name is one of the certificate's subject alternative names, a URI. A certificate without
+//! such a URI, or with several, has no holder. Each name has exactly one spelling.
 
 use std::fmt::{self, Write};
 
@@ -19,7 +19,7 @@ use webpki::EndEntityCert;
 
 /// The scheme of the URIs.
 const SCHEME: &str = "sextant://";
-/// Longest name of a user, in bytes.
+/// The maximum length of a user's name, in bytes.
 const USER_BYTES_MAX: usize = 63;
 
 /// The holder of a certificate.
@@ -57,7 +57,7 @@ impl Identity {
         }
     }
 
-    /// The name of a user.
+    /// Returns the name of a user; `None` for other holders.
     pub fn user(&self) -> Option<&str> {
         match self {
             Self::User { name, .. } => Some(name),
@@ -65,7 +65,7 @@ impl Identity {
         }
     }
 
-    /// The name in a certificate.
+    /// Returns the name of the holder in a certificate.
     pub fn to_uri(&self) -> String {
         let cluster = self.cluster();
         match self {
@@ -75,7 +75,7 @@ impl Identity {
         }
     }
 
-    /// Reads a name, in its one spelling.
+    /// Parses the name of a holder; `None` for other texts, and for another spelling of a name.
     pub fn from_uri(uri: &str) -> Option<Self> {
         let (cluster, holder) = uri.strip_prefix(SCHEME)?.split_once('/')?;
         let cluster = cluster.parse().ok()?;
@@ -96,7 +96,7 @@ impl Identity {
         (is_named && read.to_uri() == uri).then_some(read)
     }
 
-    /// The holder of a certificate, or the reason why it has none.
+    /// Returns the holder of a certificate, or the reason why it has none.
     pub fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let parsed = EndEntityCert::try_from(certificate)
             .map_err(|error| format!("the certificate cannot be read: {error}"))?;
@@ -126,7 +126,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// True if a certificate can name a user so.
+/// True if a certificate can contain this name of a user.
 pub fn is_user_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= USER_BYTES_MAX
 }

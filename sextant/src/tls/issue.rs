@@ -1,5 +1,6 @@
-//! The certificate authority of a cluster, and the certificates that it signs: ECDSA with P-256 and SHA-256. Clients of
-//! PostgreSQL compute their channel binding with the hash of the signature, and Ed25519 has none.
+//! The certificate authority of a cluster, and the certificates that it signs: ECDSA with P-256 and
+//! SHA-256. Ed25519 is not used because PostgreSQL's clients compute the channel binding with the
+//! hash algorithm of the signature, and Ed25519 has none.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,11 +18,12 @@ use webpki::EndEntityCert;
 use super::identity::Identity;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The validity of a certificate.
+/// The time for which a certificate is valid.
 const VALID: Duration = Duration::from_secs(365 * DAY.as_secs());
-/// The validity of the authority.
+/// The time for which the authority's certificate is valid.
 const AUTHORITY_VALID: Duration = Duration::from_secs(10 * 365 * DAY.as_secs());
-/// Clocks of machines differ.
+/// The time before the present from which a certificate is valid, because clocks of machines
+/// differ.
 const BEFORE: Duration = Duration::from_secs(60 * 60);
 
 /// A certificate and its private key, as PEM.
@@ -44,7 +46,7 @@ fn failed(doing: &'static str) -> impl Fn(rcgen::Error) -> Error {
 }
 
 impl Authority {
-    /// A new authority. `now_ms` is the present time, in milliseconds since 1970.
+    /// Creates an authority. `now_ms` is the present time in milliseconds since 1970.
     pub fn new(cluster: ClusterId, now_ms: u64) -> Result<Self> {
         let key = KeyPair::generate().map_err(failed("drawing the authority's key"))?;
         let params = authority(cluster, now_ms);
@@ -52,7 +54,8 @@ impl Authority {
         Ok(Self { cluster, key, certificate: signed.pem() })
     }
 
-    /// The authority of two files.
+    /// Returns the authority with this certificate and key, both as PEM; an error if they do not
+    /// fit.
     pub fn from_pem(cluster: ClusterId, certificate: &str, key: &str) -> Result<Self> {
         let wrong = |what: String| Error::new(ErrorCode::InvalidParameter, what);
         let key = KeyPair::from_pem(key)
@@ -84,7 +87,8 @@ impl Authority {
         self.key.serialize_pem()
     }
 
-    /// Signs a certificate of a new key. `hosts` are the names and addresses under which users reach a node.
+    /// Signs a certificate for a new key. `hosts` are the names and addresses by which users reach
+    /// a node; `now_ms` is the present time in milliseconds since 1970.
     pub fn issue(
         &self,
         identity: &Identity,
@@ -136,7 +140,8 @@ fn params(name: &str, valid: Duration, now_ms: u64) -> CertificateParams {
     params
 }
 
-/// The authority's certificate. All but its dates follows from the cluster.
+/// Returns the parameters of the authority's certificate, which depend only on the cluster and the
+/// time.
 fn authority(cluster: ClusterId, now_ms: u64) -> CertificateParams {
     let name = format!("Sextant CA of cluster {cluster}");
     let mut params = params(&name, AUTHORITY_VALID, now_ms);

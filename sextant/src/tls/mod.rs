@@ -1,12 +1,13 @@
 //! TLS: certificates of nodes, operators and users, and the connections that they protect.
 //!
-//! One certificate authority signs all certificates of a cluster. A name in a certificate, a URI, identifies its holder ([`Identity`]). The
-//! kind of the holder decides where the certificate is valid: nodes and operators at the ports for other processes, users at the ports for
-//! users. The provider of cryptography is ring, named at each use. Ring draws random numbers from the system by itself, so the simulation
-//! has no TLS.
+//! One certificate authority signs all certificates of a cluster. A name in a certificate, a URI,
+//! identifies its holder ([`Identity`]). The kind of the holder determines the ports at which the
+//! certificate is valid: nodes and operators at the ports for other processes, users at the ports
+//! for users. The provider of cryptography is ring, named at each use. Ring takes random numbers
+//! directly from the system, so the simulation has no TLS.
 //!
-//! A process reads its three files every ten seconds ([`TlsSettings::follow`]). A connection keeps the set with which it
-//! began.
+//! A process reads its three files every ten seconds ([`TlsSettings::follow`]). A connection keeps
+//! the certificate with which it began.
 
 mod client;
 mod clock;

@@ -1,18 +1,18 @@
-//! The ports: the kinds of clients, and the protocol.
+//! The kinds of clients and the protocols of ports.
 
-/// The clients of a port.
+/// The clients that a port accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clients {
-    /// Users, with a certificate or without one.
+    /// Users, with or without a certificate.
     Anyone,
     /// Nodes and operators, with a certificate.
     Nodes,
 }
 
-/// The protocol of a port. A client that names protocols gets no connection to another one.
+/// The protocol of a port. A TLS client that offers only other protocols is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// PostgreSQL's.
+    /// PostgreSQL's protocol.
     Sql,
     /// HTTP/2.
     Grpc,

@@ -1,4 +1,4 @@
-//! The files of a process are read again while it runs, so that a new certificate needs no restart.
+//! The reload of a running process's certificate files, so that a new certificate needs no restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use tokio::time::{Instant, sleep};
 
 use super::settings::{Generation, TlsSettings};
 
-/// The pause between two readings.
+/// The interval between two reads of the files.
 const EVERY: Duration = Duration::from_secs(10);
-/// A certificate that ends within this time is warned of.
+/// The remaining validity of a certificate below which the process warns, in seconds.
 const WARN_BEFORE_S: i64 = 30 * DAY_S;
 const DAY_S: i64 = 24 * 60 * 60;
-/// The pause between two warnings of the same kind.
+/// The minimum interval between two warnings of one kind.
 const WARN_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The warning of a certificate's end, if it is near.
+/// Returns the warning about the expiry of a certificate; `None` if it is not near.
 pub(super) fn warning(not_after: i64, now_ms: u64) -> Option<String> {
     let now_s = i64::try_from(now_ms / 1000).unwrap_or(i64::MAX);
     let left = not_after.saturating_sub(now_s);
@@ -31,8 +31,9 @@ pub(super) fn warning(not_after: i64, now_ms: u64) -> Option<String> {
 }
 
 impl TlsSettings {
-    /// Follows the files until the task is dropped: uses a set that is complete and belongs together, and otherwise keeps the present one
-    /// and warns. Warns of the end of the certificate.
+    /// Starts a task that reads the files repeatedly until it is dropped. New files that are
+    /// complete and fit together are used; otherwise the present certificate stays in use, and a
+    /// warning is logged. The task also warns about the expiry of the certificate.
     pub fn follow(self: &Arc<Self>, env: &Env) -> Task {
         let settings = Arc::clone(self);
         env.spawn_service("certificates", async move {
@@ -53,7 +54,7 @@ impl TlsSettings {
         })
     }
 
-    /// Reads the files once more; true if a new set was taken over.
+    /// Reads the files once; true if a new certificate is now used.
     pub(super) async fn look(&self) -> bool {
         let Some(files) = &self.files else { return false };
         let read = files.read(&self.env).await.map_err(|error| error.message);

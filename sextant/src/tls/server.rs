@@ -1,4 +1,4 @@
-//! The server's side of a handshake.
+//! The server's side of a TLS handshake.
 
 use std::io;
 use std::time::Duration;
@@ -13,22 +13,23 @@ use super::ports::{Clients, Protocol};
 use super::settings::TlsSettings;
 use super::verify::in_words;
 
-/// Time limit of a handshake.
+/// The time limit of a handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
-/// A connection after its handshake.
+/// A connection after its TLS handshake.
 pub struct TlsConnection {
     /// The connection.
     pub stream: TlsStream<TcpStream>,
-    /// The holder of the client's certificate, if it showed one.
+    /// The holder of the client's certificate, if the client has one.
     pub peer: Option<Identity>,
-    /// The channel binding data `tls-server-end-point`, of the certificate that this handshake showed.
+    /// The channel binding data `tls-server-end-point` of the server's certificate in this
+    /// handshake.
     pub end_point: Option<Vec<u8>>,
 }
 
-/// Makes the handshake of a connection. Any number of them may wait for their clients: each has a place of its port, and one that waits
-/// costs some KiB. The processor's work is one signature, without a wait. A limit of concurrent handshakes would let silent clients exclude
-/// all others. The error contains the reason of the refusal.
+/// Performs the handshake of a connection; the error contains the reason of a refusal. The number
+/// of concurrent handshakes is not limited, since silent clients could then exclude all others;
+/// each holds a place of its port and some KiB, and its computation is one signature.
 pub async fn accept(
     settings: &TlsSettings,
     clients: Clients,

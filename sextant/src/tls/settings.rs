@@ -1,4 +1,4 @@
-//! The TLS settings of a process: its certificate and key, and the authority of its cluster, as they are now.
+//! The TLS settings of a process: the present certificate, key and authority.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,27 +21,28 @@ use super::issue::Authority;
 use super::ports::{Clients, Protocol};
 use super::verify::{ClientJudge, NodeJudge, provider};
 
-/// One set of certificate, key and authority, ready for use.
+/// A certificate, its key and the authority, ready for use.
 pub struct Generation {
     /// The holder of the certificate: this process.
     pub identity: Identity,
-    /// The configuration for calls of other nodes.
+    /// The TLS configuration for calls of other nodes.
     pub client: Arc<ClientConfig>,
-    /// The channel binding data `tls-server-end-point` of the certificate; `None` if its signature has no hash.
+    /// The channel binding data `tls-server-end-point` of the certificate; `None` if its signature
+    /// algorithm has no hash.
     pub end_point: Option<Vec<u8>>,
-    /// The end of the certificate, in seconds since 1970.
+    /// The expiry of the certificate, in seconds since 1970.
     pub not_after: i64,
-    /// For users, then for nodes; each by protocol.
+    /// The TLS configurations of ports, first for users, then for nodes; each by protocol.
     servers: [[Arc<ServerConfig>; 3]; 2],
 }
 
 impl Generation {
-    /// The configuration of a port.
+    /// Returns the TLS configuration of a port.
     pub fn server(&self, clients: Clients, protocol: Protocol) -> Arc<ServerConfig> {
         Arc::clone(&self.servers[clients as usize][protocol as usize])
     }
 
-    /// Prepares a set, or returns the reason why it cannot be used.
+    /// Prepares the contents of the files for use, or returns the reason why they cannot be used.
     pub(super) fn from_pem(env: &Env, pem: &Pem) -> Result<Self> {
         let chain = certificates(&pem.certificate, "the certificate")?;
         let own = chain.first().ok_or_else(|| unusable("the certificate: the file has none"))?;
@@ -91,7 +92,7 @@ pub(super) fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>> {
         .map_err(|error| unusable(format!("the private key cannot be read: {error}")))
 }
 
-/// The authorities of a file.
+/// Returns the authorities in a file.
 pub(super) fn roots(pem: &[u8]) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(pem, "the authority's certificate")? {
@@ -105,7 +106,8 @@ pub(super) fn roots(pem: &[u8]) -> Result<RootCertStore> {
     }
 }
 
-/// The configuration of a port. Sessions are not resumed: each connection shows a certificate that is valid at that time.
+/// Returns the TLS configuration of a port. Sessions are not resumed, so that each connection uses
+/// a certificate that is valid at that time.
 fn server(
     env: &Env,
     roots: &Arc<RootCertStore>,
@@ -128,7 +130,7 @@ fn server(
     Ok(config)
 }
 
-/// The configuration for calls of nodes.
+/// Returns the TLS configuration for calls of nodes.
 pub(super) fn node_client(
     env: &Env,
     judge: NodeJudge,
@@ -147,8 +149,9 @@ pub(super) fn node_client(
     Ok(Arc::new(config))
 }
 
-/// The channel binding data `tls-server-end-point` (RFC 5929): the certificate's hash by the algorithm of its signature, and by
-/// SHA-256 in place of MD5 and SHA-1.
+/// Returns the channel binding data `tls-server-end-point` (RFC 5929): the hash of the certificate
+/// by the algorithm of its signature, or by SHA-256 in place of MD5 and SHA-1. `None` if the
+/// algorithm has no hash.
 pub(super) fn end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
@@ -168,29 +171,30 @@ pub(super) fn end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {
 /// The TLS settings of a process.
 pub struct TlsSettings {
     pub(super) env: Env,
-    /// `None` for a set that exists in memory only.
+    /// The files; `None` if the certificate exists only in memory.
     pub(super) files: Option<TlsFiles>,
     pub(super) generation: ArcSwap<Generation>,
-    /// The last contents of the files, or the error of reading them. Unchanged contents are not checked again.
+    /// The last contents of the files, or the error of the last read. Unchanged contents are not
+    /// checked again.
     pub(super) seen: Mutex<Option<std::result::Result<Pem, String>>>,
 }
 
 impl TlsSettings {
-    /// The settings of three files.
+    /// Returns settings that are read from three files.
     pub async fn of_files(env: &Env, files: TlsFiles) -> Result<Arc<Self>> {
         let pem = files.read(env).await?;
         let generation = Generation::from_pem(env, &pem).map_err(|error| files.named(error))?;
         Ok(Self::new(env, Some((files, pem)), generation))
     }
 
-    /// The settings of three texts: certificate, key, authority.
+    /// Returns settings from three PEM texts: certificate, key, authority.
     pub fn of_pem(env: &Env, certificate: &str, key: &str, ca: &str) -> Result<Arc<Self>> {
         let bytes = |text: &str| text.as_bytes().to_vec();
         let pem = Pem { certificate: bytes(certificate), key: bytes(key), ca: bytes(ca) };
         Ok(Self::new(env, None, Generation::from_pem(env, &pem)?))
     }
 
-    /// A certificate of an authority in this process.
+    /// Returns settings with a new certificate, which an authority in this process signs.
     pub fn own(
         env: &Env,
         authority: &Authority,
@@ -207,7 +211,7 @@ impl TlsSettings {
         Arc::new(Self { env: env.clone(), files, generation, seen: Mutex::new(seen) })
     }
 
-    /// The present set.
+    /// Returns the present certificate, key and authority.
     pub fn generation(&self) -> Arc<Generation> {
         self.generation.load_full()
     }
@@ -217,7 +221,7 @@ impl TlsSettings {
         self.generation.load().identity.clone()
     }
 
-    /// The end of the certificate, in seconds since 1970.
+    /// Returns the expiry of the certificate, in seconds since 1970.
     pub fn not_after_unix_s(&self) -> i64 {
         self.generation.load().not_after
     }

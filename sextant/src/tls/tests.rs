@@ -1,4 +1,5 @@
-//! Handshakes over real sockets, with certificates of this and of another authority.
+//! Tests of handshakes over real sockets, with certificates of the process's and of another
+//! authority.
 
 use std::io;
 use std::path::Path;
@@ -59,15 +60,15 @@ impl World {
     }
 }
 
-/// Both ends of a connection.
+/// Returns both ends of a new connection.
 async fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let client = TcpStream::connect(listener.local_addr().expect("an address")).await;
     (client.expect("connected"), listener.accept().await.expect("accepted").0)
 }
 
-/// A user connects to a router; returns the router's view of the client, and the channel binding data of the user's
-/// side.
+/// Performs a handshake of a user with a router; returns the router's result, and the user's result
+/// with the channel binding data.
 async fn user_at(
     router: &TlsSettings,
     user: &UserTls,
@@ -89,7 +90,8 @@ async fn user_at(
     tokio::join!(served, shaken)
 }
 
-/// A handshake in which a node calls another one.
+/// Performs a handshake of a node that calls another one; returns the results of the called node
+/// and of the caller.
 async fn node_at(
     called: &TlsSettings,
     caller: &TlsSettings,
@@ -162,7 +164,7 @@ async fn nodes_know_each_other_by_their_certificates() {
     }
 }
 
-/// Settings of a certificate that was issued at some time.
+/// Returns settings with a certificate that is issued at a given time.
 fn settings_of(world: &World, ca: &Authority, identity: &Identity, at_ms: u64) -> Arc<TlsSettings> {
     let issued = ca.issue(identity, &hosts(), at_ms).expect("a certificate");
     // The process's own check would refuse an expired one, so the process was started earlier.
@@ -253,7 +255,7 @@ async fn a_silent_client_is_closed_after_a_while_and_keeps_no_other_one_out() {
     }
 }
 
-/// Files of a process in a directory, replaced by newly issued ones.
+/// Replaces the files of a process in a directory by newly issued ones.
 async fn replaced(world: &World, files: &TlsFiles, issued: &IssuedCertificate) {
     for (path, text) in [
         (&files.certificate, &*issued.certificate),

@@ -1,4 +1,4 @@
-//! The judges of certificates: their chain is the library's matter, their holder is ours.
+//! The verifiers of certificates: the library verifies the chain, and this code the holder.
 
 use std::fmt;
 use std::io;
@@ -33,12 +33,13 @@ impl fmt::Display for RefusalReason {
 
 impl std::error::Error for RefusalReason {}
 
-/// The error of a certificate whose holder is refused.
+/// Returns the error for a certificate whose holder is refused.
 pub fn refused(why: String) -> rustls::Error {
     CertificateError::Other(OtherError(Arc::new(RefusalReason(why)))).into()
 }
 
-/// The error of a handshake in plain words. `CertificateError` prints the names of its variants.
+/// Returns the error of a handshake with a readable text in place of the library's names of
+/// variants.
 pub fn in_words(error: io::Error) -> io::Error {
     let found = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let words = match found {
@@ -54,7 +55,7 @@ pub fn in_words(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), words)
 }
 
-/// The reason why a certificate is refused, in plain words.
+/// Returns a readable reason why a certificate is refused.
 fn refusal_in_words(error: &CertificateError) -> String {
     let why = match error {
         CertificateError::Other(OtherError(why)) => return why.to_string(),
@@ -73,18 +74,19 @@ fn refusal_in_words(error: &CertificateError) -> String {
     format!("the certificate that the other side shows is refused: {why}")
 }
 
-/// The provider of cryptography. It is never the process's default, which a second library could set too.
+/// Returns the provider of cryptography. It is named at each use and not set as the process's
+/// default, which another library could change.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Judges the certificates of clients: the chain, the cluster, and the kind of the holder.
+/// The verifier of clients' certificates: of the chain, the cluster, and the kind of the holder.
 pub struct ClientJudge {
-    /// Judges the chain.
+    /// The library's verifier of chains.
     pub chain: Arc<dyn ClientCertVerifier>,
     /// The cluster of this process.
     pub cluster: ClusterId,
-    /// The clients of the port.
+    /// The clients that the port accepts.
     pub clients: Clients,
 }
 
@@ -152,8 +154,9 @@ impl ClientCertVerifier for ClientJudge {
     }
 }
 
-/// Judges the certificates of nodes that this process calls: the chain and the cluster. The caller compares the number and the
-/// role, which do not depend on the address; so host names between nodes are not judged.
+/// The verifier of the certificates of nodes that this process calls: of the chain and the cluster.
+/// The caller compares the number and the role of the node. Host names are not verified, since
+/// nodes may be reached under any address.
 #[derive(Debug)]
 pub struct NodeJudge {
     roots: Arc<RootCertStore>,
@@ -162,7 +165,7 @@ pub struct NodeJudge {
 }
 
 impl NodeJudge {
-    /// The judge of a cluster's nodes.
+    /// Returns the verifier for a cluster's nodes.
     pub fn new(roots: Arc<RootCertStore>, cluster: ClusterId) -> Self {
         let algorithms = provider().signature_verification_algorithms;
         Self { roots, algorithms, cluster }

@@ -1,11 +1,12 @@
-//! The answers to the questions of one shared stream (`questions`).
+//! The answers to the questions that arrive on one shared stream (`questions`).
 //!
-//! A question is worked on where it arrives, and is mostly answered there: a read of blocks in memory does not wait, and costs no task and
-//! no thread switch. A question that has to wait, for an epoch, a place or the disk, gets a separate task. So neither later questions nor a
-//! caller that reads no answers delay it, and it releases its place in time.
+//! The task of the stream starts to answer a question at once, and mostly finishes: a read of
+//! blocks in memory does not wait, and needs no other task or thread. A question that has to wait
+//! for an epoch, a permit or the disk gets a task of its own, so that it is not delayed by later
+//! questions or by a caller that reads no answers, and releases its permit in time.
 //!
-//! At most [`RUNNING_MAX`] questions of a stream have a task. Further ones wait in a queue, from which they can be cancelled like the
-//! others.
+//! At most [`RUNNING_MAX`] questions of a stream have a task. Further ones wait in a queue, from
+//! which they can be cancelled like the others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -20,20 +21,22 @@ use tonic::{Status, Streaming};
 
 use super::methods::QUESTION_BYTES_MAX;
 
-/// Questions of one stream that have a task.
+/// The maximum number of questions of one stream that have a task.
 const RUNNING_MAX: usize = 256;
-/// Questions of one stream that wait for a task. A caller with more of them loses its stream.
+/// The maximum number of questions of one stream that wait for a task. If there are more, the
+/// stream is closed.
 const WAITING_MAX: usize = 4_096;
 
-/// The answers of a stream.
+/// The stream of answers.
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<PeerAnswer, Status>> + Send>>;
 
-/// Answers questions.
+/// A service that answers questions.
 pub(super) trait Answer: Send + Sync + 'static {
-    /// Starts the tasks of questions that wait.
+    /// Returns the environment, in which the tasks of waiting questions run.
     fn env(&self) -> &Env;
 
-    /// Checks that a question may be answered: its protocol version, and the headers and the cluster of its stream.
+    /// Returns an error unless a question may be answered, according to its protocol version and
+    /// the headers and the cluster of its stream.
     fn accept(
         &self,
         version: u32,
@@ -44,11 +47,11 @@ pub(super) trait Answer: Send + Sync + 'static {
     /// Answers a question.
     fn answer(&self, question: PeerQuestion) -> impl Future<Output = PeerAnswer> + Send + 'static;
 
-    /// The answer to a question whose work has failed.
+    /// Returns the answer to a question whose task has panicked.
     fn failed(number: u64) -> PeerAnswer;
 }
 
-/// Answers the questions of a stream with these headers.
+/// Returns the answers to the questions of a stream, which had these headers.
 pub(super) fn answers<A: Answer>(
     endpoint: A,
     headers: MetadataMap,
@@ -76,19 +79,19 @@ struct LaneAnswers<A> {
     endpoint: A,
     headers: MetadataMap,
     cluster: Option<ClusterId>,
-    /// `None` after the last one.
+    /// The questions that arrive; `None` after the last one.
     questions: Option<Streaming<PeerQuestion>>,
     /// Questions that wait for a task, in the order of their arrival.
     waiting: VecDeque<PeerQuestion>,
-    /// The tasks, by the numbers of their questions.
+    /// The tasks by the number of their question.
     running: BTreeMap<u64, Task>,
-    /// The answers of the tasks: one of each, so that the channel needs no bound.
+    /// The sender of the tasks' answers. Each task sends one answer, so the channel needs no limit.
     tell: mpsc::UnboundedSender<PeerAnswer>,
     told: mpsc::UnboundedReceiver<PeerAnswer>,
 }
 
 impl<A: Answer> LaneAnswers<A> {
-    /// The next answer. After an error the stream ends.
+    /// Returns the next answer. After an error the stream ends.
     async fn next(&mut self) -> Option<Result<PeerAnswer, Status>> {
         loop {
             while self.running.len() < RUNNING_MAX
@@ -129,7 +132,7 @@ impl<A: Answer> LaneAnswers<A> {
         }
     }
 
-    /// Receives a question, or the cancellation of one.
+    /// Starts to answer a question, or cancels one.
     fn take(&mut self, question: PeerQuestion) -> Result<(), Status> {
         let number = question.number;
         if question.body.is_empty() {
@@ -148,7 +151,7 @@ impl<A: Answer> LaneAnswers<A> {
         Ok(())
     }
 
-    /// Answers a question, or gives it a task.
+    /// Answers a question if this needs no wait; otherwise gives it a task and returns `None`.
     fn work(&mut self, question: PeerQuestion) -> Option<PeerAnswer> {
         let number = question.number;
         let mut answer = Box::pin(self.endpoint.answer(question));
@@ -173,9 +176,9 @@ impl<A: Answer> LaneAnswers<A> {
     }
 }
 
-/// The reply of a task. It is sent when the task ends, even by a panic.
+/// The reply of a task, which is sent on drop, and so even after a panic.
 struct Reply {
-    /// The answer; an error until the work is done.
+    /// The answer; [`Answer::failed`] until the work is done.
     answer: Option<PeerAnswer>,
     tell: mpsc::UnboundedSender<PeerAnswer>,
 }

@@ -1,5 +1,6 @@
-//! The coordinator through any of its members: a call is sent to the member that answered last, and to the next one when that fails.
-//! Commands carry request ids, so that a retry is safe. They are retried for a while, because a new leader is elected within about a
+//! A client of the coordinator that calls any of its members: first the member that has answered
+//! last, and after a failure the next one. Commands contain request ids, so that they can be
+//! retried; they are retried for [`PROPOSE_FOR`], because a new leader is elected within about a
 //! second.
 
 use std::future::Future;
@@ -13,18 +14,19 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::methods::*;
 use super::peers::Peers;
 
-/// The time for which a command is retried while no member can run it.
+/// The time for which a command is retried while no member can execute it.
 const PROPOSE_FOR: Duration = Duration::from_secs(10);
-/// The time for which a change of the members is retried: as long as a new member may take until it votes.
+/// The time for which a change of the members is retried, which is as long as a new member may take
+/// until it votes.
 const CHANGE_MEMBERS_FOR: Duration = Duration::from_secs(20);
-/// Each member gets one part in this many of the time limit of a call.
+/// The divisor that gives each member's share of the time limit of a call.
 const MEMBERS_ASKED: u32 = 3;
-/// But at least this.
+/// The minimum share of a member.
 const MEMBER_WAIT_MIN: Duration = Duration::from_millis(50);
-/// Pause between two rounds over the members.
+/// The pause between two rounds over the members.
 const ROUND_PAUSE: Duration = Duration::from_millis(50);
 
-/// The coordinator through any of its members.
+/// A client of the coordinator that calls any of its members.
 pub(super) struct AnyMember {
     peers: Arc<Peers>,
 }
@@ -62,7 +64,7 @@ impl AnyMember {
         Err(last)
     }
 
-    /// Asks all members again and again until a final answer or the deadline.
+    /// Calls all members repeatedly until one gives a final answer or the deadline passes.
     async fn any_member_until<T, F, Fut>(&self, deadline: Instant, ask: F) -> Result<T>
     where
         F: Fn(Arc<dyn CoordinatorApi>) -> Fut,
@@ -91,8 +93,9 @@ impl AnyMember {
         }
     }
 
-    /// A repeated change has no further effect. A leader that is to be removed hands leadership over first, and the
-    /// next leader is called.
+    /// Sends a change of the members and repeats it after failures; a repeated change has no
+    /// further effect. A leader that is to be removed hands its leadership over first, and the next
+    /// leader is called.
     async fn change_for_a_while(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
         let deadline = Instant::now() + CHANGE_MEMBERS_FOR;
         let ask = |member: Arc<dyn CoordinatorApi>| {
@@ -144,7 +147,7 @@ impl AnyMember {
     }
 }
 
-/// The body of a method, chosen by `via` in the table.
+/// Expands to the body of a method, by the `via` of the table of methods.
 macro_rules! ask {
     ($this:ident, $name:ident($($argument:ident),*), any_member) => {
         $this

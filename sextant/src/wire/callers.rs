@@ -1,8 +1,9 @@
 //! The rights of a caller, by its certificate.
 //!
-//! Under certificates each connection has a holder: a node or an operator of this cluster, as the handshake has checked. The table of
-//! methods names the holders that may call a method. A request may name a node too, as its sender. That has to be the holder
-//! itself; only coordinators pass on requests of others.
+//! With certificates each connection has a holder: a node or an operator of this cluster, as the
+//! handshake has verified. The table of methods names the holders that may call each method. If a
+//! request names a node as its sender, this must be the holder, unless the holder is a coordinator,
+//! which forwards requests of others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,23 +21,24 @@ use crate::tls::Identity;
 /// The reason to trust the callers of a port for other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerTrust {
-    /// Each caller has shown a certificate of a node or an operator.
+    /// Each caller has authenticated with a certificate of a node or an operator.
     Certificates,
-    /// Callers are not checked: the simulation, and `--insecure` on loopback addresses.
+    /// Callers are not authenticated: the simulation, and `--insecure` on loopback addresses.
     Insecure,
 }
 
 /// The caller of a request.
 #[derive(Clone)]
 pub(super) enum Caller {
-    /// Any caller, because callers are not checked.
+    /// An unknown caller, because callers are not authenticated.
     Unchecked,
     /// The holder of a certificate.
     Holder(Arc<Identity>),
 }
 
 impl Caller {
-    /// The caller on a connection. A connection without a holder is refused before anything of its requests is decoded.
+    /// Returns the caller on a connection. A connection without a holder is refused before its
+    /// requests are decoded.
     pub fn on_connection(trust: PeerTrust, connection: &Extensions) -> Result<Self, Status> {
         if trust == PeerTrust::Insecure {
             return Ok(Self::Unchecked);
@@ -47,12 +49,12 @@ impl Caller {
         })
     }
 
-    /// Checks that the caller may call a method.
+    /// Returns an error unless the caller may call a method.
     pub fn may_call(&self, method: &str, holders: &[&str]) -> Result<(), Status> {
         self.is_one_of(holders, || format!("may not call {method}"))
     }
 
-    /// Checks that the caller may propose a command.
+    /// Returns an error unless the caller may propose a command.
     fn may_propose(&self, command: &str, holders: &[&str]) -> Result<(), Status> {
         self.is_one_of(holders, || format!("may not propose {command}"))
     }
@@ -70,7 +72,8 @@ impl Caller {
         }
     }
 
-    /// Checks that the caller is the node that a request names, or a coordinator, which passes on requests of others.
+    /// Returns an error unless the caller is the node that a request names, or a coordinator, which
+    /// forwards requests of others.
     fn is_node(&self, node: NodeId, role: Option<Role>, doing: &str) -> Result<(), Status> {
         let Self::Holder(holder) = self else { return Ok(()) };
         match &**holder {
@@ -94,7 +97,7 @@ fn refused(holder: &Identity, what: impl fmt::Display) -> Status {
     Status::permission_denied(text)
 }
 
-/// `heartbeat` of the node that sends it.
+/// Checks that a heartbeat is sent by its node.
 pub(super) fn of_heartbeat(
     caller: &Caller,
     (heartbeat,): (Heartbeat,),
@@ -103,13 +106,14 @@ pub(super) fn of_heartbeat(
     Ok((heartbeat,))
 }
 
-/// `sync` of the projector that sends it.
+/// Checks that a call of `sync` is sent by the projector that it names.
 pub(super) fn of_sync(caller: &Caller, (report,): (SyncReport,)) -> Result<(SyncReport,), Status> {
     caller.is_node(report.projector, Some(Role::Projector), "reports positions")?;
     Ok((report,))
 }
 
-/// `raft` of the coordinator that sends it. A coordinator passes on no messages of others.
+/// Checks that Raft messages are sent by the coordinator that they name; coordinators do not
+/// forward those of others.
 pub(super) fn of_raft(
     caller: &Caller,
     (messages,): (Vec<Bytes>,),
@@ -127,7 +131,8 @@ pub(super) fn of_raft(
     Ok((messages,))
 }
 
-/// `watch`: the users, with the hashes of their secrets, are only for processes that authenticate users.
+/// Checks a call of `watch`: only processes that authenticate users get the users, with the hashes
+/// of their secrets.
 pub(super) fn of_watch(caller: &Caller, (wanted,): (WatchKind,)) -> Result<(WatchKind,), Status> {
     if wanted == WatchKind::Users {
         caller.may_call("watch the users", &["router", "coordinator"])?;
@@ -135,8 +140,8 @@ pub(super) fn of_watch(caller: &Caller, (wanted,): (WatchKind,)) -> Result<(Watc
     Ok((wanted,))
 }
 
-/// `propose`: nodes propose what concerns themselves; definitions come from routers and operators. A new cluster must be that of the
-/// certificates.
+/// Checks a proposal: nodes may propose commands about themselves; only routers and operators may
+/// propose definitions. A new cluster must be that of the certificates.
 pub(super) fn of_proposal(
     caller: &Caller,
     (mut proposal,): (Proposal,),

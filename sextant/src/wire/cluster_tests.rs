@@ -1,4 +1,4 @@
-//! Calls between processes of different clusters, over real sockets.
+//! Tests of calls between processes of different clusters, over real sockets.
 
 use proto::env::{Env, Task};
 use proto::model::identity::ClusterId;
@@ -12,7 +12,8 @@ use super::peers::Peers;
 
 const MEMBER: NodeId = NodeId(1);
 
-/// Sends Raft messages from a process of one cluster to a process of another one, which has no coordinator.
+/// Sends Raft messages from a process of one cluster to a process of another, which has no
+/// coordinator; returns the result.
 async fn send_raft(caller: Option<u128>, called: Option<u128>) -> Result<()> {
     let peers = Peers::new(Vec::new(), tcp_connect(), &Env::real());
     peers.know_cluster(move || called.map(ClusterId));

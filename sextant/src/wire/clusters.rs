@@ -1,8 +1,9 @@
 //! The cluster of a process, in the headers of calls between processes.
 //!
-//! Numbers of nodes, buckets and indexes mean something only within one cluster, and an address may be reused by a process of another one.
-//! A request carries the cluster of its caller, once the caller knows it. A process of another cluster refuses the request without running
-//! it, and its refusal carries its own cluster. Both sides log the refusal.
+//! Numbers of nodes, buckets and indexes are unique only within one cluster, and a process of
+//! another cluster may reuse an address. A request therefore contains the cluster of its caller, if
+//! the caller knows it. A process of another cluster refuses the request before executing it, and
+//! the refusal contains the cluster of that process. Both sides log the refusal.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -13,14 +14,14 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
-/// The header that carries the cluster of a sender.
+/// The header with the sender's cluster.
 const HEADER: &str = "sextant-cluster";
-/// Refusals are logged at most this often, because callers repeat their calls.
+/// The minimum interval between log lines about refusals, because callers repeat their calls.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 
 type KnownCluster = Box<dyn Fn() -> Option<ClusterId> + Send + Sync>;
 
-/// The cluster of this process, as far as its services know it.
+/// The cluster of this process, which its services may learn later.
 #[derive(Default)]
 pub(super) struct OwnCluster {
     services: Mutex<Vec<KnownCluster>>,
@@ -28,12 +29,12 @@ pub(super) struct OwnCluster {
 }
 
 impl OwnCluster {
-    /// Adds a service of this process, which may learn its cluster later.
+    /// Adds a service of this process, from which the cluster can be learned.
     pub fn add(&self, service: KnownCluster) {
         lock(&self.services).push(service);
     }
 
-    /// The cluster, if it is known.
+    /// Returns the cluster; `None` if no service knows it yet.
     pub fn get(&self) -> Option<ClusterId> {
         lock(&self.services).iter().find_map(|cluster| cluster())
     }
@@ -47,12 +48,12 @@ impl OwnCluster {
         }
     }
 
-    /// Checks that the caller is not of another cluster.
+    /// Returns an error if the caller belongs to another cluster.
     pub fn accept(&self, caller: &MetadataMap) -> Result<(), Status> {
         self.accept_cluster(cluster_of(caller))
     }
 
-    /// Checks the caller's cluster, which was already read from its headers.
+    /// Returns an error if a cluster that was read from a caller's headers is another one.
     pub fn accept_cluster(&self, theirs: Option<ClusterId>) -> Result<(), Status> {
         let (Some(own), Some(theirs)) = (self.get(), theirs) else { return Ok(()) };
         if own == theirs {
@@ -65,7 +66,7 @@ impl OwnCluster {
         Err(refusal)
     }
 
-    /// True if a status is the refusal of a process of another cluster; it is logged.
+    /// True if a status is the refusal of a process of another cluster, which is then logged.
     pub fn is_refusal(&self, status: &Status) -> bool {
         let is_refusal =
             cluster_of(status.metadata()).is_some_and(|theirs| Some(theirs) != self.get());
@@ -84,7 +85,7 @@ impl OwnCluster {
     }
 }
 
-/// The cluster in the headers of a message.
+/// Returns the cluster in the headers of a message.
 pub(super) fn cluster_of(metadata: &MetadataMap) -> Option<ClusterId> {
     metadata.get(HEADER)?.to_str().ok()?.parse().ok()
 }

@@ -13,12 +13,13 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     postcard::from_bytes(bytes).map_err(unreadable)
 }
 
-/// Splits a request into the method's number and the encoded arguments.
+/// Splits a request into the method's number and the encoded arguments; an error if it is too
+/// short.
 pub(super) fn split_method(body: &[u8]) -> Result<(u32, &[u8])> {
     postcard::take_from_bytes(body).map_err(unreadable)
 }
 
-/// An error for a request with an unknown method number.
+/// Returns the error for a request with an unknown method number.
 pub(super) fn no_method(number: u32) -> Error {
     let text = format!("a message cannot be decoded: there is no method {number}");
     Error::new(ErrorCode::Corrupt, text)

@@ -15,20 +15,23 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use crate::listen::is_loopback;
 use crate::tls::{Expected, OperatorTls, TlsSettings, connect};
 
-/// Prefix of the address of a service that only its own process can reach.
+/// The prefix of the address of a service that only its own process can call.
 pub const LOCAL: &str = "local:";
 
-/// Flow-control window of a stream: how much may be in flight to a reader that does not read. It is the product of a
-/// gigabyte per second and half a millisecond, which keeps a fast network busy.
+/// The flow-control window of a stream, in bytes: the maximum in flight to a reader that has
+/// stopped. It is the product of a gigabyte per second and half a millisecond, which keeps a fast
+/// network busy.
 pub(super) const STREAM_WINDOW_BYTES: u32 = 512 << 10;
-/// Flow-control window of a connection: the maximum of HTTP/2, so that only the windows of streams count.
+/// The flow-control window of a connection, in bytes: the maximum of HTTP/2, so that only the
+/// windows of streams limit the sender.
 const CONNECTION_WINDOW_BYTES: u32 = (1 << 31) - 1;
-/// Time limit of a connection.
+/// The time limit for establishing a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// The time limit of a connection with a handshake, which takes processor time of both sides.
+/// The time limit for establishing a connection with a TLS handshake, which takes processor time on
+/// both sides.
 const SHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The node at the other end of a connection.
+/// The node to which a connection leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerTarget {
     /// The role of the node to call.
@@ -39,7 +42,7 @@ pub struct PeerTarget {
     pub address: String,
 }
 
-/// Opens a connection to a node; the simulation passes its own implementation.
+/// A function that opens a connection to a node. The simulation has its own implementation.
 pub type Connect = Arc<dyn Fn(&PeerTarget) -> Result<Channel> + Send + Sync>;
 
 fn endpoint(address: &str, within: Duration) -> Result<Endpoint> {
@@ -55,12 +58,13 @@ fn endpoint(address: &str, within: Duration) -> Result<Endpoint> {
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES))
 }
 
-/// Opens TCP connections without TLS; each is established at its first use.
+/// Returns a function that opens TCP connections without TLS, each established at its first use.
 pub fn tcp_connect() -> Connect {
     Arc::new(|target| Ok(endpoint(&target.address, CONNECT_WITHIN)?.connect_lazy()))
 }
 
-/// Connects without TLS, and only to loopback addresses: for a process without certificates.
+/// Returns a function that opens connections without TLS, only to loopback addresses, for processes
+/// without certificates.
 pub fn loopback_connect() -> Connect {
     Arc::new(|target| {
         let address: Arc<str> = target.address.as_str().into();
@@ -73,8 +77,9 @@ pub fn loopback_connect() -> Connect {
     })
 }
 
-/// Opens connections with TLS. Both sides show certificates, and the other side has to be the node that is called. Each
-/// connection takes the certificate that the process has at that time.
+/// Returns a function that opens TLS connections. Both sides authenticate with certificates, and
+/// the other side must be the node that is called. Each connection uses the certificate that the
+/// process has at that time.
 pub fn tls_connect(settings: Arc<TlsSettings>) -> Connect {
     Arc::new(move |target| {
         let (settings, address) = (Arc::clone(&settings), Arc::<str>::from(&*target.address));
@@ -92,7 +97,7 @@ pub fn tls_connect(settings: Arc<TlsSettings>) -> Connect {
     })
 }
 
-/// Opens connections with TLS for the command of an operator.
+/// Returns a function that opens TLS connections for the command of an operator.
 pub fn operator_connect(tls: OperatorTls) -> Connect {
     Arc::new(move |target| {
         let (tls, address) = (tls.clone(), Arc::<str>::from(&*target.address));

@@ -1,4 +1,4 @@
-//! The directory through which services reach each other.
+//! The directory by which services find each other.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tests of the data in flight to readers that have stopped, over real sockets.
+//! Tests, over real sockets, that little data is in flight to readers that have stopped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -23,7 +23,8 @@ use super::peers::Peers;
 
 /// The size of a projector's largest messages.
 const MESSAGE_BYTES: usize = 4 << 20;
-/// More streams than HTTP/2 servers usually allow, and more than a connection window of sixteen megabytes could feed.
+/// A number of streams above the usual limit of HTTP/2 servers, and above what a connection window
+/// of sixteen megabytes allows.
 const STOPPED: usize = 300;
 
 /// A projector that sends endless frames and counts the bytes.
@@ -71,7 +72,7 @@ impl ProjectorApi for Flood {
     }
 }
 
-/// A projector behind a socket, and the counter of its bytes.
+/// Returns the client of a flooding projector over a socket, and the counter of the bytes sent.
 async fn flood(
     message_bytes: usize,
 ) -> (Arc<dyn ProjectorApi>, Arc<AtomicUsize>, proto::env::Task) {
@@ -98,7 +99,7 @@ fn request() -> SubscribeRequest {
     SubscribeRequest { node, bucket, from: None, last_epoch }
 }
 
-/// Waits until no further bytes are sent.
+/// Waits until no further bytes are sent; returns their number.
 async fn settled(sent: &AtomicUsize) -> usize {
     loop {
         let before = sent.load(Ordering::Relaxed);

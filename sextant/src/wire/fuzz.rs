@@ -1,4 +1,5 @@
-//! Entry point for fuzzers: the bytes of another process, as the arguments and the answers of each method.
+//! Entry point for fuzzers of messages from other processes: the arguments and the answers of each
+//! method.
 
 use std::marker::PhantomData;
 
@@ -8,10 +9,10 @@ use super::codec::{decode, encode, split_method};
 use super::methods::*;
 use super::versions::ProtocolVersions;
 
-/// The number of the first byte from which on a message is an item of a stream.
+/// The first byte from which on a message is an item of a stream.
 const STREAMS_FROM: u8 = 0x80;
 
-/// The messages of a service.
+/// The decoders for the messages of a service.
 struct Messages<T: ?Sized>(PhantomData<T>);
 
 macro_rules! decode_methods {
@@ -56,15 +57,16 @@ coordinator_methods!(decode_methods);
 projector_methods!(decode_methods);
 indexer_methods!(decode_methods);
 
-/// Encodes what was read: a value that can be read can be passed on.
+/// Encodes a decoded value, which must succeed.
 fn again<T: serde::Serialize>(read: Result<T>) {
     if let Ok(value) = read {
         encode(&value).expect("a value that was read can be encoded");
     }
 }
 
-/// Decodes a message between services. The first byte determines whether it belongs to a call or to a stream, and whether it is a request;
-/// the rest begins with the number of the method, as a request does.
+/// Decodes a message between services. The first byte determines whether the message belongs to a
+/// call or to a stream, and whether it is a request or an answer; then follow the number of the
+/// method and the contents.
 pub fn message(data: &[u8]) {
     let Some((&kind, message)) = data.split_first() else { return };
     if let Ok(text) = std::str::from_utf8(message) {

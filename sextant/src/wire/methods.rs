@@ -1,15 +1,17 @@
-//! The table of all methods between services. Macros generate the caller (`remote`), the server's dispatch (`server`), and
-//! the access to any member of the coordinator (`any_member`) from it.
+//! The table of all methods between services. Macros generate the caller (`remote`), the server's
+//! dispatch (`server`), and the access to any member of the coordinator (`any_member`) from it.
 //!
 //! A new method needs a method of its trait in [`proto::rpc::api`] and one line here. The line has:
 //!
-//! - The method's number on the wire. Calls, which have one reply, and streams are numbered separately. A number is never
-//!   reused for another method.
-//! - The signature from the trait. With `checked by f`, the answer or the stream passes through `f` before the caller gets it.
-//! - `for …`: the holders of certificates that may call it. With `claims f`, the arguments pass through `f` of `callers` on the
-//!   server: it compares the node that they name with the certificate.
-//! - For the coordinator: how to ask any member. `via any_member` asks the members in turn, `via own f` runs the method
-//!   `f` of `AnyMember`.
+//! - The method's number on the wire. Calls, which have one reply, and streams are numbered
+//!   separately. A number is never reused for another method.
+//! - The signature from the trait. With `checked by f`, the answer or the stream passes through `f`
+//!   before the caller gets it.
+//! - `for …`: the holders of certificates that may call the method. With `claims f`, the arguments
+//!   pass through `f` of `callers` on the server: `f` compares the node that the arguments name
+//!   with the certificate.
+//! - For the coordinator: how to ask any member. `via any_member` asks the members in turn, `via
+//!   own f` runs the method `f` of `AnyMember`.
 
 pub(super) use std::sync::Arc;
 
@@ -22,15 +24,16 @@ pub(super) use proto::model::ids::{
 };
 pub(super) use proto::model::moment::Moment;
 pub(super) use proto::model::moves::{RebalancePlan, RebalanceRequest};
+pub(super) use proto::model::open_commit::PartState;
 pub(super) use proto::model::topology::IndexTopology;
 pub(super) use proto::rpc::api::{
     CoordinatorApi, CoordinatorChange, CoordinatorChanged, CoordinatorMembers, CoordinatorStatus,
     CopyAnswer, CopyRequest, CoveringEpochs, Decision, Documents, DocumentsRequest, FixedMoment,
     FoundCommits, HandOverPiece, HandOverRequest, Heartbeat, HeartbeatReply, IndexerApi,
-    KnownPlace, PartState, Places, ProjectorApi, PushReply, PushRequest, PushedCommitRequest,
-    PushedLook, ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate,
-    TransactionPush, TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten,
-    WatchKind, WatchMessage, WriteReply, WriteRequest,
+    KnownPlace, Places, ProjectorApi, PushReply, PushRequest, PushedCommitRequest, PushedLook,
+    ResultStream, SyncReply, SyncReport, TransactionCommit, TransactionFate, TransactionPush,
+    TransactionPushed, TransactionStatus, TransactionWrite, TransactionWritten, WatchKind,
+    WatchMessage, WriteReply, WriteRequest,
 };
 pub(super) use proto::rpc::command::{AppliedCommand, Proposal};
 pub(super) use proto::rpc::export::{ExportMessage, ExportRequest};
@@ -39,12 +42,12 @@ pub(super) use proto::rpc::mutation::{
 };
 pub(super) use proto::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 
-/// The calls that are sent on shared streams ([`super::questions`]): short reads.
+/// The numbers of the calls that are sent on shared streams ([`super::questions`]): short reads.
 pub(super) const QUESTIONS: [u32; 1] = [17];
-/// A longer request is an ordinary call.
+/// The maximum size of a request on a shared stream, in bytes; a longer one is an ordinary call.
 pub(super) const QUESTION_BYTES_MAX: usize = 64 << 10;
 
-/// Passes the coordinator's methods to a macro.
+/// Calls a macro with the table of the coordinator's methods.
 macro_rules! coordinator_methods {
     ($with:ident) => {
         $with! { CoordinatorApi, local_coordinator;
@@ -72,7 +75,7 @@ macro_rules! coordinator_methods {
     };
 }
 
-/// Passes a projector's methods to a macro.
+/// Calls a macro with the table of a projector's methods.
 macro_rules! projector_methods {
     ($with:ident) => {
         $with! { ProjectorApi, local_projector;
@@ -116,7 +119,7 @@ macro_rules! projector_methods {
     };
 }
 
-/// Passes an indexer's methods to a macro.
+/// Calls a macro with the table of an indexer's methods.
 macro_rules! indexer_methods {
     ($with:ident) => {
         $with! { IndexerApi, local_indexer;

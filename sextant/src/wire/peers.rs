@@ -17,18 +17,18 @@ use super::connect::{Connect, LOCAL, PeerTarget};
 use super::remote::{Connection, Remote};
 use super::versions::ProtocolVersions;
 
-/// The services of this process, and the connections to other processes.
+/// The services of this process, and the connections to services of other processes.
 pub struct Peers {
-    /// The members of the settings.
+    /// The members of the coordinator in the settings, with their addresses.
     coordinators: Vec<(NodeId, String)>,
-    /// The present members, as the catalog has them; none before the first catalog.
+    /// The present members in the catalog, with their addresses; empty before the first catalog.
     learned: Mutex<Arc<Vec<(NodeId, String)>>>,
-    /// The member that answered last; 0 if none has.
+    /// The member that has answered last; 0 if none has.
     pub(super) preferred: AtomicU64,
     local_coordinators: DashMap<NodeId, Arc<dyn CoordinatorApi>>,
     local_projectors: DashMap<NodeId, Arc<dyn ProjectorApi>>,
     local_indexers: DashMap<NodeId, Arc<dyn IndexerApi>>,
-    /// By node: its address, and the connection to it.
+    /// The address of each node and the connection to it.
     connections: DashMap<NodeId, (Arc<str>, Connection)>,
     connect: Connect,
     pub(super) env: Env,
@@ -38,12 +38,12 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Peers with the addresses of the coordinator's members.
+    /// Creates the set without services, with the addresses of the coordinator's members.
     pub fn new(coordinators: Vec<(NodeId, String)>, connect: Connect, env: &Env) -> Arc<Self> {
         Self::with_versions(coordinators, connect, env, ProtocolVersions::SPOKEN)
     }
 
-    /// Peers that speak other protocol versions, for tests.
+    /// Creates the set with other protocol versions, for tests.
     pub(super) fn with_versions(
         coordinators: Vec<(NodeId, String)>,
         connect: Connect,
@@ -65,7 +65,8 @@ impl Peers {
         })
     }
 
-    /// Adds a service of this process that returns its cluster, once it is known. Calls of other clusters are refused.
+    /// Adds a service of this process that returns the cluster when it is known. Calls of other
+    /// clusters are then refused.
     pub fn know_cluster(&self, service: impl Fn() -> Option<ClusterId> + Send + Sync + 'static) {
         self.cluster.add(Box::new(service));
     }
@@ -102,7 +103,8 @@ impl Peers {
         }
     }
 
-    /// The members of the coordinator to ask, in order: the present ones, then those of the settings, which may have left.
+    /// Returns the members of the coordinator in the order in which to call them: the present ones,
+    /// then those of the settings, which may have left.
     pub(super) fn members(&self) -> Vec<NodeId> {
         let learned = self.learned();
         let is_present =
@@ -117,14 +119,14 @@ impl Peers {
         Arc::clone(&lock(&self.learned))
     }
 
-    /// The present members of the coordinator, as far as this process knows.
+    /// Returns the present members of the coordinator that this process knows.
     pub(crate) fn present_members(&self) -> Vec<NodeId> {
         let learned = self.learned();
         let known = if learned.is_empty() { &self.coordinators } else { &*learned };
         known.iter().map(|(id, _)| *id).collect()
     }
 
-    /// The client of one member of the coordinator, in this or another process.
+    /// Returns a client of one member of the coordinator, in this or another process.
     pub(super) fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>> {
         if let Some(local) = self.local_coordinators.get(&node) {
             return Ok(Arc::clone(&local));
@@ -151,7 +153,8 @@ impl Peers {
         not_here(self.local_indexers.get(&node).map(|service| Arc::clone(&service)), node)
     }
 
-    /// The service of a node in another process. A node has one address at a time: a connection to an earlier address is closed.
+    /// Returns the service of a node in another process. If the node has another address than
+    /// before, the earlier connection is closed.
     pub(super) fn remote(&self, role: Role, node: NodeId, address: &str) -> Remote {
         if address.starts_with(LOCAL) {
             return Remote::new(node, address, Err(Error::unavailable("the service is stopped")));

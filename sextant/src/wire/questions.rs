@@ -1,13 +1,15 @@
-//! Short questions to another process, on streams that are opened once. An ordinary call has a separate stream, with headers and trailers;
-//! for a scan of a hundred rows that is most of its cost.
+//! Short questions to another process, on streams that stay open. An ordinary call needs a stream
+//! of its own with headers and trailers, which is most of the cost of a scan of a hundred rows.
 //!
-//! Each connection has a few *lanes*. A lane is one stream of questions and one of answers, in any order; a number joins the two. A
-//! task of the lane reads the answers. It opens the stream with the first question and again after the stream has ended, so no lane is
-//! opened to a process without questions. A question whose caller has stopped is cancelled: the other process stops its work. Only reads
-//! are sent in this way, since a question may be sent twice.
+//! Each connection has a few *lanes*. A lane is a stream of questions and a stream of answers in
+//! any order; each answer has the number of its question. A task of the lane reads the answers. The
+//! streams are opened at the first question, and again after they have ended. A question whose
+//! caller has stopped waiting is cancelled, and the other process stops its work. Only reads are
+//! sent in this way, since a question may be sent twice.
 //!
-//! A process may use another protocol version or belong to another cluster. Then the stream is refused, and the question is sent as an
-//! ordinary call, which handles these cases ([`LostReason::Refused`]).
+//! A process may use another protocol version or belong to another cluster. Then the stream is
+//! refused, and the question is sent as an ordinary call, which handles these cases
+//! ([`LostReason::Refused`]).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,15 +30,17 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-/// The number of lanes of a connection: a process handles the questions of one lane in turn, and those of several lanes in parallel.
+/// The number of lanes of a connection. The other process handles the questions of one lane one
+/// after another, and those of several lanes in parallel.
 const LANES: usize = 4;
 
-/// The time after which lanes to a process that refuses them are tried again: it may have been replaced.
+/// The time after which a process that has refused lanes is tried again, since a newer one may run
+/// at its address.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 
-/// Why a question has no answer.
+/// The reason why a question has no answer.
 pub(super) enum LostReason {
-    /// The other process accepts no such stream from this one. An ordinary call may succeed.
+    /// The other process refuses such streams from this one. An ordinary call may succeed.
     Refused,
     /// The stream ended.
     Ended(Status),
@@ -47,22 +51,22 @@ pub(super) struct Questions {
     env: Env,
     lanes: [Mutex<Option<Arc<Lane>>>; LANES],
     next: AtomicUsize,
-    /// The time at which the other process refused lanes.
+    /// The time at which the other process has refused lanes; `None` if it has not.
     unknown_at: Arc<Mutex<Option<Instant>>>,
 }
 
-/// One stream of questions and answers.
+/// A stream of questions and a stream of their answers.
 struct Lane {
-    /// The version and the cluster with which it was opened.
+    /// The protocol version with which the lane was opened, and the cluster.
     version: u32,
     cluster: Option<ClusterId>,
     questions: mpsc::UnboundedSender<PeerQuestion>,
     waiting: Arc<Mutex<WaitingQuestions>>,
-    /// Reads the answers until the lane is dropped.
+    /// The task that reads the answers, until the lane is dropped.
     _reader: Task,
 }
 
-/// The questions that wait for their answers.
+/// The questions of a lane that wait for their answers.
 #[derive(Default)]
 struct WaitingQuestions {
     last: u64,
@@ -70,7 +74,8 @@ struct WaitingQuestions {
     has_ended: bool,
 }
 
-/// The waiting questions of a lane, for the task that reads the answers. When it ends, however it does, no question waits.
+/// The waiting questions of a lane, owned by the task that reads the answers. When the task ends in
+/// any way, all of them fail.
 struct LaneQuestions(Arc<Mutex<WaitingQuestions>>);
 
 impl Drop for LaneQuestions {
@@ -84,7 +89,7 @@ fn ended() -> LostReason {
 }
 
 impl WaitingQuestions {
-    /// Adds a question; `None` if the lane has ended.
+    /// Adds a question and returns its number; `None` if the lane has ended.
     fn add(&mut self, caller: oneshot::Sender<Result<Bytes, LostReason>>) -> Option<u64> {
         if self.has_ended {
             return None;
@@ -103,7 +108,7 @@ impl WaitingQuestions {
     }
 }
 
-/// A question in flight. Dropping it cancels the question.
+/// A question that waits for its answer; dropping it cancels the question.
 struct QuestionInFlight<'l> {
     lane: &'l Lane,
     number: u64,
@@ -119,14 +124,14 @@ impl Drop for QuestionInFlight<'_> {
     }
 }
 
-/// The stream of a process to another one: how it is opened.
+/// The parameters with which a lane is opened.
 pub(super) struct Opening<'c> {
     pub client: PeerClient<Channel>,
-    /// The version in which the questions are written.
+    /// The protocol version of the questions.
     pub version: u32,
     /// The cluster of this process.
     pub cluster: Option<ClusterId>,
-    /// Adds the headers of this process.
+    /// A function that adds the headers of this process.
     pub sign: &'c (dyn Fn(&mut MetadataMap) + Sync),
 }
 
@@ -136,7 +141,7 @@ impl Questions {
         Self { env, lanes, next, unknown_at: Arc::default() }
     }
 
-    /// Asks a node, and waits for the answer.
+    /// Sends a question to a node and waits for the answer.
     pub async fn ask(
         &self,
         opening: Opening<'_>,
@@ -160,7 +165,8 @@ impl Questions {
         told.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// One of the lanes, in turn; opened if there is none, or if it has ended or was opened with other settings.
+    /// Returns the next lane in turn. Opens it if it does not exist, has ended, or was opened with
+    /// other parameters.
     fn lane(&self, opening: Opening<'_>) -> Arc<Lane> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % LANES;
         let mut place = lock(&self.lanes[turn]);
@@ -196,7 +202,8 @@ impl Questions {
     }
 }
 
-/// Opens the stream, and gives the answers to their callers until it ends.
+/// Opens the streams of a lane and passes the answers to their callers until the stream of answers
+/// ends.
 async fn read_answers(
     mut client: PeerClient<Channel>,
     questions: Request<UnboundedReceiverStream<PeerQuestion>>,
@@ -212,8 +219,9 @@ async fn read_answers(
     Ok(())
 }
 
-/// The meaning of a status. The other process refuses a stream, or ends it before it runs a question, if it has no lanes, uses another
-/// version or belongs to another cluster; everything else comes from the connection.
+/// Returns the reason that a status means. A process without lanes, with another protocol version
+/// or of another cluster refuses the stream, or ends it before it answers a question; any other
+/// status comes from the connection.
 fn refused(status: &Status) -> LostReason {
     match status.code() {
         Code::Unimplemented | Code::FailedPrecondition => LostReason::Refused,

@@ -1,4 +1,4 @@
-//! Questions on shared streams, over real sockets.
+//! Tests of questions on shared streams, over real sockets.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,14 +31,15 @@ use super::versions::ProtocolVersions;
 
 const NODE: NodeId = NodeId(1);
 
-/// An indexer whose first batches have as many rows as the number of the epoch. Epoch 0 is never answered, epoch 99 is an error, and the
-/// others are answered once a set number of questions has arrived.
+/// An indexer whose first batches have as many rows as the epoch's number. It never answers epoch
+/// 0, answers epoch 99 with an error, and any other epoch when a given number of questions has
+/// arrived.
 #[derive(Default)]
 struct Answers {
     asked: AtomicU64,
     awaited: u64,
     all_are_here: Notify,
-    /// The number of questions without an answer.
+    /// The number of unanswered questions.
     open: AtomicU64,
     epochs: Mutex<Vec<u64>>,
 }
@@ -172,7 +173,7 @@ async fn a_question_whose_caller_is_gone_is_taken_back() {
     assert_eq!(rows(indexer.first_batch(scan(3)).await), 3, "the others go on");
 }
 
-/// A process that serves at an address until it is stopped, its connections included.
+/// A process that serves at an address; stopping it ends its connections.
 struct Process(Option<tokio::runtime::Runtime>);
 
 impl Process {

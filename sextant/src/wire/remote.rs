@@ -27,7 +27,7 @@ pub(super) struct Connection {
     channel: Channel,
     /// The protocol versions that this process supports.
     versions: ProtocolVersions,
-    /// The version in which requests to the other process are written.
+    /// The protocol version of requests to the other process.
     version: Arc<AtomicU32>,
     /// The cluster of this process.
     cluster: Arc<OwnCluster>,
@@ -35,7 +35,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection that begins with the newest version.
+    /// Returns a connection whose requests begin with the newest version.
     pub fn new(
         channel: Channel,
         versions: ProtocolVersions,
@@ -59,7 +59,8 @@ impl Connection {
         self.cluster.write_to(metadata);
     }
 
-    /// After a refusal: returns the version in which to write the request again, if there is one.
+    /// Returns the version in which a refused request should be repeated; `None` if there is no
+    /// common version.
     fn agree(&self, refused: u32, refusal: &Status) -> Option<u32> {
         let theirs = ProtocolVersions::from_metadata(refusal.metadata())?;
         let common = self.versions.common(theirs).filter(|common| *common != refused)?;
@@ -77,15 +78,15 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// The service of a node at an address.
+    /// Returns the client of a node's service at an address.
     pub fn new(node: NodeId, address: &str, connection: Result<Connection>) -> Self {
         let connection =
             connection.map_err(|error| error.context(format!("node {node} at {address}")));
         Self { node, address: address.into(), connection }
     }
 
-    /// Turns a gRPC status into an error. A message that is too large stays too large; anything else may pass, so the caller
-    /// may retry.
+    /// Converts a gRPC status to an error. An error for a message that is too large is permanent;
+    /// after any other the caller may retry.
     fn unreachable(&self, status: Status) -> Error {
         let message = format!("node {} at {}: {}", self.node, self.address, status.message());
         if self.connection.as_ref().is_ok_and(|connection| connection.cluster.is_refusal(&status)) {
@@ -103,8 +104,8 @@ impl Remote {
         }
     }
 
-    /// Sends a request. A refusal of its protocol version is answered by a second try in a common version, if there is
-    /// one; a refused request did not run.
+    /// Sends a request. If its protocol version is refused, sends it again in a common version, if
+    /// there is one; the refused request was not executed.
     async fn send<R>(
         &self,
         body: Bytes,
@@ -143,7 +144,7 @@ impl Remote {
         decode::<Result<T>>(&reply.into_inner().body)?
     }
 
-    /// Asks a short question; `None` if it must be an ordinary call.
+    /// Sends a short question; returns `None` if an ordinary call must be used instead.
     async fn ask(&self, body: Bytes) -> Result<Option<Bytes>> {
         let connection = self.connection.as_ref().map_err(Error::clone)?;
         let opening = Opening {
@@ -183,15 +184,15 @@ impl Remote {
     }
 }
 
-/// True if a status comes from a connection that was established and then lost. A status that the other process sent has
-/// no source.
+/// True if a status comes from the loss of an established connection, and not from the other
+/// process.
 fn was_lost_midway(status: &Status) -> bool {
     let first = std::error::Error::source(status);
     let mut sources = std::iter::successors(first, |source| source.source());
     first.is_some() && !sources.any(|source| source.is::<tonic::ConnectError>())
 }
 
-/// Checks the blocks of a scan here, because they are read in place later.
+/// Checks the blocks of a scan, because they are later read without checks.
 fn check_rows(batches: ResultStream<ShardBatch>) -> ResultStream<ShardBatch> {
     Box::pin(batches.map(|batch| check_batch(batch?)))
 }
@@ -245,8 +246,8 @@ indexer_methods!(call_remote);
 mod tests {
     use super::*;
 
-    /// Postcard writes an enum as its variant's number, then the fields. Requests used to be such enums, so the number and
-    /// the arguments of a method must have the same bytes.
+    /// Postcard encodes an enum as its variant's number, then the fields. Earlier releases used
+    /// enums for requests, so the number and the arguments of a method must have the same bytes.
     #[test]
     fn a_request_has_the_encoding_of_an_enum() {
         #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! The server of this process's services for other processes.
+//! The gRPC server by which other processes call the services of this one.
 
 use std::marker::PhantomData;
 
@@ -21,14 +21,15 @@ use super::codec::{decode, encode, no_method, split_method};
 use super::methods::*;
 use super::peers::Peers;
 
-/// The gRPC service for the registered services of this process.
+/// Returns the gRPC service for the registered services of this process.
 pub fn peer_service(peers: Arc<Peers>, trust: PeerTrust) -> PeerServer<impl Peer> {
     PeerServer::new(PeerEndpoint { peers, trust })
         .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
         .max_encoding_message_size(PEER_MESSAGE_BYTES_MAX)
 }
 
-/// Arguments that are decoded on the connection's own thread: in less than a millisecond.
+/// The number of bytes of arguments up to which they are decoded on the connection's own thread, in
+/// less than a millisecond.
 const INLINE_BYTES_MAX: usize = 64 << 10;
 
 struct PeerEndpoint {
@@ -36,7 +37,7 @@ struct PeerEndpoint {
     trust: PeerTrust,
 }
 
-/// The answers for one caller.
+/// The service that answers the questions of one caller.
 #[derive(Clone)]
 struct CallerAnswers {
     peers: Arc<Peers>,
@@ -82,7 +83,7 @@ impl Answer for CallerAnswers {
 }
 
 type Reply = std::result::Result<PeerReply, Status>;
-/// An opened stream. A status is the refusal of the caller.
+/// The result of opening a stream. A status means that the caller is refused.
 type StreamResult = std::result::Result<Result<Replies>, Status>;
 type Replies = std::pin::Pin<Box<dyn Stream<Item = std::result::Result<PeerReply, Status>> + Send>>;
 
@@ -102,7 +103,7 @@ fn reply<T: Serialize>(answer: Result<T>) -> Reply {
     Ok(PeerReply { body })
 }
 
-/// Dispatches the methods of one service.
+/// The dispatch of the methods of one service.
 struct Methods<T: ?Sized>(PhantomData<T>);
 
 macro_rules! answer_methods {
@@ -230,7 +231,8 @@ impl CallerAnswers {
     }
 }
 
-/// The replies of an open stream: a first one that confirms that it is open, then the items.
+/// Returns the replies of an open stream: the first confirms that the stream is open, then the
+/// items follow.
 fn replies<T: Serialize + 'static>(
     answers: impl Stream<Item = Result<T>> + Send + 'static,
 ) -> Replies {
@@ -238,8 +240,8 @@ fn replies<T: Serialize + 'static>(
     Box::pin(accepted.chain(answers.map(reply)))
 }
 
-/// A reply with a fixed date header. Hyper would otherwise add the system's date; then the bytes on the wire, and so the
-/// course of the simulation, would depend on a clock.
+/// Returns a reply with a fixed date header. Hyper would otherwise add the system's date, so that
+/// the bytes on the wire, and with them the simulation, would depend on a clock.
 fn undated<T>(reply: T) -> Response<T> {
     let mut response = Response::new(reply);
     let epoch = tonic::metadata::MetadataValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT");
@@ -248,7 +250,7 @@ fn undated<T>(reply: T) -> Response<T> {
 }
 
 impl PeerEndpoint {
-    /// The answers for the caller on a connection.
+    /// Returns the service that answers the caller on a connection.
     fn answering(&self, connection: &Extensions) -> std::result::Result<CallerAnswers, Status> {
         let caller = Caller::on_connection(self.trust, connection)?;
         Ok(CallerAnswers { peers: Arc::clone(&self.peers), caller })

@@ -1,4 +1,4 @@
-//! Tests processes with different protocol versions, over real sockets.
+//! Tests of processes with different protocol versions, over real sockets.
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -18,7 +18,7 @@ use super::versions::ProtocolVersions;
 
 const NODE: NodeId = NodeId(1);
 
-/// An indexer that answers each checksum with its epoch, and has one report.
+/// An indexer that answers each checksum with its epoch, and sends one report.
 struct Answers;
 
 #[async_trait]
@@ -43,7 +43,8 @@ fn versions(oldest: u32, newest: u32) -> ProtocolVersions {
     ProtocolVersions { oldest, newest }
 }
 
-/// An indexer in a process with the versions `served`, for a process with the versions `spoken`.
+/// Returns the client of an indexer. Its process supports the versions `served`, and the client's
+/// process the versions `spoken`.
 async fn indexer(
     served: ProtocolVersions,
     spoken: ProtocolVersions,

@@ -1,12 +1,13 @@
-//! Protocol versions. A process supports a range of versions, so that processes of neighbouring releases work together during
-//! an upgrade.
+//! Protocol versions. A process supports a range of versions, so that processes of neighbouring
+//! releases work together during an upgrade.
 //!
-//! A request names the version in which it is written, and carries the range of its sender. A server that does not support that version
-//! refuses the request without running it, and its refusal carries its own range. Where the two ranges meet, the caller writes the request
-//! again in the newest common version, and begins with that version from then on. Where they do not meet, the call fails. The reply is
-//! written in the version of the request.
+//! A request contains its version and the range of its sender. A server that does not support the
+//! version refuses the request before executing it, and the refusal contains the server's range. If
+//! the ranges have a common version, the caller repeats the request in the newest one, and uses it
+//! for later requests; otherwise the call fails. The reply has the version of the request.
 //!
-//! A release that changes an encoding supports the old and the new version for one release; `codec` then needs the version.
+//! A release that changes an encoding supports the old and the new version for one release; `codec`
+//! then needs the version.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +15,7 @@ use std::str::FromStr;
 use tonic::Status;
 use tonic::metadata::{MetadataMap, MetadataValue};
 
-/// The header that carries the range of a sender.
+/// The header with the sender's range.
 const HEADER: &str = "sextant-protocol";
 
 /// A range of protocol versions.
@@ -28,7 +29,7 @@ pub(super) struct ProtocolVersions {
 
 impl ProtocolVersions {
     /// The versions that this build supports.
-    pub const SPOKEN: Self = Self { oldest: 2, newest: 2 };
+    pub const SPOKEN: Self = Self { oldest: 3, newest: 3 };
 
     /// Returns the newest version in both ranges.
     pub fn common(self, other: Self) -> Option<u32> {
@@ -36,7 +37,7 @@ impl ProtocolVersions {
         (newest >= self.oldest.max(other.oldest)).then_some(newest)
     }
 
-    /// Checks that a request is written in a version of this range.
+    /// Returns an error unless a request's version is in this range.
     pub fn accept(self, version: u32, sender: &MetadataMap) -> Result<(), Status> {
         if (self.oldest..=self.newest).contains(&version) {
             return Ok(());
@@ -65,7 +66,8 @@ impl ProtocolVersions {
         }
     }
 
-    /// Reads the range of a sender from its headers.
+    /// Returns the sender's range from the headers of a message; `None` if it is absent or
+    /// unreadable.
     pub fn from_metadata(metadata: &MetadataMap) -> Option<Self> {
         metadata.get(HEADER)?.to_str().ok()?.parse().ok()
     }

@@ -8,7 +8,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use super::workload::{Documents, Id, Key, entry};
 use super::{Engine, Outcome};
 
-/// The engine.
+/// fjall under measurement.
 pub struct Fjall {
     database: Database,
     forward: Keyspace,
@@ -16,7 +16,8 @@ pub struct Fjall {
 }
 
 impl Fjall {
-    /// Creates a database. The block cache gets all the memory; the memtables come on top, as they do by default.
+    /// Creates a database. The block cache gets the whole memory limit; the memtables take more, as
+    /// by default.
     pub fn open(dir: &Path, memory_bytes: u64) -> Outcome<Self> {
         let database = Database::builder(dir).cache_size(memory_bytes).open()?;
         let forward = database.keyspace("forward", KeyspaceCreateOptions::default)?;

@@ -1,11 +1,11 @@
-//! Benchmarks beside the engines that a user would embed instead.
+//! Benchmarks, also of engines that a user could embed instead.
 //!
-//! The slice store: every engine gets the same documents, the same memory and its own process, so that its peak memory
-//! is measured alone. [`workload`] defines the documents and the reads, [`phases`] the order of the phases and the
-//! figures.
+//! The slice store: every engine gets the same documents, the same memory and its own process, so
+//! that its peak memory is measured alone. [`workload`] defines the documents and the reads,
+//! [`phases`] the order of the phases and the figures.
 //!
-//! Moves of slices during scans: see [`rebalance`]. The whole product beside PostgreSQL: see [`end_to_end`]. Transactions: see
-//! [`transactions`].
+//! Moves of slices during scans: see [`rebalance`]. The whole product, compared with PostgreSQL:
+//! see [`end_to_end`]. Transactions: see [`transactions`].
 
 pub mod end_to_end;
 pub mod fjall;
@@ -20,13 +20,13 @@ use std::path::Path;
 
 use workload::{Documents, Key};
 
-/// Any failure ends the bench.
+/// A result whose error ends the benchmark.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// An engine under measurement. Each call returns when its work is complete.
 pub trait Engine {
-    /// Writes documents in batches of [`workload::BATCH`], synced once at the end. With `replace`, each document exists
-    /// and its old entry is removed.
+    /// Writes documents in batches of [`workload::BATCH`], with one sync at the end. With
+    /// `replace`, the documents exist, and their old entries are removed.
     fn write(&mut self, documents: Documents, replace: bool) -> Outcome<()>;
 
     /// Reads all entries in order; returns their number.
@@ -35,7 +35,7 @@ pub trait Engine {
     /// Reads up to 100 entries in order from a key on; returns their number.
     fn scan_100(&mut self, from: Key) -> Outcome<u64>;
 
-    /// Merges all written data, as far as the engine can.
+    /// Merges all written data as far as the engine allows.
     fn compact(&mut self) -> Outcome<()>;
 }
 

@@ -1,4 +1,4 @@
-//! The phases of one engine's run and the lines that they print.
+//! The phases of one engine's run, and the lines that it prints.
 //!
 //! | figure | meaning |
 //! |---|---|
@@ -30,10 +30,10 @@ pub struct Line {
     pub engine: String,
     /// The name of the figure.
     pub bench: String,
-    /// Operations per second, for rates.
+    /// The rate in operations per second, for figures that are rates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
-    /// The measured value, for all other figures.
+    /// The value of any other figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// The number of entries in the index.
@@ -48,9 +48,9 @@ pub struct Run {
     pub entries: u64,
     /// The engine's memory limit.
     pub memory_bytes: u64,
-    /// An empty directory.
+    /// An empty directory for the engine's files.
     pub dir: PathBuf,
-    /// Run only these figures; empty means all.
+    /// The names of the figures to measure; empty for all.
     pub only: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl Run {
         Ok(out.flush()?)
     }
 
-    /// Repeats an operation `count` times and prints its rate.
+    /// Runs `work`, which performs `count` operations, and prints the rate.
     #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
     fn time(&self, bench: &str, count: u64, work: impl FnOnce() -> Outcome<()>) -> Outcome<()> {
         let begun = Instant::now();
@@ -106,7 +106,7 @@ impl Run {
         Ok(())
     }
 
-    /// Runs all phases but the bulk build.
+    /// Runs all phases except the bulk build.
     pub fn run(&self) -> Outcome<()> {
         let mut engine = open(&self.engine, &self.dir, self.memory_bytes)?;
         self.time("build", self.entries, || engine.write(Documents::all(self.entries), false))?;
@@ -127,7 +127,7 @@ impl Run {
         self.print_peak()
     }
 
-    /// Runs the build through the backfill path.
+    /// Runs the bulk build, through the backfill path.
     pub fn run_bulk_build(&self) -> Outcome<()> {
         let mut engine = Sextant::open(&self.dir, self.memory_bytes)?;
         self.time("bulk_build", self.entries, || engine.build(Documents::all(self.entries)))?;
@@ -151,7 +151,7 @@ impl Run {
     }
 }
 
-/// The disk space of all files below a directory.
+/// Returns the size of all files below a directory, in bytes.
 fn disk_bytes(dir: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for found in std::fs::read_dir(dir)? {

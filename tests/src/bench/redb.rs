@@ -10,7 +10,7 @@ use super::{Engine, Outcome};
 const FORWARD: TableDefinition<'_, &[u8; 24], ()> = TableDefinition::new("forward");
 const BACK: TableDefinition<'_, &[u8; 16], &[u8; 8]> = TableDefinition::new("back");
 
-/// The engine.
+/// redb under measurement.
 pub struct Redb {
     database: Database,
 }

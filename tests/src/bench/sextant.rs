@@ -1,6 +1,6 @@
-//! The slice store, driven as an indexer drives it: one task packs key-versions, another one cuts an epoch from all
-//! that is packed about every ten milliseconds and applies it. An update has the new entry only; the store finds the
-//! old one.
+//! The slice store, used as an indexer uses it: one task packs key-versions, and about every ten
+//! milliseconds another makes an epoch from all packed ones and applies it. An update contains only
+//! the new entry; the store finds the old one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const AHEAD: usize = 64;
 /// The size of a block of rows on the wire.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// The engine.
+/// The slice store under measurement.
 pub struct Sextant {
     runtime: tokio::runtime::Runtime,
     store: Arc<dyn SliceStore>,
@@ -85,7 +85,7 @@ impl Sextant {
         })
     }
 
-    /// Scans from an entry on until `rows_max` entries are packed.
+    /// Scans from an entry on until `rows_max` rows are packed; returns their number.
     fn scan(&mut self, low: Bytes, rows_max: u64) -> Outcome<u64> {
         let snapshot = self.store.snapshot(INDEX, self.mark.epoch)?;
         let range = KeyRange { low, high: None };
@@ -143,7 +143,7 @@ impl Engine for Sextant {
     }
 }
 
-/// Packed key-versions of the documents with the seqnos in `(after, to]`, relative to `after`.
+/// Packed key-versions of documents with the seqnos `(after, to]`, relative to `after`.
 struct Batch {
     body: Bytes,
     after: u64,
@@ -157,7 +157,7 @@ impl Batch {
     }
 }
 
-/// Collects all batches until a time, and waits beyond it for the first one; empty at the end.
+/// Receives batches until a time; waits longer only for the first one. Empty at the end.
 #[allow(clippy::disallowed_methods, reason = "the bench measures real time")]
 async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch> {
     let mut batches: Vec<Batch> = packed.recv().await.into_iter().collect();
@@ -176,7 +176,8 @@ async fn gather(packed: &mut mpsc::Receiver<Batch>, until: Instant) -> Vec<Batch
     batches
 }
 
-/// Packs documents on a separate thread; `seqno` is the last one in use.
+/// Packs documents on a separate thread and returns the receiver of the batches; `seqno` is the
+/// last one in use.
 #[allow(clippy::disallowed_methods, reason = "the bench runs on the real machine")]
 fn pack_ahead(mut documents: Documents, mut seqno: u64) -> mpsc::Receiver<Batch> {
     let (packed, batches) = mpsc::channel(AHEAD);
@@ -223,13 +224,14 @@ fn mark(epoch: Epoch, to: u64) -> EpochMark {
     }
 }
 
-/// The epoch after another one; no scan reads an older epoch.
+/// Returns the epoch after `last`, with the seqno `to`. Its horizon is such that no older epoch is
+/// read.
 fn next(last: &EpochMark, to: u64) -> EpochMark {
     let to = to.max(seqno(last));
     EpochMark { parent: last.epoch, horizon: last.epoch, ..mark(Epoch(last.epoch.0 + 1), to) }
 }
 
-/// An index with one slice.
+/// Returns an index with one slice.
 fn info() -> Arc<IndexInfo> {
     let part = KeyPart {
         expr: Expr::Path(vec![Step::Field("key".into())]),

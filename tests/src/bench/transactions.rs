@@ -1,7 +1,8 @@
-//! Measures the cost of transactions: small ones compared with single statements, large ones until they are visible, and open ones for the
-//! scans of others.
+//! The benchmark of transactions: small ones compared with single statements, large ones until they
+//! are visible, and the effect of open ones on other sessions' scans.
 //!
-//! Each figure is measured in some rounds, and printed with its median, minimum and maximum. Ratios are formed round by round.
+//! Each figure is measured in some rounds, and printed with its median, minimum and maximum. Ratios
+//! are formed round by round.
 #![allow(clippy::disallowed_methods, reason = "a tool that measures real time")]
 
 use std::path::{Path, PathBuf};
@@ -24,11 +25,11 @@ use super::end_to_end::spread::{Spread, percentile};
 
 const BUCKET: &str = "docs";
 const CLIENTS: u64 = 8;
-/// Documents of each open transaction.
+/// The number of documents of each open transaction.
 const OPEN_DOCUMENTS: u64 = 100;
 /// The time limit for a commit to become visible.
 const SEEN_TIME_MAX: Duration = Duration::from_secs(60);
-/// Above all documents of other figures.
+/// The number of the first document in large commits, above all documents of other figures.
 const LARGE_FROM: u64 = 50_000_000;
 
 /// The flags of `bench transactions`.
@@ -81,7 +82,7 @@ pub fn measure(settings: &Settings) -> Outcome<()> {
     })
 }
 
-/// The single statements of two binaries, in turns.
+/// Measures the single statements of two binaries in turns.
 async fn beside_another(bench: &Bench, other: &Bench) -> Outcome<()> {
     let mut ratios = Vec::new();
     for round in 0..bench.settings.rounds {
@@ -100,12 +101,12 @@ async fn beside_another(bench: &Bench, other: &Bench) -> Outcome<()> {
     print("single upserts, 8 clients, × the other binary", &ratios)
 }
 
-/// The writes that are made during a large commit.
+/// The writes of other clients during a large commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nothing,
     OtherDocuments,
-    /// Documents of the transaction: the last one that writes a document counts.
+    /// Writes to documents of the transaction.
     SameDocuments,
 }
 
@@ -159,7 +160,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Single upserts per second of eight clients.
+    /// Returns the rate of single upserts of eight clients, per second.
     async fn upserts(&self, seed: u64, time: Duration) -> Outcome<f64> {
         let (documents, parameters) = (self.documents, self.peer.upsert_parameters());
         let draw = move |rng: &mut fastrand::Rng| {
@@ -182,7 +183,7 @@ impl Bench {
         Ok(run(self.peer.target(), load).await?.per_s())
     }
 
-    /// Transactions of one document, as one message and as three, beside a single statement.
+    /// Measures transactions of one document, as one message and as three, and single statements.
     async fn small(&self) -> Outcome<()> {
         let client = self.connect().await?;
         let mut number = 0;
@@ -215,7 +216,8 @@ impl Bench {
         print("the same in three messages less two empty ones, × one message (p50)", &three)
     }
 
-    /// A large commit: how long it takes, when it is visible, and what others notice of it.
+    /// Measures a large commit: its duration, the time until it is visible, and the delay of other
+    /// writes.
     async fn large(&self, documents: u64, beside: Beside) -> Outcome<()> {
         let client = self.connect().await?;
         let (mut commit, mut seen, mut longest, mut kept) =
@@ -267,8 +269,8 @@ impl Bench {
         print(&format!("{name}: rate of writes in the second from COMMIT on, × before"), &kept)
     }
 
-    /// Eight clients write documents one by one for three seconds. Returns when each write was sent, and its duration in milliseconds
-    /// including waits.
+    /// Lets eight clients write documents one by one for three seconds. Returns the start of each
+    /// write, and its duration in milliseconds including waits.
     async fn write_beside(
         &self,
         beside: Beside,
@@ -338,7 +340,7 @@ impl Bench {
         print(&name, &ratios)
     }
 
-    /// Scans of 100 rows per second of eight clients.
+    /// Returns the rate of scans of 100 rows by eight clients, per second.
     async fn scans(&self, seed: u64) -> Outcome<f64> {
         let relation = self.peer.relation(BUCKET, EIGHT_SLICES);
         let statement = format!("SELECT id, n FROM {relation} WHERE n >= $1 ORDER BY n LIMIT 100");
@@ -351,7 +353,7 @@ impl Bench {
     }
 }
 
-/// The statement that inserts documents.
+/// Returns the statement that inserts documents.
 fn insert_of(documents: impl IntoIterator<Item = Document>) -> String {
     let row = |document: Document| format!("('{}', '{}')", document.id, document.json());
     let rows: Vec<_> = documents.into_iter().map(row).collect();

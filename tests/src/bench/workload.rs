@@ -1,23 +1,23 @@
-//! The documents and reads of the benchmark, the same for each engine.
+//! The documents and reads of the benchmark, which are equal for all engines.
 //!
-//! Document i has the id `user%012d` and one entry: an 8-byte pseudo-random key, then the id. The back index maps the
-//! id to the key. A build writes the documents in the order `i·2654435761 mod n`. An update gives n/5 random documents,
-//! each once, a new key.
+//! Document i has the id `user%012d` and one entry: an 8-byte pseudo-random key, then the id. The
+//! back index maps the id to the key. A build writes the documents in the order `i·2654435761 mod
+//! n`. An update gives n/5 random documents, each once, a new key.
 
 /// The key of an entry.
 pub type Key = [u8; 8];
 /// The id of a document.
 pub type Id = [u8; 16];
 
-/// Documents in a batch.
+/// The number of documents in a batch.
 pub const BATCH: usize = 1000;
 /// The number of scans of 100 entries.
 pub const SCANS: u64 = 20_000;
-/// Spreads the order of a build. A prime, so that the order has each document once unless their number is a multiple of
-/// it.
+/// The factor that gives the order of a build. It is a prime, so that the order contains each
+/// document once unless their number is a multiple of it.
 const STRIDE: u64 = 2_654_435_761;
 
-/// The step of splitmix64: a bijection with random-looking values.
+/// Returns the result of splitmix64: a bijection with random-looking values.
 pub fn mix(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,8 +25,8 @@ pub fn mix(n: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The n-th document of a random order: a permutation of the smallest power of two that is large enough, applied again
-/// until the result is a document.
+/// Returns the n-th document of a random order. Applies a permutation of the smallest sufficient
+/// power of two until the result is below `total`.
 fn shuffled(n: u64, total: u64) -> u64 {
     let bits = (64 - (total - 1).leading_zeros()).max(2);
     let mask = u64::MAX >> (64 - bits);
@@ -43,7 +43,7 @@ fn shuffled(n: u64, total: u64) -> u64 {
     }
 }
 
-/// The id of document i.
+/// Returns the id of document `i`.
 pub fn id(i: u64) -> Id {
     let mut id = *b"user000000000000";
     let (mut at, mut rest) = (id.len(), i);
@@ -63,12 +63,12 @@ pub fn entry(id: &Id, key: &Key) -> [u8; 24] {
     entry
 }
 
-/// The first key of the n-th scan of 100 entries.
+/// Returns the first key of the n-th scan of 100 entries.
 pub fn scan_from(n: u64) -> Key {
     mix(!n).to_be_bytes()
 }
 
-/// Documents with their new keys, in writing order.
+/// An iterator over documents with their new keys, in writing order.
 #[derive(Clone, Debug)]
 pub struct Documents {
     /// The number of documents.
@@ -79,22 +79,22 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// All documents, each once.
+    /// Returns all documents, each once.
     pub fn all(total: u64) -> Self {
         Self { total, next: 0, end: total, update: false }
     }
 
-    /// A random fifth of the documents, with new keys.
+    /// Returns a random fifth of the documents, with new keys.
     pub fn updated(total: u64) -> Self {
         Self { total, next: 0, end: total / 5, update: true }
     }
 
-    /// The number of remaining documents.
+    /// Returns the number of remaining documents.
     pub fn left(&self) -> u64 {
         self.end - self.next
     }
 
-    /// The next batch; empty at the end.
+    /// Returns the next batch; empty at the end.
     pub fn batch(&mut self) -> Vec<(Id, Key)> {
         self.by_ref().take(BATCH).collect()
     }

@@ -181,7 +181,7 @@ fn slice_store(workload: &Workload, peers: &[String], json: bool) -> Outcome<()>
     Ok(())
 }
 
-/// Runs an engine in its own process and passes its lines on.
+/// Runs an engine in its own process, prints its lines with `json`, and returns them.
 fn in_a_process(workload: &Workload, engine: &str, bulk: bool, json: bool) -> Outcome<Vec<Line>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["slice-store-engine", "--engine", engine]);
@@ -218,7 +218,7 @@ fn in_a_process(workload: &Workload, engine: &str, bulk: bool, json: bool) -> Ou
     Ok(lines)
 }
 
-/// Formats a figure for people.
+/// Returns a figure as text for people.
 fn figure(line: &Line) -> String {
     match (line.per_s, line.value) {
         (Some(rate), _) if rate >= 10e6 => format!("{:.1} M/s", rate / 1e6),
@@ -230,7 +230,8 @@ fn figure(line: &Line) -> String {
     }
 }
 
-/// Prints a row for each figure and a column for each engine, with the ratio of our rate to theirs.
+/// Prints a table with a row for each figure and a column for each engine, with the ratio of
+/// Sextant's rate to the engine's.
 fn print_table(engines: &[&str], lines: &[Line]) {
     let mut rows: Vec<&str> = Vec::new();
     let mut cells: BTreeMap<(&str, &str), &Line> = BTreeMap::new();

@@ -111,14 +111,15 @@ fn print(json: bool, what: &(impl Serialize + Display), is_well: bool) -> ExitCo
     ExitCode::from(u8::from(!is_well))
 }
 
-/// Runs a command of the product in this process, so that it has this build's code.
+/// Runs a client command of the product in this process, so that it has the code of this build.
 fn product(arguments: impl Iterator<Item = String>) -> ExitCode {
     let filter = EnvFilter::try_from_env("SEXTANT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     sextant::cli::run(sextant::cli::Cli::parse_from(arguments))
 }
 
-/// Ends the member when its standard input closes, which happens whenever the program that started it ends.
+/// Ends the process when its standard input closes, as happens when the program that started it
+/// ends.
 fn end_with_standard_input() {
     std::thread::spawn(|| {
         let _closed = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());

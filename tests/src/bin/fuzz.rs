@@ -1,8 +1,10 @@
-//! Fuzzes decoders: `fuzz --target T --inputs N --seed S`, or all of them with `--target all`.
+//! The fuzzer of decoders: `fuzz --target T --inputs N --seed S`, or `--target all` for all
+//! targets.
 //!
-//! It prints a line for each target: its name, the inputs, the seconds, and inputs a second. It ends with status 1 if an input was not
-//! read as it must; the input is then written to `--findings`, with the command that repeats it. `--make-corpus` writes the samples of the
-//! encoders into `fuzz/corpus`.
+//! The program prints a line for each target: its name, the number of inputs, the seconds, and the
+//! inputs per second. Its exit status is 1 if an input was handled wrongly; the input is then
+//! written to `--findings`, with the command that repeats it. `--make-corpus` writes the samples of
+//! the encoders into `fuzz/corpus`.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool that measures real time, uses all processors, and writes files"
@@ -22,11 +24,11 @@ use tests::fuzz::{corpus, targets};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Inputs that a thread takes at once.
+/// The number of inputs that a thread takes at once.
 const PIECE: u64 = 1_000;
-/// The time after which a thread that reads one input counts as stuck.
+/// The time after which a thread counts as stuck in one input.
 const STUCK: Duration = Duration::from_secs(60);
-/// Stack of a reading thread, as tokio's threads have.
+/// The stack size of a reading thread in bytes, which is that of tokio's threads.
 const STACK_BYTES: usize = 2 << 20;
 
 #[derive(Parser)]
@@ -43,7 +45,7 @@ struct Args {
     /// Number of the first input
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
     /// Time limit of each target in seconds, for a look
@@ -92,7 +94,7 @@ fn main() -> ExitCode {
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Reads the inputs of a target; true if all are read as they must be.
+/// Decodes the inputs of a target; true if all are handled as they must be.
 fn fuzz(args: &Args, target: &Target) -> bool {
     let good = corpus::load(target);
     let reader = Reader { target, good: &good, allocated: None };
@@ -154,7 +156,7 @@ fn on_threads(args: &Args, reader: &Reader<'_>) -> Outcome {
     total.into_inner().expect("no panic")
 }
 
-/// Ends the process when a thread is stuck, since it cannot be stopped.
+/// Ends the process when a thread is stuck in an input, since a thread cannot be stopped.
 fn watch(args: &Args, target: &Target, at: &[AtomicU64], is_over: &AtomicBool) {
     let mut known: Vec<(u64, Instant)> = vec![(u64::MAX, Instant::now()); at.len()];
     while !is_over.load(Ordering::Relaxed) {

@@ -1,7 +1,8 @@
-//! Attacks ports of a running node: `hostile --attack flood --clients 200 127.0.0.1:7432`.
+//! The program that attacks ports of a running node: `hostile --attack flood --clients 200
+//! 127.0.0.1:7432`.
 //!
-//! It prints `begun` once there have been as many connections as clients. It continues until the end of its input, or for `--seconds`, and
-//! then prints the number of its connections.
+//! The program prints `begun` when as many connections as clients have been made. It continues
+//! until the end of its input, or for `--seconds`, and then prints the number of its connections.
 #![allow(clippy::disallowed_methods, reason = "a tool that runs for a real time")]
 
 use std::net::SocketAddr;

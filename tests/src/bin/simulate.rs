@@ -1,11 +1,14 @@
-//! Runs seeds of the simulation, each in its own process; seeds of the cores share one process.
+//! The program that runs seeds of the simulation, each in its own process; seeds of the cores share
+//! one process.
 //!
-//! `simulate --seed N` runs one seed and prints its summary as a JSON line. Without `--seed` it runs `--seeds` seeds
-//! from `--start-seed` on in child processes, prints the command that replays each violation, and ends with status 1 if
-//! there was any. `--layer` chooses the layer. `--plant` switches on a known bug, to prove that it is found
-//! (`--list-plants` names them; needs a build with `--features plants`).
+//! `simulate --seed N` runs one seed and prints its summary as a JSON line. Without `--seed` it
+//! runs `--seeds` seeds from `--start-seed` on in child processes, prints the command that replays
+//! each violation, and ends with status 1 if there was any. `--layer` chooses the layer. `--plant`
+//! switches on a known bug, to prove that it is found (`--list-plants` names them; needs a build
+//! with `--features plants`).
 //!
-//! `simulate control-plane` measures the traffic of the coordinators as a cluster grows ([`tests::growth`]).
+//! `simulate control-plane` measures the traffic of the coordinators as a cluster grows
+//! ([`tests::growth`]).
 #![allow(clippy::disallowed_methods, reason = "a tool that runs processes and measures real time")]
 
 use std::process::{Command, ExitCode, Output};
@@ -159,8 +162,9 @@ fn many(args: &Args) -> ExitCode {
     ExitCode::from(u8::from(total.failed > 0))
 }
 
-/// Runs a seed; returns its output if it found a violation. A seed of the cores takes less time than the start of a
-/// process and shares no state with other seeds.
+/// Runs a seed; returns its summary, and its output if it found a violation. A seed of the cores
+/// takes less time than the start of a process and shares no state with other seeds, so it runs in
+/// this process.
 fn run_seed(args: &Args, seed: u64) -> (Summary, Option<String>) {
     if args.layer == Layer::Cores {
         let summary = layers::run(args.layer, seed, args.seconds);

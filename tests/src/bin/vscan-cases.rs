@@ -1,9 +1,10 @@
-//! Plays cases of virtual scans against the real services in the simulation, and prints a JSON line for each, with
-//! `name`, `rows`, `events_fired` and `error`. `error` says what went wrong, rows that differ from the case's
-//! expectation included. Ends with status 1 if there was any error.
+//! The program that runs cases of virtual scans against the real services in the simulation, and
+//! prints a JSON line for each case, with `name`, `rows`, `events_fired` and `error`. `error`
+//! describes the failure, which may be that the rows differ from the case's expectation. Ends with
+//! status 1 if there was any error.
 //!
-//! `vscan-cases FILE` reads a JSON document with `cases`, or JSON lines; `vscan-cases --generate N` generates random
-//! cases from `--start-seed` on.
+//! `vscan-cases FILE` reads a JSON document with `cases`, or JSON lines; `vscan-cases --generate N`
+//! generates random cases from `--start-seed` on.
 #![allow(clippy::disallowed_methods, reason = "a tool that reads a file and uses all processors")]
 
 use std::path::PathBuf;
@@ -86,7 +87,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Prints the finished lines in the order of the cases.
+/// Prints the finished lines, in the order of the cases, as far as they are complete.
 fn print_in_order(lines: &[Mutex<Option<String>>], printed: &Mutex<usize>) {
     let mut printed = printed.lock().expect("not poisoned");
     while let Some(line) = lines.get(*printed) {

@@ -17,12 +17,12 @@ use super::cluster::RouterAddress;
 use super::history::{History, Row, Scan, Verdict};
 use super::report::Report;
 
-/// Time limit of a statement, whatever is broken.
+/// The time limit of a statement during any faults.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(20);
-/// Pause of a client after a refusal.
+/// The pause of a client after a refusal.
 pub const PAUSE: Duration = Duration::from_millis(200);
 
-/// The reason why a client got no answer.
+/// The reason why a client's request failed.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
@@ -69,14 +69,14 @@ pub struct Shared {
     /// The rows of scans of a whole index, by index and epoch.
     epochs: Mutex<BTreeMap<(String, u64), Vec<Row>>>,
     stopped: AtomicBool,
-    /// True while the leading coordinator is dead and nothing else is broken.
+    /// True while the leading coordinator is dead and there is no other fault.
     failover: AtomicBool,
     begun: Instant,
     verbose: bool,
 }
 
 impl Shared {
-    /// State at the start: an empty history and an empty report.
+    /// Returns the state at the start: an empty history and an empty report.
     pub fn new(seed: u64, routers: Vec<RouterAddress>, verbose: bool) -> Self {
         Self {
             seed,
@@ -91,12 +91,12 @@ impl Shared {
         }
     }
 
-    /// The history of writes.
+    /// Locks and returns the history of writes.
     pub fn history(&self) -> MutexGuard<'_, History> {
         lock(&self.history)
     }
 
-    /// Changes the report.
+    /// Changes the report; returns the result of `note`.
     pub fn report<T>(&self, note: impl FnOnce(&mut Report) -> T) -> T {
         note(&mut lock(&self.report))
     }
@@ -113,14 +113,14 @@ impl Shared {
         self.report(|report| report.violation(format!("at {at:.1} s: {what}")));
     }
 
-    /// Prints a line of the log if the run is verbose.
+    /// Prints a line if the run is verbose.
     pub fn say(&self, what: impl FnOnce() -> String) {
         if self.verbose {
             eprintln!("{:8.2} {}", self.begun.elapsed().as_secs_f64(), what());
         }
     }
 
-    /// Tells all clients to end.
+    /// Tells all clients to end their work.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
     }
@@ -130,12 +130,12 @@ impl Shared {
         !self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Records that the leading coordinator is dead and nothing else is broken, or that this is over.
+    /// Sets whether the leading coordinator is dead while there is no other fault.
     pub fn set_failover(&self, failover: bool) {
         self.failover.store(failover, Ordering::SeqCst);
     }
 
-    /// True while the leading coordinator is dead and nothing else is broken.
+    /// True while the leading coordinator is dead and there is no other fault.
     pub fn is_failover(&self) -> bool {
         self.failover.load(Ordering::SeqCst)
     }
@@ -212,7 +212,7 @@ impl Shared {
     }
 }
 
-/// The rows of a SELECT of id, version and keys.
+/// Returns the rows of a SELECT of id, version and keys.
 pub async fn select(client: &Client, statement: &str) -> Result<Vec<Row>, Failed> {
     let messages = timeout(ANSWER_WITHIN, client.simple_query(statement)).await??;
     let mut rows = Vec::new();
@@ -245,7 +245,7 @@ pub async fn execute(client: &Client, statements: &str) -> Result<(), Failed> {
 pub struct Tasks(Vec<JoinHandle<()>>);
 
 impl Tasks {
-    /// Starts a client; it checks [`Shared::is_running`] between statements.
+    /// Starts a client task, which must check [`Shared::is_running`] between statements.
     pub fn run(&mut self, client: impl Future<Output = ()> + Send + 'static) {
         self.0.push(tokio::spawn(client));
     }

@@ -21,15 +21,15 @@ use crate::harness::process::free_address;
 
 /// The members of the coordinator.
 pub const COORDINATORS: [u64; 3] = [1, 2, 3];
-/// The node ids of the projectors. The first one owns the embedded bucket; both share the pushed one.
+/// The node ids of the projectors. The first owns the embedded bucket; both share the pushed one.
 pub const PROJECTORS: [u64; 2] = [101, 102];
 /// The node ids of the indexers.
 pub const INDEXERS: [u64; 4] = [201, 202, 203, 204];
 /// The node ids of the routers.
 pub const ROUTERS: [u64; 2] = [301, 302];
-/// Members whose data is on a small disk, where one can be made.
+/// The members whose data is on a small disk, if this machine allows to mount one.
 pub const SMALL_DISKS: [u64; 3] = [3, PROJECTORS[0], 203];
-/// The hidden command of the chaos program that runs a client command of the product.
+/// The hidden command of this program that runs a client command of the product.
 pub const TOOL: &str = "tool";
 
 /// The addresses of a router.
@@ -44,21 +44,21 @@ pub struct RouterAddress {
 /// The processes and the proxies.
 pub struct Cluster {
     members: BTreeMap<u64, Member>,
-    /// Proxies from a member to a coordinator.
+    /// The proxies from each member to each coordinator.
     to_coordinators: BTreeMap<(u64, u64), Proxy>,
     /// The proxy in front of a projector or an indexer, for all callers.
     to_services: BTreeMap<u64, Proxy>,
     routers: Vec<RouterAddress>,
     directory: PeerDirectory,
-    /// Kinds of faults that this machine does not allow, with the reason.
+    /// The kinds of faults that this machine does not allow, with the reason.
     pub not_available: Vec<String>,
     logs: PathBuf,
-    /// The data directory. It is dropped last, since the small disks are mounted below it.
+    /// The data directory. It must be dropped last, since the small disks are mounted below it.
     dir: Option<tempfile::TempDir>,
 }
 
 impl Cluster {
-    /// Starts all members; they may still be joining when this returns.
+    /// Starts all members; some may still be joining when this returns.
     pub async fn start(options: &Options) -> Self {
         let mut builder = tempfile::Builder::new();
         let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -140,12 +140,12 @@ impl Cluster {
         self.dir.as_ref().expect("kept until the end").path()
     }
 
-    /// The addresses of the routers.
+    /// Returns the addresses of the routers.
     pub fn routers(&self) -> Vec<RouterAddress> {
         self.routers.clone()
     }
 
-    /// The member with a node id.
+    /// Returns the member with a node id.
     pub fn member(&mut self, id: u64) -> &mut Member {
         self.members.get_mut(&id).expect("a member")
     }
@@ -163,20 +163,20 @@ impl Cluster {
         from.for_each(|(_, proxy)| proxy.set(link));
     }
 
-    /// Opens all proxies.
+    /// Opens all proxies, so that no link is disturbed.
     pub fn open_all(&self) {
         let proxies = self.to_coordinators.values().chain(self.to_services.values());
         proxies.for_each(|proxy| proxy.set(Link::Open));
     }
 
-    /// Members with a small disk.
+    /// Returns the members with a small disk.
     pub fn small_disks(&self) -> Vec<u64> {
         let small = self.members.iter().filter(|(_, member)| member.has_small_disk());
         small.map(|(id, _)| *id).collect()
     }
 
-    /// Restarts members that have ended by themselves. An end is a violation unless the member's disk was full; a
-    /// member stays down while its disk is full.
+    /// Restarts members that have ended without a command. This is a violation unless the member's
+    /// disk was full; a member is not restarted while its disk is full.
     pub fn supervise(&mut self, shared: &Shared) {
         for member in self.members.values_mut() {
             let Some((status, was_full)) = member.has_ended() else { continue };
@@ -194,7 +194,7 @@ impl Cluster {
         }
     }
 
-    /// The present leader of the coordinators.
+    /// Returns the present leader of the coordinators; `None` if there is none.
     pub async fn leader(&self) -> Option<u64> {
         for id in COORDINATORS {
             let Ok(member) = self.directory.coordinator_member(NodeId(id)) else { continue };
@@ -208,7 +208,7 @@ impl Cluster {
         None
     }
 
-    /// Ends all members with SIGTERM, routers first, and verifies the files of the indexers.
+    /// Ends all members with SIGTERM, routers first, and checks the files of the indexers.
     pub async fn stop_and_verify(&mut self, shared: &Arc<Shared>) {
         for member in self.members.values_mut().rev() {
             if let Err(error) = member.stop().await {
@@ -239,20 +239,20 @@ impl Cluster {
         }
     }
 
-    /// The size of an indexer's commit log.
+    /// Returns the size of an indexer's commit log in bytes.
     pub fn log_bytes(&self, id: u64) -> u64 {
         let Ok(files) = std::fs::read_dir(self.members[&id].data().join("log")) else { return 0 };
         let bytes = |file: std::fs::DirEntry| file.metadata().map_or(0, |known| known.len());
         files.flatten().map(bytes).sum()
     }
 
-    /// Keeps the data and the logs after the run.
+    /// Keeps the data and the logs after the run; returns their directory.
     pub fn keep(&mut self) -> Option<PathBuf> {
         self.dir.take().map(tempfile::TempDir::keep)
     }
 }
 
-/// The last lines that a member has printed.
+/// Returns the last lines of a member's output.
 fn last_lines(text: &str) -> String {
     let lines: Vec<_> = text.lines().rev().take(3).collect();
     lines.into_iter().rev().collect::<Vec<_>>().join(" / ")

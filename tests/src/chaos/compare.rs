@@ -1,4 +1,4 @@
-//! Checks that the cluster is whole and that every index shows what was written.
+//! The checks that the cluster is whole and that every index contains what was written.
 
 use std::sync::Arc;
 
@@ -10,12 +10,13 @@ use super::history::{Row, Scan};
 use super::scanners::SETTINGS;
 use crate::harness::sql::simple;
 
-/// A document in a bucket without indexes. Its write proves that a router accepts writes.
+/// The statement that writes a document in a bucket without indexes, to check that a router accepts
+/// writes.
 const PROBE: &str = "INSERT INTO probe (id, doc) VALUES ('p', '{}') \
                      ON CONFLICT (id) DO UPDATE SET doc = excluded.doc";
 
-/// Checks that all slices have their copies on live members, and that each router accepts a write and answers with all
-/// earlier writes. The error says what is missing.
+/// Returns an error unless all slices have their copies on live members, and each router accepts a
+/// write and answers a scan with all earlier writes.
 pub async fn is_whole(shared: &Shared) -> Result<(), Failed> {
     for router in 0..shared.routers() {
         let at = |error: Failed| Failed(format!("router {router}: {error}"));
@@ -42,8 +43,8 @@ pub async fn is_whole(shared: &Shared) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Compares all indexes at each router at one moment. With `at_rest` nothing is being written, so that all routers must
-/// give the same counts.
+/// Compares all indexes at each router. With `at_rest` no writes are in progress, so that all
+/// routers must return equal counts.
 pub async fn everything(shared: &Arc<Shared>, at_rest: bool) {
     for router in 0..shared.routers() {
         if let Err(error) = at(shared, router, at_rest).await {
@@ -83,7 +84,7 @@ async fn at(shared: &Shared, router: usize, at_rest: bool) -> Result<(), Failed>
     Ok(())
 }
 
-/// Compares the documents of a bucket with the index that contains all of them.
+/// Compares the documents of a bucket with the rows of the index that contains all of them.
 pub async fn documents(
     shared: &Shared,
     client: &Client,

@@ -1,20 +1,20 @@
-//! Small file systems in memory that a test can fill up.
+//! Small file systems in memory, which a test can fill.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Enough for the data of a member, and small enough to be filled in a moment.
+/// The size option of the file system: enough for the data of a member, and quickly filled.
 const SIZE: &str = "size=192m";
 
-/// A small file system, unmounted when dropped.
+/// A small file system, which is unmounted on drop.
 #[derive(Debug)]
 pub struct SmallDisk {
     dir: PathBuf,
 }
 
 impl SmallDisk {
-    /// Mounts a file system on a directory; fails where this machine does not allow it.
+    /// Mounts a file system on a directory; an error if this machine does not allow it.
     pub fn mount(dir: &Path) -> Result<Self, String> {
         std::fs::create_dir_all(dir).map_err(|error| error.to_string())?;
         let mount = ["-t", "tmpfs", "-o", SIZE, "sextant-chaos"];
@@ -39,7 +39,7 @@ impl SmallDisk {
         }
     }
 
-    /// Frees the space that [`Self::fill`] took.
+    /// Frees the space that [`Self::fill`] has taken.
     pub fn empty(&self) {
         // The file is absent if the disk was never filled.
         let _gone = std::fs::remove_file(self.ballast());

@@ -1,8 +1,8 @@
-//! Documents, and the index entries that they must have, computed in plain code.
+//! Documents and the index entries that they must have, computed without code of the product.
 
 use serde_json::{Map, Value, json};
 
-/// A cell of a row. The variants are in the order of the indexes: NULL, numbers, text by its bytes.
+/// A cell of a row, in the order of the indexes: NULL, numbers, text by its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cell {
     /// The value NULL.
@@ -14,7 +14,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// The text of the cell in results.
+    /// Returns the text of the cell in results; `None` for NULL.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Null => None,
@@ -33,13 +33,13 @@ pub struct Content {
     pub writer: String,
     /// A number from 0 to 999.
     pub n: i64,
-    /// Missing, null, a number or text.
+    /// A missing value, NULL, a number or a text.
     pub a: Option<Cell>,
     /// Up to three distinct tags.
     pub tags: Vec<String>,
 }
 
-/// FNV-1a. Any hash of the bytes would do.
+/// Returns a hash of a document's id and version (FNV-1a; any hash would do).
 fn hash(seed: u64, id: &str, version: u64) -> u64 {
     let bytes = seed.to_le_bytes().into_iter().chain(id.bytes()).chain(version.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -48,7 +48,7 @@ fn hash(seed: u64, id: &str, version: u64) -> u64 {
 }
 
 impl Content {
-    /// Computes the contents of a document at a version.
+    /// Returns the contents of a document at a version.
     pub fn of(seed: u64, id: &str, version: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(hash(seed, id, version));
         let a = match random.u32(..6) {
@@ -65,7 +65,7 @@ impl Content {
         Self { version, writer, n: random.i64(0..1000), a, tags }
     }
 
-    /// The document as JSON.
+    /// Returns the document as JSON.
     pub fn json(&self) -> String {
         let mut fields = Map::new();
         fields.insert("v".into(), json!(self.version));
@@ -82,18 +82,19 @@ impl Content {
     }
 }
 
-/// An index: its declaration, and its entries in plain code. Rows show the id, the version, then the keys.
+/// An index, with its declaration and a function that computes its entries. Its rows contain the
+/// id, the version and the keys.
 #[derive(Debug)]
 pub struct TestIndex {
     /// The name of the index.
     pub name: &'static str,
-    /// The part of its declaration after `CREATE INDEX name`.
+    /// The declaration after `CREATE INDEX name`.
     pub declared: &'static str,
-    /// The columns of its rows after id and version.
+    /// The columns of its rows after the id and the version.
     pub columns: &'static [&'static str],
-    /// Whether each of these columns is DESC.
+    /// True for each of these columns that is DESC.
     pub descending: &'static [bool],
-    /// Computes the keys of a document, without the version.
+    /// The function that computes the keys of a document's entries, without the version.
     pub keys: fn(&Content) -> Vec<Vec<Cell>>,
 }
 
@@ -180,7 +181,7 @@ pub const INDEXES: [TestIndex; 5] = [
     },
 ];
 
-/// The index that is created and dropped repeatedly.
+/// The index that is repeatedly created and dropped.
 pub const PASSING: TestIndex = TestIndex {
     name: "passing",
     declared: "ON c (n::int8, a) INCLUDE (v) WITH (slices = 3)",
@@ -202,10 +203,10 @@ pub const FED: TestIndex = TestIndex {
     keys: |content| vec![vec![Cell::Int(content.n)]],
 };
 
-/// A range of `n`, both ends included; `None` means all.
+/// A range of `n` with both ends included; `None` for all.
 pub type Range = Option<(i64, i64)>;
 
-/// The entries of a document that a scan of a range shows.
+/// Returns the entries of a document in a scan of a range.
 pub fn entries(index: &TestIndex, range: Range, content: &Content) -> Vec<Vec<Cell>> {
     match range {
         Some((from, to)) if !(from..=to).contains(&content.n) => Vec::new(),

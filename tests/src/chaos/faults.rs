@@ -1,4 +1,4 @@
-//! Chooses faults, injects them and mends them.
+//! The choice, the injection and the repair of faults.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use super::cluster::{COORDINATORS, Cluster, INDEXERS, PROJECTORS, ROUTERS};
 use super::member::role;
 use super::proxy::Link;
 
-/// Maximum number of concurrent faults.
+/// The maximum number of concurrent faults.
 const AT_ONCE: usize = 2;
-/// The interval at which the breaker checks for faults to begin or to mend.
+/// The interval between two checks for faults to begin or to repair.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Pauses between two faults, in milliseconds.
+/// The range of pauses between two faults, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 100..1500;
-/// The duration of a fault, in milliseconds.
+/// The range of the duration of a fault, in milliseconds.
 const LASTS_MS: std::ops::Range<u64> = 50..6000;
-/// Time limit for a DDL statement after the leader was killed. A longer time is a violation and no measurement.
+/// The time limit for a DDL statement after the leader was killed. A longer time is a violation.
 const FAILOVER_MAX: Duration = Duration::from_secs(20);
 
-/// A kind of fault; the text describes its injection and its repair.
+/// A kind of fault, with its injection and its repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// `kill -9`, then a restart.
@@ -36,7 +36,7 @@ enum Fault {
     Outbound(Link),
     /// Connections in both directions are cut, held or slowed.
     Alone(Link),
-    /// The member's disk is full.
+    /// The member's disk is filled.
     FullDisk,
 }
 
@@ -65,7 +65,7 @@ struct Active {
     until: Instant,
 }
 
-/// Injects faults and mends them.
+/// The task that injects and repairs faults.
 pub struct Breaker {
     random: fastrand::Rng,
     shared: Arc<Shared>,
@@ -80,7 +80,7 @@ impl Breaker {
         Self { random, shared, active: Vec::new(), failovers: 0 }
     }
 
-    /// Injects one fault after another for a time; some are still active when this returns.
+    /// Injects one fault after another for a time; some may be active when this returns.
     pub async fn run_for(&mut self, cluster: &mut Cluster, time: Duration) {
         let end = Instant::now() + time;
         let mut next = Instant::now();
@@ -101,7 +101,7 @@ impl Breaker {
         }
     }
 
-    /// Mends all active faults.
+    /// Repairs all active faults.
     pub async fn mend_all(&mut self, cluster: &mut Cluster) {
         for active in std::mem::take(&mut self.active) {
             self.mend(cluster, active);
@@ -199,8 +199,8 @@ impl Breaker {
         }
     }
 
-    /// Kills the leading coordinator while nothing else is broken, and measures the time until a DDL statement is
-    /// accepted.
+    /// Kills the leading coordinator while there is no other fault, and measures the time until a
+    /// DDL statement is accepted.
     pub async fn kill_the_leader(&mut self, cluster: &mut Cluster) {
         self.failovers += 1;
         // A session from before the failover, such as a client would have.

@@ -1,9 +1,10 @@
-//! A pushed bucket: its producer numbers the mutations, two projectors share its vbuckets, and an operator hands
-//! vbuckets over from one to the other while faults are active.
+//! A pushed bucket: its producer numbers the mutations, two projectors share its vbuckets, and an
+//! operator hands vbuckets over from one to the other while faults are active.
 //!
-//! The producer keeps all its mutations. After an error it queries the end of each vbucket and continues there; a
-//! vbucket that ends before an acknowledged mutation has lost it. Scans are judged as other scans are, by a history of
-//! this bucket alone: the mutations of a document take effect in the order of their numbers.
+//! The producer keeps all its mutations. After an error it queries the end of each vbucket and
+//! continues there; a vbucket that ends before an acknowledged mutation has lost this mutation.
+//! Scans are judged like other scans, by a history of this bucket only: the mutations of a document
+//! take effect in the order of their numbers.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -25,15 +26,15 @@ use super::history::{History, Row, Scan};
 use super::scanners::SETTINGS;
 use crate::harness::sql::simple;
 
-/// The bucket's vbuckets.
+/// The number of vbuckets of the bucket.
 const VBUCKETS: u64 = 8;
-/// The number of its documents.
+/// The number of documents in the bucket.
 const DOCUMENTS: usize = 300;
-/// Maximum number of documents that change between two pushes.
+/// The maximum number of documents that change between two pushes.
 const TOGETHER_MAX: usize = 20;
-/// The pause of the producer and the scanner, in milliseconds.
+/// The range of pauses of the producer and the scanner, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 5..60;
-/// The pause of the operator, in milliseconds.
+/// The range of pauses of the operator, in milliseconds.
 const HAND_OVERS_MS: std::ops::Range<u64> = 200..1500;
 
 /// Creates the bucket and its index.
@@ -43,14 +44,14 @@ pub async fn prepare(client: &Client) -> Result<(), Failed> {
     execute(client, &FED.create()).await
 }
 
-/// The bucket and the history of its pushes.
+/// The pushed bucket and the history of its pushes.
 pub struct Feed {
     shared: Arc<Shared>,
     history: Mutex<History>,
 }
 
 impl Feed {
-    /// A feed with an empty history.
+    /// Returns a feed with an empty history.
     pub fn new(shared: &Arc<Shared>) -> Arc<Self> {
         let history = Mutex::new(History::new(shared.seed));
         Arc::new(Self { shared: Arc::clone(shared), history })
@@ -71,7 +72,8 @@ impl Feed {
         tasks.run(hand_over(Arc::clone(self)));
     }
 
-    /// Scans the index and judges the result. With `request_plus` the scan must show all writes acknowledged before it.
+    /// Scans the index, judges the result and returns its rows. With `request_plus` the scan must
+    /// include all writes acknowledged before it.
     async fn judge(&self, client: &Client, request_plus: bool) -> Result<Vec<Row>, Failed> {
         let consistency = if request_plus { "request_plus" } else { "any" };
         execute(client, &format!("{SETTINGS}; SET consistency = '{consistency}'")).await?;
@@ -86,7 +88,8 @@ impl Feed {
         Ok(rows)
     }
 
-    /// Waits until the hand-overs in progress end, after all pushes have ended, and compares the whole bucket.
+    /// After the end of all pushes, waits until the hand-overs in progress end, and compares the
+    /// whole bucket.
     pub async fn compare(&self) {
         let begun = Instant::now();
         while let Err(error) = self.check_at_rest().await {
@@ -108,7 +111,7 @@ impl Feed {
         }
     }
 
-    /// Fails while a vbucket is being handed over.
+    /// Returns an error while a vbucket is being handed over.
     async fn check_at_rest(&self) -> Result<(), Failed> {
         let client = self.shared.sql(0).await?;
         let buckets = simple(&client, "SHOW BUCKETS").await?;
@@ -167,14 +170,14 @@ async fn hand_over(feed: Arc<Feed>) {
     }
 }
 
-/// Numbers mutations and keeps them.
+/// The producer, which numbers and keeps mutations.
 struct Producer {
     feed: Arc<Feed>,
     random: fastrand::Rng,
     documents: Vec<usize>,
-    /// By vbucket: each mutation, with its statement in the history.
+    /// The mutations of each vbucket, each with its statement in the history.
     logs: Vec<Vec<(PushMutation, usize)>>,
-    /// By vbucket: the number of mutations that the service has acknowledged.
+    /// The number of acknowledged mutations of each vbucket.
     taken: Vec<usize>,
     router: usize,
 }
@@ -211,7 +214,7 @@ impl Producer {
         }
     }
 
-    /// Changes or deletes a document.
+    /// Changes or deletes a random document.
     fn change(&mut self) {
         let document = self.documents[self.random.usize(..self.documents.len())];
         let is_deletion = self.random.u32(..6) == 0;
@@ -230,13 +233,13 @@ impl Producer {
         ));
     }
 
-    /// The mutations that are not known to be acknowledged.
+    /// Returns the mutations that are not known to be acknowledged.
     fn rest(&self) -> Vec<PushMutation> {
         let left = self.logs.iter().zip(&self.taken);
         left.flat_map(|(log, taken)| log[*taken..].iter().map(|(m, _)| m.clone())).collect()
     }
 
-    /// Pushes the remaining mutations; after an error, queries where to continue.
+    /// Pushes these mutations; after an error, queries the position from which to continue.
     async fn push_some(&mut self) -> Result<(), Failed> {
         let mutations = self.rest();
         if mutations.is_empty() {

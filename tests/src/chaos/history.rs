@@ -1,10 +1,11 @@
-//! The history of writes, and the judgement of a scan by it. The head of [`super`] has the rules.
+//! The history of writes, and the judgement of a scan by it. The rules are in the head of
+//! [`super`].
 
 use std::collections::BTreeMap;
 
 use super::documents::{Cell, Content, Range, TestIndex, entries};
 
-/// A logical time: each event of a client has its own.
+/// A logical time, distinct for each event of a client.
 pub type Tick = u64;
 
 /// A write of one document; its index in [`Document::writes`] is its version minus one.
@@ -21,7 +22,7 @@ struct Write {
 struct Document {
     id: String,
     writes: Vec<Write>,
-    /// The newest version that a scan has shown, and the time of that knowledge.
+    /// The newest version that a scan has returned, and the time at which that was known.
     seen: (u64, Tick),
 }
 
@@ -32,7 +33,7 @@ pub struct History {
     now: Tick,
     documents: Vec<Document>,
     by_id: BTreeMap<String, usize>,
-    /// The documents and versions that each statement wrote.
+    /// The documents and versions that each statement has written.
     statements: Vec<Vec<(usize, u64)>>,
 }
 
@@ -54,34 +55,35 @@ pub struct Scan<'a> {
     pub index: &'a TestIndex,
     /// The range of the index that was scanned.
     pub range: Range,
-    /// All writes acknowledged before this time must be shown; `None` if any older state is allowed.
+    /// The time before which all acknowledged writes must be visible; `None` if any older state is
+    /// allowed.
     pub not_before: Option<Tick>,
     /// The time at which all rows were received.
     pub end: Tick,
-    /// True if the rows must be in the order of the index; documents with equal keys are ordered by id.
+    /// True if the rows must be in the order of the index, and by id for equal keys.
     pub ordered: bool,
     /// The rows that the scan returned.
     pub rows: &'a [Row],
 }
 
-/// The faults of a scan.
+/// The result of judging a scan: the number of faults by kind.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// The number of entries compared.
     pub entries: u64,
-    /// Missing entries.
+    /// The number of missing entries.
     pub lost: u64,
     /// The number of entries that were returned more than once.
     pub doubled: u64,
-    /// Entries that should not be there.
+    /// The number of entries that should not be there.
     pub ghost: u64,
-    /// Statements that are shown in part.
+    /// The number of statements that were visible in part.
     pub torn: u64,
-    /// Entries that are not after their predecessor.
+    /// The number of entries that are not after their predecessor.
     pub misordered: u64,
-    /// Descriptions of the first faults.
+    /// The descriptions of the first faults.
     pub descriptions: Vec<String>,
-    /// The oldest and the newest version of each document that the scan may have shown.
+    /// The oldest and the newest version of each document that the rows may come from.
     pub shown: BTreeMap<usize, (u64, u64)>,
 }
 
@@ -99,18 +101,18 @@ impl Verdict {
 }
 
 impl History {
-    /// An empty history.
+    /// Returns an empty history.
     pub fn new(seed: u64) -> Self {
         Self { seed, now: 0, documents: Vec::new(), by_id: BTreeMap::new(), statements: Vec::new() }
     }
 
-    /// The next tick.
+    /// Returns the next tick.
     pub fn tick(&mut self) -> Tick {
         self.now += 1;
         self.now
     }
 
-    /// Adds a document without any write.
+    /// Adds a document without writes; returns its number.
     pub fn add(&mut self, id: String) -> usize {
         let number = self.documents.len();
         self.by_id.insert(id.clone(), number);
@@ -118,18 +120,18 @@ impl History {
         number
     }
 
-    /// A document's id.
+    /// Returns a document's id.
     pub fn id(&self, document: usize) -> &str {
         &self.documents[document].id
     }
 
-    /// The contents of a document at a version.
+    /// Returns the contents of a document at a version.
     pub fn content(&self, document: usize, version: u64) -> Content {
         Content::of(self.seed, &self.documents[document].id, version)
     }
 
-    /// Records that a statement which writes or deletes these documents is being sent; returns its number and the
-    /// versions.
+    /// Records that a statement which writes or deletes these documents is sent; returns its number
+    /// and the versions.
     pub fn send(&mut self, writes: &[(usize, bool)]) -> (usize, Vec<u64>) {
         let (sent, statement) = (self.tick(), self.statements.len());
         let mut versions = Vec::new();
@@ -151,7 +153,7 @@ impl History {
         }
     }
 
-    /// The entries of a document at a version that a scan shows.
+    /// Returns the entries of a document at a version in the result of a scan.
     fn expected(&self, scan: &Scan<'_>, document: usize, version: u64) -> Vec<Vec<Cell>> {
         match version.checked_sub(1).map(|n| self.documents[document].writes[n as usize]) {
             None | Some(Write { delete: true, .. }) => Vec::new(),
@@ -159,7 +161,7 @@ impl History {
         }
     }
 
-    /// Judges a scan.
+    /// Judges a scan and returns its faults.
     pub fn judge(&mut self, scan: &Scan<'_>) -> Verdict {
         let mut verdict = Verdict { entries: scan.rows.len() as u64, ..Verdict::default() };
         let mut rows: BTreeMap<usize, Vec<&Row>> = BTreeMap::new();
@@ -200,7 +202,7 @@ impl History {
         verdict
     }
 
-    /// The oldest and the newest version that a scan may show.
+    /// Returns the oldest and the newest version of a document that a scan may return.
     fn window(&self, document: usize, scan: &Scan<'_>) -> (u64, u64) {
         let Document { writes, seen, .. } = &self.documents[document];
         let newest = writes.partition_point(|write| write.sent < scan.end) as u64;
@@ -210,13 +212,14 @@ impl History {
         (if seen.1 < begun { acked.max(seen.0) } else { acked }, newest)
     }
 
-    /// The first and the last version without entries; `None` if all versions have some.
+    /// Returns the first and the last version in a window that have no entries; `None` if all
+    /// versions have entries.
     fn absent(&self, scan: &Scan<'_>, document: usize, from: u64, to: u64) -> Option<(u64, u64)> {
         let is_absent = |version: &u64| self.expected(scan, document, *version).is_empty();
         Some(((from..=to).find(is_absent)?, (from..=to).rev().find(is_absent)?))
     }
 
-    /// The version that the rows show; `None` if they match no version in the window.
+    /// Returns the range of versions in a window that match the rows; `None` if none does.
     fn present(
         &self,
         scan: &Scan<'_>,
@@ -236,7 +239,7 @@ impl History {
         (found == expected).then_some((version, version))
     }
 
-    /// Describes the faults in the rows of a document.
+    /// Adds the faults in the rows of a document to the verdict.
     fn describe_fault(
         &self,
         scan: &Scan<'_>,
@@ -275,7 +278,7 @@ impl History {
         });
     }
 
-    /// Checks that each statement is shown as a whole or not at all.
+    /// Checks that each statement is visible completely or not at all.
     fn judge_statements(&self, scan: &Scan<'_>, verdict: &mut Verdict) {
         let mut torn = Vec::new();
         for (document, (oldest, newest)) in &verdict.shown {
@@ -328,7 +331,8 @@ impl History {
         }
     }
 
-    /// Compares two scans at one epoch: both must show each document in one version.
+    /// Compares two scans at one epoch, which must return each document in one version; returns the
+    /// descriptions of faults.
     pub fn judge_together(&self, left: &Verdict, right: &Verdict) -> Vec<String> {
         let both = left
             .shown

@@ -1,9 +1,10 @@
-//! Tests of the judge: it finds each kind of fault.
+//! Tests that the judge finds each kind of fault.
 
 use super::super::documents::INDEXES;
 use super::*;
 
-/// The history of two documents of one writer: both written together, then the first one alone.
+/// Returns the history of two documents of one writer: both are written together, then the first
+/// one alone.
 fn history() -> (History, usize, usize) {
     let mut history = History::new(7);
     let (a, b) = (history.add("w0-0-0".into()), history.add("w0-1-0".into()));
@@ -14,7 +15,7 @@ fn history() -> (History, usize, usize) {
     (history, a, b)
 }
 
-/// The rows of index by_n for documents at given versions, in index order.
+/// Returns the rows of index by_n for documents at given versions, in index order.
 fn rows(history: &History, shown: &[(usize, u64)]) -> Vec<Row> {
     let mut rows: Vec<_> = shown
         .iter()

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::disk::SmallDisk;
 
-/// The hidden command of the chaos program that runs a member.
+/// The hidden command of this program that runs a member.
 pub const MEMBER: &str = "member";
-/// Time limit for the end of a member after SIGTERM.
+/// The time limit for the end of a member after SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
-/// Time after its start until a member handles SIGTERM.
+/// The time from the start of a member until it handles SIGTERM.
 const LISTENS_WITHIN: Duration = Duration::from_secs(3);
 
 /// The role of a node on the command line.
@@ -25,7 +25,7 @@ pub fn role(id: u64) -> &'static str {
     }
 }
 
-/// A member; its process is killed when this is dropped.
+/// A member, whose process is killed on drop.
 pub struct Member {
     id: u64,
     arguments: Vec<String>,
@@ -35,12 +35,13 @@ pub struct Member {
     started: Instant,
     disk: Option<SmallDisk>,
     is_full: bool,
-    /// True if its disk has been full since its start, so that it may have stopped for that reason.
+    /// True if the member's disk has been full since its start, which may be the reason for its
+    /// end.
     was_full: bool,
 }
 
 impl Member {
-    /// A member that does not run yet. Its data directory may be a small disk.
+    /// Returns a member that does not run yet. Its data directory may be a small disk.
     pub fn new(
         id: u64,
         mut arguments: Vec<String>,
@@ -76,12 +77,12 @@ impl Member {
         &self.data
     }
 
-    /// The output of the process so far.
+    /// Returns the output of the process up to now.
     pub fn printed(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// Starts it, from its data if there is any, unless it is running.
+    /// Starts the process unless it is running, with the existing data if there is any.
     pub fn run(&mut self) {
         if self.child.is_some() {
             return;
@@ -105,7 +106,7 @@ impl Member {
         }
     }
 
-    /// `kill -TERM`; waits for the end, and fails unless the exit is clean.
+    /// Sends SIGTERM and waits for the end; an error unless the exit is clean.
     pub async fn stop(&mut self) -> Result<(), String> {
         let begun = Instant::now();
         self.signal("TERM");
@@ -126,7 +127,7 @@ impl Member {
         Err(format!("{} does not end on SIGTERM", self.name()))
     }
 
-    /// Sends SIGSTOP or SIGCONT.
+    /// Sends SIGSTOP if `frozen`, otherwise SIGCONT.
     pub fn freeze(&self, frozen: bool) {
         self.signal(if frozen { "STOP" } else { "CONT" });
     }
@@ -140,19 +141,20 @@ impl Member {
         let _sent = command.status();
     }
 
-    /// The exit status of the process if it has ended by itself, and whether a full disk may be the reason.
+    /// Returns the exit status if the process has ended without a command, and true if a full disk
+    /// may be the reason.
     pub fn has_ended(&mut self) -> Option<(ExitStatus, bool)> {
         let status = self.child.as_mut()?.try_wait().expect("a child")?;
         self.child = None;
         Some((status, self.was_full))
     }
 
-    /// True if its disk can be filled.
+    /// True if the member has a small disk, which can be filled.
     pub fn has_small_disk(&self) -> bool {
         self.disk.is_some()
     }
 
-    /// True if its disk is full.
+    /// True if the member's disk is full.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -163,7 +165,7 @@ impl Member {
         self.disk.iter().for_each(SmallDisk::fill);
     }
 
-    /// Frees its disk, and starts it if it has stopped.
+    /// Frees the disk of the member, and starts it if it has stopped.
     pub fn empty_disk(&mut self) {
         self.is_full = false;
         self.disk.iter().for_each(SmallDisk::empty);

@@ -1,27 +1,32 @@
-//! Chaos: a cluster of real processes under faults for minutes, with a judgement of every scan.
+//! The chaos test: a cluster of real processes under faults for minutes, in which every scan is
+//! judged.
 //!
-//! Each member (three coordinators, two projectors, four indexers, two routers) is a process with its own directory.
-//! Small TCP proxies between the members ([`proxy`]) cut a link, hold it in one or both directions, or slow it. Writers
-//! change documents over SQL and gRPC, scanners read them, and an operator creates and drops indexes and moves slices.
-//! Meanwhile members are killed, stopped, frozen and restarted, and their disks are filled ([`faults`]). A producer
-//! pushes documents to a bucket whose vbuckets are handed over between the projectors ([`feed`]).
+//! Each member (three coordinators, two projectors, four indexers, two routers) is a process with
+//! its own directory. Small TCP proxies between the members ([`proxy`]) cut a link, hold it in one
+//! or both directions, or slow it. Writers change documents over SQL and gRPC, scanners read them,
+//! and an operator creates and drops indexes and moves slices. Meanwhile members are killed,
+//! stopped, frozen and restarted, and their disks are filled ([`faults`]). A producer pushes
+//! documents to a bucket whose vbuckets are handed over between the projectors ([`feed`]).
 //!
-//! **The judge** ([`history`]) shares no code with the product. The contents of a document are a pure function of its
-//! id and version ([`documents`]). The history records the writer and the time of each version, in ticks of one
-//! counter. Each document has one writer, which waits for each answer, so that its versions follow each other. A scan
-//! may show of a document
+//! **The judge** ([`history`]) shares no code with the product. The contents of a document are a
+//! pure function of its id and version ([`documents`]). The history records the writer and the time
+//! of each version, in ticks of one counter. Each document has one writer, which waits for each
+//! answer, so that its versions follow each other. A scan may show of a document
 //! - nothing newer than the last version sent when the scan ended,
-//! - with `request_plus` nothing older than a version that was acknowledged, or shown by another scan, before it began,
+//! - with `request_plus` nothing older than a version that was acknowledged, or shown by another
+//!   scan, before it began,
 //! - a whole statement or nothing of it, also over two scans of a transaction,
 //! - each entry once, in order, and exactly the entries that the document has at that version;
 //! - two scans of one index at one epoch show the same.
 //!
-//! A write without an answer may take effect at any later time. Its documents are not written again; they may have
-//! either version for ever, but never the older one again once the newer one was read.
+//! A write without an answer may take effect at any later time. Its documents are not written
+//! again; they may have either version for ever, but never the older one again once the newer one
+//! was read.
 //!
-//! Every half a minute the faults stop. The cluster must be whole within [`HEAL_WITHIN`], and everything is compared.
-//! Then the leading coordinator is killed while nothing else is broken, and the run measures the time until a DDL
-//! statement is accepted again, and whether scans were interrupted.
+//! Every half a minute the faults stop. The cluster must be whole within [`HEAL_WITHIN`], and
+//! everything is compared. Then the leading coordinator is killed while nothing else is broken, and
+//! the run measures the time until a DDL statement is accepted again, and whether scans were
+//! interrupted.
 //!
 //! A seed chooses the actions; their timing is real, so that a run cannot be repeated exactly.
 #![allow(
@@ -56,29 +61,29 @@ use faults::Breaker;
 use feed::Feed;
 use report::Report;
 
-/// Time limit after the last fault until all slices are ready and every request is answered.
+/// The time limit after the last fault until all slices are ready and every request is answered.
 pub const HEAL_WITHIN: Duration = Duration::from_secs(60);
-/// The duration of the faults before everything is mended and compared.
+/// The duration of the faults before all are repaired and everything is compared.
 const ROUND: Duration = Duration::from_secs(25);
 
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The duration of the faults; repairs and comparisons are extra.
+    /// The duration of the faults, without the time for repairs and comparisons.
     pub faults_for: Duration,
     /// The seed of all random choices.
     pub seed: u64,
     /// The node numbers of the indexers.
     pub indexers: Vec<u64>,
-    /// Puts the data of some members on small disks that can be filled.
+    /// True to put the data of some members on small disks that can be filled.
     pub small_disks: bool,
     /// The parent of the data directory; by default the system's temporary directory.
     pub dir: Option<PathBuf>,
-    /// Prints faults and mends on standard error.
+    /// True to print faults and repairs on standard error.
     pub verbose: bool,
 }
 
-/// Runs the cluster, the clients and the faults; the report has the findings.
+/// Runs the cluster, the clients and the faults; returns the report.
 pub async fn run(options: Options) -> Report {
     let begun = Instant::now();
     let mut cluster = Cluster::start(&options).await;
@@ -131,7 +136,7 @@ pub async fn run(options: Options) -> Report {
     report
 }
 
-/// Ends all faults and compares everything; false if the cluster did not become whole in time.
+/// Repairs all faults and compares everything; false if the cluster did not become whole in time.
 async fn mend_and_compare(
     breaker: &mut Breaker,
     cluster: &mut Cluster,

@@ -15,7 +15,7 @@ use super::{HEAL_WITHIN, Options};
 /// The pause of the operator after a statement, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 300..2000;
 
-/// Waits for all members, and creates the bucket and its indexes.
+/// Waits for all members, then creates the bucket and its indexes.
 pub async fn prepare(shared: &Arc<Shared>, options: &Options) -> Result<(), Failed> {
     let client = joined(shared, options).await?;
     execute(&client, "CREATE BUCKET c WITH (vbuckets = 16); CREATE BUCKET probe").await?;
@@ -25,7 +25,7 @@ pub async fn prepare(shared: &Arc<Shared>, options: &Options) -> Result<(), Fail
     feed::prepare(&client).await
 }
 
-/// Waits until all members have joined.
+/// Waits until all members have joined; returns a session.
 pub async fn joined(shared: &Shared, options: &Options) -> Result<Client, Failed> {
     let begun = Instant::now();
     loop {

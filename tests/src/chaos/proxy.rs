@@ -9,7 +9,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Maximum bytes of one read.
+/// The maximum number of bytes that one read returns.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The behaviour of a link.
@@ -21,16 +21,16 @@ pub enum Link {
     Cut,
     /// Connections stay open, and no bytes pass in the held directions.
     Held {
-        /// Holds bytes to the listener.
+        /// True to hold the bytes to the listener.
         there: bool,
-        /// Holds bytes to the caller.
+        /// True to hold the bytes to the caller.
         back: bool,
     },
     /// Each piece is delayed by this time, and pieces are small.
     Slow(Duration),
 }
 
-/// A proxy; it listens until it is dropped.
+/// A proxy, which listens until it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -75,7 +75,7 @@ async fn accept(listener: TcpListener, to: SocketAddr, mut link: watch::Receiver
     }
 }
 
-/// Carries both directions of a connection until one of them ends or the link is cut.
+/// Forwards both directions of a connection until one of them ends or the link is cut.
 async fn carry(from: TcpStream, to: SocketAddr, mut link: watch::Receiver<Link>) {
     let mut cut = link.clone();
     let both = async {

@@ -1,67 +1,67 @@
-//! The counts and the findings of a run.
+//! The report of a run: its counts and its violations.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
-/// Maximum number of violations that are described in words.
+/// The maximum number of violations that are described.
 const TOLD_MAX: usize = 20;
 
-/// The counts and the findings of a run, as one JSON object.
+/// The counts and the violations of a run, as one JSON object.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The seed of the run.
     pub seed: u64,
-    /// The duration of the whole run.
+    /// The duration of the run, in seconds.
     pub seconds: f64,
-    /// Acknowledged writing statements.
+    /// The number of acknowledged writing statements.
     pub writes: u64,
-    /// Writing statements that failed or got no answer.
+    /// The number of writing statements that failed or got no answer.
     pub writes_unknown: u64,
-    /// Finished scans that were judged.
+    /// The number of finished scans that were judged.
     pub scans_checked: u64,
-    /// Scans that were refused or interrupted while members were broken.
+    /// The number of scans that were refused or interrupted during faults.
     pub scans_refused: u64,
     /// The number of entries compared.
     pub entries_compared: u64,
-    /// Compared pairs of scans of one index at one epoch.
+    /// The number of compared pairs of scans of one index at one epoch.
     pub epochs_compared: u64,
-    /// Indexes created and dropped.
+    /// The number of created and dropped indexes.
     pub ddl: u64,
-    /// Accepted statements that move slices.
+    /// The number of accepted statements that move slices.
     pub moves_asked: u64,
-    /// Acknowledged mutations of the pushed bucket.
+    /// The number of acknowledged mutations of the pushed bucket.
     pub pushed: u64,
-    /// Accepted statements that hand vbuckets over.
+    /// The number of accepted statements that hand vbuckets over.
     pub hand_overs_asked: u64,
     /// The number of faults of each kind.
     pub faults: BTreeMap<String, u64>,
-    /// Kinds of faults that this machine does not allow, with the reason.
+    /// The kinds of faults that this machine does not allow, with the reason.
     pub not_available: Vec<String>,
-    /// Members that stopped because their disk was full, and were started again.
+    /// The number of times that a member stopped because its disk was full, and was restarted.
     pub stopped_on_full_disk: u64,
     /// The times from `kill -9` of the leading coordinator until a DDL statement was accepted, in milliseconds.
     pub failover_ms: Vec<u64>,
     /// The median of these times, in milliseconds.
     pub failover_median_ms: Option<u64>,
-    /// Scans judged while no coordinator led.
+    /// The number of scans that were judged while no coordinator led.
     pub scans_in_failover: u64,
-    /// Scans that failed because no coordinator led.
+    /// The number of scans that failed because no coordinator led.
     pub scans_interrupted_by_failover: u64,
     /// The longest time from the last fault until the cluster was whole, in seconds.
     pub heal_s_max: f64,
-    /// Missing entries.
+    /// The number of missing entries.
     pub lost: u64,
     /// The number of entries that were returned more than once.
     pub doubled: u64,
-    /// Entries that should not have been there.
+    /// The number of entries that should not have been there.
     pub ghost: u64,
-    /// Statements that were shown in part.
+    /// The number of statements that were visible in part.
     pub torn: u64,
-    /// Entries out of order.
+    /// The number of entries out of order.
     pub misordered: u64,
-    /// Descriptions of the first violations.
+    /// The descriptions of the first violations.
     pub violations: Vec<String>,
     /// The number of violations.
     pub violations_found: u64,

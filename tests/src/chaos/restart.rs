@@ -1,5 +1,5 @@
-//! Measures how long a killed indexer is absent. One indexer has all entries of an index and writes go on; it is killed
-//! with `kill -9` and started again at once.
+//! The measurement of the time for which a killed indexer is absent. One indexer has all entries of
+//! an index and writes continue; the indexer is killed with `kill -9` and restarted at once.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -18,9 +18,9 @@ use crate::harness::sql;
 const INDEXER: u64 = 201;
 /// The number of kills.
 const ROUNDS: usize = 5;
-/// Documents of a COPY.
+/// The number of documents of each COPY.
 const TOGETHER: u64 = 100_000;
-/// Documents of each statement during the kills.
+/// The number of documents of each statement during the kills.
 const FEW: u64 = 50;
 const COUNT: &str = "SELECT count(*) FROM i";
 /// The interval at which a client retries.
@@ -29,7 +29,7 @@ const ASK_EVERY: Duration = Duration::from_millis(5);
 /// One kill and restart; all times are since the kill, in milliseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
-    /// The size of its commit log, in MiB.
+    /// The size of the indexer's commit log at the kill, in MiB.
     pub log_mb: u64,
     /// The time until the first row of an ordered scan.
     pub any_ms: u64,
@@ -42,9 +42,9 @@ pub struct Round {
 /// The measurements of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restarts {
-    /// Entries of the index.
+    /// The number of entries of the index.
     pub entries: u64,
-    /// The kills, in order.
+    /// The measurements of the kills, in order.
     pub rounds: Vec<Round>,
     /// The median of `any_ms`.
     pub any_median_ms: u64,
@@ -126,7 +126,7 @@ async fn write(shared: Arc<Shared>, entries: u64, written: Arc<AtomicU64>) {
     }
 }
 
-/// Milliseconds until a statement is answered.
+/// Repeats a statement until it is answered; returns the milliseconds since `begun`.
 async fn until_answered(
     shared: &Shared,
     consistency: &str,

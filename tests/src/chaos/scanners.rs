@@ -1,5 +1,5 @@
-//! Scanners: they read whole indexes and ranges, ordered and unordered, over SQL and gRPC, and let the judge check each
-//! scan.
+//! The scanners, which read whole indexes and ranges, ordered and unordered, over SQL and gRPC. The
+//! judge checks each scan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::clients::{ANSWER_WITHIN, Failed, PAUSE, Shared, Tasks, execute, row, 
 use super::documents::{INDEXES, Range, TestIndex};
 use super::history::{Row, Scan, Tick};
 
-/// The number of scanners over SQL, and also of those over gRPC.
+/// The number of scanners over SQL; as many use gRPC.
 const EACH: usize = 2;
-/// The pause of a scanner after a scan, in milliseconds.
+/// The range of pauses of a scanner after a scan, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 5..60;
-/// The time-out of a scan that waits for an epoch or a member.
+/// The statement that sets the time-out of scans that wait for an epoch or a member.
 pub const SETTINGS: &str = "SET statement_timeout = '12s'";
 
 /// Starts all scanners.
@@ -39,7 +39,7 @@ struct Scanner {
     router: usize,
 }
 
-/// The choice of a scan.
+/// The parameters of a scan: index, range, order and consistency.
 #[derive(Clone, Copy)]
 struct ScanChoice {
     index: &'static TestIndex,
@@ -84,7 +84,8 @@ impl Scanner {
         ScanChoice { index, range, request_plus, ordered, begun: self.shared.history().tick() }
     }
 
-    /// Handles a failed scan. A failure is a violation if only the leading coordinator was dead.
+    /// Counts a failed scan. The failure is a violation if the dead leading coordinator was the
+    /// only fault.
     fn refused(&mut self, was_failover: bool, wish: &str, error: &Failed) {
         self.router += 1;
         let interrupted = was_failover && self.shared.is_failover();
@@ -151,7 +152,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Runs two scans in one transaction: both must read one epoch.
+    /// Runs two scans in one transaction, which must read one epoch.
     async fn two_at_one_moment(&mut self, client: &Client, wish: ScanChoice) -> Result<(), Failed> {
         let other = &INDEXES[self.random.usize(..INDEXES.len())];
         let other = ScanChoice { index: other, range: None, ordered: false, ..wish };
@@ -173,7 +174,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Checks ORDER BY by the keys; the entries were judged before.
+    /// Checks the order of the rows by the keys; the entries were judged before.
     fn judge_keys(&self, wish: ScanChoice, rows: &[Row]) {
         if !wish.ordered {
             return;

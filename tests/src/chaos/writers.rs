@@ -1,4 +1,5 @@
-//! Writers: each one changes its own documents, one statement after another, over SQL or gRPC.
+//! The writers, each of which changes its own documents, one statement after another, over SQL or
+//! gRPC.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use tonic::Streaming;
 
 use super::clients::{ANSWER_WITHIN, Failed, PAUSE, Shared, Tasks, execute};
 
-/// Documents of each writer.
+/// The number of documents of each writer.
 const DOCUMENTS: usize = 500;
 /// The number of writers over SQL; one more uses gRPC.
 const BY_SQL: u64 = 3;
-/// Maximum number of documents of a statement.
+/// The maximum number of documents of a statement.
 const TOGETHER_MAX: usize = 4;
-/// The pause of a writer after a statement, in milliseconds.
+/// The range of pauses of a writer after a statement, in milliseconds.
 const REST_MS: std::ops::Range<u64> = 2..20;
 
 /// Starts all writers.
@@ -38,9 +39,9 @@ struct Writer {
     number: u64,
     shared: Arc<Shared>,
     random: fastrand::Rng,
-    /// The documents that it writes.
+    /// The documents of the writer, by their number in the history.
     documents: Vec<usize>,
-    /// The number of ids that it has used.
+    /// The number of ids that the writer has used.
     named: usize,
     router: usize,
 }
@@ -48,7 +49,7 @@ struct Writer {
 /// A statement before it is sent.
 struct Statement {
     number: usize,
-    /// For each document its id, and its JSON or `None` for a deletion.
+    /// The id of each document, and its JSON, or `None` for a deletion.
     writes: Vec<(String, Option<String>)>,
     documents: Vec<usize>,
 }
@@ -70,7 +71,8 @@ impl Writer {
         self.documents.push(self.shared.history().add(id));
     }
 
-    /// Chooses documents. All are written or all deleted; with `mixed`, each one is chosen on its own.
+    /// Chooses documents. All are written or all are deleted; with `mixed`, this is chosen for each
+    /// document.
     fn choose(&mut self, mixed: bool) -> Statement {
         let mut writes: Vec<(usize, bool)> = Vec::new();
         let mut delete = self.random.u32(..5) == 0;
@@ -101,7 +103,8 @@ impl Writer {
         self.shared.report(|report| report.writes += 1);
     }
 
-    /// Handles a statement without an answer: it may still take effect, so its documents are replaced by others.
+    /// Handles a statement without an answer. Since it may still take effect, its documents are
+    /// replaced by new ones.
     fn unanswered(&mut self, statement: &Statement, error: &Failed) {
         self.shared.say(|| format!("writer {}: {error}", self.number));
         self.shared.report(|report| report.writes_unknown += 1);
@@ -181,7 +184,7 @@ fn sql(statement: &Statement) -> String {
     )
 }
 
-/// A stream of writes, one at a time.
+/// A gRPC stream of writes, of which one at a time is in flight.
 struct Ingest {
     requests: mpsc::Sender<WriteRequest>,
     replies: Streaming<WriteReply>,

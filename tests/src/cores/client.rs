@@ -1,5 +1,5 @@
-//! A client that sends DDL and requests for moves, one at a time. It repeats a request, with the same request id, until it is
-//! answered, so that the request must be executed exactly once.
+//! A client that sends DDL and requests for moves, one at a time. The client repeats a request with
+//! its request id until an answer arrives; the request must then be executed exactly once.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -17,9 +17,9 @@ use super::history::VBUCKETS;
 use super::world::{BUCKET, Event, INDEXERS, ROUTER, SOURCE, World};
 use crate::raft::MEMBERS;
 
-/// Time after which an unanswered request is repeated.
+/// The time after which an unanswered request is repeated, in milliseconds.
 const AGAIN_MS: u64 = 900;
-/// Maximum number of indexes at a time.
+/// The maximum number of existing indexes.
 const INDEXES_MAX: usize = 3;
 
 /// The simulated client.
@@ -31,9 +31,9 @@ pub struct Client {
     /// The names of the existing indexes, and the number of indexes ever created.
     indexes: BTreeSet<IndexId>,
     made: u64,
-    /// Requests answered.
+    /// The number of answered requests.
     pub answered: u64,
-    /// Moves that were started.
+    /// The number of started moves.
     pub moves: u64,
 }
 
@@ -45,7 +45,7 @@ fn node(id: proto::model::ids::NodeId, role: Role) -> Command {
 }
 
 impl Client {
-    /// A client that first sets up the cluster.
+    /// Returns a client that first creates the cluster's bucket and settings.
     pub fn new(random: &mut fastrand::Rng) -> Self {
         let mut first = VecDeque::from([node(SOURCE, Role::Projector), node(ROUTER, Role::Router)]);
         first.extend(INDEXERS.iter().map(|id| node(*id, Role::Indexer)));
@@ -120,7 +120,7 @@ impl Client {
 }
 
 impl World {
-    /// Sends the next request, or the last one again.
+    /// Sends the next request, or repeats the unanswered one.
     pub fn client_step(&mut self) {
         let ms = self.random.u64(40..120);
         self.after(ms, Event::Client);

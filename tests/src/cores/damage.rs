@@ -1,5 +1,6 @@
-//! Damaged copies. Some moves deliver a copy whose checksum differs from the source's, by its sum, its number of entries or both; each
-//! comparison of that move reports this. Such a copy must never become live: the leader undoes the move.
+//! Damaged copies. Some moves deliver a copy whose checksum differs from the source's in the sum,
+//! the number of entries or both, as each comparison of the move then reports. A damaged copy must
+//! never become live: the leader undoes the move.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +9,24 @@ use proto::model::moves::MoveStage;
 
 use super::world::World;
 
-/// One move in this many delivers a damaged copy.
+/// The number n of moves of which one delivers a damaged copy, on average.
 const DAMAGED_ONE_IN: u32 = 8;
 
 /// The damage of each move's copy.
 pub struct Damage {
-    /// A separate random generator, so that a damage changes no other draw.
+    /// A separate random generator, so that damages do not change other draws.
     random: fastrand::Rng,
-    /// The errors of the sum and of the number of entries; zeros if the copy is intact.
+    /// The differences of the sum and of the number of entries; zeros for an intact copy.
     by_move: BTreeMap<MoveId, (u64, u64)>,
 }
 
 impl Damage {
-    /// The damages of a run.
+    /// Returns the damages of a run with this seed.
     pub fn new(seed: u64) -> Self {
         Self { random: fastrand::Rng::with_seed(seed ^ 0xda3a), by_move: BTreeMap::new() }
     }
 
-    /// The checksum of a target's copy as a comparison reads it.
+    /// Returns the checksum of a target's copy as a comparison reports it.
     pub fn read(&mut self, id: MoveId, (sum, entries): (u64, u64)) -> (u64, u64) {
         let random = &mut self.random;
         let draw = || match random.u32(..3 * DAMAGED_ONE_IN) {
@@ -49,7 +50,7 @@ impl Damage {
 }
 
 impl World {
-    /// Judges that no damaged copy is live in a member's state.
+    /// Records a violation if a damaged copy is live in a member's state.
     pub fn judge_damage(&mut self, at: usize) {
         let Some(running) = &self.members[at].running else { return };
         let view = running.replica.view();

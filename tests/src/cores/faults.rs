@@ -17,7 +17,7 @@ use super::history::VBUCKETS;
 use super::world::{BUCKET, Broken, Event, INDEXERS, World};
 use crate::raft::MEMBERS;
 
-/// Maximum jump of a clock.
+/// The maximum jump of a clock, in milliseconds.
 const JUMP_MS_MAX: i64 = 3_600_000;
 
 impl World {
@@ -128,7 +128,8 @@ impl World {
         (0..INDEXERS.len()).for_each(|at| self.start_indexer(at));
     }
 
-    /// Describes how the cluster differs from its required state some time after the faults.
+    /// Returns a text about the difference between the cluster and the state that it must reach
+    /// after the faults; `None` if there is none.
     pub fn not_healed(&self) -> Option<String> {
         let leads = |member: &&super::members::Member| {
             member.running.as_ref().is_some_and(|running| running.leading.is_some())

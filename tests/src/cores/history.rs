@@ -1,25 +1,25 @@
-//! The true history of a bucket: for each vbucket a tree of all mutations ever made, including lost ones. Each mutation has
-//! checksums of the documents at its place, maintained while the tree grows, so that the content of an index at a cut is
-//! judged without a replay. It shares no code with the product.
+//! The true history of a bucket: for each vbucket a tree of all mutations ever made, including lost
+//! ones. Each mutation has checksums of the documents after it, so that the content of an index at
+//! a cut is judged without a replay. This module shares no code with the product.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::cut::{Cut, Position};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 
-/// Vbuckets of the bucket.
+/// The number of vbuckets of the bucket.
 pub const VBUCKETS: u16 = 4;
 /// Maximum number of documents.
 pub const DOCS: u16 = 64;
 /// The number of document classes, which is the maximum number of slices of an index: each slice has some classes.
 pub const CLASSES: usize = 4;
 
-/// The vbucket of a document.
+/// Returns the vbucket of a document.
 pub fn vbucket_of(doc: u16) -> usize {
     usize::from(doc % VBUCKETS)
 }
 
-/// The slice of a document in an index with this many slices.
+/// Returns the slice of a document in an index with this many slices.
 pub fn slice_of(doc: u16, slices: usize) -> usize {
     class_of(doc) % slices
 }
@@ -28,7 +28,7 @@ fn class_of(doc: u16) -> usize {
     usize::from(doc / VBUCKETS) % CLASSES
 }
 
-/// The contribution of an entry to the checksum of its slice.
+/// Returns the contribution of an entry to the checksum of its slice.
 pub fn weight(doc: u16, value: u32) -> u64 {
     let mut mixed = u64::from(doc) << 32 | u64::from(value);
     for factor in [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb_u64] {
@@ -42,15 +42,15 @@ pub fn weight(doc: u16, value: u32) -> u64 {
 pub struct Mutation {
     /// The place of the mutation in the history.
     pub position: Position,
-    /// The mutation before it.
+    /// The index of the previous mutation in the tree.
     pub parent: usize,
-    /// The document.
+    /// The number of the document.
     pub doc: u16,
     /// The document's new value; zero means that it does not exist.
     pub value: u32,
-    /// The statement that it belongs to.
+    /// The number of the statement that has made the mutation.
     pub statement: usize,
-    /// True if the source has lost it.
+    /// True if the source has lost the mutation.
     pub lost: bool,
     sums: [u64; CLASSES],
 }
@@ -66,7 +66,7 @@ struct Tree {
 /// The whole history.
 pub struct History {
     vbuckets: Vec<Tree>,
-    /// The mutations of each statement: vbucket and index in its tree.
+    /// The mutations of each statement, as vbucket and index in its tree.
     pub statements: Vec<Vec<(usize, usize)>>,
 }
 
@@ -92,7 +92,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Appends a mutation of the newest statement, on a branch.
+    /// Appends a mutation by the newest statement, on a branch.
     pub fn append(&mut self, vbuuid: Vbuuid, doc: u16, value: u32) {
         let vbucket = vbucket_of(doc);
         let tree = &mut self.vbuckets[vbucket];
@@ -135,17 +135,17 @@ impl History {
         }
     }
 
-    /// The end of the present history of a vbucket.
+    /// Returns the index of the last mutation in the present history of a vbucket.
     pub fn tip(&self, vbucket: usize) -> usize {
         self.vbuckets[vbucket].tip
     }
 
-    /// The mutation of a vbucket at an index of the tree.
+    /// Returns the mutation of a vbucket at an index of the tree.
     pub fn mutation(&self, vbucket: usize, at: usize) -> &Mutation {
         &self.vbuckets[vbucket].mutations[at]
     }
 
-    /// The mutation that a position names, lost or not.
+    /// Returns the index of the mutation at a position, lost or not; `None` if it never existed.
     pub fn find(&self, vbucket: usize, position: Position) -> Option<usize> {
         // The beginning is the same on all branches.
         let position = if position.seqno.0 == 0 { Position::default() } else { position };
@@ -157,7 +157,7 @@ impl History {
         self.last_common(vbucket, at, mutation) == mutation
     }
 
-    /// The last mutation that two places of a vbucket have in common.
+    /// Returns the last mutation that the histories up to two mutations have in common.
     pub fn last_common(&self, vbucket: usize, one: usize, other: usize) -> usize {
         let of = |at: usize| self.mutation(vbucket, at);
         let (mut one, mut other) = (one, other);
@@ -179,7 +179,7 @@ impl History {
         found.is_some_and(|at| !self.mutation(vbucket, at).lost)
     }
 
-    /// The mutations of a vbucket after a seqno in the present history.
+    /// Returns the mutations of a vbucket after a seqno in the present history.
     pub fn after(&self, vbucket: usize, seqno: Seqno) -> Vec<&Mutation> {
         let tree = &self.vbuckets[vbucket];
         let mut found = Vec::new();
@@ -192,7 +192,8 @@ impl History {
         found
     }
 
-    /// The checksum of a slice at a cut; `None` if the cut names a place that never existed.
+    /// Returns the checksum of a slice at a cut; `None` if the cut contains a position that never
+    /// existed.
     pub fn sum(&self, cut: &Cut, slice: usize, slices: usize) -> Option<u64> {
         let mut sum = 0_u64;
         for vbucket in 0..usize::from(VBUCKETS) {
@@ -205,7 +206,7 @@ impl History {
         Some(sum)
     }
 
-    /// The content of an index at a cut: every document with its value.
+    /// Returns the content of an index at a cut: every document with its value.
     pub fn entries(&self, cut: &Cut) -> BTreeMap<u16, u32> {
         let mut entries = BTreeMap::new();
         for (vbucket, tree) in self.vbuckets.iter().enumerate() {
@@ -222,7 +223,7 @@ impl History {
         entries
     }
 
-    /// The documents at the end of the source's present history.
+    /// Returns the documents at the end of the source's present history, with their values.
     pub fn documents(&self) -> impl Iterator<Item = (u16, u32)> {
         let all = self.vbuckets.iter().flat_map(|tree| &tree.documents);
         all.map(|(doc, value)| (*doc, *value)).filter(|(_, value)| *value != 0)

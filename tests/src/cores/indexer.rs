@@ -1,5 +1,5 @@
-//! A model of an indexer: the product's mutation queue and follower policy over a naive store. Work that the product
-//! does in tasks is done immediately here; durable data survives a crash.
+//! A model of an indexer: the product's mutation queue and follower policy over a naive store. Work
+//! for which the product starts tasks is done at once here; durable data survives a crash.
 
 mod builds;
 
@@ -29,7 +29,7 @@ use super::store::Copy;
 /// The reported limit of the queue, in bytes.
 const QUEUE_BYTES_MAX: u64 = 1 << 20;
 
-/// An index in the stream: its slices on this node, each with the cut from which frames carry its mutations.
+/// An index in the stream, with its slices on this node.
 pub struct Fed {
     /// The index.
     pub info: Arc<IndexInfo>,
@@ -37,17 +37,17 @@ pub struct Fed {
     pub since: BTreeMap<SliceNo, Cut>,
 }
 
-/// A move to this node.
+/// A move of a slice to this node.
 pub struct Incoming {
     /// The slice of the copy.
     pub slice: SliceId,
     /// The phase of the move.
     pub phase: MovePhase,
-    /// True while it is copied.
+    /// True during the copy.
     pub begun: bool,
 }
 
-/// Epochs that an applied epoch does not follow, since a rollback has undone them: above the first, below the second.
+/// The exclusive bounds of a range of epochs that were skipped because a rollback has removed them.
 type Skipped = (Epoch, Epoch);
 
 /// The durable state, which survives a crash.
@@ -62,11 +62,11 @@ struct Saved {
 pub struct Indexer {
     /// The node id of the indexer.
     pub id: NodeId,
-    /// True while it runs.
+    /// True while the indexer runs.
     pub up: bool,
-    /// The number of its newest subscription.
+    /// The number of the indexer's newest subscription.
     pub session: u64,
-    /// True while its stream is open.
+    /// True while the indexer's stream is open.
     pub connected: bool,
     /// The catalog that the indexer has received.
     pub catalog: Arc<Catalog>,
@@ -74,17 +74,18 @@ pub struct Indexer {
     pub applied: Option<EpochMark>,
     /// The copies of slices on this indexer.
     pub copies: BTreeMap<SliceId, Rc<Copy>>,
-    /// Ranges of epochs that are dead because an applied epoch does not follow them, whatever the catalog contains.
+    /// Ranges of epochs that are dead because an applied epoch skipped them, even if the catalog
+    /// does not contain the rollback.
     skipped: Vec<Skipped>,
     /// The indexes of the stream.
     pub fed: BTreeMap<LocalIndexId, Fed>,
-    /// Moves to it.
+    /// The moves to this indexer.
     pub incoming: BTreeMap<(LocalIndexId, MoveId), Incoming>,
-    /// Snapshots to fetch: the index, and the number of the build on this node.
+    /// The snapshots to fetch, each with its index and the number of the build on this node.
     pub to_fetch: Vec<(LocalIndexId, u64)>,
     /// True if there is a change to report to routers and the leader.
     pub news: bool,
-    /// The reported bytes in its queue.
+    /// The queued bytes that were reported last.
     pub reported_bytes: u64,
     bucket: BucketId,
     queue: Option<MutationQueue>,
@@ -96,7 +97,7 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    /// An indexer without data.
+    /// Returns an indexer without data.
     pub fn new(id: NodeId, bucket: BucketId) -> Self {
         Self {
             id,
@@ -122,7 +123,7 @@ impl Indexer {
         }
     }
 
-    /// Crashes; keeps durable data only.
+    /// Crashes the indexer, which keeps only durable data.
     pub fn crash(&mut self) {
         let saved = std::mem::take(&mut self.saved);
         let fresh = Self::new(self.id, self.bucket);
@@ -147,12 +148,12 @@ impl Indexer {
         };
     }
 
-    /// The newest epoch applied.
+    /// Returns the newest applied epoch.
     pub fn applied_epoch(&self) -> Epoch {
         self.applied.as_ref().map(|mark| mark.epoch).unwrap_or_default()
     }
 
-    /// The next heartbeat of the indexer.
+    /// Returns the next heartbeat of the indexer.
     pub fn heartbeat(&self) -> Heartbeat {
         let slice = |(slice, copy): (&SliceId, &Rc<Copy>)| SliceProgress {
             slice: *slice,
@@ -193,7 +194,7 @@ impl Indexer {
         Heartbeat::new(self.id, 0, report)
     }
 
-    /// The report of the indexer to routers.
+    /// Returns the report of the indexer to routers.
     pub fn report(&self) -> AppliedReport {
         let readable = self.copies.iter().filter_map(|(slice, copy)| Some((*slice, copy.floor?)));
         AppliedReport {
@@ -204,7 +205,8 @@ impl Indexer {
         }
     }
 
-    /// Takes a newer catalog: drops slices that it no longer places here, and begins and ends moves.
+    /// Applies a newer catalog: drops slices that are no longer placed here, and begins and ends
+    /// moves.
     pub fn take_catalog(&mut self, catalog: Arc<Catalog>) {
         let (id, before) = (self.id, self.copies.len());
         self.copies.retain(|slice, copy| match catalog.indexes.get(&slice.index) {
@@ -253,7 +255,7 @@ impl Indexer {
         policy::dead_range(self.bucket()?, epochs)
     }
 
-    /// True if an epoch is known to be dead: by the catalog, or because an applied epoch does not follow it.
+    /// True if an epoch is known to be dead, by the catalog or because an applied epoch skipped it.
     pub fn is_dead(&self, epoch: Epoch) -> bool {
         self.skipped.iter().any(|(above, below)| *above < epoch && epoch < *below)
             || self.bucket().is_some_and(|bucket| bucket.is_dead(epoch))
@@ -264,7 +266,7 @@ impl Indexer {
         self.dead_range().is_some()
     }
 
-    /// Rolls back until no newest epoch is dead; returns the rollback points.
+    /// Rolls back until no newest epoch is dead; returns the rollback points that were used.
     pub fn go_back(&mut self) -> Vec<EpochMark> {
         let mut gone_back = Vec::new();
         while let Some(dead) = self.dead_range() {
@@ -301,7 +303,7 @@ impl Indexer {
         gone_back
     }
 
-    /// Opens a stream: returns its first cut and the newest epoch known.
+    /// Opens a stream; returns the cut from which it must start and the newest known epoch.
     pub fn subscribe(&mut self) -> (Option<Cut>, Epoch) {
         self.session += 1;
         self.connected = true;
@@ -318,8 +320,9 @@ impl Indexer {
         }
     }
 
-    /// Handles a refusal: the source does not have this place in its history. The queue also forgets
-    /// the times since which the stream carried indexes, because the next stream may begin at a later place.
+    /// Handles a refusal, which means that the source does not have the cut in its history. The
+    /// queue also forgets the cuts since which the stream carried indexes, because the next stream
+    /// may begin at a later cut.
     pub fn refused(&mut self) {
         if self.queue.take().is_some() {
             self.fed.clear();
@@ -328,7 +331,8 @@ impl Indexer {
         self.connected = false;
     }
 
-    /// Takes a message of the stream and returns the epochs applied. After an error the stream ends.
+    /// Processes a message of the stream; returns the epochs that were applied. After an error the
+    /// stream ends.
     pub fn message(&mut self, message: StreamMessage) -> Result<Vec<EpochMark>> {
         match message {
             StreamMessage::Begin { at, indexes, .. } => self.begin(at, indexes)?,

@@ -1,5 +1,5 @@
-//! The judge: observes all events and compares them with the true history. It keeps its own records of epochs, rollbacks and
-//! leases, and shares no code with the product.
+//! The judge, which observes all events and compares them with the true history. The judge has its
+//! own records of epochs, rollbacks and leases, and shares no code with the product.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,11 @@ use super::store::Copy;
 use super::world::World;
 use crate::raft::Agreement;
 
-/// Minimum time that an epoch stays readable after it is superseded: the horizon's distance, less the error of clocks and
-/// ticks.
+/// The minimum time for which an epoch remains readable after a newer one is published, in
+/// milliseconds: the distance of the horizon, less the errors of clocks and ticks.
 const KEPT_WHOLE_MS: u64 = 3_500;
-/// A lease reported to the leader within this time must hold the horizon back, whatever the clocks show.
+/// The age of a lease's report, in milliseconds, up to which the lease must hold the horizon back
+/// with any clock errors.
 const LEASE_HEARD_MS: u64 = 8_000;
 
 /// A completed rollback.
@@ -33,15 +34,15 @@ pub struct RolledBack {
 pub struct Judge {
     /// The agreement of the coordinators.
     pub members: Agreement,
-    /// Every published epoch with its time.
+    /// Every published epoch with its time in milliseconds.
     pub marks: BTreeMap<Epoch, (EpochMark, u64)>,
     /// The rollbacks, in order.
     pub rollbacks: Vec<RolledBack>,
-    /// The violations; a run ends with the first one.
+    /// The violations. A run ends after the first.
     pub violations: Vec<String>,
-    /// Copies compared with the history.
+    /// The number of copies that were compared with the history.
     pub compared: u64,
-    /// Entries of scans compared with the history.
+    /// The number of scanned entries that were compared with the history.
     pub entries: u64,
 }
 
@@ -51,7 +52,7 @@ impl Judge {
         self.violations.push(what);
     }
 
-    /// True if a rollback has undone the epoch.
+    /// True if a rollback has removed the epoch.
     pub fn is_dead(&self, epoch: Epoch) -> bool {
         self.rollbacks.iter().any(|back| back.from <= epoch && epoch <= back.to)
     }
@@ -80,7 +81,8 @@ impl Judge {
         self.violations.extend(wrong.or_else(|| split_statement(history, &last.cut, &mark.cut)));
     }
 
-    /// Checks that each rollback point was a rollback point before, or was still above the horizon.
+    /// Returns a violation if a rollback point was neither a rollback point before nor above the
+    /// horizon.
     fn wrong_points(&self, last: &EpochMark, mark: &EpochMark) -> Option<String> {
         let wrong = |point: &&Epoch| {
             let had = last.points.contains(point) || **point >= last.horizon;
@@ -90,7 +92,8 @@ impl Judge {
         Some(format!("epoch {}: rollback point {point} had been given up", mark.epoch))
     }
 
-    /// Judges the first epoch after a rollback: the others above its parent are dead, and it has all surviving mutations.
+    /// Judges the first epoch after a rollback: all other epochs after its parent must be dead, and
+    /// it must contain all surviving mutations.
     fn went_back(
         &mut self,
         history: &History,
@@ -118,7 +121,7 @@ impl Judge {
         None
     }
 
-    /// Judges a copy: its content at an epoch equals the history.
+    /// Judges a copy, whose content at an epoch must equal the history.
     pub fn shows(&mut self, history: &History, slice: SliceId, copy: &Copy, mark: &EpochMark) {
         self.compared += 1;
         let slices = copy.info.topology.placement.len();
@@ -128,7 +131,7 @@ impl Judge {
         }
     }
 
-    /// Judges a scan: its rows equal the history at its epoch.
+    /// Judges a scan, whose rows must equal the history at its epoch.
     pub fn scanned(&mut self, history: &History, epoch: Epoch, rows: &[(u16, u32)]) {
         let Some((mark, _)) = self.marks.get(&epoch) else {
             return self.wrong(format!("a scan reads epoch {epoch}, which nobody published"));
@@ -141,7 +144,7 @@ impl Judge {
         }
     }
 
-    /// Judges an answer to the client: each name is created once and dropped once.
+    /// Judges an answer to the client: each name may be created once and dropped once.
     pub fn answered(&mut self, command: &Command, outcome: &Outcome) {
         let Outcome::Refused(Error { code, .. }) = outcome else { return };
         let twice = match command {
@@ -155,7 +158,7 @@ impl Judge {
     }
 }
 
-/// Checks that an epoch continues the last one.
+/// Returns a violation if an epoch does not continue the last one.
 fn follows(history: &History, last: &EpochMark, mark: &EpochMark) -> Option<String> {
     if mark.horizon < last.horizon {
         return Some(format!("the horizon went back at epoch {}", mark.epoch));
@@ -169,7 +172,8 @@ fn follows(history: &History, last: &EpochMark, mark: &EpochMark) -> Option<Stri
     Some(format!("vbucket {broken} of epoch {} does not lead on from the last", mark.epoch))
 }
 
-/// Checks that a cut does not split a surviving statement, among the mutations since another cut.
+/// Returns a violation if a cut splits a surviving statement, among the mutations after the cut
+/// `before`.
 fn split_statement(history: &History, before: &Cut, cut: &Cut) -> Option<String> {
     let end = |vbucket: usize, cut: &Cut| {
         history.find(vbucket, cut.get(VbucketId(vbucket as u16))).unwrap_or(0)
@@ -192,7 +196,7 @@ fn split_statement(history: &History, before: &Cut, cut: &Cut) -> Option<String>
 }
 
 impl World {
-    /// Judges the state of a member whose state has changed: its new epochs, and its moves.
+    /// Judges the new state of a member: its new epochs, and its moves.
     pub fn state_changed(&mut self, at: usize) {
         self.judge_damage(at);
         let Some(running) = &mut self.members[at].running else { return };
@@ -214,8 +218,8 @@ impl World {
         }
     }
 
-    /// Judges a promotion: its horizon passes no lease reported to the leader, no epoch that new scans may still choose, and no
-    /// epoch that an index needs to serve.
+    /// Judges a promotion. Its horizon must not be above a lease that was reported to the leader,
+    /// an epoch that new scans may choose, or an epoch that an index needs to serve.
     pub fn judge_horizons(&mut self, at: usize, promotions: &[Promotion]) {
         let now_ms = self.now_ms;
         let Some((leading, replica, _)) = self.leading(at) else { return };

@@ -1,5 +1,5 @@
-//! The coordinators. Each has a Raft core with its log and the StateContext; the leader also has the leader's memory
-//! and a loop in place of the coordinator's driver.
+//! The coordinators. Each has a Raft core with its log and the StateContext; the leader also has
+//! its leader state and a loop in place of the coordinator's driver.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -18,13 +18,13 @@ use proto::rpc::command::{AppliedCommand, Command, Outcome, PromoteEpochs, Propo
 use super::world::{Event, World};
 use crate::raft::MEMBERS;
 
-/// One tick of Raft; members whose clocks run fast have shorter ticks.
+/// The interval of Raft ticks by the member's clock, in milliseconds.
 pub const RAFT_TICK_MS: u64 = 100;
-/// Interval between two epochs.
+/// The interval between two epochs, in milliseconds.
 const EPOCH_TICK_MS: u64 = 150;
-/// Pause after a failed proposal.
+/// The pause after a failed proposal, in milliseconds.
 const RETRY_MS: u64 = 50;
-/// The initial time of all clocks.
+/// The initial time of all clocks, in milliseconds since 1970.
 const UNIX_MS: u64 = 1_700_000_000_000;
 
 /// A state machine that applies commands and keeps them until they are read.
@@ -55,34 +55,34 @@ impl StateMachine for Spy {
 /// A simulated coordinator.
 pub struct Member {
     id: NodeId,
-    /// Counts its starts.
+    /// The number of starts of the member.
     pub boot: u64,
     disk: MemoryLog,
-    /// Present while it runs.
+    /// The state of the running member; `None` while it is stopped.
     pub running: Option<Running>,
-    /// The rate of its clock, in percent.
+    /// The rate of the member's clock, in percent of the true rate.
     rate: u64,
-    /// The offset of its clock.
+    /// The offset of the member's clock, in milliseconds.
     pub jump_ms: i64,
 }
 
-/// A member that runs.
+/// The state of a member that runs.
 pub struct Running {
     core: RaftCore<Spy>,
     /// The member's copy of the replicated state.
     pub replica: Arc<Replica>,
     seen: Seen,
     writes: VecDeque<LogWrite>,
-    /// Present while it leads.
+    /// The state of the leader, if the member leads.
     pub leading: Option<Leading>,
     requests: BTreeMap<u64, RequestId>,
-    /// The number of changes that the judge has checked.
+    /// The number of catalog changes that the judge has checked.
     pub cas: u64,
 }
 
 /// The state of a leader.
 pub struct Leading {
-    /// The product's memory.
+    /// The product's leader.
     pub leader: Leader,
     term: u64,
     waiting: BTreeSet<u64>,
@@ -100,7 +100,7 @@ fn config(id: NodeId) -> RaftConfig {
     config
 }
 
-/// The settings of moves, with short time-outs so that seeds are short.
+/// Returns settings of moves with short time-outs, so that seeds are short.
 fn settings() -> MoveSettings {
     MoveSettings {
         target_silent_ms: 4_000,
@@ -111,7 +111,7 @@ fn settings() -> MoveSettings {
 }
 
 impl Member {
-    /// A member that has never run.
+    /// Returns a member that has never run.
     pub fn new(id: NodeId, rate: u64) -> Self {
         let disk = MemoryLog::new(config(id).voters());
         Self { id, boot: 0, disk, running: None, rate, jump_ms: 0 }
@@ -143,7 +143,7 @@ impl Member {
         running.writes.into_iter().take(made).for_each(|write| self.disk.write(write));
     }
 
-    /// The time of its monotonic clock.
+    /// Returns the time of the member's monotonic clock, in milliseconds.
     pub fn now_ms(&self, now_ms: u64) -> u64 {
         now_ms * self.rate / 100
     }
@@ -152,14 +152,14 @@ impl Member {
         (UNIX_MS + self.now_ms(now_ms)).saturating_add_signed(self.jump_ms)
     }
 
-    /// The true duration of one of its ticks.
+    /// Returns the true duration of one of the member's ticks, in milliseconds.
     pub fn tick_ms(&self) -> u64 {
         RAFT_TICK_MS * 100 / self.rate
     }
 }
 
 impl World {
-    /// Calls a function with a member's core, if it runs.
+    /// Calls a function with the Raft core of a member, if the member runs.
     fn with_core(&mut self, at: usize, work: impl FnOnce(&mut RaftCore<Spy>)) {
         if let Some(running) = &mut self.members[at].running {
             work(&mut running.core);
@@ -183,7 +183,7 @@ impl World {
         self.with_core(at, |core| core.step(message).expect("no member has forgotten"));
     }
 
-    /// Records that the writes of a member up to this one are durable.
+    /// Records that the writes of a member up to `number` are durable.
     pub fn raft_written(&mut self, at: usize, boot: u64, number: u64) {
         let member = &mut self.members[at];
         let Some(running) = member.running.as_mut().filter(|_| member.boot == boot) else { return };
@@ -225,7 +225,7 @@ impl World {
         self.follow_role(at, role.leads.then_some(role.term));
     }
 
-    /// Gives a new leader an empty memory, and removes that of a former leader.
+    /// Creates the state of a new leader, and removes that of a former one.
     fn follow_role(&mut self, at: usize, leads: Option<u64>) {
         let member = &mut self.members[at];
         let now_ms = member.now_ms(self.now_ms);
@@ -246,7 +246,7 @@ impl World {
         self.wake(at, 1);
     }
 
-    /// The leader's state on a member that leads, with its clock.
+    /// Returns the leader state of a member that leads, its replica and its clock.
     pub fn leading(&mut self, at: usize) -> Option<(&mut Leading, Arc<Replica>, u64)> {
         let now_ms = self.members[at].now_ms(self.now_ms);
         let running = self.members[at].running.as_mut()?;
@@ -254,7 +254,7 @@ impl World {
         running.leading.as_mut().map(|leading| (leading, replica, now_ms))
     }
 
-    /// Schedules the leader's loop.
+    /// Schedules the next run of a leader's loop.
     pub fn wake(&mut self, at: usize, in_ms: u64) {
         let (due_ms, boot) = (self.now_ms + in_ms, self.members[at].boot);
         let Some((leading, ..)) = self.leading(at) else { return };
@@ -264,7 +264,7 @@ impl World {
         }
     }
 
-    /// Runs the leader's loop: makes a plan and carries it out.
+    /// Runs a leader's loop: makes a plan and executes it.
     pub fn plan(&mut self, at: usize, boot: u64) {
         let (now, unix_ms) = (self.now_ms, self.members[at].unix_ms(self.now_ms));
         if self.members[at].boot != boot {
@@ -334,7 +334,7 @@ impl World {
         running.is_some_and(|running| running.core.propose(context, record).is_ok())
     }
 
-    /// Delivers a client's request to a member; a member that does not lead drops it.
+    /// Delivers a client's request to a member, which drops it unless it leads.
     pub fn client_request(&mut self, at: usize, request: Proposal) {
         let unix_ms = self.members[at].unix_ms(self.now_ms);
         let (Some(id), true) = (request.request, self.leading(at).is_some()) else { return };
@@ -348,7 +348,7 @@ impl World {
         }
     }
 
-    /// Handles the outcome of a command that was applied here.
+    /// Handles the outcome of a command that this member has applied.
     fn outcome(&mut self, at: usize, number: u64, outcome: Outcome) {
         let Some(running) = &mut self.members[at].running else { return };
         if let Some(id) = running.requests.remove(&number) {
@@ -374,7 +374,7 @@ impl World {
         self.wake(at, in_ms);
     }
 
-    /// Compares the two ends of a move.
+    /// Compares the two copies of a move for the leader.
     pub fn check(&mut self, at: usize, boot: u64, check: &CopyCheck) {
         let sum = |world: &Self, node: NodeId| {
             let indexer = world.indexers.iter().find(|indexer| indexer.id == node && indexer.up)?;

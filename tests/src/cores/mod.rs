@@ -1,21 +1,25 @@
-//! The simulation of the cores: all decisions of the cluster, without I/O, in one thread, from one seed, about a thousand
-//! times faster than real time.
+//! The simulation of the cores, which executes all decisions of the cluster without I/O, in one
+//! thread, from one seed, about a thousand times faster than real time.
 //!
-//! Parts of the product: three Raft cores with their logs, their StateContexts, the leader's memory and plans, the indexers'
-//! mutation queue and follower policy, the router's choice of epochs and its virtual scans. Models replace the parts with
-//! I/O: a source (`source`), a naive store (`store`), the links. The judge (`judge`) shares no code with the product; it has
-//! the whole history (`history`), including lost mutations.
+//! Parts of the product: three Raft cores with their logs, their StateContexts, the leader's memory
+//! and plans, the indexers' mutation queue and follower policy, the router's choice of epochs and
+//! its virtual scans. Models replace the parts with I/O: a source (`source`), a naive store
+//! (`store`), the links. The judge (`judge`) shares no code with the product; it has the whole
+//! history (`history`), including lost mutations.
 //!
 //! Checked at all times:
-//! - one leader for each term, one command at each position of the log, a growing `cas`; each request is executed once;
-//! - epoch numbers are unique, each epoch follows its parent, and none splits a surviving statement;
-//! - each epoch that an indexer applies, returns to, builds or receives by a move shows on each slice exactly the
-//!   history; so a rollback removes exactly the lost mutations and restores the values that they had overwritten;
+//! - one leader for each term, one command at each position of the log, a growing `cas`; each
+//!   request is executed once;
+//! - epoch numbers are unique, each epoch follows its parent, and none splits a surviving
+//!   statement;
+//! - each epoch that an indexer applies, returns to, builds or receives by a move shows on each
+//!   slice exactly the history; so a rollback removes exactly the lost mutations and restores the
+//!   values that they had overwritten;
 //! - no damaged copy of a move becomes live;
-//! - the first epoch after a rollback has all surviving mutations, and no new scan chooses an epoch that may lack some;
-//!   a scan shows each entry of its epoch once, even if its slices move;
-//! - the horizon passes no lease known to the leader, no epoch that new scans may choose, and none that an index needs
-//!   to serve; a rollback point that was given up never returns;
+//! - the first epoch after a rollback has all surviving mutations, and no new scan chooses an epoch
+//!   that may lack some; a scan shows each entry of its epoch once, even if its slices move;
+//! - the horizon passes no lease known to the leader, no epoch that new scans may choose, and none
+//!   that an index needs to serve; a rollback point that was given up never returns;
 //! - after the faults, all indexers reach the newest epoch, and rollbacks and builds end.
 //!
 //! | file | contents |
@@ -44,9 +48,9 @@ mod world;
 use crate::sim::Summary;
 use world::World;
 
-/// Time limit after the faults for the cluster to be whole.
+/// The time limit after the faults until the cluster must be whole, in milliseconds.
 const HEALS_WITHIN_MS: u64 = 25_000;
-/// Interval between two checks of this.
+/// The interval between two checks whether the cluster is whole, in milliseconds.
 const LOOK_EVERY_MS: u64 = 250;
 
 /// The result of a run.
@@ -57,7 +61,7 @@ pub struct Outcome {
     pub trace: u64,
 }
 
-/// Runs a seed: this many simulated seconds with faults, then none until the cluster is whole.
+/// Runs a seed: `seconds` simulated seconds with faults, then without until the cluster is whole.
 pub fn run(seed: u64, seconds: u64) -> Outcome {
     let mut world = World::new(seed);
     world.run_until(seconds * 1_000);

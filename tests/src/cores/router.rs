@@ -15,7 +15,7 @@ use router::virtual_scan::{Part, UnorderedProgress};
 
 use super::world::{BUCKET, Event, ROUTER, World};
 
-/// A scan without progress for this long is abandoned.
+/// The time without progress after which a scan is abandoned, in milliseconds.
 const PATIENCE_MS: u64 = 6_000;
 /// Maximum number of concurrent scans.
 const SCANS_MAX: usize = 4;
@@ -34,14 +34,14 @@ pub struct Scan {
 pub struct RouterModel {
     /// The catalog that the router has received.
     pub catalog: Arc<Catalog>,
-    /// The reports of the indexers.
+    /// The epochs that the indexers have reported as applied.
     pub applied: AppliedEpochs,
     /// Scans in progress, by number.
     scans: BTreeMap<u64, Scan>,
     last_scan: u64,
-    /// Scans that were judged.
+    /// The number of judged scans.
     pub judged: u64,
-    /// Scans that were abandoned or refused.
+    /// The number of scans that were abandoned or refused.
     pub refused: u64,
 }
 
@@ -54,12 +54,12 @@ enum Step {
 }
 
 impl RouterModel {
-    /// The epochs that scans read.
+    /// Returns the epochs that scans read.
     pub fn leased(&self) -> impl Iterator<Item = Epoch> {
         self.scans.values().map(|scan| scan.epoch)
     }
 
-    /// The next heartbeat of the router.
+    /// Returns the next heartbeat of the router.
     pub fn heartbeat(&self) -> Heartbeat {
         let mut leases: Vec<_> = self.leased().map(|epoch| (BUCKET, epoch)).collect();
         leases.sort_unstable();
@@ -91,7 +91,8 @@ impl World {
         self.after(1, Event::ScanStep(number));
     }
 
-    /// Checks that a new scan reads no dead epoch, and no epoch that may lack surviving mutations, by the router's own catalog.
+    /// Records a violation if a new scan reads a dead epoch, or an epoch that may lack surviving
+    /// mutations, according to the router's catalog.
     fn judge_choice(&mut self, epoch: Epoch) {
         let Some(bucket) = self.router.catalog.buckets.get(&BUCKET) else { return };
         let known = bucket.dead.iter().map(|dead| dead.to).max();
@@ -178,7 +179,7 @@ impl World {
         })
     }
 
-    /// A node that can read a slice at the scan's epoch.
+    /// Returns a node that can read a slice at the scan's epoch; `None` if there is none.
     fn found(&self, scan: &Scan, slice: SliceNo) -> Option<NodeId> {
         let nodes = self.router.applied.candidates(&scan.index, slice, scan.epoch);
         nodes.into_iter().find(|node| self.reads(*node, scan, slice))

@@ -1,5 +1,6 @@
-//! A model of a bucket's source: it writes statements over several vbuckets, loses mutations or begins new branches at
-//! a restart, and streams to each indexer the mutations of its slices, like a projector.
+//! A model of a bucket's source, which writes statements over several vbuckets, loses mutations or
+//! begins new branches at a restart, and sends to each indexer the mutations of its slices, like a
+//! projector.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use proto::rpc::mutation::{Frame, StreamMessage};
 
 use super::history::{DOCS, History, VBUCKETS, slice_of, vbucket_of};
 
-/// Bytes of a mutation in a frame: seqno relative to the frame's start, document, value, and a set of indexes.
+/// The size of a mutation in a frame, in bytes: the seqno relative to the frame's start, the
+/// document, the value, and a set of indexes.
 const MUTATION_BYTES: usize = 18;
 /// Maximum number of stability timestamps kept for streams.
 const EPOCHS_MAX: usize = 64;
@@ -35,12 +37,12 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// True if it concerns an index on the frame's node.
+    /// True if the mutation concerns an index on the frame's node.
     pub fn is_for(&self, index: IndexId) -> bool {
         self.indexes & bit(index) != 0
     }
 
-    /// The mutations of a frame's body.
+    /// Returns the mutations of a frame's body.
     pub fn read(body: &Bytes) -> impl Iterator<Item = Self> {
         let bytes = |at: &[u8]| at.iter().rev().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
         body.chunks_exact(MUTATION_BYTES).map(move |packed| Self {
@@ -65,14 +67,14 @@ fn bit(index: IndexId) -> u64 {
 
 /// One stream to an indexer.
 pub struct Stream {
-    /// The number of the node's subscription that it answers.
+    /// The number of the subscription.
     pub session: u64,
     at: Cut,
     last_epoch: Epoch,
     indexes: BTreeMap<LocalIndexId, Arc<IndexInfo>>,
     catalog_cas: u64,
     logs: Option<Arc<FailoverLogs>>,
-    /// The earliest arrival of its next message, since messages arrive in order.
+    /// The earliest time at which the next message arrives, since messages arrive in order.
     pub arrives_ms: u64,
 }
 
@@ -84,9 +86,10 @@ pub struct Source {
     pub catalog: Arc<Catalog>,
     /// The streams, by node.
     pub streams: BTreeMap<NodeId, Stream>,
-    /// The time until which it does not answer.
+    /// The time until which the source does not answer.
     pub down_until_ms: u64,
-    /// True if it streams stability timestamps of any history, so that the indexers must check them.
+    /// True if the source sends stability timestamps that are not in its history, which indexers
+    /// must detect.
     careless: bool,
     branches: Vec<Branches>,
     logs: Arc<FailoverLogs>,
@@ -94,7 +97,7 @@ pub struct Source {
     epochs: VecDeque<EpochMark>,
     last_vbuuid: u64,
     last_value: u32,
-    /// Statements with surviving mutations, oldest first.
+    /// The statements with surviving mutations, oldest first.
     alive: Vec<usize>,
 }
 
@@ -120,18 +123,18 @@ impl Source {
         source
     }
 
-    /// The answer of the source to a query about its history.
+    /// Returns the answer of the source to a query about its history.
     pub fn answer(&self) -> SourceHistory {
         let kept = VbucketSet::all(self.durable.vbuckets());
         SourceHistory { durable: self.durable.clone(), logs: Arc::clone(&self.logs), kept }
     }
 
-    /// The end of its history.
+    /// Returns the durable end of the source's history.
     pub fn durable(&self) -> &Cut {
         &self.durable
     }
 
-    /// The newest epoch that the source knows.
+    /// Returns the newest epoch that the source knows.
     pub fn newest_epoch(&self) -> Epoch {
         self.epochs.back().map_or(Epoch(0), |mark| mark.epoch)
     }
@@ -150,7 +153,7 @@ impl Source {
         self.publish();
     }
 
-    /// Loses the newest statements as a whole.
+    /// Loses the newest `count` statements with all their mutations.
     pub fn lose_statements(&mut self, count: usize) {
         let left = self.alive.len().saturating_sub(count);
         for statement in self.alive.split_off(left).into_iter().rev() {
@@ -165,7 +168,7 @@ impl Source {
         self.end_streams();
     }
 
-    /// Loses the newest mutations of one vbucket, which are parts of statements.
+    /// Loses the newest `count` mutations of one vbucket, so that statements are lost in part.
     pub fn lose_of_vbucket(&mut self, vbucket: usize, count: usize) {
         let end = self.history.tip(vbucket);
         let mut first = end;
@@ -250,7 +253,7 @@ impl Source {
         true
     }
 
-    /// The next messages of a stream.
+    /// Returns the next messages of a stream.
     pub fn next(&mut self, node: NodeId, bucket: BucketId) -> Vec<StreamMessage> {
         let Some(mut stream) = self.streams.remove(&node) else { return Vec::new() };
         let mut messages = Vec::new();
@@ -313,7 +316,7 @@ impl Source {
         }
     }
 
-    /// The next frame of a vbucket, for the slices that the node is fed with.
+    /// Returns the next frame of a vbucket, for the node's slices; `None` if there is nothing new.
     fn frame(&self, node: NodeId, vbucket: usize, stream: &mut Stream) -> Option<Frame> {
         let id = VbucketId(vbucket as u16);
         let from = stream.at.get(id).seqno;

@@ -1,4 +1,4 @@
-//! A naive store of an indexer's slices: the values of each document by epoch.
+//! A naive store of an indexer's slices, with the values of each document by epoch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use super::history::weight;
 pub struct Copy {
     /// The record of the index when the copy was created.
     pub info: Arc<IndexInfo>,
-    /// The oldest epoch that it answers; `None` while it is built.
+    /// The oldest epoch that the copy can answer; `None` during its build.
     pub floor: Option<Epoch>,
-    /// The newest epoch that it has.
+    /// The newest epoch of the copy.
     pub newest: Epoch,
-    /// The checksum of its contents at the newest epoch.
+    /// The checksum of the copy at the newest epoch.
     pub sum: u64,
     /// The values of each document by epoch; zero means that it does not exist.
     versions: BTreeMap<u16, Vec<(Epoch, u32)>>,
-    /// Epochs below the floor to which it can return.
+    /// Rollback points below the floor to which the copy can return.
     points: Vec<Epoch>,
 }
 
 impl Copy {
-    /// A copy at the beginning of its build.
+    /// Returns a copy at the beginning of its build.
     pub fn new(info: Arc<IndexInfo>) -> Self {
         Self {
             info,
@@ -39,7 +39,7 @@ impl Copy {
         }
     }
 
-    /// Sets a document's state in an epoch; replaces an earlier state of the same epoch.
+    /// Sets a document's value in an epoch, or replaces the value of this epoch.
     pub fn put(&mut self, doc: u16, epoch: Epoch, value: u32) {
         let versions = self.versions.entry(doc).or_default();
         let old = versions.last().map_or(0, |(_, value)| *value);
@@ -50,7 +50,7 @@ impl Copy {
         self.sum = self.sum.wrapping_sub(weight(doc, old)).wrapping_add(weight(doc, value));
     }
 
-    /// Puts a snapshot below the values from epochs.
+    /// Adds the values of a snapshot, which are older than all values from epochs.
     pub fn put_below(&mut self, snapshot: &[(u16, u32)]) {
         for (doc, value) in snapshot {
             if !self.versions.contains_key(doc) {
@@ -59,7 +59,7 @@ impl Copy {
         }
     }
 
-    /// Records an applied epoch; a skipped epoch raises the floor.
+    /// Records an applied epoch. With `gap`, epochs were skipped, and the floor rises to this one.
     pub fn applied(&mut self, mark: &EpochMark, gap: bool) {
         self.newest = mark.epoch;
         if gap && self.floor.is_some() {
@@ -68,31 +68,31 @@ impl Copy {
         }
     }
 
-    /// The value of a document at an epoch; zero means that it does not exist.
+    /// Returns the value of a document at an epoch; zero means that it does not exist.
     fn at(versions: &[(Epoch, u32)], epoch: Epoch) -> u32 {
         let until = versions.partition_point(|(said, _)| *said <= epoch);
         until.checked_sub(1).map_or(0, |last| versions[last].1)
     }
 
-    /// The documents at an epoch, after a given document.
+    /// Returns the documents at an epoch, after the document `after`.
     pub fn read(&self, epoch: Epoch, after: Option<u16>) -> impl Iterator<Item = (u16, u32)> {
         let from = after.map_or(0, |doc| doc + 1);
         let shown = self.versions.range(from..);
         shown.map(move |(doc, v)| (*doc, Self::at(v, epoch))).filter(|(_, value)| *value != 0)
     }
 
-    /// The checksum and the number of documents at an epoch.
+    /// Returns the checksum and the number of documents at an epoch.
     pub fn checksum(&self, epoch: Epoch) -> (u64, u64) {
         let entries = self.read(epoch, None);
         entries.fold((0, 0), |(sum, n), (doc, v)| (weight(doc, v).wrapping_add(sum), n + 1))
     }
 
-    /// True if it can return to an epoch.
+    /// True if the copy can return to an epoch.
     pub fn can_go_back(&self, epoch: Epoch) -> bool {
         self.floor.is_some_and(|floor| floor <= epoch) || self.points.contains(&epoch)
     }
 
-    /// Returns to an epoch: removes newer values.
+    /// Returns to an epoch by removing newer values.
     pub fn go_back(&mut self, epoch: Epoch) {
         for versions in self.versions.values_mut() {
             versions.truncate(versions.partition_point(|(said, _)| *said <= epoch));

@@ -24,7 +24,7 @@ impl World {
         }
     }
 
-    /// Sends SYNC, which may be late, repeated or lost.
+    /// Sends a SYNC, which may arrive late, repeatedly or never.
     pub fn source_syncs(&mut self) {
         let ms = self.random.u64(60..160);
         self.after(ms, Event::SourceSync);
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// Delivers a report of an indexer or the router.
+    /// Delivers a heartbeat or a report of an indexer or the router.
     pub fn beat(&mut self, watcher: Watcher) {
         let ms = self.random.u64(300..700);
         self.after(ms, Event::Beat(watcher));
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// Delivers the catalog, and epochs to the source, from a member that may lag.
+    /// Delivers the catalog (and epochs, to the source) from a member that may lag.
     pub fn watch(&mut self, watcher: Watcher) {
         let ms = self.random.u64(40..260) + self.delay_ms();
         self.after(ms, Event::Watch(watcher));
@@ -99,8 +99,8 @@ impl World {
         }
     }
 
-    /// Ends the stream of an indexer whose newest epoch is dead, and rolls it back; the next stream is opened
-    /// afterwards.
+    /// Ends the stream of an indexer whose newest epoch is dead, and rolls the indexer back;
+    /// returns true if it was.
     fn roll_back_if_dead(&mut self, at: usize) -> bool {
         let must = self.indexers[at].connected && self.indexers[at].must_roll_back();
         if must {
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Delivers the request for a stream to the source, which may refuse.
+    /// Delivers a subscription to the source, which may refuse it.
     pub fn subscribe(&mut self, at: usize, session: u64, from: Option<Cut>, last_epoch: Epoch) {
         let node = INDEXERS[at];
         if self.indexers[at].session != session {
@@ -205,7 +205,7 @@ impl World {
         }
     }
 
-    /// Loses and repeats messages; true if something was lost.
+    /// Removes and repeats messages; true if one was removed.
     fn damage(&mut self, messages: &mut Vec<StreamMessage>) -> bool {
         let (loss, random) = (self.broken.loss, &mut self.random);
         let mut lost = false;
@@ -305,7 +305,7 @@ impl World {
         }
     }
 
-    /// Starts the copies of new moves, which take a while.
+    /// Starts the copies of new moves, which complete later.
     fn start_copies(&mut self, at: usize) {
         let mut begun = Vec::new();
         for ((index, id), incoming) in &mut self.indexers[at].incoming {
@@ -331,7 +331,7 @@ impl World {
         }
     }
 
-    /// Shows copied slices whose mutations are in the stream from the newest epoch on.
+    /// Makes copied slices readable whose mutations are in the stream from the newest epoch on.
     fn install_arrived(&mut self, at: usize) {
         let indexer = &self.indexers[at];
         let Some(mark) = indexer.applied.clone().filter(|_| indexer.up) else { return };
@@ -385,7 +385,8 @@ impl World {
     }
 }
 
-/// The copy for the target of a move: all entries up to an epoch, if the source has applied it and knows the move.
+/// Returns the copy for the target of a move, with all entries up to an epoch; `None` unless the
+/// source has applied the epoch and knows the move.
 fn export(source: &Indexer, index: LocalIndexId, id: MoveId, mark: &EpochMark) -> Option<Copy> {
     let info = source.catalog.local_index(index).filter(|_| source.up)?;
     let known = info.moves.iter().find(|m| m.id == id && m.stage == MoveStage::Catchup)?;

@@ -45,76 +45,76 @@ pub enum Watcher {
 /// An event of the event loop.
 #[derive(Debug)]
 pub enum Event {
-    /// A member's clock ticks.
+    /// A tick of a member's clock.
     RaftTick(usize),
-    /// A message between members arrives.
+    /// The arrival of a message between members.
     Raft(RaftMessage),
-    /// A member's write is durable.
+    /// The completion of a member's write.
     Written { at: usize, boot: u64, number: u64 },
-    /// A leader's loop makes its next plan.
+    /// The next plan of a leader's loop.
     Plan { at: usize, boot: u64 },
-    /// A leader chooses the sources to ask for their history.
+    /// A leader's choice of the sources whose history it requests.
     Enquire { at: usize, boot: u64 },
-    /// A source answers a leader.
+    /// The arrival of a source's history at a leader.
     Enquired { at: usize, boot: u64, asked: HistoryQuery, history: SourceHistory },
-    /// Two copies are compared for a leader.
+    /// The comparison of two copies for a leader.
     CopyCheck { at: usize, boot: u64, check: CopyCheck },
-    /// SYNC reaches the leaders.
+    /// The arrival of a SYNC at the leaders.
     Sync(Cut),
-    /// A heartbeat reaches the leaders.
+    /// The arrival of a heartbeat at the leaders.
     Heartbeat(Heartbeat),
-    /// A client's request reaches a member.
+    /// The arrival of a client's request at a member.
     Request { at: usize, request: Proposal },
-    /// An outcome reaches the client.
+    /// The arrival of an outcome at the client.
     Answer { id: RequestId, outcome: Box<Outcome> },
-    /// The client sends its next request.
+    /// The next request of the client.
     Client,
-    /// The source writes.
+    /// A write of the source.
     Write,
-    /// The source reports its durable positions.
+    /// A report of the source's durable positions.
     SourceSync,
-    /// An indexer or the router sends a heartbeat or a report.
+    /// A heartbeat or a report of an indexer or the router.
     Beat(Watcher),
-    /// A follower receives the catalog from some member.
+    /// The arrival of the catalog at a follower, from some member.
     Watch(Watcher),
-    /// The source sends new messages to an indexer.
+    /// The sending of new messages by the source to an indexer.
     Pump(usize),
-    /// An indexer opens a stream.
+    /// The opening of a stream by an indexer.
     Connect(usize),
-    /// The request for a stream reaches the source.
+    /// The arrival of a subscription at the source.
     Subscribe { at: usize, session: u64, from: Option<Cut>, last_epoch: Epoch },
-    /// Messages of a stream arrive.
+    /// The arrival of messages of a stream.
     Stream { at: usize, session: u64, messages: Vec<StreamMessage> },
-    /// A stream ends, or is refused; `misplaced` if its start is not in the source's history.
+    /// The end or the refusal of a stream; `misplaced` if its start is not in the source's history.
     StreamEnd { at: usize, session: u64, misplaced: bool },
-    /// A snapshot arrives for a build.
+    /// The arrival of a snapshot for a build.
     Fetched { at: usize, index: LocalIndexId, number: u64, snapshot: (Cut, Vec<(u16, u32)>) },
-    /// A snapshot is requested again.
+    /// The repeated request of a snapshot.
     Fetch { at: usize, index: LocalIndexId, number: u64 },
-    /// The target of a move has copied its files.
+    /// The completion of a move's copy at its target.
     Copied { at: usize, index: LocalIndexId, id: MoveId },
-    /// A report of an indexer reaches the router.
+    /// The arrival of an indexer's report at the router.
     Report(AppliedReport),
-    /// The router finds an indexer unreachable.
+    /// The router's discovery that an indexer is unreachable.
     Lost(NodeId),
-    /// An indexer's data becomes durable, or its versions are merged.
+    /// The completion of an indexer's writes or merges.
     Upkeep(usize),
-    /// A scan begins.
+    /// The start of a scan.
     Scan,
-    /// A scan continues.
+    /// The next step of a scan.
     ScanStep(u64),
-    /// The next fault strikes.
+    /// The next fault.
     Fault,
-    /// Starts a member, by its index.
+    /// The start of a member, by its index.
     StartMember(usize),
-    /// Starts an indexer, by its index.
+    /// The start of an indexer, by its index.
     StartIndexer(usize),
 }
 
 struct Scheduled {
     at_ms: u64,
     number: u64,
-    /// In a box, so that the heap moves little.
+    /// The event, in a box so that the heap moves only pointers.
     event: Box<Event>,
 }
 
@@ -145,9 +145,9 @@ pub struct Broken {
     pub over: bool,
     /// The percentage of lost messages.
     pub loss: u32,
-    /// Maximum additional delay of a message.
+    /// The maximum additional delay of a message, in milliseconds.
     pub slow_ms: u64,
-    /// A member that is unreachable.
+    /// A member that is unreachable, if there is one.
     pub cut: Option<NodeId>,
 }
 
@@ -155,7 +155,7 @@ pub struct Broken {
 pub struct World {
     /// The seed of all random choices.
     pub seed: u64,
-    /// The true time.
+    /// The true time, in milliseconds.
     pub now_ms: u64,
     /// The generator of all random choices.
     pub random: fastrand::Rng,
@@ -173,7 +173,7 @@ pub struct World {
     pub judge: Judge,
     /// The faults in effect.
     pub broken: Broken,
-    /// Damaged copies.
+    /// The damaged copies.
     pub damage: Damage,
     /// The number of faults by kind.
     pub faults: BTreeMap<&'static str, u64>,
@@ -181,7 +181,7 @@ pub struct World {
     pub events: u64,
     /// A hash of all events, equal in every run of a seed.
     pub trace: u64,
-    /// Numbers of proposals.
+    /// The number of the last proposal.
     pub last_proposal: u64,
     heap: BinaryHeap<Reverse<Scheduled>>,
     last_event: u64,
@@ -189,7 +189,7 @@ pub struct World {
 }
 
 impl World {
-    /// A cluster in its initial state.
+    /// Returns a cluster in its initial state.
     pub fn new(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let member = |id: &NodeId| Member::new(*id, random.u64(92..=108));
@@ -252,7 +252,7 @@ impl World {
         self.heap.push(Reverse(scheduled));
     }
 
-    /// Sends a message: it arrives soon, late or never.
+    /// Sends a message, which arrives soon, late or never.
     pub fn send(&mut self, event: Event) {
         if self.random.u32(..100) < self.broken.loss {
             return;
@@ -261,7 +261,7 @@ impl World {
         self.after(ms, event);
     }
 
-    /// Draws the delay of a message.
+    /// Draws the delay of a message, in milliseconds.
     pub fn delay_ms(&mut self) -> u64 {
         let slow_ms = match self.random.u32(..8) {
             0 => self.random.u64(..=self.broken.slow_ms),
@@ -275,7 +275,7 @@ impl World {
         self.broken.cut == Some(node)
     }
 
-    /// The newest epoch that an indexer has ever reported.
+    /// Returns the newest epoch that an indexer has ever reported.
     pub fn reach_of(&self, node: NodeId) -> Epoch {
         self.reached.get(&node).copied().unwrap_or_default()
     }
@@ -342,7 +342,8 @@ impl World {
         }
     }
 
-    /// Calls a function with each leader; there may be two, of which one does not know yet that it was replaced.
+    /// Calls a function with each leader. There may be two, if a leader does not know yet that it
+    /// was replaced.
     fn each_leader(&mut self, mut work: impl FnMut(&mut Self, usize)) {
         for (at, member) in MEMBERS.into_iter().enumerate() {
             if !self.is_cut(member) && self.leading(at).is_some() {

@@ -8,7 +8,8 @@ use proto::model::ids::NodeId;
 use proto::model::node::Role;
 use sextant::tls::{Authority, Identity};
 
-/// Certificates of an authority, a node and a user, as DER and as PEM; the node's PEM has its key.
+/// Returns certificates of an authority, a node and a user, as DER and as PEM; the node's PEM
+/// contains its key.
 pub fn certificates() -> [(Vec<u8>, Vec<u8>); 3] {
     thread_local! {
         static MADE: OnceCell<[(Vec<u8>, Vec<u8>); 3]> = const { OnceCell::new() };

@@ -1,4 +1,4 @@
-//! Bytes from clients: SQL, PostgreSQL's protocol, gRPC, tokens and certificates.
+//! Targets for bytes from clients: SQL, PostgreSQL's protocol, gRPC, tokens and certificates.
 
 use std::fmt::Write;
 
@@ -121,7 +121,7 @@ fn startups() -> Vec<Vec<u8>> {
     ]
 }
 
-/// The exchange of RFC 7677, and one that is bound to the connection.
+/// Returns the messages of the exchange in RFC 7677, and of one that is bound to the connection.
 fn logins() -> Vec<Vec<u8>> {
     let exchange = |choice: u8, mechanism: &str, first: &str, last: &str| {
         let mut initial = [mechanism.as_bytes(), b"\0"].concat();
@@ -141,7 +141,7 @@ fn logins() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Messages of a session: the type, and the body.
+/// Messages of a session, each with its type and its body.
 const MESSAGES: [(u8, &[u8]); 14] = [
     (b'Q', b"SELECT country, count(*) FROM cities WHERE country = 'DE'; SHOW ALL\0"),
     (b'P', b"s\0SELECT * FROM cities WHERE country = $1 LIMIT $2\0\0\x02\0\0\0\x19\0\0\0\x14"),
@@ -163,7 +163,7 @@ fn messages() -> Vec<Vec<u8>> {
     MESSAGES.iter().map(|(kind, body)| [&[*kind][..], body].concat()).collect()
 }
 
-/// Sessions: all of the messages, statements in a transaction, and raw bytes.
+/// Returns sessions: with all messages, with statements in a transaction, and with raw bytes.
 fn sessions() -> Vec<Vec<u8>> {
     let put = |out: &mut Vec<u8>, kind: u8, body: &[u8]| {
         out.push(kind);
@@ -198,7 +198,8 @@ fn sessions() -> Vec<Vec<u8>> {
     vec![all, transaction, raw, prepared]
 }
 
-/// Parses a text. An index that is defined so prints expressions that mean the same when they are parsed.
+/// Parses a text. If the text defines an index, its printed expressions must have an equal meaning
+/// when they are parsed again.
 fn sql(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(parsed) = sextant::sql::parse(text) else { return };
@@ -213,7 +214,7 @@ fn sql(data: &[u8]) {
     }
 }
 
-/// Plans a SELECT over an index, over a bucket, and without either.
+/// Plans a SELECT from an index, from a bucket, and without FROM.
 fn plan(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(parsed) = sextant::sql::parse(text) else { return };
@@ -333,7 +334,7 @@ fn grpc_requests() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Bodies of continuation tokens, and a whole one as text.
+/// Returns the bodies of continuation tokens, and a whole token as text.
 fn tokens() -> Vec<Vec<u8>> {
     let moved = |n| VirtualScan {
         slice: SliceNo(n),

@@ -1,5 +1,5 @@
-//! The corpus: for each target a folder of inputs, kept small. It has the samples as the encoders made them when they were written, which
-//! older builds wrote too, and inputs that have found a bug (`found-…`).
+//! The corpus: for each target a folder of inputs, kept small. A folder contains samples of the
+//! encoders of this and of earlier builds, and inputs that have found a bug (`found-…`).
 #![allow(clippy::disallowed_methods, reason = "a tool that reads and writes its own files")]
 
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::mutate::INPUT_BYTES_MAX;
 use super::target::Target;
 
-/// Maximum of files of a target.
+/// The maximum number of files of a target.
 pub const FILES_MAX: usize = 64;
-/// Maximum bytes of a target's files.
+/// The maximum size of a target's files together, in bytes.
 pub const BYTES_MAX: u64 = 128 << 10;
-/// A longer sample stays out of the corpus.
+/// The maximum size of a sample in the corpus, in bytes.
 const SAMPLE_BYTES_MAX: usize = 16 << 10;
 
 /// The folder of a target.
@@ -30,7 +30,7 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The good inputs of a target: its samples, and its files.
+/// Returns the valid inputs of a target: its samples and its files.
 pub fn load(target: &Target) -> Vec<Vec<u8>> {
     let mut inputs = (target.samples)();
     for path in files(&dir(target)) {
@@ -48,7 +48,8 @@ pub fn load(target: &Target) -> Vec<Vec<u8>> {
     kept
 }
 
-/// Writes the samples of a target that its folder lacks; returns their number. Earlier samples stay, as long as there is room.
+/// Writes the samples of a target that its folder lacks; returns their number. Earlier samples are
+/// kept within the limits.
 pub fn write_samples(target: &Target) -> std::io::Result<usize> {
     let dir = dir(target);
     std::fs::create_dir_all(&dir)?;

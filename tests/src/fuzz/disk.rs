@@ -1,4 +1,5 @@
-//! Bytes from a disk: logs, fragments, manifests, change logs, snapshots, and the files of a process.
+//! Targets for bytes from a disk: logs, fragments, manifests, change logs, snapshots, and the files
+//! of a process.
 #![allow(clippy::disallowed_methods, reason = "samples are files of the repository")]
 
 use std::path::Path;

@@ -2,10 +2,10 @@
 
 use fastrand::Rng;
 
-/// The longest input that changes make.
+/// The maximum size of a changed input, in bytes.
 pub const INPUT_BYTES_MAX: usize = 64 << 10;
 
-/// Numbers that lengths and counts tolerate least.
+/// Numbers that are likely to cause errors as lengths and counts.
 const NUMBERS: [u64; 12] = [
     0,
     1,
@@ -21,7 +21,7 @@ const NUMBERS: [u64; 12] = [
     u64::MAX,
 ];
 
-/// Input `number` of a seed: one of the good inputs with some changes.
+/// Returns input `number` of a seed: one of the inputs `good` with random changes.
 pub fn input(seed: u64, number: u64, good: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
     let mut random = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     if good.is_empty() || random.u8(..) == 0 {
@@ -43,7 +43,7 @@ fn noise(random: &mut Rng, most: usize) -> Vec<u8> {
     (0..random.usize(..most)).map(|_| random.u8(..)).collect()
 }
 
-/// The beginning of one input, and the end of another.
+/// Returns the beginning of one input followed by the end of another.
 fn crossed(random: &mut Rng, one: &[u8], other: &[u8]) -> Vec<u8> {
     let (end, begin) = (random.usize(..=one.len()), random.usize(..=other.len()));
     [&one[..end], &other[begin..]].concat()
@@ -100,7 +100,7 @@ fn change(random: &mut Rng, bytes: &mut Vec<u8>, words: &[&str]) {
     }
 }
 
-/// Overwrites bytes, as far as the input is long enough.
+/// Overwrites bytes from `at` on, up to the end of the input.
 fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
     for (byte, new) in bytes[at..].iter_mut().zip(new) {
         *byte = *new;

@@ -1,4 +1,5 @@
-//! Bytes from other processes: calls and answers, Raft's messages, commands, and packed rows.
+//! Targets for bytes from other processes: calls and answers, Raft's messages, commands, and packed
+//! rows.
 
 use coordinator::testing::{EntryKind, LogEntry, LogSnapshot, Members, MessageKind, RaftMessage};
 use proto::model::cut::Position;
@@ -23,7 +24,7 @@ pub const TARGETS: &[Target] = &[
         .with_bytes_each(1 << 12),
 ];
 
-/// A message of a call: the kind, the number of the method, and the body.
+/// Returns a message of a call: the kind, the number of the method, and the body.
 fn message(kind: u8, method: u32, body: &impl Serialize) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend(postcard::to_stdvec(&(method, body)).expect("it can be encoded"));
@@ -121,7 +122,7 @@ fn commands(data: &[u8]) {
     coordinator::testing::fuzz::records(base, records);
 }
 
-/// All records from an empty state on, and each by itself after the first ones.
+/// Returns all records from an empty state on, and each record alone after the first ones.
 fn command_logs() -> Vec<Vec<u8>> {
     let mut logs = vec![vec![0]];
     for record in world::records() {
@@ -153,7 +154,7 @@ fn row(n: i64) -> (Vec<u8>, Vec<u8>) {
     (entry, include)
 }
 
-/// A block: the number of rows in two bytes, and the rows.
+/// Returns blocks of rows: the number of rows in two bytes, then the rows.
 fn row_blocks() -> Vec<Vec<u8>> {
     let block = rows();
     vec![[&(block.rows as u16).to_be_bytes()[..], &block.data].concat()]

@@ -1,4 +1,5 @@
-//! The driver: reads a target's corpus, then changed inputs, and reports those that fail.
+//! The driver, which runs a target with its corpus and then with changed inputs, and reports those
+//! that fail.
 #![allow(clippy::disallowed_methods, reason = "a tool that measures real time")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,48 +8,48 @@ use std::time::{Duration, Instant};
 use super::mutate;
 use super::target::Target;
 
-/// The longest time for one input. Debug builds on a busy machine take a hundredth of it.
+/// The time limit of one input. Debug builds on a busy machine take a hundredth of it.
 pub const INPUT_TIME_MAX: Duration = Duration::from_secs(5);
-/// The number of findings after which a target is not read further.
+/// The number of findings after which the run of a target ends.
 const FINDINGS_MAX: usize = 5;
 
-/// An input that a target does not read as it must.
+/// An input that a target handles wrongly.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The fault.
+    /// The description of the fault.
     pub what: String,
     /// The input that failed.
     pub input: Vec<u8>,
-    /// The number of the input if it was drawn; otherwise its place in the corpus.
+    /// The number of the input in the seed, or its place in the corpus.
     pub origin: Origin,
 }
 
 /// The origin of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A file or a sample.
+    /// A file or a sample, by its index.
     Corpus(usize),
-    /// Input of a seed.
+    /// An input of a seed, by its number.
     Drawn(u64),
 }
 
-/// A reading of a target.
+/// The result of running a target.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Inputs that were read.
+    /// The number of inputs.
     pub inputs: u64,
-    /// Bytes of these.
+    /// The size of all inputs, in bytes.
     pub bytes: u64,
-    /// The longest time for one of them.
+    /// The longest time of one input.
     pub slowest: Duration,
-    /// The most bytes that one of them made the target allocate.
+    /// The largest number of bytes that one input made the target allocate.
     pub allocated_most: usize,
-    /// Inputs that failed.
+    /// The inputs that failed.
     pub findings: Vec<Finding>,
 }
 
 impl Outcome {
-    /// Adds another part of the same work.
+    /// Adds the result of another run.
     pub fn add(&mut self, other: Self) {
         self.inputs += other.inputs;
         self.bytes += other.bytes;
@@ -58,18 +59,18 @@ impl Outcome {
     }
 }
 
-/// Reads the inputs of one target.
+/// The runner of one target.
 pub struct Reader<'a> {
     /// The target whose inputs are read.
     pub target: &'a Target,
     /// The valid inputs from which others are derived.
     pub good: &'a [Vec<u8>],
-    /// The bytes that this thread has allocated so far, if they are counted.
+    /// Returns the bytes that this thread has allocated so far; `None` if they are not counted.
     pub allocated: Option<fn() -> usize>,
 }
 
 impl Reader<'_> {
-    /// Reads the good inputs as they are.
+    /// Runs the valid inputs without changes.
     pub fn corpus(&self) -> Outcome {
         let mut outcome = Outcome::default();
         self.read(&mut outcome, &[], Origin::Corpus(0));
@@ -79,7 +80,7 @@ impl Reader<'_> {
         outcome
     }
 
-    /// Reads inputs of a seed; `before` is called with the number of each.
+    /// Runs inputs of a seed; `before` is called with the number of each.
     pub fn drawn(&self, seed: u64, numbers: std::ops::Range<u64>, before: impl Fn(u64)) -> Outcome {
         let mut outcome = Outcome::default();
         for number in numbers {
@@ -93,7 +94,7 @@ impl Reader<'_> {
         outcome
     }
 
-    /// Reads one input.
+    /// Runs one input.
     pub fn read(&self, outcome: &mut Outcome, input: &[u8], origin: Origin) {
         let counted = || self.allocated.map_or(0, |allocated| allocated());
         let (begun, before) = (Instant::now(), counted());

@@ -126,7 +126,7 @@ pub fn statements() -> Vec<Vec<u8>> {
     STATEMENTS.iter().map(|sql| sql.as_bytes().to_vec()).collect()
 }
 
-/// The SELECTs among them.
+/// Returns the SELECTs among the statements.
 pub fn selects() -> Vec<Vec<u8>> {
     let is_select = |sql: &&&str| sql.starts_with("SELECT");
     STATEMENTS.iter().filter(is_select).map(|sql| sql.as_bytes().to_vec()).collect()

@@ -1,4 +1,4 @@
-//! Values, keys, expressions and settings, which come from several origins.
+//! Targets for values, keys, expressions and settings, which come from several origins.
 
 use std::cell::OnceCell;
 
@@ -72,7 +72,7 @@ fn documents() -> Vec<Vec<u8>> {
     DOCUMENTS.iter().map(|text| text.as_bytes().to_vec()).chain([deep.into_bytes()]).collect()
 }
 
-/// The checker and the parser agree, and what is printed is read again.
+/// Asserts that the checker and the parser agree, and that printed values are parsed again.
 fn json(data: &[u8]) {
     let parsed = Value::parse_json(data);
     assert_eq!(
@@ -115,7 +115,8 @@ fn key_parts() -> Vec<Vec<u8>> {
     parts
 }
 
-/// Checks that a decodable part has one encoding, and that the shortcuts for reading it agree.
+/// Asserts that a decodable part has only one encoding, and that the shortcuts for reading it agree
+/// with the decoder.
 fn key_part(data: &[u8]) {
     let Some((first, bytes)) = data.split_first() else { return };
     let descending = first & 1 == 1;
@@ -149,7 +150,7 @@ fn expressions() -> Vec<Vec<u8>> {
     all.filter_map(|expr| postcard::to_stdvec(expr).ok()).collect()
 }
 
-/// An expression of another process is printed and evaluated, within its cost.
+/// Prints and evaluates an expression of another process, within its cost limit.
 fn expression(data: &[u8]) {
     let Ok(expr) = postcard::from_bytes::<Expr>(data) else { return };
     let _ = (expr.to_string().len(), Fields::of([&expr]));

@@ -1,4 +1,4 @@
-//! The catalog, users and states that the targets read with, and from which samples are made.
+//! The catalog, users and states with which the targets run, and from which samples are made.
 
 use std::sync::{Arc, LazyLock};
 
@@ -70,7 +70,7 @@ pub static BUCKET: LazyLock<Arc<BucketInfo>> = LazyLock::new(|| {
     Arc::new(BucketInfo::new(BucketId(1), "b", 4, SourceKind::Embedded, NodeId(2)))
 });
 
-/// A scan of that index.
+/// A scan of this index.
 pub static SCAN: LazyLock<ScanRequest> = LazyLock::new(|| ScanRequest {
     index: INDEX.local_id(),
     ranges: Arc::default(),
@@ -113,7 +113,7 @@ pub static USERS: LazyLock<Users> = LazyLock::new(|| {
     Users { cas: 7, last_user: UserId(2), last_token: TokenId(1), by_name, ..Users::default() }
 });
 
-/// A catalog with the bucket and the index.
+/// Returns a catalog with the bucket and the index.
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog { cas: 9, cluster: Some(ClusterId(7)), ..Catalog::default() };
     catalog.buckets.insert(BUCKET.id, Arc::clone(&BUCKET));
@@ -124,7 +124,7 @@ pub fn catalog() -> Catalog {
     catalog
 }
 
-/// Sample contents of the file USERS.
+/// Returns sample contents of the file USERS.
 pub fn users_file() -> Vec<u8> {
     let kept = StoredUsers { cluster: ClusterId(7), users: Arc::new(USERS.clone()) };
     // The target corrects the head, which has the length of a real one.
@@ -147,7 +147,8 @@ fn node(id: NodeId, role: Role) -> NodeInfo {
     NodeInfo { id, role, address: format!("node-{id}:7000"), zone: format!("z{}", id.0 % 2) }
 }
 
-/// Commands of users, operators and leaders in an order in which most of them are accepted.
+/// Returns commands of users, operators and leaders, in an order in which most of them are
+/// accepted.
 pub fn commands() -> Vec<Command> {
     let mut commands: Vec<_> = NODES[1..]
         .iter()
@@ -232,7 +233,7 @@ fn user_commands() -> [UserCommand; 5] {
     ]
 }
 
-/// Records of the log.
+/// Returns records of the coordinators' log with these commands.
 pub fn records() -> Vec<Vec<u8>> {
     let record = |(command, n): (Command, u64)| {
         let request = (n % 3 == 0).then_some(RequestId { client: 5, sequence: n });
@@ -245,7 +246,7 @@ pub fn records() -> Vec<Vec<u8>> {
     commands().into_iter().zip(1..).map(record).collect()
 }
 
-/// States after each fifth record.
+/// Returns the encoded state after each fifth record.
 pub fn states() -> Vec<Vec<u8>> {
     let mut machine = Machine(Replica::new());
     let mut states = vec![machine.snapshot().expect("it can be encoded")];
@@ -258,7 +259,7 @@ pub fn states() -> Vec<Vec<u8>> {
     states
 }
 
-/// The state to which records are applied: it has nodes, buckets and indexes.
+/// The state to which records are applied, with nodes, buckets and indexes.
 pub static STATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut machine = Machine(Replica::new());
     for (record, n) in records().iter().take(16).zip(1..) {

@@ -1,4 +1,5 @@
-//! The cluster, and the phases of a run: the start, some time without mutations, and some time with them.
+//! The measured cluster and the phases of a run: the start, a phase without mutations, and a phase
+//! with mutations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,18 +34,18 @@ use super::size::size;
 
 /// The number of coordinators.
 const COORDINATORS: u64 = 3;
-/// Buckets of a projector.
+/// The number of buckets of each projector.
 const BUCKETS_EACH: u64 = 8;
-/// The numbers of the other processes begin here.
+/// The first node number of processes other than coordinators.
 const PROJECTORS_FROM: u64 = 100;
 const ROUTER: u64 = 99;
 const INDEXERS_FROM: u64 = 1_000;
 
-/// The longest time of each step of the start.
+/// The time limit of each step of the start.
 const STEP_MAX: Duration = Duration::from_secs(120);
-/// Time between two phases, in which the traffic of the first one ends.
+/// The time between two phases, in which the traffic of the first ends.
 const SETTLES: Duration = Duration::from_secs(2);
-/// The interval of looks for the first leader.
+/// The interval between two looks for the first leader.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The interval at which the router requests an epoch.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -53,7 +54,7 @@ const ASK_TIMEOUT_MS: u64 = 5_000;
 /// The coordinators of the cluster.
 struct Coordinators {
     network: Arc<Network>,
-    /// The leader is the first.
+    /// The members, of which the first is the leader.
     members: Vec<(NodeId, String)>,
     peers: Vec<Arc<Peers>>,
     leader: Arc<Coordinator>,
@@ -126,7 +127,7 @@ impl Coordinators {
         Ok(Self { network, members, peers, leader, term })
     }
 
-    /// Observes the publication of epochs, at the leader itself.
+    /// Records the publication of epochs, at the leader.
     async fn observe(network: Arc<Network>, leader: Arc<Coordinator>) {
         let Ok(mut messages) = leader.watch(WatchKind::CatalogAndEpochs).await else { return };
         while let Some(Ok(message)) = messages.next().await {
@@ -136,7 +137,7 @@ impl Coordinators {
         }
     }
 
-    /// The peers of another process.
+    /// Returns the peers of another process.
     fn peers_of(&self, node: &NodeInfo, env: &Env) -> Arc<Peers> {
         peers_of(&self.network, node, &self.members, env)
     }
@@ -187,7 +188,7 @@ impl Cluster {
         Ok(Self { scale, coordinators, router, directory, env, rate, _tasks: tasks })
     }
 
-    /// Waits for all processes, and makes the buckets and their indexes.
+    /// Waits for all processes, then creates the buckets and their indexes.
     async fn define(&self) -> Result<()> {
         let Scale { indexers, buckets, vbuckets, slices, .. } = self.scale;
         let nodes = (indexers + buckets.div_ceil(BUCKETS_EACH) + 1 + COORDINATORS) as usize;
@@ -228,7 +229,8 @@ impl Cluster {
         }
     }
 
-    /// Measures a phase, after some time. Returns the leader's processor time in ms in a second as well.
+    /// Measures a phase, after a pause. Returns its messages, and the leader's processor time in
+    /// milliseconds per second.
     async fn phase(&self) -> Result<(Phase, f64)> {
         sleep(SETTLES).await;
         self.take(SETTLES).await?;
@@ -238,7 +240,8 @@ impl Cluster {
         self.take(time).await
     }
 
-    /// Takes the figures of the time since the last call.
+    /// Returns the messages of the time since the last call, and the leader's processor time in
+    /// milliseconds per second.
     async fn take(&self, time: Duration) -> Result<(Phase, f64)> {
         let Coordinators { network, leader, term, .. } = &self.coordinators;
         if leader.status().await?.term != *term {
@@ -252,7 +255,7 @@ impl Cluster {
         Ok((Phase { simulated_ms, flows, log_entries, log_bytes }, each_ms))
     }
 
-    /// Asks for epochs that cover the present, of one bucket after the other.
+    /// Starts to request epochs that cover the present, of one bucket after another.
     fn ask(&self) -> Asking {
         let (counts, router) = (Arc::new(Mutex::default()), Arc::clone(&self.router));
         let asked: Arc<Mutex<(u64, u64)>> = Arc::clone(&counts);
@@ -271,9 +274,9 @@ impl Cluster {
     }
 }
 
-/// Requests of the router for epochs; dropping it ends them.
+/// The router's requests for epochs, which end on drop.
 struct Asking {
-    /// The numbers of ended and of failed requests.
+    /// The numbers of finished and of failed requests.
     counts: Arc<Mutex<(u64, u64)>>,
     _task: Task,
 }

@@ -1,4 +1,4 @@
-//! `simulate control-plane`.
+//! The command `simulate control-plane`.
 
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ pub struct ControlPlane {
     /// Simulated seconds of each phase
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Seed
+    /// Seed of the run
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON lines only

@@ -1,4 +1,4 @@
-//! The coordinators, and the calls to them.
+//! The coordinators, and the calls of other processes to them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub async fn start(
     Ok(())
 }
 
-/// A coordinator as another process reaches it.
+/// A coordinator from the view of another process.
 pub struct RemoteCoordinator {
     network: Arc<Network>,
     from: End,
@@ -52,7 +52,7 @@ pub struct RemoteCoordinator {
 }
 
 impl RemoteCoordinator {
-    /// The way from a process to a coordinator.
+    /// Returns the client of a coordinator in another process.
     pub fn new(network: &Arc<Network>, from: End, to: NodeId) -> Self {
         let to = End { node: to, role: Role::Coordinator };
         Self { network: Arc::clone(network), from, to }

@@ -1,4 +1,4 @@
-//! Counts messages and their bytes by sender, receiver and kind.
+//! The counters of messages and bytes by sender, receiver and kind.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -64,24 +64,24 @@ pub enum Kind {
 /// The messages of one kind from one role to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// The senders.
+    /// The role of the senders.
     pub from: Party,
-    /// The receivers.
+    /// The role of the receivers.
     pub to: Party,
     /// The kind of the messages.
     pub kind: Kind,
     /// The number of messages.
     pub messages: u64,
-    /// Their encoded bytes.
+    /// The encoded size of the messages, in bytes.
     pub bytes: u64,
 }
 
 /// The messages since the last [`Counts::take`].
 #[derive(Debug, Default)]
-pub struct Counts(Mutex<BTreeMap<Way, (u64, u64)>>);
+pub struct Counts(Mutex<BTreeMap<Route, (u64, u64)>>);
 
 /// The sender, the receiver and the kind of a message.
-type Way = (Party, Party, Kind);
+type Route = (Party, Party, Kind);
 
 impl Counts {
     /// Counts a message.
@@ -99,7 +99,7 @@ impl Counts {
     }
 }
 
-/// The entries that the leader sends to its followers, each to each of them.
+/// The log entries that the leader sends, counted once for each follower.
 #[derive(Debug, Default)]
 pub struct LogCount {
     entries: AtomicU64,
@@ -113,7 +113,8 @@ impl LogCount {
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
     }
 
-    /// Returns the number of entries and their bytes, and resets both.
+    /// Returns the number of entries and their size in bytes, divided by the number of followers,
+    /// and resets both.
     pub fn take(&self, followers: u64) -> (u64, u64) {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed) / followers;
         (take(&self.entries), take(&self.bytes))

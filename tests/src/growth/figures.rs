@@ -1,4 +1,4 @@
-//! The figures of a run, and their table.
+//! The measurements of a run, and their table.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,12 +8,14 @@ use super::counts::{Flow, Kind, Party};
 use super::observer::EpochTimes;
 use super::scale::Scale;
 
-/// The figures of a cluster. Two runs of one seed have equal figures, except for [`Figures::processor`].
+/// The measurements of a cluster. Two runs of a seed have equal measurements, except for
+/// [`Figures::processor`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// The size of the cluster.
     pub scale: Scale,
-    /// From the first process after the coordinators to the last index that can be read.
+    /// The phase of the start: from the first process after the coordinators until the last index
+    /// can be read.
     pub start: Phase,
     /// The phase without mutations.
     pub idle: Phase,
@@ -21,9 +23,9 @@ pub struct Figures {
     pub load: Phase,
     /// The size of the catalog in bytes.
     pub catalog_bytes: u64,
-    /// Pairs of an indexer and a bucket that it follows.
+    /// The number of pairs of an indexer and a bucket that it follows.
     pub followed: u64,
-    /// The numbers of the router's requests for an epoch, and of failed ones.
+    /// The numbers of the router's finished and of its failed requests for an epoch.
     pub asked: (u64, u64),
     /// The times of epochs under load.
     pub epochs: EpochTimes,
@@ -31,8 +33,8 @@ pub struct Figures {
     pub processor: Processor,
 }
 
-/// Milliseconds of processor time of the leader in each simulated second, which depend on the machine. The encoding of messages
-/// is not in them.
+/// The processor time of the leader in milliseconds per simulated second, which depends on the
+/// machine. Without the encoding of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Processor {
     /// The value without mutations.
@@ -41,20 +43,20 @@ pub struct Processor {
     pub load_ms: f64,
 }
 
-/// The messages of a part of a run.
+/// The messages of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// The simulated duration in milliseconds.
     pub simulated_ms: u64,
-    /// The messages.
+    /// The messages by sender, receiver and kind.
     pub flows: Vec<Flow>,
-    /// The entries of the log.
+    /// The number of log entries.
     pub log_entries: u64,
-    /// The bytes of these entries.
+    /// The size of the log entries, in bytes.
     pub log_bytes: u64,
 }
 
-/// A number of messages and their bytes.
+/// A rate of messages and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     /// The number of messages per second.
@@ -64,7 +66,7 @@ pub struct Sum {
 }
 
 impl Phase {
-    /// The messages of a second that a condition chooses.
+    /// Returns the rate of the messages for which a condition is true.
     pub fn per_second(&self, chooses: impl Fn(&Flow) -> bool) -> Sum {
         let seconds = self.simulated_ms as f64 / 1_000.0;
         let sum = |sum: Sum, flow: &Flow| Sum {
@@ -74,12 +76,12 @@ impl Phase {
         self.flows.iter().filter(|flow| chooses(flow)).fold(Sum::default(), sum)
     }
 
-    /// The messages of a second from and to the leader.
+    /// Returns the rate of messages from and to the leader.
     pub fn through_leader(&self) -> Sum {
         self.per_second(|flow| flow.from == Party::Leader || flow.to == Party::Leader)
     }
 
-    /// The messages per second of one kind from and to the leader.
+    /// Returns the rate of messages of one kind from and to the leader.
     pub fn of_kind(&self, kind: Kind) -> Sum {
         self.per_second(|flow| {
             flow.kind == kind && (flow.from == Party::Leader || flow.to == Party::Leader)

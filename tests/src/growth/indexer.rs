@@ -1,5 +1,6 @@
-//! An indexer without storage: the real membership and the real follower of the catalog, and a model of the rest. It applies an
-//! epoch as soon as it receives it; what it has applied is durable at its next heartbeat.
+//! An indexer without storage, with the real membership and the real follower of the catalog.
+//! Models replace everything else: the indexer applies an epoch when it arrives, and an applied
+//! epoch is durable at the next heartbeat.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -36,7 +37,7 @@ use super::size::size;
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The entries and bytes of a slice, which only the sizes of reports depend on.
+/// The number of entries of a slice, on which only the sizes of reports depend.
 const SLICE_ENTRIES: u64 = 1_000_000;
 const SLICE_BYTES: u64 = 100 << 20;
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
@@ -60,7 +61,7 @@ struct State {
 }
 
 impl LightIndexer {
-    /// Starts an indexer; it ends with the tasks.
+    /// Starts an indexer; returns it and its tasks, with which it ends.
     pub fn start(
         node: NodeInfo,
         env: &Env,
@@ -87,7 +88,7 @@ impl LightIndexer {
         self.node.id
     }
 
-    /// An epoch of a bucket arrives in the stream of the bucket.
+    /// Applies an epoch that has arrived in the stream of its bucket.
     pub fn take_epoch(&self, mark: &EpochMark) {
         let mut state = lock(&self.state);
         let newest = state.applied.get(&mark.bucket).map_or(Epoch(0), |known| known.epoch);
@@ -98,7 +99,7 @@ impl LightIndexer {
         }
     }
 
-    /// Slices of the catalog become readable with the first epoch of their bucket.
+    /// Makes slices of the catalog readable if their bucket has an epoch.
     fn make_readable(&self, state: &mut State) {
         let State { catalog, applied, readable, .. } = state;
         let known = readable.len();
@@ -160,7 +161,7 @@ impl LightIndexer {
         Heartbeat::new(self.node.id, catalog.cas, report)
     }
 
-    /// The changes that were not reported to a router yet.
+    /// Returns the changes that were not reported to a router yet, and records them as reported.
     fn changes(
         &self,
         told: &mut BTreeMap<BucketId, Epoch>,
@@ -192,7 +193,7 @@ impl CatalogSink for Sink {
     }
 }
 
-/// An indexer as a router reaches it.
+/// An indexer from the view of a router.
 pub struct RemoteIndexer {
     network: Arc<Network>,
     from: End,
@@ -200,13 +201,13 @@ pub struct RemoteIndexer {
 }
 
 impl RemoteIndexer {
-    /// The way from a process to an indexer.
+    /// Returns the client of an indexer in another process.
     pub fn new(network: &Arc<Network>, from: End, to: &Arc<LightIndexer>) -> Arc<Self> {
         Arc::new(Self { network: Arc::clone(network), from, to: Arc::clone(to) })
     }
 }
 
-/// The error of calls that the measurement does not make.
+/// Returns the error for calls that the measurement does not make.
 fn unsupported<T>() -> Result<T> {
     Err(Error::new(ErrorCode::Unsupported, "this process has no data"))
 }

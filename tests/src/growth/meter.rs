@@ -1,7 +1,7 @@
 //! The processor time of each coordinator, which all run in one thread.
 //!
-//! The time of a poll counts for the process of the polled future. Where the poll of one process runs code of
-//! another one, since a call is a call of a function here, the time in between counts for the called process alone.
+//! The time of a poll counts for the process of the polled future. Calls between processes are
+//! function calls here; the time of a call counts only for the called process.
 #![allow(clippy::disallowed_methods, reason = "it measures real time, which no figure depends on")]
 
 use std::cell::RefCell;
@@ -20,11 +20,12 @@ use proto::env::{BoxFuture, Spawner, Task};
 pub struct Meter(Arc<AtomicU64>);
 
 thread_local! {
-    /// The meters of the polls that surround each other, and when the innermost one was last read.
+    /// The meters of the nested polls of this thread, and the time at which the innermost meter was
+    /// last updated.
     static RUNNING: RefCell<(Vec<Meter>, Option<Instant>)> = const { RefCell::new((Vec::new(), None)) };
 }
 
-/// Ends the innermost poll.
+/// A guard that ends the innermost poll on drop.
 struct Ends;
 
 impl Drop for Ends {
@@ -36,7 +37,7 @@ impl Drop for Ends {
     }
 }
 
-/// Adds the time since the last reading to the innermost meter.
+/// Adds the time since the last update to the innermost meter.
 fn add(meters: &[Meter], since: &mut Option<Instant>) {
     let now = Instant::now();
     if let (Some(meter), Some(since)) = (meters.last(), *since) {
@@ -46,7 +47,7 @@ fn add(meters: &[Meter], since: &mut Option<Instant>) {
 }
 
 impl Meter {
-    /// Returns the time so far, and resets it.
+    /// Returns the accumulated time and resets it.
     pub fn take(&self) -> Duration {
         Duration::from_nanos(self.0.swap(0, Ordering::Relaxed))
     }
@@ -59,7 +60,7 @@ impl Meter {
         Ends
     }
 
-    /// Runs a future on this meter.
+    /// Runs a future and adds the time of its polls to this meter.
     pub async fn run<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         poll_fn(|context| {
@@ -69,7 +70,7 @@ impl Meter {
         .await
     }
 
-    /// Runs a stream on this meter.
+    /// Returns a stream whose polls are added to this meter.
     pub fn stream<T>(
         self,
         mut stream: impl Stream<Item = T> + Send + Unpin + 'static,

@@ -1,15 +1,19 @@
-//! The growth of the control plane: the traffic of the coordinators as a cluster grows, without documents and entries.
+//! The measurement of the control plane's growth: the traffic of the coordinators by the size of
+//! the cluster, without documents and entries.
 //!
-//! Real: three coordinators with their Raft log on simulated disks; the services' side of them, which is the way to any member, the
-//! memberships, the followers of the catalog and the loop of SYNC; a router. Models replace storage and streams: an indexer
-//! applies an epoch at once, a projector makes up mutations and sends epochs to the indexers that follow its buckets.
+//! Real: three coordinators with their Raft log on simulated disks; the services' side of them,
+//! which is the way to any member, the memberships, the followers of the catalog and the loop of
+//! SYNC; a router. Models replace storage and streams: an indexer applies an epoch at once, a
+//! projector makes up mutations and sends epochs to the indexers that follow its buckets.
 //!
-//! All processes run in one thread in simulated time, and call each other through a network (`network`) that counts each message with
-//! its encoded size and delays it. The sizes leave out HTTP/2 and gRPC, about 100 bytes for a message. A real transport below
-//! (`crate::sim::cluster::net`) would copy some hundred megabytes in each simulated second of a thousand indexers. The disks of the
-//! coordinators take no time.
+//! All processes run in one thread in simulated time, and call each other through a network
+//! (`network`) that counts each message with its encoded size and delays it. The sizes leave out
+//! HTTP/2 and gRPC, about 100 bytes for a message. A real transport below
+//! (`crate::sim::cluster::net`) would copy some hundred megabytes in each simulated second of a
+//! thousand indexers. The disks of the coordinators take no time.
 //!
-//! All processes ask the leader first, since it is the first of their list: the worst case for one process.
+//! All processes call the leader first, since it is first in their list; this is the worst case for
+//! the leader.
 //!
 //! | file | contents |
 //! |---|---|
@@ -39,10 +43,11 @@ mod size;
 use figures::Figures;
 use scale::Scale;
 
-/// Measures a cluster.
+/// Starts and measures a cluster of this size.
 ///
 /// # Errors
-/// If the runtime cannot be started, a step of the cluster fails or does not end, or the leader changes meanwhile.
+/// If the runtime cannot be started, a step of the cluster fails or does not end, or the leader
+/// changes meanwhile.
 pub fn run(scale: Scale) -> Result<Figures, String> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build();

@@ -23,7 +23,7 @@ use super::size::{WatchSizes, size};
 pub struct End {
     /// The node id of the process.
     pub node: NodeId,
-    /// The role of the process.
+    /// A place for a coordinator in the network.
     pub role: Role,
 }
 
@@ -64,12 +64,12 @@ impl Network {
         })
     }
 
-    /// The place of a coordinator.
+    /// Returns the place of a coordinator.
     pub(super) fn place(&self, node: NodeId) -> &Place {
         &self.places[&node]
     }
 
-    /// A running coordinator.
+    /// Returns a running coordinator; an error if it does not run.
     pub(super) fn coordinator(&self, node: NodeId) -> Result<Arc<Coordinator>> {
         let service = self.place(node).service.get().cloned();
         service.ok_or_else(|| Error::unavailable(format!("coordinator {node} does not run yet")))
@@ -95,7 +95,8 @@ impl Network {
         }
     }
 
-    /// The time that a message needs between two processes: 1 or 2 ms, since the simulated clock counts whole milliseconds.
+    /// Returns the time that a message takes between two processes: 1 or 2 ms, since the simulated
+    /// clock counts whole milliseconds.
     pub fn delay(&self, one: NodeId, other: NodeId) -> Duration {
         let link = (one.0.min(other.0), one.0.max(other.0));
         let drawn = fastrand::Rng::with_seed(self.seed ^ link.0 << 32 ^ link.1).u64(1..=2);
@@ -113,7 +114,7 @@ impl Network {
         tokio::time::sleep(self.delay(from.node, to.node)).await;
     }
 
-    /// Sends a request of a known size, runs it at its receiver, and sends the answer.
+    /// Sends a request of a known size, runs `run` at the receiver, and sends the answer.
     pub async fn call<T: Serialize>(
         &self,
         (from, to): (End, End),

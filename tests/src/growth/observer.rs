@@ -1,4 +1,4 @@
-//! The times at which stability timestamps are reported, published, and known to the indexers.
+//! The times at which stability timestamps are reported, published and received by the indexers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Mutex;
@@ -15,7 +15,8 @@ pub struct Observer(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The SYNCs that no epoch covers: the number of mutations and the time of arrival at the leader.
+    /// The SYNCs that no epoch covers yet: the number of mutations, and the time of arrival at the
+    /// leader.
     syncs: BTreeMap<BucketId, VecDeque<(u64, Instant)>>,
     published: BTreeMap<(BucketId, Epoch), Published>,
     until_published_ms: Vec<u64>,
@@ -25,18 +26,18 @@ struct Seen {
 #[derive(Debug)]
 struct Published {
     at: Instant,
-    /// The indexers that have not received the epoch yet; empty before it was sent to them.
+    /// The indexers that have not received the epoch yet; empty before it was sent.
     missing: BTreeSet<NodeId>,
 }
 
-/// Durations in simulated milliseconds: count, sum and maximum.
+/// A summary of durations: count, median and maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// The number of times.
     pub count: u64,
-    /// Half of them are not above this.
+    /// The median, in milliseconds.
     pub median_ms: u64,
-    /// The longest duration in milliseconds.
+    /// The maximum, in milliseconds.
     pub longest_ms: u64,
 }
 
@@ -54,12 +55,12 @@ impl Times {
 /// The times of epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochTimes {
-    /// From the arrival of a SYNC at the leader to the publication of the first epoch that covers it: for each epoch and bucket the
-    /// longest.
+    /// The times from the arrival of a SYNC at the leader to the publication of the first epoch
+    /// that covers it; for each epoch and bucket the longest.
     pub until_published: Times,
-    /// From the publication of an epoch to its arrival at the last indexer.
+    /// The times from the publication of an epoch to its arrival at the last indexer.
     pub until_everywhere: Times,
-    /// Epochs that some indexer had not received in the end.
+    /// The number of epochs that some indexer had not received at the end.
     pub on_their_way: u64,
 }
 
@@ -68,13 +69,13 @@ fn mutations(cut: &Cut) -> u64 {
 }
 
 impl Observer {
-    /// A SYNC arrives at the leader.
+    /// Records the arrival of a SYNC at the leader.
     pub fn sync(&self, bucket: BucketId, cut: &Cut) {
         let at = (mutations(cut), Instant::now());
         lock(&self.0).syncs.entry(bucket).or_default().push_back(at);
     }
 
-    /// The leader has published an epoch.
+    /// Records the publication of an epoch by the leader.
     pub fn published(&self, mark: &EpochMark) {
         let (mut seen, now, covered) = (lock(&self.0), Instant::now(), mutations(&mark.cut));
         let Seen { syncs, published, until_published_ms, .. } = &mut *seen;
@@ -87,14 +88,14 @@ impl Observer {
             .insert((mark.bucket, mark.epoch), Published { at: now, missing: BTreeSet::new() });
     }
 
-    /// A projector sends an epoch to indexers.
+    /// Records that a projector sends an epoch to indexers.
     pub fn sent(&self, bucket: BucketId, epoch: Epoch, indexers: &BTreeSet<NodeId>) {
         if let Some(published) = lock(&self.0).published.get_mut(&(bucket, epoch)) {
             published.missing = indexers.clone();
         }
     }
 
-    /// An indexer receives an epoch.
+    /// Records the arrival of an epoch at an indexer.
     pub fn arrived(&self, bucket: BucketId, epoch: Epoch, indexer: NodeId) {
         let mut seen = lock(&self.0);
         let Seen { published, until_everywhere_ms, .. } = &mut *seen;
@@ -106,7 +107,7 @@ impl Observer {
         }
     }
 
-    /// Returns the times, and resets them.
+    /// Returns the times and resets them.
     pub fn take(&self) -> EpochTimes {
         let seen = std::mem::take(&mut *lock(&self.0));
         EpochTimes {

@@ -1,4 +1,4 @@
-//! The way from a process to the others.
+//! The access of a process to the other processes.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use sextant::wire::Peers;
 use super::coordinators::RemoteCoordinator;
 use super::network::{End, Network};
 
-/// The real access to other services, over the counting network. The process calls the first coordinator first, as real ones do.
+/// Returns the real access to other services, over the counting network. The process calls the
+/// first coordinator first, as real processes do.
 pub fn peers_of(
     network: &Arc<Network>,
     node: &NodeInfo,

@@ -12,10 +12,10 @@ use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
 use tokio::time::Instant;
 
-/// The time of day at which processes start.
+/// The time at which processes start, in milliseconds since 1970.
 const START_UNIX_MS: u64 = 1_704_067_200_000;
 
-/// A clock that the runtime's paused time drives.
+/// A clock that follows the paused time of the runtime.
 struct RuntimeClock(Instant);
 
 impl Clock for RuntimeClock {
@@ -24,7 +24,7 @@ impl Clock for RuntimeClock {
     }
 }
 
-/// The environment of a process on an empty disk.
+/// Returns the environment of a process on an empty disk.
 pub fn env_of(seed: u64, node: NodeId) -> Env {
     let seed = seed ^ node.0 << 32;
     Env {
@@ -35,7 +35,7 @@ pub fn env_of(seed: u64, node: NodeId) -> Env {
     }
 }
 
-/// A node without an address: the network finds processes by number.
+/// Returns a node without an address, since the network finds processes by number.
 pub fn node_of(id: u64, role: Role) -> NodeInfo {
     NodeInfo {
         id: NodeId(id),
@@ -46,7 +46,7 @@ pub fn node_of(id: u64, role: Role) -> NodeInfo {
     }
 }
 
-/// The identity of a new data directory.
+/// Returns the identity of a new data directory.
 pub fn identity_of(env: &Env, node: &NodeInfo) -> Result<Arc<NodeIdentity>> {
     let dir = PathBuf::from("/data");
     proto::env::create_dir_durably(&*env.fs, &dir)?;

@@ -1,6 +1,6 @@
-//! A projector without documents: the real membership, the real follower of the catalog and the real loop of SYNC, and a model of
-//! the rest. Its buckets advance at a given rate. It sends each epoch to the indexers that follow the bucket, as the streams of
-//! mutations do; the mutations themselves are left out.
+//! A projector without documents, with the real membership, the real follower of the catalog and
+//! the real loop of SYNC. Models replace everything else: the buckets advance at a given rate, and
+//! the projector sends epochs, without mutations, to the indexers that follow a bucket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -59,7 +59,7 @@ pub struct LightProjector {
     changed: Mutex<BTreeSet<BucketId>>,
     some_changed: Notify,
     catalog_cas: AtomicU64,
-    /// Mutations of each bucket in a second.
+    /// The number of mutations of each bucket per second.
     rate: Arc<AtomicU64>,
 }
 
@@ -68,12 +68,12 @@ struct Source {
     durable: Cut,
     logs: Arc<FailoverLogs>,
     newest: Option<EpochMark>,
-    /// The indexers that follow it.
+    /// The indexers that follow the bucket.
     readers: BTreeSet<NodeId>,
 }
 
 impl LightProjector {
-    /// Starts a projector; it ends with the tasks.
+    /// Starts a projector; returns it and its tasks, with which it ends.
     pub fn start(
         (network, node, env): (&Arc<Network>, NodeInfo, Env),
         directory: Arc<dyn Directory>,
@@ -126,7 +126,7 @@ impl LightProjector {
         Membership::new(directory, config).run(heartbeat, None).await
     }
 
-    /// Makes mutations in random vbuckets, at the rate.
+    /// Advances random vbuckets at the given rate, for ever.
     async fn advance(&self) -> Infallible {
         let mut random = fastrand::Rng::with_seed(self.env.random.next_u64());
         let mut thousandths = 0;
@@ -145,7 +145,7 @@ impl LightProjector {
         }
     }
 
-    /// Sends an epoch to indexers, in the streams that they read.
+    /// Sends an epoch to indexers, in their streams.
     fn send_epoch(&self, mark: &EpochMark, readers: &BTreeSet<NodeId>) {
         let from = End { node: self.node.id, role: Role::Projector };
         let bytes = self.network.sizes.of_mark(mark) + 1;
@@ -277,7 +277,7 @@ impl Reporter for LightProjector {
     fn confirm(&self, _reply: &SyncReply) {}
 }
 
-/// A projector as another process reaches it.
+/// A projector from the view of another process.
 pub struct RemoteProjector {
     network: Arc<Network>,
     from: End,
@@ -285,7 +285,7 @@ pub struct RemoteProjector {
 }
 
 impl RemoteProjector {
-    /// The way from a process to a projector.
+    /// Returns the client of a projector in another process.
     pub fn new(network: &Arc<Network>, from: End, to: &Arc<LightProjector>) -> Arc<Self> {
         Arc::new(Self { network: Arc::clone(network), from, to: Arc::clone(to) })
     }
@@ -304,7 +304,7 @@ impl RemoteProjector {
     }
 }
 
-/// The error of calls that the measurement does not make.
+/// Returns the error for calls that the measurement does not make.
 fn unsupported<T>() -> Result<T> {
     Err(Error::new(ErrorCode::Unsupported, "this process has no documents"))
 }

@@ -12,16 +12,16 @@ use serde::Serialize;
 
 use super::counts::Kind;
 
-/// Bytes of the number of a method, and of the variant of a message or an answer.
+/// The size of the number of a method, or of the variant of a message or an answer, in bytes.
 const TAG_BYTES: u64 = 1;
 
-/// The size of a message in the encoding between processes.
+/// Returns the size of a message in the encoding between processes, in bytes.
 pub fn size(message: &impl Serialize) -> u64 {
     let size = postcard::serialize_with_flavor(message, Size::default());
     size.expect("a message has an encoding") as u64 + TAG_BYTES
 }
 
-/// The sizes of messages that many watchers receive.
+/// A cache of the sizes of messages that many watchers receive.
 #[derive(Debug, Default)]
 pub struct WatchSizes {
     catalogs: Mutex<BTreeMap<u64, u64>>,
@@ -29,7 +29,7 @@ pub struct WatchSizes {
 }
 
 impl WatchSizes {
-    /// The kind and the size of a message.
+    /// Returns the kind and the size of a message, in bytes.
     pub fn of(&self, message: &WatchMessage) -> (Kind, u64) {
         match message {
             WatchMessage::Catalog(catalog) => {
@@ -45,7 +45,7 @@ impl WatchSizes {
         }
     }
 
-    /// The size of a stability timestamp.
+    /// Returns the size of a stability timestamp, in bytes.
     pub fn of_mark(&self, mark: &EpochMark) -> u64 {
         let mut known = lock(&self.marks);
         let bytes =
@@ -57,5 +57,5 @@ impl WatchSizes {
     }
 }
 
-/// The sizes that are kept: all retained epochs of some dozen buckets.
+/// The maximum number of cached sizes: all retained epochs of some dozen buckets.
 const MARKS_MAX: usize = 1 << 14;

@@ -1,4 +1,4 @@
-//! The copies of a bucket on two projectors, as shown by SHOW COPIES.
+//! The copies of a bucket on two projectors, read by SHOW COPIES.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -9,10 +9,11 @@ use super::sql;
 
 /// The node ids of the projectors.
 pub const PROJECTORS: [u64; 2] = [101, 102];
-/// Time limit that allows for a debug build, a busy machine and killed processes.
+/// The time limit of each wait, long enough for a debug build on a busy machine with killed
+/// processes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The roles of a bucket's projectors.
+/// Returns the role of each of the bucket's projectors.
 pub async fn roles(client: &Client) -> BTreeMap<u64, String> {
     let rows = sql::simple(client, "SHOW COPIES").await.unwrap_or_default();
     let role = |row: &Vec<Option<String>>| {
@@ -22,7 +23,7 @@ pub async fn roles(client: &Client) -> BTreeMap<u64, String> {
     rows.iter().filter_map(role).collect()
 }
 
-/// Waits until the roles of the projectors are as they should be; returns them.
+/// Waits until the roles of the projectors satisfy a condition; returns them.
 pub async fn until(
     client: &Client,
     what: &str,
@@ -39,7 +40,7 @@ pub async fn until(
     }
 }
 
-/// Waits until both copies are in sync; returns the leader and the other projector.
+/// Waits until both copies are in sync; returns the leading projector and the other.
 pub async fn in_sync(client: &Client) -> (u64, u64) {
     let both = |roles: &BTreeMap<u64, String>| {
         let values: BTreeSet<&str> = roles.values().map(String::as_str).collect();
@@ -50,7 +51,7 @@ pub async fn in_sync(client: &Client) -> (u64, u64) {
     (leader, if leader == PROJECTORS[0] { PROJECTORS[1] } else { PROJECTORS[0] })
 }
 
-/// True if a projector leads.
+/// Returns the condition that a projector leads.
 pub fn is_led_by(node: u64) -> impl Fn(&BTreeMap<u64, String>) -> bool {
     move |roles| roles.get(&node).is_some_and(|role| role == "leader")
 }

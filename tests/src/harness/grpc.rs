@@ -13,7 +13,7 @@ pub async fn channel(address: SocketAddr) -> Channel {
     endpoint.connect().await.expect("a gRPC connection")
 }
 
-/// Asserts the code of a refusal, its SQLSTATE, and that its message contains a word.
+/// Asserts that a call is refused with this code and SQLSTATE, and a message that contains `word`.
 pub fn refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, state: &str, word: &str) {
     let status = answer.expect_err("must be refused");
     let told = status.metadata().get("sqlstate").map(|value| value.to_str().expect("text"));
@@ -21,7 +21,7 @@ pub fn refused<T: std::fmt::Debug>(answer: Result<T, Status>, code: Code, state:
     assert!(status.message().contains(word), "{:?} must say {word:?}", status.message());
 }
 
-/// The request for all entries of an index.
+/// Returns the request for all entries of an index.
 pub fn all(index: &str) -> ScanRequest {
     ScanRequest { index: index.into(), ..ScanRequest::default() }
 }
@@ -61,7 +61,7 @@ pub async fn scan(channel: &Channel, request: ScanRequest) -> Result<Scanned, St
     Ok(scanned)
 }
 
-/// The text of a value of a column, as SQL shows it; `None` for NULL.
+/// Returns the text of a value in a column, as SQL shows it; `None` for NULL.
 pub fn text(column: &ScanColumn, row: usize) -> Option<String> {
     if column.nulls.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1) {
         return None;
@@ -84,7 +84,7 @@ pub fn text(column: &ScanColumn, row: usize) -> Option<String> {
     })
 }
 
-/// The ids: the values of the first column.
+/// Returns the values of the first column, the ids.
 pub fn ids(scanned: &Scanned) -> Vec<&str> {
     scanned.rows.iter().map(|row| row[0].as_deref().expect("an id")).collect()
 }

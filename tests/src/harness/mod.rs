@@ -46,7 +46,7 @@ impl TestCluster {
         Self::start_where(coordinators, indexers, |config| config.scans_max = scans_max).await
     }
 
-    /// Starts a cluster with other settings.
+    /// Starts a cluster whose settings `change` adjusts.
     pub async fn start_where(
         coordinators: u64,
         indexers: u64,
@@ -84,7 +84,7 @@ impl TestCluster {
         &mut self.cluster
     }
 
-    /// The directory of its members' data.
+    /// Returns the directory with the data of the cluster's members.
     pub fn data(&self) -> &Path {
         self.data.path()
     }
@@ -104,12 +104,12 @@ impl TestCluster {
         self.serving.http_address()
     }
 
-    /// A new SQL session.
+    /// Opens a SQL session.
     pub async fn sql(&self) -> Client {
         connect(self.sql_address()).await
     }
 
-    /// A figure of `/metrics`, of its name without `sextant_` and its labels.
+    /// Returns a value of `/metrics`. `name` is without `sextant_`; `labels` are as in the output.
     pub async fn figure(&self, name: &str, labels: &str) -> f64 {
         let answer = http_get(self.http_address(), "/metrics").await;
         let line = format!("sextant_{name}{{{labels}}} ");
@@ -118,7 +118,7 @@ impl TestCluster {
     }
 }
 
-/// The answer of an HTTP port, with its headers.
+/// Returns the answer of an HTTP port, with its headers.
 pub async fn http_get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("HTTP");
     let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
@@ -141,7 +141,8 @@ pub async fn connect(address: SocketAddr) -> Client {
     client
 }
 
-/// Returns a number from an environment variable, or the default, so that a failing run can be repeated.
+/// Returns a number from an environment variable, or `otherwise`, so that a failing run can be
+/// repeated.
 pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")),
@@ -149,7 +150,7 @@ pub fn number_from_env(variable: &str, otherwise: u64) -> u64 {
     }
 }
 
-/// Waits until something holds, for a time that allows for a busy machine.
+/// Calls `look` until it returns a value; panics after a time limit that allows for a busy machine.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
     mut look: impl FnMut() -> F,

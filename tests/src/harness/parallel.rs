@@ -1,9 +1,9 @@
-//! Work on all processors.
+//! Work that is distributed over all processors.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Does a piece of work for each item, on all processors; the items begin in their order. A panic in one of them is one of
-/// the caller.
+/// Calls `work` for each item, on all processors and in the order of the items. A panic of a call
+/// becomes a panic of the caller.
 pub fn on_all_processors<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

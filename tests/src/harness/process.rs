@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time limit for a command to start or to end.
+/// The time limit for a command to start or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The path of the binary.
@@ -16,7 +16,8 @@ pub fn binary() -> PathBuf {
     beside("sextant")
 }
 
-/// The path of a binary of the workspace: tests are built into `target/debug/deps`, and binaries one directory above.
+/// Returns the path of a binary of the workspace: tests are built into `target/debug/deps`, and
+/// binaries one directory above.
 pub fn beside(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let dir = test.ancestors().nth(2).expect("the target directory");
@@ -25,8 +26,9 @@ pub fn beside(name: &str) -> PathBuf {
     binary
 }
 
-/// Returns a free address, another one each time. It is outside the range from which outgoing connections and listeners on any port take
-/// theirs, and each process begins at another place: so no other process takes it before it is used.
+/// Returns a free address, another one at each call. Its port is outside the range of outgoing
+/// connections and of listeners on any port, and each process begins at another port, so that no
+/// other process takes it.
 pub fn free_address() -> SocketAddr {
     const PORTS: std::ops::Range<u32> = 10_000..30_000;
     static BEGIN: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(fastrand::u32(PORTS)));
@@ -40,14 +42,14 @@ pub fn free_address() -> SocketAddr {
     }
 }
 
-/// Returns a command that runs the binary. Its roles go without certificates, on loopback addresses.
+/// Returns a command that runs the binary without certificates, on loopback addresses.
 pub fn sextant() -> Command {
     let mut command = Command::new(binary());
     command.stdin(Stdio::null()).env_remove("SEXTANT_SQL").env("SEXTANT_INSECURE", "1");
     command
 }
 
-/// Runs the binary to its end; one that does not end is killed, and the test fails.
+/// Runs a command to its end; kills it and panics after a time limit.
 pub fn output(command: &mut Command) -> Output {
     let mut child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
@@ -72,7 +74,8 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Starts the binary and waits for its first line, which reports that it is ready; empty if there is none.
+/// Starts a command and waits for its first line, which reports that it is ready; the line is empty
+/// if the process ended without one.
 pub fn spawn_ready(command: &mut Command) -> (Child, String) {
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
     let stdout = child.stdout.take().expect("piped");
@@ -87,14 +90,14 @@ pub fn spawn_ready(command: &mut Command) -> (Child, String) {
     (child, ready)
 }
 
-/// A running `sextant dev`; killed when dropped.
+/// A running `sextant dev`, which is killed on drop.
 pub struct Dev {
     child: Child,
     addresses: [SocketAddr; 3],
     ready: String,
 }
 
-/// The arguments of `sextant dev` on a data directory and any free ports.
+/// Returns the command of `sextant dev` on a data directory and free ports.
 pub fn dev(data: &Path) -> Command {
     let mut command = sextant();
     command.arg("dev").arg("--data").arg(data);
@@ -108,7 +111,8 @@ impl Dev {
         Self::start_by(&mut dev(data))
     }
 
-    /// Starts it by a command like [`dev`], and waits for the same line.
+    /// Starts the process of a command like [`dev`], and waits for the line with the addresses of
+    /// its ports.
     pub fn start_by(command: &mut Command) -> Self {
         let (mut child, ready) = spawn_ready(command);
         let Some(addresses) = addresses(&ready) else {
@@ -118,7 +122,7 @@ impl Dev {
         Self { child, addresses, ready }
     }
 
-    /// The word with a name in the line that it printed.
+    /// Returns the value of a word `name=value` in the line that the process has printed.
     pub fn word(&self, name: &str) -> Option<&str> {
         self.ready.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     }
@@ -175,7 +179,8 @@ impl Drop for Dev {
     }
 }
 
-/// The addresses of `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT auth=KIND`, and of more words.
+/// Returns the addresses in `ready sql=HOST:PORT grpc=HOST:PORT http=HOST:PORT auth=KIND`, which
+/// may have more words.
 pub fn addresses(line: &str) -> Option<[SocketAddr; 3]> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [ready, words @ ..] = &words[..] else { return None };

@@ -1,5 +1,5 @@
-//! A cluster with one process for each member, as operators run it. Members can be killed, restarted from their data, and
-//! joined by others.
+//! A cluster with one process for each member, as operators run it. Members can be killed and
+//! restarted from their data, and members can be added.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ const COORDINATORS: [u64; 3] = [1, 2, 3];
 const PROJECTOR: u64 = 101;
 const ROUTER: u64 = 301;
 
-/// The processes; all are killed when this is dropped.
+/// The processes of a cluster, which are killed on drop.
 pub struct Processes {
     data: tempfile::TempDir,
     coordinators: Vec<(NodeId, String)>,
@@ -33,7 +33,7 @@ pub struct Processes {
     grpc: SocketAddr,
 }
 
-/// A process in addition to the members; killed when dropped.
+/// A process in addition to the members, which is killed on drop.
 pub struct Beside(Child);
 
 impl Drop for Beside {
@@ -43,7 +43,7 @@ impl Drop for Beside {
     }
 }
 
-/// A role of the command line by the number of a node.
+/// Returns the role of a node by its number, as on the command line.
 fn role(id: u64) -> &'static str {
     match id {
         0..100 => "coordinator",
@@ -88,7 +88,8 @@ impl Processes {
         processes
     }
 
-    /// Starts a member, from its data if there is any, and returns the line that it printed.
+    /// Starts a cluster with these coordinators (1 to 99) and indexers, and waits until all have
+    /// joined.
     pub fn run(&mut self, id: u64) -> String {
         self.run_with(id, &[])
     }
@@ -101,8 +102,8 @@ impl Processes {
         ready
     }
 
-    /// Kills the router if it runs, and starts it with a data directory: the directory is empty if the router had none before. Returns its
-    /// HTTP address; the SQL address is another one as well.
+    /// Kills the router if it runs, and starts it with a data directory, which is empty at first.
+    /// Returns its HTTP address; the SQL address changes too.
     pub fn restart_router_with_data(&mut self) -> SocketAddr {
         if self.children.contains_key(&ROUTER) {
             self.kill(ROUTER);
@@ -115,7 +116,8 @@ impl Processes {
         http
     }
 
-    /// Kills the router if it runs, and starts it with these flags; the addresses of SQL, gRPC and HTTP are others then.
+    /// Kills the router if it runs, and starts it with these flags; returns its new addresses of
+    /// SQL, gRPC and HTTP.
     pub fn restart_router_with(&mut self, flags: &[&str]) -> [SocketAddr; 3] {
         if self.children.contains_key(&ROUTER) {
             self.kill(ROUTER);
@@ -126,13 +128,13 @@ impl Processes {
         served
     }
 
-    /// The members of the coordinator, as `--coordinators` has them.
+    /// Returns the members of the coordinator in the form of `--coordinators`.
     pub fn member_list(&self) -> String {
         let members = self.coordinators.iter().map(|(id, address)| format!("{id}={address}"));
         members.collect::<Vec<_>>().join(",")
     }
 
-    /// Starts a member that may refuse its directory. The error is what it printed before it ended.
+    /// Starts a member that may refuse its directory. The error is the output of the ended process.
     pub fn try_run(&mut self, id: u64) -> Result<(), String> {
         let listen = self.listen.entry(id).or_insert_with(|| free_address().to_string()).clone();
         let log = self.data.path().join(format!("{id}.log"));
@@ -153,13 +155,13 @@ impl Processes {
         self.data.path().join(id.to_string())
     }
 
-    /// Starts another process with the node id of a member, a new address and an empty directory; killed
-    /// when dropped.
+    /// Starts another process with the node id of a member, a new address and an empty directory.
     pub fn run_beside(&self, id: u64) -> Beside {
         Beside(self.spawn(id, &free_address().to_string(), &format!("{id}-beside"), &[]).0)
     }
 
-    /// The cluster in the IDENTITY file of a process that was started by [`Self::run_beside`]; `-` before it has joined one.
+    /// Returns the cluster in the IDENTITY file of a process started by [`Self::run_beside`]; `-`
+    /// before the process has joined a cluster.
     pub fn cluster_beside(&self, id: u64) -> String {
         let path = self.data.path().join(format!("{id}-beside")).join("IDENTITY");
         let text = std::fs::read_to_string(path).expect("the identity");
@@ -215,7 +217,7 @@ impl Processes {
         child.wait().expect("a child");
     }
 
-    /// Waits until a member has ended by itself; returns its exit code.
+    /// Waits until a member has ended without a signal; returns its exit code.
     pub async fn ended(&mut self, id: u64) -> Option<i32> {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -239,7 +241,7 @@ impl Processes {
         &self.listen[&id]
     }
 
-    /// Calls of the members, as their processes make them.
+    /// Returns a directory that calls the members as their processes do.
     pub fn directory(&self) -> &PeerDirectory {
         &self.directory
     }
@@ -254,12 +256,12 @@ impl Processes {
         self.grpc
     }
 
-    /// A new SQL session.
+    /// Opens a SQL session.
     pub async fn sql(&self) -> Client {
         connect(self.sql).await
     }
 
-    /// The present leader of the coordinators.
+    /// Returns the present leader of the coordinators.
     pub async fn leader(&self) -> u64 {
         eventually("a coordinator leads", || async {
             for (id, _) in &self.coordinators {

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The interpreter: that of `SEXTANT_PYTHON`, or of the environment that `./test` makes in the target directory.
+/// Returns the path of the interpreter: of `SEXTANT_PYTHON`, or of the environment that `./test`
+/// creates in the target directory.
 fn interpreter() -> PathBuf {
     if let Some(python) = std::env::var_os("SEXTANT_PYTHON") {
         return python.into();
@@ -13,7 +14,7 @@ fn interpreter() -> PathBuf {
     test.ancestors().nth(3).expect("the target directory").join("python/bin/python3")
 }
 
-/// Runs a program with an input; returns its output, or the text of its failure.
+/// Runs a program with this input; returns its output, or the text of its failure.
 pub fn run(arguments: &[&str], input: &str) -> Result<String, String> {
     let python = interpreter();
     let mut command = Command::new(&python);

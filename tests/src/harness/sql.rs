@@ -1,4 +1,4 @@
-//! Runs statements and reads their results as text, over both protocols.
+//! Functions that run statements and return their results as text, over both protocols.
 
 use bytes::Bytes;
 use futures::{SinkExt, TryStreamExt};
@@ -11,7 +11,7 @@ use crate::model::scan::plain;
 /// Rows as text.
 pub type Rows = Vec<Vec<Option<String>>>;
 
-/// The rows of a statement, over the simple protocol.
+/// Returns the rows of a statement, over the simple protocol.
 pub async fn simple(client: &Client, sql: &str) -> Result<Rows, tokio_postgres::Error> {
     let messages = client.simple_query(sql).await?;
     let row = |message| match message {
@@ -37,7 +37,7 @@ pub async fn run(client: &Client, sql: &str) {
     client.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
 }
 
-/// The SQLSTATE that a statement fails with; empty if it succeeds.
+/// Returns the SQLSTATE with which a statement fails; empty if it succeeds.
 pub async fn sqlstate(client: &Client, sql: &str) -> String {
     match client.simple_query(sql).await {
         Ok(_) => String::new(),
@@ -45,7 +45,7 @@ pub async fn sqlstate(client: &Client, sql: &str) -> String {
     }
 }
 
-/// The SQLSTATE of an error that the server sent.
+/// Returns the SQLSTATE of an error that the server sent.
 pub fn state_of(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(error) => error.code().code().to_owned(),
@@ -53,7 +53,8 @@ pub fn state_of(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// The rows of a statement with parameters, over the extended protocol, with binary results.
+/// Returns the rows of a statement with parameters, over the extended protocol, with binary
+/// results.
 pub async fn extended(
     client: &Client,
     sql: &str,
@@ -65,7 +66,7 @@ pub async fn extended(
     rows.map_ok(|row| texts(&row)).try_collect().await
 }
 
-/// A JSON value as a driver's parameter.
+/// Returns a JSON value as a driver's parameter.
 pub fn parameter(value: &Json) -> Box<dyn ToSql + Sync + Send> {
     match value {
         Json::Bool(truth) => Box::new(*truth),
@@ -76,7 +77,7 @@ pub fn parameter(value: &Json) -> Box<dyn ToSql + Sync + Send> {
     }
 }
 
-/// A row of binary values in the text form that the simple protocol would have.
+/// Returns a row of binary values in the text form of the simple protocol.
 pub fn texts(row: &Row) -> Vec<Option<String>> {
     (0..row.len())
         .map(|n| match *row.columns()[n].type_() {
@@ -90,7 +91,7 @@ pub fn texts(row: &Row) -> Vec<Option<String>> {
         .collect()
 }
 
-/// PostgreSQL's `numeric` from its binary form, as a plain decimal.
+/// A PostgreSQL `numeric`, decoded from its binary form, as a plain decimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numeric(pub String);
 
@@ -126,7 +127,7 @@ impl<'a> FromSql<'a> for Numeric {
     }
 }
 
-/// The rows of `COPY (SELECT …) TO STDOUT`, unescaped.
+/// Returns the rows of `COPY (SELECT …) TO STDOUT`, without escapes.
 pub async fn copy_out(client: &Client, select: &str) -> Result<Rows, tokio_postgres::Error> {
     let stream = client.copy_out(&format!("COPY ({select}) TO STDOUT")).await?;
     let data: Vec<Bytes> = stream.try_collect().await?;
@@ -135,7 +136,7 @@ pub async fn copy_out(client: &Client, select: &str) -> Result<Rows, tokio_postg
     Ok(lines.map(|line| line.split('\t').map(unescape).collect()).collect())
 }
 
-/// A field of COPY's text format.
+/// Returns the value of a field in COPY's text format; `None` for NULL.
 fn unescape(field: &str) -> Option<String> {
     if field == "\\N" {
         return None;
@@ -160,7 +161,7 @@ fn unescape(field: &str) -> Option<String> {
     Some(out)
 }
 
-/// Sends `COPY … FROM STDIN` in pieces of a size.
+/// Sends the data of `COPY … FROM STDIN` in pieces of `piece_bytes`; returns the number of rows.
 pub async fn copy_in(
     client: &Client,
     sql: &str,
@@ -175,7 +176,7 @@ pub async fn copy_in(
     sink.finish().await
 }
 
-/// Rewrites numeric columns without an exponent, as the model spells them.
+/// Rewrites the values of numeric columns without exponents, as the model prints them.
 pub fn without_exponents(rows: &mut Rows, columns: &[usize]) {
     for row in rows {
         for column in columns {

@@ -1,25 +1,25 @@
-//! Single faults in the files of a process that does not run.
+//! Single faults in the files of a stopped process.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Files by their paths below a directory, with their contents.
+/// The contents of files by their paths below a directory.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// A fault of a file.
+/// A kind of fault in a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// A bit in the middle of its content is wrong.
+    /// A flipped bit in the middle of the content.
     FlippedBit,
-    /// A range is zero.
+    /// A range of zeros.
     Zeroed,
-    /// The file is cut in the middle of its content.
+    /// A file cut in the middle of its content.
     Cut,
-    /// The file is cut to length zero.
+    /// A file cut to length zero.
     CutToNothing,
-    /// The file is removed.
+    /// A removed file.
     Removed,
-    /// The file is replaced by an older copy.
+    /// An older copy in place of the file.
     OldCopy,
 }
 
@@ -33,7 +33,7 @@ pub const FAULTS: [Fault; 6] = [
     Fault::OldCopy,
 ];
 
-/// The files below a directory.
+/// Returns the files below a directory.
 pub fn read_files(dir: &Path) -> Files {
     let mut found = Files::new();
     let mut dirs = vec![dir.to_owned()];
@@ -61,7 +61,7 @@ pub fn write_files(files: &Files, dir: &Path) {
     }
 }
 
-/// The files with a fault in one of them; `None` if the fault changes nothing.
+/// Returns the files with a fault in one of them; `None` if the fault changes nothing.
 pub fn damaged(files: &Files, old: &Files, path: &Path, fault: Fault) -> Option<Files> {
     let mut after = files.clone();
     let whole = files[path].clone();

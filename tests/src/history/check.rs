@@ -7,7 +7,7 @@ use super::versions::Versions;
 use super::walk::{Walk, walk};
 use super::{Anomaly, Key, Kind, Outcome, Transaction, Value};
 
-/// The violations of snapshot isolation in a history; none if it has snapshot isolation.
+/// Returns the violations of snapshot isolation in a history.
 pub fn check(history: &[Transaction]) -> Vec<Anomaly> {
     let walks: Vec<Walk> =
         history.iter().enumerate().map(|(number, one)| walk(number, one)).collect();
@@ -20,7 +20,7 @@ pub fn check(history: &[Transaction]) -> Vec<Anomaly> {
     found
 }
 
-/// Committed transactions that have replaced the same version.
+/// Returns the anomalies of committed transactions that have replaced one and the same version.
 fn lost_updates(walks: &[Walk], versions: &Versions) -> Vec<Anomaly> {
     let mut replaced: BTreeMap<(Key, Option<Value>), Vec<usize>> = BTreeMap::new();
     for (number, walk) in walks.iter().enumerate() {
@@ -41,7 +41,7 @@ fn lost_updates(walks: &[Walk], versions: &Versions) -> Vec<Anomaly> {
     twice.map(lost).collect()
 }
 
-/// Reads that lack what was acknowledged before their transaction began.
+/// Returns the anomalies of reads that lack writes acknowledged before their transaction began.
 fn stale_reads(history: &[Transaction], walks: &[Walk], versions: &Versions) -> Vec<Anomaly> {
     let mut found = Vec::new();
     // For each version of a key, the earliest acknowledgement of it or of a later one.

@@ -6,8 +6,8 @@ use super::versions::Versions;
 use super::walk::Walk;
 use super::{Anomaly, Kind};
 
-/// The number of cycles of each kind that are reported: a history of a store without isolation has as many as it has
-/// dependencies.
+/// The maximum number of reported cycles of each kind: the history of a store without isolation has
+/// as many cycles as dependencies.
 const TOLD_MAX: usize = 20;
 
 /// A kind of dependency.
@@ -17,16 +17,16 @@ enum Edge {
     Wr,
 }
 
-/// The dependencies.
+/// The dependencies between the transactions of a history.
 pub(super) struct Graph {
-    /// For each transaction, those that depend on it by ww and wr.
+    /// The transactions that depend on each transaction by ww or wr.
     forward: Vec<BTreeMap<usize, BTreeSet<Edge>>>,
-    /// (reader, writer) of rw.
+    /// The pairs (reader, writer) with an rw dependency.
     anti: BTreeSet<(usize, usize)>,
 }
 
 impl Graph {
-    /// The dependencies of a history.
+    /// Returns the dependencies of a history.
     pub(super) fn new(walks: &[Walk], versions: &Versions) -> Self {
         let mut graph = Self { forward: vec![BTreeMap::new(); walks.len()], anti: BTreeSet::new() };
         for (key, chain) in &versions.chains {
@@ -59,7 +59,8 @@ impl Graph {
         }
     }
 
-    /// Cycles that no snapshot-isolated history has: some of each kind, each with the dependency that closes it.
+    /// Returns cycles that no history with snapshot isolation has: at most [`TOLD_MAX`] of each
+    /// kind, each with the dependency that closes it.
     pub(super) fn anomalies(&self) -> Vec<Anomaly> {
         let order = self.order();
         let all = |kind, takes: fn(&BTreeSet<Edge>) -> bool, closes: Edge| {
@@ -82,8 +83,9 @@ impl Graph {
         found
     }
 
-    /// For each transaction, its place in an order in which each comes after all on which it depends by ww and wr; `None` if there is
-    /// none. Earlier transactions come first where the order is free, so that paths that lead nowhere are given up soon.
+    /// Returns the position of each transaction in an order in which each comes after those on
+    /// which it depends by ww and wr; `None` if there is no such order. Among several orders,
+    /// earlier transactions come first, so that futile searches end early.
     fn order(&self) -> Option<Vec<usize>> {
         let mut waits_for = vec![0; self.forward.len()];
         self.forward.iter().flat_map(BTreeMap::keys).for_each(|to| waits_for[*to] += 1);
@@ -104,7 +106,8 @@ impl Graph {
         (place == self.forward.len()).then_some(places)
     }
 
-    /// A shortest path over ww and wr.
+    /// Returns a shortest path of ww and wr dependencies that `takes` accepts; `None` if there is
+    /// none.
     fn path(
         &self,
         from: usize,

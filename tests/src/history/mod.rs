@@ -1,16 +1,20 @@
-//! A judge of recorded histories of transactions: it checks whether they had snapshot isolation. It shares no code with the product.
+//! A judge of recorded histories of transactions, which checks for snapshot isolation. The judge
+//! shares no code with the product.
 //!
-//! Each key has a *list*, of which a transaction reads all and writes all; a write adds one value at the end, and no value is written
-//! twice. So a list contains its own history: all writes of its key in their order, and the order of versions needs no guess. This is
-//! the idea of Elle ("Elle: Inferring Isolation Anomalies from Experimental Observations", Kingsbury and Alvaro, 2020).
+//! Each key has a *list*, which transactions read and write as a whole; a write appends one value,
+//! and each value is written once. A list therefore contains all writes of its key in their order,
+//! so that the order of versions is known. This is the idea of Elle ("Elle: Inferring Isolation
+//! Anomalies from Experimental Observations", Kingsbury and Alvaro, 2020).
 //!
-//! Between transactions there are three kinds of dependencies. *ww*: the second one wrote the version after that of the first one. *wr*: it
-//! read that version. *rw*: the first one read a version, and the second one wrote the next. A cycle without rw is
-//! none in any snapshot-isolated history, nor is one with a single rw; a cycle with two of them in a row is write skew,
+//! Between transactions there are three kinds of dependencies. *ww*: the second transaction wrote
+//! the version after that of the first. *wr*: the second read the version of the first. *rw*: the
+//! first read a version, and the second wrote the next one. With snapshot isolation there are no
+//! cycles without rw and none with a single rw; a cycle with two consecutive rw is write skew,
 //! which snapshot isolation allows.
 //!
-//! Transactions that were rolled back have read a snapshot too, so their reads are judged like others. A transaction of unknown outcome
-//! counts as committed if any transaction has read its writes.
+//! Transactions that were rolled back have read a snapshot too, so their reads are judged like
+//! others. A transaction of unknown outcome counts as committed if any transaction has read its
+//! writes.
 //!
 //! | module | contents |
 //! |---|---|
@@ -37,7 +41,7 @@ pub use check::check;
 pub type Key = u32;
 /// A value, which is written once.
 pub type Value = u64;
-/// A version of a key: all values so far.
+/// A version of a key: all values written up to it.
 pub type List = Vec<Value>;
 
 /// The outcome of a transaction, as known to its client.
@@ -68,18 +72,19 @@ pub enum Operation {
         /// The new version.
         list: List,
     },
-    /// The transaction was rolled back to a savepoint: the writes among its operations from this index on are undone.
+    /// The transaction was rolled back to a savepoint, which undoes the writes from this operation
+    /// (by its index) on.
     Back(usize),
 }
 
-/// Keys whose present a snapshot must have.
+/// The keys whose acknowledged versions a snapshot must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Present {
-    /// No key: the snapshot may be older.
+    /// No key: the snapshot may be of any age.
     OfNone,
     /// All keys.
     OfAll,
-    /// The keys with a remainder.
+    /// The keys whose remainder is `bucket` when divided by `buckets`.
     OfBucket {
         /// The remainder.
         bucket: Key,
@@ -89,7 +94,7 @@ pub enum Present {
 }
 
 impl Present {
-    /// True if it has a key.
+    /// True if the snapshot must contain the acknowledged versions of a key.
     pub(crate) fn has(self, key: Key) -> bool {
         match self {
             Self::OfNone => false,
@@ -102,13 +107,13 @@ impl Present {
 /// A transaction, as its client has recorded it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// The moment before its first call, in one order of all clients.
+    /// The time before its first call, in the order of all clients' events.
     pub begun: u64,
-    /// The moment after the answer to its last call.
+    /// The time after the answer to its last call.
     pub ended: u64,
-    /// The keys whose versions it must see that were acknowledged before it began.
+    /// The keys for which the transaction must see all versions acknowledged before it began.
     pub present: Present,
-    /// The operations of the transaction that had an answer.
+    /// The operations that were answered.
     pub operations: Vec<Operation>,
     /// The outcome of the transaction.
     pub outcome: Outcome,
@@ -117,27 +122,29 @@ pub struct Transaction {
 /// A kind of anomaly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A cycle of ww.
+    /// A cycle of ww dependencies.
     G0,
-    /// A read of what was rolled back.
+    /// A read of a write that was rolled back.
     G1a,
     /// A read of a version that its writer replaced before its commit.
     G1b,
-    /// A cycle of ww and wr.
+    /// A cycle of ww and wr dependencies.
     G1c,
-    /// A cycle with one rw: a read skew.
+    /// A cycle with one rw dependency: read skew.
     GSingle,
-    /// Two transactions have replaced the same version.
+    /// Two transactions that have replaced one and the same version.
     LostUpdate,
-    /// A transaction that does not see its own writes, or wrote a list other than the one it has read plus one value.
+    /// A transaction that does not see its own writes, or whose written list is not the list that
+    /// it read with one more value.
     Internal,
-    /// A transaction that saw two versions of a key that it had not written.
+    /// A transaction that has read two versions of a key that it had not written.
     NonRepeatable,
-    /// A transaction that did not see what was acknowledged before it began.
+    /// A transaction that did not see a write acknowledged before it began.
     Stale,
-    /// Lists of one key that do not continue each other, or a committed version that no later one continues.
+    /// Lists of one key of which neither is a prefix of the other, or a committed version that is
+    /// not a prefix of the longest.
     Incompatible,
-    /// A value that no transaction wrote, or that is in a list twice.
+    /// A value that no transaction wrote, or that occurs twice in a list.
     Garbage,
 }
 
@@ -146,7 +153,7 @@ pub enum Kind {
 pub struct Anomaly {
     /// The kind of the anomaly.
     pub kind: Kind,
-    /// The transactions that take part, by index.
+    /// The indexes of the transactions that take part.
     pub transactions: Vec<usize>,
     /// A description of the anomaly.
     pub text: String,

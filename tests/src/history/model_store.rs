@@ -7,7 +7,7 @@ use super::{Key, List, Operation, Outcome, Present, Transaction, Value};
 const KEYS: Key = 4;
 const SESSIONS: usize = 4;
 
-/// The committed versions, and all transactions so far.
+/// The committed versions, and all finished transactions.
 struct Store {
     random: fastrand::Rng,
     versions: BTreeMap<Key, Vec<(u64, List)>>,
@@ -23,13 +23,13 @@ struct Active {
     snapshot: Option<u64>,
     own: BTreeMap<Key, List>,
     operations: Vec<Operation>,
-    /// For each savepoint, the number of operations and the own versions.
+    /// The number of operations and the own versions at each savepoint.
     saved: Vec<(usize, BTreeMap<Key, List>)>,
-    /// The outcome, of which the client does not know yet.
+    /// The outcome that the client has not learned yet; `None` before the commit.
     outcome: Option<Outcome>,
 }
 
-/// A random history of some transactions that run at once.
+/// Returns a random history of concurrent transactions.
 pub(super) fn history(seed: u64, transactions: usize) -> Vec<Transaction> {
     let mut store = Store {
         random: fastrand::Rng::with_seed(seed),
@@ -53,7 +53,7 @@ pub(super) fn history(seed: u64, transactions: usize) -> Vec<Transaction> {
 }
 
 impl Store {
-    /// One step of a session; returns its transaction, if it continues.
+    /// Executes one step of a session; returns its transaction unless it has ended.
     fn step(&mut self, active: Option<Active>) -> Option<Active> {
         self.clock += 1;
         let Some(mut active) = active else {

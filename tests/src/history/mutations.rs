@@ -1,14 +1,15 @@
-//! Ways to spoil a history, each with the kind of anomaly that it makes.
+//! Mutations that make a history wrong, each with the kind of anomaly that must then be found.
 
 use std::collections::BTreeMap;
 
 use super::walk::{Walk, walk};
 use super::{Key, Kind, List, Operation, Outcome, Transaction, Value};
 
-/// Spoils a history at a random place; false if the history has no place for it.
+/// A function that makes a history wrong at a random place; false if the history has no suitable
+/// place.
 pub(super) type Mutation = fn(&mut Spoiled) -> bool;
 
-/// All mutations.
+/// All mutations, with their kinds of anomaly.
 pub(super) const ALL: [(Kind, Mutation); 12] = [
     (Kind::G0, swap_writers),
     (Kind::G1a, roll_back),
@@ -24,7 +25,7 @@ pub(super) const ALL: [(Kind, Mutation); 12] = [
     (Kind::Garbage, invent_value),
 ];
 
-/// A history to be spoiled.
+/// A history to which a mutation is applied.
 pub(super) struct Spoiled {
     pub(super) history: Vec<Transaction>,
     walks: Vec<Walk>,
@@ -33,7 +34,7 @@ pub(super) struct Spoiled {
 }
 
 impl Spoiled {
-    /// A history that is not spoiled yet.
+    /// Returns an unchanged history.
     pub(super) fn new(history: Vec<Transaction>, seed: u64) -> Self {
         let walks: Vec<_> = history.iter().enumerate().map(|(n, one)| walk(n, one)).collect();
         let each = walks.iter().enumerate();
@@ -50,7 +51,8 @@ impl Spoiled {
         self.writers.get(&(key, *list.last()?)).copied()
     }
 
-    /// The reads from others: reader, key, list and the writer of the list's last value.
+    /// Returns the reads of other transactions' versions: reader, key, list, and the writer of the
+    /// list's last value.
     fn reads(&self) -> Vec<(usize, Key, List, usize)> {
         let mut reads = Vec::new();
         for (reader, walk) in self.walks.iter().enumerate() {
@@ -67,7 +69,7 @@ impl Spoiled {
         (!from.is_empty()).then(|| from.swap_remove(self.random.usize(0..from.len())))
     }
 
-    /// Replaces a version that a transaction read.
+    /// Replaces a version in the reads of a transaction.
     fn replace_reads(&mut self, reader: usize, of: Key, old: &List, new: &List) {
         for operation in &mut self.history[reader].operations {
             match operation {
@@ -85,7 +87,8 @@ impl Spoiled {
         all.any(|(one, walk)| one.outcome == Outcome::Unknown && walk.finals.contains_key(&key))
     }
 
-    /// All committed values of a key, with those of the second writer before those of the first.
+    /// Returns all committed values of a key, with those of the second writer before those of the
+    /// first.
     fn swapped(&self, key: Key, first: usize, second: usize) -> List {
         let committed = (0..self.walks.len()).filter(|number| self.is_committed(*number));
         let finals = committed.filter_map(|number| self.walks[number].finals.get(&key));
@@ -98,7 +101,7 @@ impl Spoiled {
         before.iter().chain(of_second).chain(others).copied().collect()
     }
 
-    /// A version without the values of one writer and of later ones.
+    /// Returns a version without the values of a writer and all later values.
     fn before(&self, key: Key, list: &List, writer: usize) -> List {
         let is_other = |value: &&Value| self.writers.get(&(key, **value)) != Some(&writer);
         list.iter().take_while(is_other).copied().collect()
@@ -195,7 +198,8 @@ fn lose_update(spoiled: &mut Spoiled) -> bool {
     true
 }
 
-/// The reads of a transaction that are not its first ones of their keys, by their index.
+/// Returns the reads (transaction and operation, by index) that are not the transaction's first
+/// read of their key.
 fn later_reads(spoiled: &Spoiled, is_own: bool) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (number, walk) in spoiled.walks.iter().enumerate() {

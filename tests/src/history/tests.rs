@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use super::mutations::{ALL, Spoiled};
 use super::*;
 
-/// A transaction at a place in time, written as text: `r1:1,2` reads key 1 with the values 1 and 2, `w1:1,2,3` writes it, and `b2` goes back
-/// to before the operation with the index 2.
+/// Returns a transaction in a range of time from a text: `r1:1,2` reads key 1 with the values 1 and
+/// 2, `w1:1,2,3` writes it, and `b2` rolls back to before the operation with the index 2.
 fn transaction((begun, ended): (u64, u64), text: &str, outcome: Outcome) -> Transaction {
     let operation = |word: &str| {
         let (kind, rest) = word.split_at(1);
@@ -24,7 +24,7 @@ fn transaction((begun, ended): (u64, u64), text: &str, outcome: Outcome) -> Tran
     Transaction { begun, ended, present: Present::OfAll, operations, outcome }
 }
 
-/// Committed transactions that all run at once.
+/// Returns committed transactions that are all concurrent.
 fn at_once(texts: &[&str]) -> Vec<Transaction> {
     texts.iter().map(|text| transaction((0, 100), text, Outcome::Committed)).collect()
 }

@@ -7,11 +7,11 @@ use super::{Anomaly, Key, Kind, List, Outcome, Transaction, Value};
 
 /// The versions of all keys.
 pub(super) struct Versions {
-    /// The longest list of each key. Each version is a prefix of it.
+    /// The longest list of each key, of which each version must be a prefix.
     pub(super) chains: BTreeMap<Key, List>,
     /// The writer of each value.
     pub(super) writers: BTreeMap<(Key, Value), usize>,
-    /// For each transaction, true if it counts as committed.
+    /// True for each transaction that counts as committed.
     pub(super) is_committed: Vec<bool>,
     pub(super) anomalies: Vec<Anomaly>,
 }
@@ -38,12 +38,13 @@ impl Versions {
         versions
     }
 
-    /// The writer of a version; `None` for the first version.
+    /// Returns the writer of a version; `None` for the empty version.
     pub(super) fn writer(&self, key: Key, list: &[Value]) -> Option<usize> {
         self.writers.get(&(key, *list.last()?)).copied()
     }
 
-    /// All versions of a transaction that belong to the chains: what it read, and what it committed.
+    /// Returns all versions of a transaction that belong to the chains: the versions read from
+    /// others and those committed.
     fn of<'w>(&'w self, number: usize, walk: &'w Walk) -> impl Iterator<Item = (Key, &'w List)> {
         let committed = self.is_committed[number].then_some(&walk.finals).into_iter().flatten();
         walk.seen().chain(committed.map(|(key, list)| (*key, list)))
@@ -62,7 +63,7 @@ impl Versions {
         self.chains = chains;
     }
 
-    /// Checks that the writer of each value that was read is known.
+    /// Records an anomaly for each value in a read whose writer is not known.
     fn check_values(&mut self, history: &[Transaction], walks: &[Walk]) {
         let mut found = Vec::new();
         for (number, walk) in walks.iter().enumerate() {
@@ -101,7 +102,7 @@ impl Versions {
         self.anomalies.extend(found);
     }
 
-    /// Checks that each version is a prefix of the longest.
+    /// Records an anomaly for each version that is not a prefix of the longest.
     fn check_prefixes(&mut self, walks: &[Walk]) {
         let mut found = Vec::new();
         for (number, walk) in walks.iter().enumerate() {
@@ -118,8 +119,8 @@ impl Versions {
     }
 }
 
-/// For each transaction, true if it counts as committed. A transaction of unknown outcome was committed if another one
-/// has read its value.
+/// Returns true for each transaction that counts as committed. A transaction of unknown outcome
+/// does if another one has read its value.
 fn committed(
     history: &[Transaction],
     walks: &[Walk],

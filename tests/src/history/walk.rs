@@ -1,4 +1,4 @@
-//! One transaction by itself: what it reads from others, and its own view.
+//! The analysis of one transaction: its reads of other transactions' versions, and its own writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,13 +7,13 @@ use super::{Anomaly, Key, Kind, List, Operation, Transaction, Value};
 /// The effects of one transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Walk {
-    /// The version of each key that it read from others.
+    /// The version of each key that the transaction read from others.
     pub(super) external: BTreeMap<Key, List>,
-    /// Further versions that it read from others, which should not be.
+    /// Other versions that the transaction read from others, each of which is an anomaly.
     pub(super) others: Vec<(Key, List)>,
-    /// The last version of each key that it wrote, and that is not undone.
+    /// The last version of each key that the transaction wrote and did not undo.
     pub(super) finals: BTreeMap<Key, List>,
-    /// All values that it wrote.
+    /// All values that the transaction wrote.
     pub(super) values: BTreeSet<(Key, Value)>,
     /// The values that the transaction has rolled back.
     pub(super) undone: BTreeSet<(Key, Value)>,
@@ -21,20 +21,20 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// All versions that it read from others.
+    /// Returns all versions that the transaction read from others.
     pub(super) fn seen(&self) -> impl Iterator<Item = (Key, &List)> {
         let external = self.external.iter().map(|(key, list)| (*key, list));
         external.chain(self.others.iter().map(|(key, list)| (*key, list)))
     }
 
-    /// True if a value was replaced by the transaction itself.
+    /// True if the transaction itself has replaced a value that it wrote.
     pub(super) fn is_intermediate(&self, key: Key, value: Value) -> bool {
         let is_final = self.finals.get(&key).and_then(|list| list.last()) == Some(&value);
         self.values.contains(&(key, value)) && !self.undone.contains(&(key, value)) && !is_final
     }
 }
 
-/// Walks through the operations of a transaction.
+/// Analyses the operations of a transaction.
 pub(super) fn walk(number: usize, transaction: &Transaction) -> Walk {
     let mut walk = Walk::default();
     // The writes that are not undone, each with the index of its operation.

@@ -1,6 +1,7 @@
-//! The bytes that hostile clients send: beginnings of messages, huge lengths, and frames of HTTP/2.
+//! Generators of the bytes that hostile clients send: beginnings of messages, huge lengths, and
+//! HTTP/2 frames.
 
-/// The kinds of abuse of [`frames_of`].
+/// The number of kinds of abuse for [`frames_of`].
 pub(super) const ABUSES: usize = 5;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -13,7 +14,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// A frame of HTTP/2.
+/// Returns an HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend_from_slice(&[kind, flags]);
@@ -22,7 +23,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The headers of a call, in HPACK without a table: each name and value as it is.
+/// Returns the headers of a call in HPACK, without a table.
 fn headers(path: &str) -> Vec<u8> {
     let mut block = Vec::new();
     let fields = [
@@ -43,12 +44,12 @@ fn headers(path: &str) -> Vec<u8> {
     block
 }
 
-/// The begin of a connection.
+/// Returns the beginning of an HTTP/2 connection.
 pub(super) fn begin_http2() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 
-/// The beginnings of messages without their other halves, and messages with huge lengths.
+/// Returns beginnings of messages without their ends, and messages with huge lengths.
 pub(super) fn halves() -> Vec<Vec<u8>> {
     let startup = b"\0\0\0\x12\0\x03\0\0user\0ada\0\0".to_vec();
     let with = |more: &[u8]| [&startup[..], more].concat();
@@ -84,7 +85,8 @@ pub(super) fn halves() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Some frames of an abuse: streams that are reset at once, a request whose headers never end, pings, settings, and streams that stay open.
+/// Returns frames for a kind of abuse: streams that are reset at once, a request whose headers
+/// never end, pings, settings, or streams that remain open.
 pub(super) fn frames_of(abuse: usize, round: u32) -> Vec<u8> {
     let call = headers("/sextant.v1.Admin/ListBuckets");
     let stream = |n: u32| 2 * (round * 50 + n) + 1;

@@ -32,8 +32,8 @@ pub enum Attack {
     Http2,
 }
 
-/// Runs an attack with this many clients at some ports until `end`; returns the number of connections. Says `begun` once there have been as
-/// many connections as clients.
+/// Runs an attack with this many clients at some ports until `end`; returns the number of
+/// connections. Calls `begun` when there have been as many connections as clients.
 pub async fn run(
     attack: Attack,
     ports: &[SocketAddr],
@@ -92,12 +92,12 @@ impl Source {
         !self.is_over.load(Ordering::Relaxed)
     }
 
-    /// A random generator, with another seed at each call.
+    /// Returns a random generator, with another seed at each call.
     fn random(&self) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seeds.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Connects; `None` if the port does not take the connection.
+    /// Connects; `None` if the port does not accept the connection.
     async fn connect(&self, to: SocketAddr) -> Option<TcpStream> {
         let last = 2 + (self.seeds.fetch_add(1, Ordering::Relaxed) % 249) as u8;
         let socket = TcpSocket::new_v4().ok()?;
@@ -108,7 +108,7 @@ impl Source {
     }
 }
 
-/// Sends bytes, and reads the answer until its end or for a limited time.
+/// Sends bytes and reads the answer until its end or a time limit.
 async fn send_and_read(stream: &mut TcpStream, bytes: &[u8], wait: Duration) {
     if stream.write_all(bytes).await.is_err() {
         return;
@@ -118,7 +118,7 @@ async fn send_and_read(stream: &mut TcpStream, bytes: &[u8], wait: Duration) {
     let _over = timeout(wait, reads).await;
 }
 
-/// Random bytes, halves of messages and huge lengths, at one port after another.
+/// Sends random bytes, beginnings of messages and huge lengths, at one port after another.
 async fn rubbish(ports: Vec<SocketAddr>, source: Source) {
     let halves = halves();
     while source.goes_on() {
@@ -139,7 +139,7 @@ async fn rubbish(ports: Vec<SocketAddr>, source: Source) {
     }
 }
 
-/// Connects and is silent to the end.
+/// Connects and sends nothing until the end of the connection.
 async fn idle(port: SocketAddr, source: Source) {
     while source.goes_on() {
         let Some(mut stream) = source.connect(port).await else {
@@ -158,7 +158,7 @@ async fn idle(port: SocketAddr, source: Source) {
     }
 }
 
-/// Sends a good beginning, a byte at a time.
+/// Sends a valid beginning, one byte at a time.
 async fn slow(port: SocketAddr, source: Source) {
     let halves = halves();
     while source.goes_on() {
@@ -177,7 +177,7 @@ async fn slow(port: SocketAddr, source: Source) {
     }
 }
 
-/// Opens connections as quickly as it can, and closes each at once.
+/// Opens connections as quickly as possible, and closes each at once.
 async fn flood(ports: Vec<SocketAddr>, source: Source) {
     while source.goes_on() {
         for port in &ports {
@@ -188,7 +188,7 @@ async fn flood(ports: Vec<SocketAddr>, source: Source) {
     }
 }
 
-/// An abuse of HTTP/2: frames that are sent as long as the server takes them.
+/// Commits an abuse of HTTP/2: sends frames as long as the server accepts them.
 async fn abuse(port: SocketAddr, abuse: usize, source: Source) {
     while source.goes_on() {
         let Some(mut stream) = source.connect(port).await else { continue };

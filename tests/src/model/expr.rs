@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use super::json::{Json, Num, Value, compare, rank, text};
 
-/// The type of a cast.
+/// A type to which a value is cast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Type {
     /// `text`
@@ -38,7 +38,7 @@ impl Type {
     }
 }
 
-/// One step of a path.
+/// A step of a path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// `.name`
@@ -56,7 +56,7 @@ pub enum Expr {
     Column(usize),
     /// `META().id`
     Id,
-    /// A value that SQL can write.
+    /// A value that SQL can spell.
     Literal(Json),
     /// `lower`, `upper`, `length`, `abs`
     Call(&'static str, Box<Expr>),
@@ -68,7 +68,7 @@ pub enum Expr {
     Arithmetic(char, Box<Expr>, Box<Expr>),
 }
 
-/// A predicate of the model, with SQL's three-valued logic.
+/// A predicate with SQL's three-valued logic.
 #[derive(Clone, Debug)]
 pub enum Predicate {
     /// `= <> < <= > >=`
@@ -107,8 +107,8 @@ impl Expr {
         Self::Path(fields.iter().map(|field| Step::Field((*field).to_owned())).collect())
     }
 
-    /// The type of a result column of this expression, over columns of these types. Operators and functions over values
-    /// without a type calculate with exact numbers.
+    /// Returns the type of a result column of this expression, over columns of these types.
+    /// Operators and functions over untyped values compute with exact numbers.
     pub fn kind(&self, columns: &[Type]) -> Type {
         let number = |kind: Type| match kind {
             Type::Text | Type::Bool => Type::Numeric,
@@ -160,7 +160,7 @@ impl Expr {
     }
 }
 
-/// The type of two alternatives: numbers have the wider one, anything else is text.
+/// Returns the type of two alternatives: the wider type of two numeric types, otherwise text.
 fn common_kind(one: Type, other: Type) -> Type {
     let width = |kind: Type| match kind {
         Type::Int4 => Some(0),
@@ -191,7 +191,7 @@ fn walk<'a>(document: &'a Json, steps: &[Step]) -> Option<&'a Json> {
     })
 }
 
-/// MISSING stays MISSING; any other unsuitable value becomes NULL.
+/// Returns MISSING for MISSING, and NULL for any other unsuitable value.
 fn unfit(value: &Value) -> Value {
     value.as_ref().map(|_| Json::Null)
 }
@@ -237,12 +237,12 @@ fn arithmetic(op: char, left: Value, right: Value) -> Value {
     Some(Num::real(result).json())
 }
 
-/// True if a value has a counterpart in another type. A query fails where it has none.
+/// True if a value can be cast to another type. The query fails otherwise.
 pub fn can_cast(value: &Value, to: Type) -> bool {
     matches!(value, None | Some(Json::Null)) || cast(value.clone(), to) != Some(Json::Null)
 }
 
-/// Casts a value to another type; NULL if it has no such value.
+/// Casts a value to another type; NULL if that is impossible.
 pub fn cast(value: Value, to: Type) -> Value {
     let fit = match (to, &value) {
         (Type::Text, value) => text(value.as_ref()).map(Json::from),
@@ -301,7 +301,7 @@ fn number(value: Option<&Json>) -> Option<Num> {
     }
 }
 
-/// The order of two values within one type.
+/// Compares two values of one type; `None` for different types.
 fn within_type(a: &Value, b: &Value) -> Option<Ordering> {
     let (a, b) = (a.as_ref()?, b.as_ref()?);
     let comparable = !a.is_null() && rank(Some(a)) == rank(Some(b));
@@ -326,7 +326,7 @@ fn negate_if(negated: bool, truth: Option<bool>) -> Option<bool> {
 }
 
 impl Predicate {
-    /// Its truth value; `None` is unknown.
+    /// Returns the truth value of the predicate; `None` if it is unknown.
     pub fn truth(&self, scope: &Scope<'_>) -> Option<bool> {
         match self {
             Self::Compare(op, left, right) => holds(op, &left.eval(scope), &right.eval(scope)),
@@ -373,7 +373,8 @@ fn holds(op: &str, left: &Value, right: &Value) -> Option<bool> {
     })
 }
 
-/// Matches LIKE: `%` is any text, `_` any character, and `\` quotes the next one.
+/// True if a text matches a LIKE pattern: `%` matches any text, `_` any character, and `\` quotes
+/// the next one.
 fn like(text: &[char], pattern: &[char]) -> bool {
     match pattern {
         [] => text.is_empty(),

@@ -48,14 +48,15 @@ pub struct Entry {
     pub columns: Vec<Value>,
 }
 
-/// A column of results.
+/// A result column.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// The name of the column.
     pub name: String,
     /// The type of the column.
     pub kind: Type,
-    /// True for a plain path: an expression over the column then means the same by name and by path.
+    /// True for a plain path: an expression over the column then has equal meaning by name and by
+    /// path.
     pub plain: bool,
 }
 
@@ -63,7 +64,7 @@ fn sql(expr: &Expr) -> String {
     SqlWriter { columns: &[], kinds: &[], explicit: false, parameters: None }.expr(expr)
 }
 
-/// The last field of a plain path, without casts.
+/// Returns the last field of a plain path, ignoring casts.
 fn last_field(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Cast(inner, _) => last_field(inner),
@@ -111,8 +112,8 @@ impl Index {
         text + if deferred { ", defer_build = true)" } else { ")" }
     }
 
-    /// Its columns, keys first. A column's name is the last field of its path, or the text of its expression if that is
-    /// no plain path or the name is taken.
+    /// Returns the columns, keys first. A column's name is the last field of its path, or the text
+    /// of its expression if that is not a plain path or the name is taken.
     pub fn columns(&self) -> Vec<Column> {
         let keys = self.keys.iter().map(|key| (key.sql(), &key.expr, key.unnest));
         let include = self.include.iter().map(|expr| (sql(expr), expr, false));
@@ -130,12 +131,12 @@ impl Index {
         columns
     }
 
-    /// The names of its columns in a SELECT.
+    /// Returns the names of the columns in a SELECT.
     pub fn column_names(&self) -> Vec<String> {
         self.columns().iter().map(|column| quoted(&column.name, '"')).collect()
     }
 
-    /// All entries of a bucket, in the order of the index.
+    /// Returns all entries of a bucket, in the order of the index.
     pub fn entries(&self, bucket: &Bucket) -> Vec<Entry> {
         let documents = bucket.documents.iter();
         let mut entries: Vec<Entry> =

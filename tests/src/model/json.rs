@@ -1,4 +1,5 @@
-//! Values: their total order, numbers by their mathematical value, SQL's text, and JSON in any of its spellings.
+//! Values: their total order, with numbers by their mathematical value, their SQL text, and JSON in
+//! any spelling.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -14,7 +15,7 @@ pub type Value = Option<Json>;
 /// A number of the model: exact if 64 bits can hold the integer, otherwise a double.
 #[derive(Clone, Copy, Debug)]
 pub enum Num {
-    /// Any integer from -2^63 to 2^64 - 1.
+    /// An integer from -2^63 to 2^64 - 1.
     Int(i128),
     /// Any other number.
     Real(f64),
@@ -30,7 +31,7 @@ impl Num {
         }
     }
 
-    /// An integer, converted to a double if it is too large.
+    /// Returns an integer, or a double if it is too large.
     pub fn int(n: i128) -> Self {
         match n {
             n if i64::try_from(n).is_ok() || u64::try_from(n).is_ok() => Self::Int(n),
@@ -38,7 +39,7 @@ impl Num {
         }
     }
 
-    /// A double, converted to an integer if its value is one.
+    /// Returns a double, or an integer if its value is one.
     pub fn real(f: f64) -> Self {
         let whole = f.is_finite() && f.fract() == 0.0 && f.abs() < 1e30;
         match whole.then_some(f as i128) {
@@ -55,7 +56,7 @@ impl Num {
         }
     }
 
-    /// The number as JSON; null if it is not finite.
+    /// Returns the number as JSON; null if it is not finite.
     pub fn json(self) -> Json {
         match self {
             Self::Int(n) => match (i64::try_from(n), u64::try_from(n)) {
@@ -67,7 +68,7 @@ impl Num {
         }
     }
 
-    /// Compares by exact value.
+    /// Compares two numbers by their exact value.
     pub fn compare(self, other: Self) -> Ordering {
         match (self, other) {
             (Self::Int(a), Self::Int(b)) => a.cmp(&b),
@@ -77,7 +78,7 @@ impl Num {
         }
     }
 
-    /// The shortest text that reads back as the same number, as JSON.
+    /// Returns the shortest JSON text that is parsed to an equal number.
     pub fn text(self) -> String {
         match self {
             Self::Int(n) => n.to_string(),
@@ -94,7 +95,7 @@ fn compare_int_real(n: i128, f: f64) -> Ordering {
     n.cmp(&(f.trunc() as i128)).then(0.0.partial_cmp(&f.fract()).expect("no NaN"))
 }
 
-/// The rank of a type in the order of types.
+/// Returns the rank of a value's type in the order of types.
 pub fn rank(value: Option<&Json>) -> u8 {
     match value {
         None => 0,
@@ -138,7 +139,8 @@ fn sorted(object: &serde_json::Map<String, Json>) -> Vec<(&String, &Json)> {
     fields
 }
 
-/// SQL's text of a value: strings bare, other values as JSON, `None` for MISSING and NULL.
+/// Returns SQL's text of a value: strings without quotes, other values as JSON, `None` for MISSING
+/// and NULL.
 pub fn text(value: Option<&Json>) -> Option<String> {
     match value {
         None | Some(Json::Null) => None,
@@ -147,7 +149,7 @@ pub fn text(value: Option<&Json>) -> Option<String> {
     }
 }
 
-/// JSON without spaces and with its fields in the order of their names; only necessary characters are escaped.
+/// Returns JSON without spaces, with fields in the order of their names and only necessary escapes.
 pub fn compact(value: &Json) -> String {
     let mut out = String::new();
     write(value, &mut out, &mut Plain);
@@ -156,13 +158,13 @@ pub fn compact(value: &Json) -> String {
 
 /// A spelling of JSON.
 pub trait Spelling {
-    /// The spelling of a number.
+    /// Returns the spelling of a number.
     fn number(&mut self, number: Num) -> String;
-    /// True if a character is to be escaped although it need not be.
+    /// True to escape a character that needs no escape.
     fn escape(&mut self, ch: char) -> bool;
-    /// The space between two tokens.
+    /// Returns the white space between two tokens.
     fn space(&mut self) -> &'static str;
-    /// True if a field must be preceded by one of the same name, which the reader must ignore.
+    /// True to write a field twice; the reader must ignore the first one.
     fn doubled(&mut self) -> bool;
 }
 

@@ -1,8 +1,9 @@
 //! A model of Sextant's behaviour, by which tests judge its answers.
 //!
-//! The model shares no code with the product: values are those of `serde_json` (MISSING is `None`), and it has its own
-//! expressions, three-valued logic, order and text output. It has no vbuckets, epochs, slices or encodings: a bucket is
-//! a map, and an index is computed from it on each request.
+//! The model shares no code with the product: values are those of `serde_json` (MISSING is `None`),
+//! and expressions, three-valued logic, order and text output are the model's own. There are no
+//! vbuckets, epochs, slices or encodings: a bucket is a map, and an index is computed from it on
+//! each request.
 //!
 //! - [`json`]: the order of values, numbers by their mathematical value, and text.
 //! - [`expr`]: expressions and predicates; [`text`]: their SQL.
@@ -31,7 +32,7 @@ pub struct Bucket {
 /// A document of the model.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The text as it was written, in one of JSON's many spellings.
+    /// The JSON text as it was written, in any spelling.
     pub text: String,
     /// The value of the text.
     pub value: Json,

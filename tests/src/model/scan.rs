@@ -8,7 +8,7 @@ use super::index::{Entry, Index};
 use super::json::{Json, Num, Value, compare, text};
 use super::text::SqlWriter;
 
-/// The columns of a row.
+/// The columns of a scan's rows.
 #[derive(Clone, Debug)]
 pub enum Items {
     /// `*`
@@ -22,11 +22,11 @@ pub enum Items {
 /// `ORDER BY`
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The first key part in the clause; the parts before it have one value each.
+    /// The first key part in the clause; each part before it has a single value.
     pub from: usize,
-    /// The end of the key parts, exclusive.
+    /// The exclusive end of the key parts in the clause.
     pub to: usize,
-    /// True if the id follows.
+    /// True if the id follows the key parts.
     pub id: bool,
     /// True for the reverse order of the index.
     pub reverse: bool,
@@ -49,20 +49,20 @@ pub struct Scan {
     pub offset: Option<u64>,
 }
 
-/// A row of results: each column as text, or NULL.
+/// A result row: each column as text, or `None` for NULL.
 pub type Row = Vec<Option<String>>;
 
-/// The required answer.
+/// The required answer of a scan.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The answer must have these rows, in this order.
+    /// These rows, in this order.
     Ordered(Vec<Row>),
-    /// The answer must have this many of these rows, in any order.
+    /// This number of these rows, in any order.
     Some(usize, Vec<Row>),
 }
 
 impl Scan {
-    /// The SQL of the scan, and its parameters if values are sent separately.
+    /// Returns the SQL of the scan, and its parameters if `with_parameters`.
     pub fn sql(&self, index: &Index, with_parameters: bool) -> (String, Vec<Json>) {
         let names = index.column_names();
         let parameters = with_parameters.then(Vec::new);
@@ -94,7 +94,7 @@ impl Scan {
         (sql, writer.parameters.unwrap_or_default())
     }
 
-    /// The answer over the documents of a bucket.
+    /// Returns the required answer over the documents of a bucket.
     pub fn answer(&self, index: &Index, bucket: &Bucket) -> Answer {
         let mut entries = index.entries(bucket);
         if let Some(predicate) = &self.predicate {
@@ -156,7 +156,7 @@ fn scope(entry: &Entry) -> Scope<'_> {
     Scope { id: &entry.id, document: None, columns: &entry.columns }
 }
 
-/// The text of a value in a column of a type.
+/// Returns the text of a value in a column of this type.
 fn shown(value: Value, kind: Type) -> Option<String> {
     let value = if kind == Type::Text { value } else { cast(value, kind) };
     match (kind, &value) {
@@ -168,8 +168,9 @@ fn shown(value: Value, kind: Type) -> Option<String> {
 }
 
 impl Order {
-    /// True if the order is total: ties are ordered by the rest of the index, in the direction of those columns that
-    /// have more than one value. Without such a column there is no order.
+    /// True if the clause determines the order of all rows. Ties are ordered by the following
+    /// columns of the index, in the direction of the clause's columns that have more than one
+    /// value; without such a column there is no order.
     fn decides(&self, entries: &[Entry]) -> bool {
         let differ = |n: usize| {
             let differ = |pair: &[Entry]| {
@@ -209,7 +210,7 @@ fn aggregate(
     }
 }
 
-/// Decimal places of a sum: the maximum of the generator's numbers.
+/// The number of decimal places of a sum: the maximum of the generator's numbers.
 const PLACES: u32 = 8;
 
 /// An exact sum of numbers with few decimal places.
@@ -235,7 +236,7 @@ impl Sum {
     }
 }
 
-/// A plain decimal in units of the last decimal place; `None` if it has too many digits.
+/// Returns a plain decimal in units of the last decimal place; `None` if it has too many digits.
 fn scaled(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() > PLACES as usize || whole.len() > 21 {
@@ -252,7 +253,7 @@ pub fn summable(index: &Index, bucket: &Bucket, column: usize) -> bool {
     })
 }
 
-/// Rewrites a number without an exponent.
+/// Returns the text of a number without an exponent.
 pub fn plain(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(float) if text.contains('e') => float.to_string(),
@@ -261,7 +262,7 @@ pub fn plain(text: &str) -> String {
 }
 
 impl Answer {
-    /// Describes what is wrong with rows; `None` if they are right.
+    /// Returns a text about the difference between rows and the answer; `None` if they are right.
     pub fn fault(&self, got: &[Row]) -> Option<String> {
         match self {
             Self::Ordered(rows) => {
@@ -308,7 +309,7 @@ impl Answer {
         }
     }
 
-    /// True if it has no rows.
+    /// True if the answer has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -3,21 +3,22 @@
 use super::expr::{Expr, Predicate, Step, Type};
 use super::json::{Json, Num};
 
-/// Writes SQL: names the columns of an entry, and collects values that are sent as parameters.
+/// A writer of SQL, which names the columns of an entry and collects values that are sent as
+/// parameters.
 pub struct SqlWriter<'a> {
     /// The name of each column in the text.
     pub columns: &'a [String],
     /// The type of each column.
     pub kinds: &'a [Type],
-    /// True where a text in quotes would take the type of the other side, or a number compared with the id would mean
-    /// its text: it is then written with its type.
+    /// True while a quoted text would get the type of the other operand, or a number next to the id
+    /// would mean its text: values are then written with their type.
     pub explicit: bool,
-    /// Values sent separately; `None` if all values are part of the text.
+    /// The values that are sent separately; `None` if all values are in the text.
     pub parameters: Option<Vec<Json>>,
 }
 
 impl SqlWriter<'_> {
-    /// An expression.
+    /// Returns the SQL text of an expression.
     pub fn expr(&mut self, expr: &Expr) -> String {
         match expr {
             Expr::Path(steps) => path(steps),
@@ -38,7 +39,8 @@ impl SqlWriter<'_> {
         list.iter().map(|e| self.expr(e)).collect::<Vec<_>>().join(", ")
     }
 
-    /// A value: as a typed parameter if parameters are collected and the value has a type, otherwise as text.
+    /// Returns the SQL text of a value: a typed parameter if parameters are collected and the value
+    /// has a type, otherwise a literal.
     pub fn value(&mut self, value: &Json) -> String {
         let parameter = match (value, &mut self.parameters) {
             (Json::String(_), Some(list)) => Some((list, "text")),
@@ -90,7 +92,7 @@ impl SqlWriter<'_> {
         }
     }
 
-    /// True if one of some operands has a type other than text, or is the id.
+    /// True if one of the operands has a type other than text, or is the id.
     fn has_type<'e>(&self, operands: impl IntoIterator<Item = &'e Expr>) -> bool {
         operands.into_iter().any(|e| e.kind(self.kinds) != Type::Text || *e == Expr::Id)
     }
@@ -111,7 +113,7 @@ pub fn literal(value: &Json) -> String {
     }
 }
 
-/// A text in quotes, with its own quotes doubled.
+/// Returns a text in quotes, with quotes in it doubled.
 pub fn quoted(text: &str, quote: char) -> String {
     let doubled = text.replace(quote, &format!("{quote}{quote}"));
     format!("{quote}{doubled}{quote}")

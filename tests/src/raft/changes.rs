@@ -1,5 +1,5 @@
-//! Changes of the members at random: several are proposed at once, the leader hands over, and the network falls into parts of
-//! several members.
+//! Random changes of the members: several are proposed at once, the leader hands over, and the
+//! network is partitioned.
 
 use bytes::Bytes;
 use coordinator::testing::{AppliedChange, MemberChange, Members};
@@ -7,23 +7,24 @@ use proto::model::ids::NodeId;
 
 use super::{JOINING, World};
 
-/// Fewer voters are not left, but for the seeds that only remove members: each crash stops the world for long then.
+/// The minimum number of voters, except in seeds that only remove members: with fewer, each crash
+/// stops all progress for a long time.
 const VOTERS_MIN: usize = 2;
 
 impl World {
-    /// The members as a member has them.
+    /// Returns the members according to a member.
     pub fn members(&self, at: usize) -> &Members {
         self.members[at].running.as_ref().expect("it runs").core.members()
     }
 
-    /// The places of the present members; all of them must vote.
+    /// Returns the indexes of the present members, all of which must vote.
     pub(super) fn present(&self, leader: usize) -> Vec<usize> {
         let members = self.members(leader);
         assert!(members.learners.is_empty(), "seed {}: a learner never votes", self.seed);
         members.voters.iter().map(|id| *id as usize - 1).collect()
     }
 
-    /// Proposes a change to a member; true if it was accepted.
+    /// Proposes a change to a member; true if the member accepted it.
     pub fn propose_change(&mut self, at: usize, change: MemberChange) -> bool {
         let mut accepted = false;
         let removes = matches!(change, MemberChange::Remove { .. });
@@ -33,7 +34,8 @@ impl World {
         accepted
     }
 
-    /// Takes the answers to changes. The machine of a member is taken away as soon as its removal is answered, unless the world keeps it.
+    /// Processes the answers to changes. A member whose removal is answered is switched off, unless
+    /// the world keeps removed members.
     pub(super) fn take_answers(&mut self, leader: usize, changed: &[AppliedChange]) {
         for changed in changed.iter().filter(|changed| changed.result.is_ok()) {
             self.answered += 1;
@@ -47,7 +49,7 @@ impl World {
         }
     }
 
-    /// Proposes to add the next member that waits; true if it was accepted.
+    /// Proposes to add the next waiting member; true if this was accepted.
     pub fn propose_next(&mut self, at: usize) -> bool {
         let Some(node) = JOINING.get(self.added).copied() else { return false };
         let accepted = self.propose_change(at, MemberChange::Add { node, address: "h:1".into() });
@@ -55,14 +57,14 @@ impl World {
         accepted
     }
 
-    /// Hands leadership over.
+    /// Lets a leader hand its leadership over.
     pub fn hand_over(&mut self, at: usize) {
         self.with_core(at, |core| {
             core.hand_over();
         });
     }
 
-    /// A step of a world in which the members change.
+    /// Executes a random step of a world in which the members change.
     pub(super) fn change_step(&mut self) {
         // An answered change must hold even if the leader ends just after it.
         if let Some(leader) = self.answering.take()

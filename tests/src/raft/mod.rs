@@ -1,5 +1,5 @@
-//! Three Raft cores with an unreliable network and unreliable disks, from one seed. In every other seed members are added and removed
-//! (`changes`). Checks for every seed:
+//! Three Raft cores with an unreliable network and unreliable disks, from one seed. In every other
+//! seed members are added and removed (`changes`). For every seed, the test checks:
 //!
 //! - no term has two leaders;
 //! - no two members apply different commands at one index, across crashes and snapshots;
@@ -21,7 +21,7 @@ use proto::Result;
 use proto::env::{real::SeededRandom, sim::SimFs};
 use proto::model::ids::NodeId;
 
-/// The founders.
+/// The founding members.
 pub const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
 /// A state machine that records the applied commands.
@@ -60,20 +60,21 @@ pub fn config(member: NodeId) -> RaftConfig {
 /// The facts on which all members must agree, as they were first observed.
 #[derive(Default)]
 pub struct Agreement {
-    /// By term.
+    /// The leader of each term.
     pub leaders: BTreeMap<u64, NodeId>,
-    /// Commands by their positions.
+    /// The command at each index of the log.
     pub applied: BTreeMap<u64, Vec<u8>>,
 }
 
 impl Agreement {
-    /// Records that a member leads a term, and checks that it is the only leader of the term.
+    /// Records that a member leads a term; panics if another member leads it.
     pub fn leads(&mut self, term: u64, member: NodeId) {
         let leader = *self.leaders.entry(term).or_insert(member);
         assert_eq!(leader, member, "two leaders in term {term}");
     }
 
-    /// Records that a member applied a command, and checks that the others have the same one at its position.
+    /// Records that a member applied a command; panics if another member has another command at
+    /// this index.
     pub fn applied(&mut self, index: u64, data: &[u8]) {
         let known = self.applied.entry(index).or_insert_with(|| data.to_vec());
         assert!(known == data, "members differ at {index}");
@@ -111,25 +112,25 @@ impl Member {
     }
 }
 
-/// The members, the network between them, and the observations of the checkers.
+/// The members, the network between them, and the observed facts.
 pub struct World {
     seed: u64,
     random: fastrand::Rng,
     members: Vec<Member>,
-    /// Messages in flight.
+    /// The messages in flight.
     pub network: Vec<RaftMessage>,
     /// The percentage of lost messages.
     loss: u32,
-    /// No message passes between these members and the others.
+    /// The members that are partitioned from the others.
     cut_off: BTreeSet<NodeId>,
     proposals: u64,
-    /// The members that were added so far.
+    /// The number of members that were added.
     added: usize,
-    /// The members whose removal was answered: their machines are switched off.
+    /// The members whose removal was answered, which are switched off.
     gone: BTreeSet<NodeId>,
-    /// Removed members run on, which may vote for others.
+    /// True if removed members continue to run, so that they may vote for others.
     keeps_removed: bool,
-    /// The leader that has answered a change a moment ago.
+    /// The leader that has just answered a change.
     answering: Option<usize>,
     /// The number of answered changes of the members.
     pub answered: usize,
@@ -137,19 +138,19 @@ pub struct World {
     pub changes: usize,
     /// The observed facts on which the members must agree.
     pub seen: Agreement,
-    /// Commands whose outcome the proposer has received.
+    /// The commands whose outcome the proposer has received.
     pub acknowledged: BTreeMap<u64, Vec<u8>>,
-    /// The number of snapshots sent to members that lagged too far.
+    /// The number of snapshots that were sent to lagging members.
     pub snapshots_installed: u64,
 }
 
 impl World {
-    /// Three members that have just been started.
+    /// Returns a world with three members that have just been started.
     pub fn new(seed: u64) -> Self {
         Self::with_members(seed, &MEMBERS)
     }
 
-    /// The founders, and members that wait until they are added.
+    /// Returns a world with the founders, and with members that wait until they are added.
     pub fn with_joining(seed: u64) -> Self {
         Self::with_members(seed, &[MEMBERS, JOINING].concat())
     }
@@ -179,7 +180,7 @@ impl World {
         world
     }
 
-    /// Calls a function with a member, if it runs.
+    /// Calls a function with the Raft core of a member, if the member runs.
     pub fn with_core(&mut self, at: usize, work: impl FnOnce(&mut RaftCore<Journal>)) {
         if let Some(running) = &mut self.members[at].running {
             work(&mut running.core);
@@ -217,7 +218,7 @@ impl World {
         }
     }
 
-    /// Proposes a command to a member; true if it was accepted.
+    /// Proposes a command to a member; true if the member accepted it.
     pub fn propose(&mut self, at: usize) -> bool {
         self.proposals += 1;
         let command = Bytes::from(format!("command {}", self.proposals));
@@ -246,7 +247,8 @@ impl World {
         self.with_core(at, |core| core.step(message).expect("no member has forgotten"));
     }
 
-    /// Writes the gathered entries as one durable transaction; a crash may interrupt it.
+    /// Writes the pending entries of a member as one durable transaction, which a crash may
+    /// interrupt.
     pub fn write(&mut self, at: usize) {
         let Some(running) = &mut self.members[at].running else { return };
         let writes: Vec<_> = running.writes.drain(..).collect();
@@ -286,7 +288,7 @@ impl World {
         }
     }
 
-    /// Ends the faults and lets time pass until all is quiet.
+    /// Ends the faults and runs until nothing happens any more.
     fn heal(&mut self) {
         (self.loss, self.cut_off) = (0, BTreeSet::new());
         for at in 0..self.members.len() {
@@ -296,7 +298,7 @@ impl World {
         self.run_ticks(150);
     }
 
-    /// Lets time pass without faults.
+    /// Runs this number of ticks without faults.
     pub fn run_ticks(&mut self, ticks: usize) {
         for _ in 0..ticks {
             for at in 0..self.members.len() {
@@ -313,7 +315,7 @@ impl World {
         }
     }
 
-    /// The log on the disk of a member that is down.
+    /// Returns the log on the disk of a stopped member.
     pub fn log_on_disk(&mut self, at: usize) -> MemoryLog {
         let member = &mut self.members[at];
         member.fs.restart();
@@ -336,7 +338,7 @@ impl World {
         self.members[at].running.as_ref().expect("it runs").core.log_end()
     }
 
-    /// The leading member.
+    /// Returns the leading member, if there is one.
     pub fn leader(&self) -> Option<usize> {
         let leads = |member: &Member| {
             member.running.as_ref().is_some_and(|running| running.core.role().leads)
@@ -349,14 +351,14 @@ impl World {
         &self.members[at].running.as_ref().expect("it runs").core.machine().0
     }
 
-    /// A trace to compare runs by.
+    /// Returns a text by which two runs are compared.
     pub fn digest(&self) -> String {
         let operations: Vec<u64> = self.members.iter().map(|m| m.fs.operations()).collect();
         format!("{operations:?} {} {:?} {:?}", self.proposals, self.seen.leaders, self.seen.applied)
     }
 }
 
-/// Runs a seed: some steps with faults, then steps without, after which all members must agree.
+/// Runs a seed: `steps` steps with faults, then steps without, after which all members must agree.
 pub fn run(seed: u64, steps: usize) -> World {
     let changes = seed.is_multiple_of(2);
     let mut world = if changes { World::with_joining(seed) } else { World::new(seed) };

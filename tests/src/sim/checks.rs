@@ -1,6 +1,6 @@
-//! The checks other than those of scans. While the cluster runs: each term has one leader, and the catalog only advances. At the end: no
-//! statement was split by an epoch or lost after its acknowledgment, the coordinators' logs agree, and the indexers' files
-//! are intact.
+//! All checks except those of scans. During the run: each term has one leader, and the catalog only
+//! advances. At the end: no epoch splits a statement, no acknowledged statement is lost, the
+//! coordinators' logs agree, and the indexers' files are intact.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,10 +26,10 @@ use super::judge::truth::Truth;
 use super::transactions::pair;
 use super::{Shared, ranges, sql_sessions, tenant, violation};
 
-/// Interval between two requests to the members.
+/// The interval between two requests to the members.
 const ASK_EVERY: Duration = Duration::from_millis(150);
 
-/// Watches leaders and catalogs until it is dropped.
+/// Checks leaders and catalogs until the future is dropped.
 pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, summary: Shared) {
     let mut leaders: BTreeMap<u64, NodeId> = BTreeMap::new();
     let (mut cas, mut assignment) = (0, BTreeMap::new());
@@ -84,7 +84,7 @@ pub async fn watch_members(directory: Arc<dyn Directory>, router: Arc<Router>, s
     }
 }
 
-/// Faults that may leave an indexer without a heartbeat for some seconds.
+/// The faults that may silence an indexer for some seconds.
 const SILENCING: [&str; 10] = [
     "crash",
     "crash_at_commit",
@@ -98,8 +98,9 @@ const SILENCING: [&str; 10] = [
     "removed_node",
 ];
 
-/// Describes a slice whose copies are not where they must be: on nodes that exist, no two on one node. A new index has the requested number
-/// of copies, and from the index `zoned_from` on they are in different zones.
+/// Returns a text about a slice whose copies are placed wrongly: they must be on existing nodes, no
+/// two on one node. A new index must have the requested number of copies, and from the index
+/// `zoned_from` on they must be in different zones.
 fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
     for index in catalog.indexes.values() {
         for slice in (0..index.topology.slices()).map(SliceNo) {
@@ -132,7 +133,8 @@ fn misplaced(catalog: &Catalog, zoned_from: IndexId) -> Option<String> {
     None
 }
 
-/// Describes a slice of a generation that serves, or has served, and that could never be read.
+/// Returns a text about a slice that was never readable although its generation serves or has
+/// served.
 fn unreadable(catalog: &Catalog) -> Option<String> {
     let effects = Effects::of_process();
     catalog.local_indexes().filter(|index| index.state.is_read()).find_map(|index| {
@@ -146,20 +148,21 @@ fn unreadable(catalog: &Catalog) -> Option<String> {
 /// An acknowledged statement: its positions and the ids that it wrote.
 pub type Acknowledged = (WritePosition, Vec<String>);
 
-/// True if the source has lost parts of its history.
+/// True if the source has lost a part of its history.
 pub fn is_lossy(summary: &Shared) -> bool {
     let faults = &summary.lock().expect("not poisoned").faults;
     ["source_failover", "loss_at_stage"].iter().any(|kind| faults.contains_key(*kind))
 }
 
-/// True if a projector has lost parts of the history of a bucket that no other one has.
+/// True if a projector has lost a part of a bucket's history that no other projector has.
 pub fn is_lossy_without_copies(summary: &Shared) -> bool {
     let faults = &summary.lock().expect("not poisoned").faults;
     let of_one = ["source_failover", "loss_at_stage", "older_copy", "lost_disk"];
     of_one.iter().any(|kind| faults.contains_key(*kind))
 }
 
-/// An acknowledged statement stays in the source's history unless a failover takes it, and each epoch has all of it or nothing.
+/// Checks that each acknowledged statement is in the source's history unless a failover has removed
+/// it, and that each epoch contains all of a statement or nothing of it.
 pub fn check_writes(
     writes: &[Acknowledged],
     marks: &BTreeMap<(BucketId, Epoch), Arc<Cut>>,
@@ -218,7 +221,7 @@ fn check_directory(host: &Host, summary: &Shared) {
     }
 }
 
-/// Checks the disks after the run: the machines crash, and their files are read.
+/// Checks the disks after the run, as they are after a crash of all machines.
 pub fn check_disks(hosts: &Hosts, summary: &Shared) {
     let committed = summary.lock().expect("not poisoned").committed;
     let mut commands: BTreeMap<u64, (u64, Vec<u8>)> = BTreeMap::new();

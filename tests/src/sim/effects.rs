@@ -1,5 +1,5 @@
-//! Effects of faults inside the services, counted by the lines that the services log: a fault without an effect proves
-//! little. One seed is one process, so all lines are of this seed.
+//! Effects of faults inside the services, counted by the services' log lines, since a fault without
+//! an effect proves little. One seed is one process, so all lines belong to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,19 +12,19 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::Context;
 
-/// Torn tails of the logs of indexers, and of projectors, which have the same line.
+/// Torn tails of the logs of indexers and projectors, whose log lines are equal.
 const TORN_TAILS: &str = "torn tails";
 const OF_CHANGE_LOGS: &str = "torn tails of change logs";
 
 /// Copies that were compared with a snapshot because they lacked history.
 const RESYNCS: &str = "resyncs";
 
-/// Changes of a bucket's copies, by kind.
+/// Changes of a bucket's copies; the kind follows the name.
 const CHANGED_COPIES: &str = "changes of copies";
 const SHRINKS: &str = "copies given up";
 const GROWTHS: &str = "copies in sync again";
 
-/// The log lines that show an effect, each with the effect's name in the summary.
+/// The log lines that prove an effect, each with the effect's name in the summary.
 const LINES: [(&str, &str); 31] = [
     ("the copies are compared with a snapshot", RESYNCS),
     ("fetching a slice from another copy", "slices fetched from another copy"),
@@ -62,33 +62,34 @@ const LINES: [(&str, &str); 31] = [
     ("a node failed a shard scan; trying another node", "fail-overs of shard scans"),
 ];
 
-/// The log line of an indexer about a slice that is readable from then on.
+/// The log line by which an indexer reports a slice as readable.
 const READABLE: &str = "a slice can be read";
 
-/// The log line of a leader that has received a commit of a producer.
+/// The log line of a leader that has received a commit of the producer.
 const OPEN: &str = "a commit of a producer is open";
 
-/// Counts the effects of this process's services.
+/// The counters of the effects in this process.
 #[derive(Clone, Default)]
 pub struct Effects(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     counts: BTreeMap<String, u64>,
-    /// The slices that could be read at any time, on any node.
+    /// The slices that have been readable on any node.
     readable: BTreeSet<String>,
     /// The commits of the producer that a leader has received.
     open: BTreeSet<String>,
 }
 
 impl Effects {
-    /// The effects of this process. They stay empty unless the subscriber of its lines has this layer.
+    /// Returns the counters of this process. They remain empty unless they are a layer of the log
+    /// subscriber.
     pub fn of_process() -> Self {
         static OF_PROCESS: OnceLock<Effects> = OnceLock::new();
         OF_PROCESS.get_or_init(Self::default).clone()
     }
 
-    /// The services whose lines count.
+    /// Returns the services whose log lines count.
     pub fn filter() -> Targets {
         let services = ["coordinator", "indexer", "storage", "documents", "projector", "router"];
         services.into_iter().map(|service| (service, Level::DEBUG)).collect()
@@ -104,7 +105,7 @@ impl Effects {
         self.0.lock().expect("not poisoned").counts.contains_key(RESYNCS)
     }
 
-    /// True if a slice could be read on some node, now or before.
+    /// True if a slice is or was readable on some node.
     pub fn was_readable(&self, slice: SliceId) -> bool {
         self.0.lock().expect("not poisoned").readable.contains(&slice.to_string())
     }
@@ -136,7 +137,7 @@ impl<S: Subscriber> Layer<S> for Effects {
     }
 }
 
-/// Finds the effect of a line.
+/// The fields of a log line that determine its effect.
 #[derive(Default)]
 struct Line {
     effect: Option<&'static str>,

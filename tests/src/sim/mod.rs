@@ -1,18 +1,24 @@
-//! The simulation: the whole cluster (three coordinators, three indexers, one to three projectors, a router) with its real
-//! transport, in one thread, from one seed, under crashes, restarts from synced data, and cut connections. A model that
-//! shares no code with the product judges every scan.
+//! The simulation: the whole cluster (three coordinators, three indexers, one to three projectors,
+//! a router) with its real transport, in one thread, from one seed, under crashes, restarts from
+//! synced data, and cut connections. A model that shares no code with the product judges every
+//! scan.
 //!
-//! Checked for each seed: each scan shows exactly the entries of its epoch, in order (I1, I3, I4); the source's log has exactly the
-//! client's writes, and keeps acknowledged ones (`statements`, I7); a bucket with copies shows everything acknowledged whichever copy leads
-//! (`copied`, `bucket_copies`); the store of each projector has at each opening what it must have (`documents`); documents are read as they
-//! are; no epoch splits a statement (I1); transactions see one epoch and their own changes (`transactions`), and commits over two buckets
-//! are whole (`transactions::pair`); versions of a data set are shown whole, and no reader returns to an older one (`data_sets`); an index
-//! serves when all of its slices can be read (`checks`); cancelled builds leave nothing (`ranges`); texts of several statements of SQL are
-//! carried out as a whole or not at all, and sessions do not read older data again (`sql_sessions`); slices do not become more than the
-//! live bytes need (`outgrown`); DDL is linearizable (`ddl`); each term of the coordinators has one leader, and their logs agree; the files
-//! of indexers and projectors are intact; and after the faults the cluster serves again within a bounded time.
+//! Checked for each seed: each scan shows exactly the entries of its epoch, in order (I1, I3, I4);
+//! the source's log has exactly the client's writes, and keeps acknowledged ones (`statements`,
+//! I7); a bucket with copies shows everything acknowledged whichever copy leads (`copied`,
+//! `bucket_copies`); the store of each projector has at each opening what it must have
+//! (`documents`); reads by id return the documents; no epoch splits a statement (I1); transactions
+//! see one epoch and their own changes (`transactions`), and commits over two buckets are whole
+//! (`transactions::pair`); versions of a data set are shown whole, and no reader returns to an
+//! older one (`data_sets`); an index serves when all of its slices can be read (`checks`);
+//! cancelled builds leave nothing (`ranges`); texts of several SQL statements are executed
+//! completely or not at all, and sessions do not read older data again (`sql_sessions`); the number
+//! of slices does not exceed what the live bytes need (`outgrown`); DDL is linearizable (`ddl`);
+//! each term of the coordinators has one leader, and their logs agree; the files of indexers and
+//! projectors are intact; and after the faults the cluster serves again within a bounded time.
 //!
-//! In half of the seeds blocking work runs in steps, between which simulated time passes ([`proto::env::sim::Interleaving`]).
+//! In half of the seeds blocking work runs in steps, between which simulated time passes
+//! ([`proto::env::sim::Interleaving`]).
 //!
 //! One seed is one process, because thread-locals and the address space influence a run.
 
@@ -45,28 +51,29 @@ use client::workload::Workload;
 use cluster::hosts::Hosts;
 use faults::Faults;
 
-/// Simulated time before the faults begin and after they end.
+/// The simulated time before the faults begin, and after they end.
 const CALM: Duration = Duration::from_secs(5);
 
-/// The interruptions of blocking work. A slow flush lasts for several epochs with writes, of which there are a few
-/// in a second.
+/// The interruptions of blocking work. A slow flush takes several epochs with writes, of which
+/// there are a few per second.
 const PACES: Paces = Paces { whole_one_in: 2, slow_one_in: 4, slow_ms_max: 400 };
 
-/// Simulated time for everything but the faults: longer than the time limits of all checks after them together, since a failed check names
-/// what is missing.
+/// The simulated time for everything except the faults. It exceeds the sum of the time limits of
+/// all later checks, because a failed check reports what is missing.
 const CHECKS_MAX: Duration = Duration::from_secs(300);
 
-/// Interval of polling processes and delivering messages, which dominates the cost of a run.
+/// The interval at which processes are polled and messages delivered, which dominates the cost of a
+/// run.
 const TICK: Duration = Duration::from_millis(2);
-/// Maximum latency of a message without faults.
+/// The maximum latency of a message without faults.
 const LATENCY_MAX: Duration = Duration::from_millis(5);
 
-/// True if blocking work runs in steps in this seed; otherwise it runs at once.
+/// True if blocking work is interleaved in this seed; otherwise it runs without interruption.
 fn is_interleaved(seed: u64) -> bool {
     seed % 16 >= 8
 }
 
-/// State shared by the workload and the driver.
+/// The summary, shared by the workload and the driver.
 pub type Shared = Arc<Mutex<Summary>>;
 
 /// Runs one seed.
@@ -134,7 +141,7 @@ pub fn run(seed: u64, seconds: u64) -> Summary {
     summary
 }
 
-/// Counts the faults of disks that had an effect; an armed fault may find no operation.
+/// Counts the disk faults that had an effect; an armed fault may meet no operation.
 fn count_struck(hosts: &Hosts, summary: &Shared) {
     let mut summary = summary.lock().expect("not poisoned");
     for host in hosts.all.values() {
@@ -150,7 +157,7 @@ fn count_struck(hosts: &Hosts, summary: &Shared) {
     }
 }
 
-/// Takes over what the mirrors of the projectors have found.
+/// Moves the violations of the projectors' mirrors into the summary.
 fn take_violations(hosts: &Hosts, summary: &Shared) {
     for host in hosts.all.values() {
         for what in host.documents.take_violations() {
@@ -159,7 +166,7 @@ fn take_violations(hosts: &Hosts, summary: &Shared) {
     }
 }
 
-/// Counts what the comparisons of documents have found.
+/// Adds the counts of the comparisons of documents to the summary.
 fn count_compared(hosts: &Hosts, summary: &Shared) {
     let mut summary = summary.lock().expect("not poisoned");
     for (name, count) in hosts.all.values().flat_map(|host| host.documents.counts()) {

@@ -1,8 +1,9 @@
-//! A bucket of few documents, each written repeatedly, with indexes that have the least `slice_bytes_max`: nearly all of their bytes are
-//! superseded versions. The judge counts the slices of each generation that the catalog shows: never more than the definition requires, and
-//! than [`slices_max`] allows for the live bytes.
+//! A bucket of few documents, each written repeatedly, with indexes that have the minimum
+//! `slice_bytes_max`: nearly all of the indexes' bytes are superseded versions. The judge checks
+//! that each generation in the catalog has at most as many slices as the definition requires or as
+//! [`slices_max`] allows for the live bytes.
 //!
-//! In the seeds of [`super::ranges`], if the bucket of the client is embedded.
+//! This test runs in the seeds of [`super::ranges`] whose client has an embedded bucket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,6 @@ use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::rpc::command::{Command, CreateBucket, Outcome, SetSliceBytesMax};
 use proto::value::DOCUMENT_BYTES_MAX;
 use serde_json::json;
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::client::session::Session;
@@ -24,7 +24,7 @@ use super::ranges::PAD;
 use super::{Shared, violation};
 
 const BUCKET: &str = "outgrown";
-/// The indexes of the bucket: one is split in place, one is rebuilt with more slices.
+/// The indexes of the bucket: one whose slices are split, and one that is rebuilt with more slices.
 const INDEXES: [SimIndex; 2] = [
     SimIndex {
         sql: "CREATE INDEX outgrown_ranges ON outgrown (n) INCLUDE (p) PARTITION BY RANGE (n) SPLIT AT (50)",
@@ -39,9 +39,9 @@ const INDEXES: [SimIndex; 2] = [
 const SLICES_ASKED: u64 = 2;
 /// The number of document ids.
 const IDS: u64 = 60;
-/// The length of the text of each document.
+/// The length of the text in each document, in bytes.
 const PAD_BYTES: usize = 3_000;
-/// An upper bound of the bytes of an entry, and of its document in the back index.
+/// The maximum size of an entry and of its document in the back index, in bytes.
 const ENTRY_BYTES_MAX: u64 = PAD_BYTES as u64 + 200;
 
 const fn index(name: &'static str) -> SimIndex {
@@ -54,13 +54,14 @@ const fn index(name: &'static str) -> SimIndex {
     }
 }
 
-/// The most slices of an index: a slice above the limit gives two with about half of it or more, and a growth ends when the mean is at most
-/// half of it.
+/// Returns the maximum number of slices of an index: a slice above the limit is split into two of
+/// at least about half the limit, and an index does not grow while the mean is at most half the
+/// limit.
 fn slices_max(live_bytes_most: u64) -> u64 {
     SLICES_ASKED.max(4 * live_bytes_most / SLICE_BYTES_MAX_LEAST + 8)
 }
 
-/// Writes and judges until it is dropped.
+/// Writes documents and checks the slices until the future is dropped.
 pub(super) async fn run(mut random: fastrand::Rng, session: Session, summary: Shared) {
     let bucket = loop {
         sleep(Duration::from_millis(random.u64(50..500))).await;
@@ -77,12 +78,13 @@ pub(super) async fn run(mut random: fastrand::Rng, session: Session, summary: Sh
             Write { id: format!("k{}", random.u64(..IDS)), kind }
         });
         let checked = CheckedWrites::new(writes.collect(), DOCUMENT_BYTES_MAX).expect("JSON");
-        let _ = timeout(STATEMENT, session.backend.write(&bucket, checked)).await;
+        let writing = async { session.backend.writer(&bucket)?.write(checked).await };
+        let _ = timeout(STATEMENT, writing).await;
         judge(&session, &bucket, &summary);
     }
 }
 
-/// Creates the missing ones of the bucket and its indexes; `None` until all of them exist.
+/// Creates the bucket and its indexes, as far as they are missing; `None` until all of them exist.
 async fn made(session: &Session) -> Option<Arc<BucketInfo>> {
     let command = |command: Command| timeout(STATEMENT, session.backend.command(command.into()));
     let bucket = Command::CreateBucket(CreateBucket {

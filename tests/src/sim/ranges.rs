@@ -1,10 +1,12 @@
-//! Indexes that are divided by ranges, and CANCEL BUILD, in some seeds: the client's indexes are divided again, and a separate index is
-//! created, altered, cancelled, dropped and read. Its slices are split in place: by further split points, and by themselves when they have
-//! outgrown `slice_bytes_max`.
+//! Range-partitioned indexes and CANCEL BUILD, in some seeds: the client's indexes get other
+//! partitions, and a separate index is created, altered, cancelled, dropped and read. The slices of
+//! this index are split: by further split points, and automatically when they exceed
+//! `slice_bytes_max`.
 //!
-//! Readers judge the indexes, however they are divided. A build whose cancellation was acknowledged never serves, the serving generation
-//! continues, and at the end no indexer has data of a cancelled one. While an index has a limit, a cancellation may end a build that the
-//! leader has begun, so it proves nothing about the client's.
+//! Readers judge the indexes in any partition. A build whose cancellation was acknowledged must
+//! never serve, the serving generation must continue to serve, and at the end no indexer may have
+//! data of a cancelled build. If an index has a size limit, a cancellation may hit a build that the
+//! leader has begun, and is then not judged.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +22,6 @@ use proto::value::Value;
 use proto::value::key::decode_part;
 use proto::{Error, ErrorCode, Result};
 use sextant::sql::ast::Statement;
-use sextant::sql::backend::Backend;
 use sextant::sql::definitions::alter::alter_index;
 use sextant::sql::named::run_on_index;
 use sextant::sql::parse::parse;
@@ -48,12 +49,12 @@ pub const INDEX: SimIndex = SimIndex {
     included: Some("p"),
 };
 
-/// The field that makes the entries of this index large, so that slices outgrow the least limit.
+/// The field that makes the entries of this index large, so that slices exceed the minimum limit.
 pub const PAD: &str = "p";
-/// The lengths of its texts.
+/// The range of the lengths of this field's texts.
 const PAD_BYTES: std::ops::Range<usize> = 1_500..4_000;
 
-/// A text for [`PAD`], in the seeds that have this index.
+/// Returns a text for [`PAD`]; `None` in seeds without this index.
 pub(super) fn pad(seed: u64, random: &mut fastrand::Rng) -> Option<String> {
     data_sets::are_chosen(seed).then(|| {
         let bytes = random.usize(PAD_BYTES);
@@ -61,7 +62,7 @@ pub(super) fn pad(seed: u64, random: &mut fastrand::Rng) -> Option<String> {
     })
 }
 
-/// New divisions of an index.
+/// Partitions that an index may get.
 const DIVISIONS: [&str; 6] = [
     "PARTITION BY RANGE (n) SPLIT AT (30, 60)",
     "PARTITION BY RANGE (n) SPLIT AT (10, 50, 55, 90)",
@@ -70,15 +71,15 @@ const DIVISIONS: [&str; 6] = [
     "PARTITION BY HASH (META().id)",
     "SET (slices = 3)",
 ];
-/// The time for which a build is watched.
+/// The time for which a build is observed.
 const WATCHED: Duration = Duration::from_secs(5);
-/// The longest time between the beginning of a build and its cancellation.
+/// The maximum time between the beginning of a build and its cancellation, in milliseconds.
 const CANCELLED_MS_MAX: u64 = 120;
 
 /// The cancelled builds; clones share them.
 pub type Cancelled = Arc<Mutex<BTreeSet<LocalIndexId>>>;
 
-/// The client that divides.
+/// The client that changes the partitions of indexes.
 pub(super) struct Ranged {
     random: fastrand::Rng,
     reader: Reader,
@@ -86,7 +87,7 @@ pub(super) struct Ranged {
 }
 
 impl Ranged {
-    /// The client of this seed, if it has one.
+    /// Returns the client of this seed; `None` if it has none.
     pub fn of(seed: u64, mut reader: Reader, cancelled: &Cancelled) -> Option<Self> {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x4a6e);
         reader.random = random.fork();
@@ -94,7 +95,7 @@ impl Ranged {
         data_sets::are_chosen(seed).then_some(Self { random, reader, cancelled })
     }
 
-    /// Divides indexes, and reads its own, until it is dropped.
+    /// Changes the partitions of indexes and reads the separate index, until the future is dropped.
     pub async fn run(mut self, session: Session) {
         let reader = Reader { random: self.random.fork(), ..self.reader.clone() };
         let reading = read(reader, session.clone());
@@ -145,7 +146,7 @@ impl Ranged {
         }
     }
 
-    /// Divides an index again, and perhaps cancels that.
+    /// Changes the partition of an index, and cancels the build if `is_cancelled`.
     async fn divide(&mut self, session: &Session, name: &str, is_cancelled: bool) {
         let division = DIVISIONS[self.random.usize(..DIVISIONS.len())];
         let finer = (name == INDEX.name && self.random.bool()).then(|| self.finer(session));
@@ -154,7 +155,7 @@ impl Ranged {
         let parsed = parse(&text).expect("the simulation's statements are right");
         let Statement::AlterIndex { change, .. } = &parsed[0].statement else { unreachable!() };
         let remarks = Remarks::unread();
-        let altering = alter_index(&*session.backend, name, change, &remarks);
+        let altering = alter_index(&session.backend, name, change, &remarks);
         let altering = timeout(WATCHED, altering);
         let cancel = self.cancel_later(session, is_cancelled);
         let (altered, cancelled) = futures::join!(altering, cancel);
@@ -170,7 +171,8 @@ impl Ranged {
         }
     }
 
-    /// A division of its own index with one split point more, if it is divided by its first key now.
+    /// Returns a partition of the separate index with one more split point; `None` unless the index
+    /// is partitioned by ranges of its first key now.
     fn finer(&mut self, session: &Session) -> Option<String> {
         let info = session.router.catalog().index(INDEX.name).cloned()?;
         let ranges = info.spec.leading_ranges().filter(|ranges| ranges.bounds.len() < 8)?;
@@ -186,7 +188,8 @@ impl Ranged {
         Some(format!("PARTITION BY RANGE (n) SPLIT AT ({})", points.join(", ")))
     }
 
-    /// Cancels the build of its own index after a while. Returns what was being built then, if the cancellation was acknowledged.
+    /// Cancels the build of the separate index after a random time. If the cancellation was
+    /// acknowledged, returns the generation that was being built at that time.
     fn cancel_later<'a>(
         &mut self,
         session: &'a Session,
@@ -201,14 +204,15 @@ impl Ranged {
             let catalog = session.router.catalog();
             let built = built_of(&catalog);
             let cancel = |index: &IndexInfo| Ok(CancelBuild { index: index.id }.into());
-            let cancelling = run_on_index(&*session.backend, INDEX.name, cancel);
+            let cancelling = run_on_index(&session.backend, INDEX.name, cancel);
             let done = timeout(STATEMENT, cancelling).await;
             matches!(done, Ok(Ok(_))).then_some(built)
         }
     }
 
-    /// Judges the end of a build: a build in progress when an acknowledged cancellation was sent must not serve. It may have been an
-    /// earlier build, whose statement is no longer waited for.
+    /// Judges the end of a build: a build that was in progress when an acknowledged cancellation
+    /// was sent must not serve. This may be an earlier build, for which no statement waits any
+    /// more.
     fn judge(
         &self,
         session: &Session,
@@ -232,7 +236,8 @@ impl Ranged {
         }
     }
 
-    /// Records a cancelled build, if the catalog shows that it was dropped: it must not return.
+    /// Records a cancelled build if the catalog shows that it was dropped; it must not appear
+    /// again.
     fn note_gone(&self, session: &Session, built: Option<LocalIndexId>) {
         let catalog = session.router.catalog();
         let gone = built.filter(|id| catalog.is_gone(*id));
@@ -240,28 +245,28 @@ impl Ranged {
     }
 }
 
-/// The generation of the index that is being built.
+/// Returns the generation of the index that is being built, if there is one.
 fn built_of(catalog: &Catalog) -> Option<LocalIndexId> {
     let info = catalog.index(INDEX.name)?;
     let first = (info.state == IndexState::Backfill).then_some(info);
     catalog.next_generation(info.id).or(first).map(|info| info.local_id())
 }
 
-/// The generation of the index that serves.
+/// Returns the serving generation of the index, if there is one.
 fn serving(session: &Session) -> Option<LocalIndexId> {
     let catalog = session.router.catalog();
     let info = catalog.index(INDEX.name).filter(|info| info.state == IndexState::Maintenance)?;
     Some(info.local_id())
 }
 
-/// True if the leader may begin builds of the index. A limit is set after the creation of the index and not changed.
+/// True if the leader may begin builds of the index, because it has a size limit.
 fn is_limited(session: &Session) -> bool {
     let catalog = session.router.catalog();
     let index = catalog.index(INDEX.name);
     index.is_none_or(|info| catalog.slice_bytes_max.contains_key(&info.id))
 }
 
-/// Reads the index until it is dropped.
+/// Reads the index until the future is dropped.
 async fn read(mut reader: Reader, session: Session) {
     loop {
         sleep(Duration::from_millis(reader.random.u64(100..900))).await;
@@ -270,7 +275,7 @@ async fn read(mut reader: Reader, session: Session) {
     }
 }
 
-/// Checks that no indexer has anything of a cancelled build.
+/// Checks that no indexer has data of a cancelled build.
 pub(super) fn check_cancelled(hosts: &Hosts, summary: &Shared) {
     let cancelled = hosts.cancelled.lock().expect("not poisoned").clone();
     for host in hosts.all.values().filter(|host| host.info.role == Role::Indexer) {

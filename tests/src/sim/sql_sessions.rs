@@ -1,12 +1,15 @@
-//! A client of PostgreSQL's wire. Its query texts have several statements, which are one transaction, and its sessions read what they wrote.
+//! A client of the SQL port, whose query texts have several statements, which are one transaction,
+//! and whose sessions read their own writes.
 //!
-//! Each text writes one number into all documents of a small bucket; or it fails after some of them, or rolls back. So does each COPY,
-//! which is one commit. The judge compares the numbers that reads show, without knowledge of epochs:
+//! Each text or COPY (one commit) writes one number into all documents of a small bucket, or fails
+//! after some of them, or rolls back. The judge compares the numbers that reads return, without
+//! knowledge of epochs:
 //!
-//! - A read shows all documents with the same number, or none.
-//! - No read shows the number of a rolled-back text. - A session never reads older data: it sees no number of a text that was executed
-//!   before one that it has read or that was acknowledged to it. A text with an unknown outcome may be carried out at any time, so its
-//!   number is no violation.
+//! - A read returns one number for all documents, or no document.
+//! - No read returns the number of a text that was rolled back. - A session never reads older data:
+//!   after it has read a number or got an acknowledgment, it does not read the number of an earlier
+//!   text. A text with an unknown outcome may be executed at any time, so its number is never a
+//!   violation.
 //!
 //! If a source has lost a part of its history, only the second rule holds.
 
@@ -19,8 +22,6 @@ use proto::env::Env;
 use sextant::auth::login_policy::LoginPolicy;
 use sextant::backend::ClusterBackend;
 use sextant::pg::{PgConfig, PgServer};
-use sextant::principal::Principal;
-use sextant::sql::backend::{Backend, Backends};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -31,7 +32,7 @@ use super::cluster::hosts::VBUCKETS;
 use super::judge::oracle::SimIndex;
 use super::{Shared, violation};
 
-/// The index of its bucket.
+/// The index of the client's bucket.
 pub const INDEX: SimIndex = SimIndex {
     name: "of_told",
     sql: "CREATE INDEX IF NOT EXISTS of_told ON told (n) WITH (replicas = 1)",
@@ -41,12 +42,12 @@ pub const INDEX: SimIndex = SimIndex {
 };
 /// The number of documents, all of which each text writes.
 const DOCUMENTS: usize = 4;
-/// Each such write is a COPY.
+/// The number n of writes of which one is a COPY.
 const COPY_EVERY: usize = 4;
 /// The buffer of the connection, in bytes.
 const PIPE_BYTES: usize = 8 << 10;
 
-/// True in the seeds with such a client.
+/// True in seeds with such a client.
 pub(super) fn are_chosen(seed: u64) -> bool {
     seed % 13 == 12
 }
@@ -59,15 +60,15 @@ enum Fate {
     Undone,
 }
 
-/// A query text with the fates that its answers mean.
+/// A query text, with the outcomes that its answers mean.
 struct Text {
     sql: String,
     if_done: Fate,
-    /// The outcome after the refusal of an existing id.
+    /// The outcome if the text is refused because an id exists.
     if_duplicate: Fate,
-    /// The outcome after a conflict with another transaction.
+    /// The outcome if the text conflicts with another transaction.
     if_conflict: Fate,
-    /// The number of documents that it has written before its read, if it reads.
+    /// The number of documents that the text writes before its read, if it reads.
     written_at_read: usize,
 }
 
@@ -79,18 +80,9 @@ pub(super) struct SqlClient {
     random: fastrand::Rng,
     env: Env,
     server: PgServer,
-    /// The outcome of each text by its number; 0 means no text.
+    /// The outcome of each text by its number; number 0 stands for no text.
     fates: Vec<Fate>,
     summary: Shared,
-}
-
-/// The cluster as all principals use it.
-struct Trusted(Arc<ClusterBackend>);
-
-impl Backends for Trusted {
-    fn for_principal(&self, _principal: Principal) -> Arc<dyn Backend> {
-        Arc::clone(&self.0) as _
-    }
 }
 
 /// The statements of a text that write its number into some documents.
@@ -103,7 +95,7 @@ fn writes(number: usize, documents: std::ops::Range<usize>) -> impl Iterator<Ite
     })
 }
 
-/// The rows of an answer, each of which has an id and a number.
+/// Returns the rows of an answer: ids and numbers.
 fn rows(messages: &[SimpleQueryMessage]) -> Rows {
     let row = |message: &SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => Some((row.get(0)?.to_owned(), row.get(1)?.parse().ok()?)),
@@ -113,24 +105,20 @@ fn rows(messages: &[SimpleQueryMessage]) -> Rows {
 }
 
 impl SqlClient {
-    /// A client with sessions in the process of a router.
-    pub fn new(seed: u64, env: &Env, backend: &Arc<ClusterBackend>, summary: &Shared) -> Self {
-        let backends = Arc::new(Trusted(Arc::clone(backend)));
+    /// Returns a client with sessions in the process of a router.
+    pub fn new(seed: u64, env: &Env, cluster: &Arc<ClusterBackend>, summary: &Shared) -> Self {
+        let doors = LoginPolicy::trust(env);
+        let access = Arc::new(cluster.authorization(doors.flow()));
         Self {
             random: fastrand::Rng::with_seed(seed ^ 0x5e55),
             env: env.clone(),
-            server: PgServer::new(
-                backends,
-                LoginPolicy::trust(env),
-                env.clone(),
-                PgConfig::default(),
-            ),
+            server: PgServer::new(access, doors, env.clone(), PgConfig::default()),
             fates: vec![Fate::CarriedOut],
             summary: Arc::clone(summary),
         }
     }
 
-    /// Runs session after session until it is dropped.
+    /// Runs one session after another until the future is dropped.
     pub async fn run(mut self) {
         let mut is_made = false;
         loop {
@@ -161,7 +149,7 @@ impl SqlClient {
         Some(client)
     }
 
-    /// Makes the bucket, its index, and a document whose id is refused later.
+    /// Creates the bucket, its index, and a document whose id is refused later; true if they exist.
     async fn make(client: &Client) -> bool {
         let bucket = format!("CREATE BUCKET IF NOT EXISTS told WITH (vbuckets = {VBUCKETS})");
         let there = "INSERT INTO told (id, doc) VALUES ('there', '{\"there\":true}') \
@@ -196,7 +184,7 @@ impl SqlClient {
         }
     }
 
-    /// Sends a text. `None` if the connection is of no use any more.
+    /// Sends a text and judges the answer. `None` if the connection has become unusable.
     async fn write(&mut self, client: &Client, floor: &mut usize) -> Option<()> {
         let number = self.fates.len();
         self.fates.push(Fate::Unknown);
@@ -222,7 +210,8 @@ impl SqlClient {
         Some(())
     }
 
-    /// Sends a query text. Returns its fate, and the rows that it has read after writing some documents. `None` as for a write.
+    /// Sends a query text; returns its outcome, and the rows that it has read with the number of
+    /// documents written before. `None` if the connection has become unusable.
     async fn send(
         &mut self,
         client: &Client,
@@ -243,7 +232,8 @@ impl SqlClient {
         })
     }
 
-    /// Writes by COPY, in half of the cases with a line at its end that is no document. `None` as for a write.
+    /// Writes by COPY, in half of the cases with an invalid last line; returns the outcome. `None`
+    /// if the connection has become unusable.
     async fn copy(&mut self, client: &Client, number: usize) -> Option<Fate> {
         let line = |n| format!("{{\"id\":\"t{n}\",\"n\":{number}}}\n");
         let mut lines: String = (0..DOCUMENTS).map(line).collect();
@@ -265,7 +255,7 @@ impl SqlClient {
         })
     }
 
-    /// A text of any kind.
+    /// Returns a random text.
     fn text(&mut self, number: usize) -> Text {
         use Fate::{CarriedOut, Undone, Unknown};
         let all = || writes(number, 0..DOCUMENTS);
@@ -303,7 +293,7 @@ impl SqlClient {
         }
     }
 
-    /// Reads all documents. `None` if the connection is of no use any more.
+    /// Reads all documents and judges them. `None` if the connection has become unusable.
     async fn read(&mut self, client: &Client, floor: &mut usize) -> Option<()> {
         let select = client.simple_query("SELECT id, n FROM of_told");
         let messages = match timeout(STATEMENT, select).await.ok()? {
@@ -328,8 +318,8 @@ impl SqlClient {
         Some(())
     }
 
-    /// The one number of documents, 0 if there are none. The error describes the violation, and whether it is the number of a rolled-back
-    /// text.
+    /// Returns the number that all documents have, 0 for no documents. The error contains a text
+    /// about the violation, and true if the number belongs to a text that was rolled back.
     fn number_of(
         &self,
         rows: &Rows,
@@ -352,7 +342,8 @@ impl SqlClient {
         }
     }
 
-    /// Judges the read in a text: it shows what the text has written before, and the other documents as they were.
+    /// Judges the read in a text, which must return the documents that the text has written before,
+    /// and the others unchanged.
     fn judge_own(&self, rows: &Rows, (number, written): (usize, usize), floor: usize) {
         let is_own = |id: &str| (0..written).any(|n| id == format!("t{n}"));
         let (own, others): (Rows, Rows) = rows.iter().cloned().partition(|(id, _)| is_own(id));

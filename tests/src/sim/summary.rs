@@ -14,43 +14,43 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct Summary {
     /// The seed of the run.
     pub seed: u64,
-    /// Simulated milliseconds.
+    /// The simulated time in milliseconds.
     pub simulated_ms: u64,
-    /// Events, in layers that count them.
+    /// The number of events, in layers that count them.
     #[serde(default)]
     pub events: u64,
-    /// Published epochs, in layers that count them.
+    /// The number of published epochs, in layers that count them.
     #[serde(default)]
     pub epochs: u64,
-    /// Acknowledged writing statements.
+    /// The number of acknowledged writing statements.
     pub writes: u64,
-    /// Statements with an unknown outcome.
+    /// The number of statements with an unknown outcome.
     pub writes_unknown: u64,
-    /// Documents read by id.
+    /// The number of documents that were read by id.
     #[serde(default)]
     pub documents_read: u64,
-    /// Scans judged.
+    /// The number of judged scans.
     pub scans: u64,
-    /// Entries compared.
+    /// The number of compared entries.
     pub entries: u64,
-    /// Scans that were refused or timed out during faults.
+    /// The number of scans that were refused or timed out during faults.
     pub scans_refused: u64,
-    /// Scans of undone epochs whose cut the judge never received.
+    /// The number of scans whose epoch was removed before the judge received its cut.
     #[serde(default)]
     pub scans_unjudged: u64,
-    /// The errors of refused scans.
+    /// The numbers of refused scans by error.
     #[serde(default)]
     pub refusals: BTreeMap<String, u64>,
-    /// Scans that failed after some rows, which were judged.
+    /// The number of scans that failed after some rows, which were judged.
     #[serde(default)]
     pub parts_judged: u64,
-    /// Shard scans that were resumed on another node after at least one row.
+    /// The number of shard scans that were resumed on another node after at least one row.
     #[serde(default)]
     pub resumed: u64,
-    /// Armed faults of disks that struck, by kind.
+    /// The numbers of armed disk faults that had an effect, by kind.
     #[serde(default)]
     pub struck: BTreeMap<String, u64>,
-    /// Flipped bits, by what became of them.
+    /// The numbers of flipped bits, by their effect.
     #[serde(default)]
     pub flipped: BTreeMap<String, u64>,
     /// The counts from comparing the projectors' stores with their mirrors, by name.
@@ -62,131 +62,132 @@ pub struct Summary {
     /// The counts of the interleaving of blocking work, by name.
     #[serde(default)]
     pub interleaved: BTreeMap<String, u64>,
-    /// Buckets that were dropped with their index.
+    /// The number of buckets that were dropped with their index.
     #[serde(default)]
     pub buckets_dropped: u64,
-    /// The most slices of an index whose bucket is written again and again.
+    /// The maximum number of slices of an index in a bucket that is written repeatedly.
     #[serde(default)]
     pub outgrown_slices: u64,
-    /// Scans of transactions that read the epoch of an earlier one.
+    /// The number of scans of transactions that read the epoch of an earlier one.
     #[serde(default)]
     pub pinned_scans: u64,
-    /// Committed transactions.
+    /// The number of committed transactions.
     #[serde(default)]
     pub transactions: u64,
-    /// Statements, scans and reads in transactions.
+    /// The number of statements, scans and reads in transactions.
     #[serde(default)]
     pub transaction_steps: u64,
-    /// Commits that were refused because of a conflict.
+    /// The number of commits that were refused because of a conflict.
     #[serde(default)]
     pub conflicts: u64,
-    /// Commits that were refused because the projector did not know the transaction any more.
+    /// The number of commits that were refused because the projector had lost the transaction.
     #[serde(default)]
     pub transactions_lost: u64,
-    /// Commits over two buckets that were acknowledged.
+    /// The number of acknowledged commits over two buckets.
     #[serde(default)]
     pub joint_commits: u64,
-    /// Sessions that were lost in a commit over two buckets.
+    /// The number of sessions that were lost during a commit over two buckets.
     #[serde(default)]
     pub sessions_lost: u64,
-    /// Moments of two buckets that were judged.
+    /// The number of judged moments of two buckets.
     #[serde(default)]
     pub moments_read: u64,
-    /// INSERTs in transactions that were refused.
+    /// The number of refused INSERTs in transactions.
     #[serde(default)]
     pub inserts_refused: u64,
-    /// Rollbacks to savepoints.
+    /// The number of rollbacks to savepoints.
     #[serde(default)]
     pub savepoint_rollbacks: u64,
-    /// Scans of transactions that ended after a later change or the end of their transaction.
+    /// The number of scans of transactions that ended after a later change or the end of their
+    /// transaction.
     #[serde(default)]
     pub views_passed: u64,
-    /// Scans whose request was planned from the text of a statement.
+    /// The number of scans whose request was planned from the text of a statement.
     #[serde(default)]
     pub scans_by_text: u64,
-    /// Generations of indexes that took the place of others.
+    /// The number of generations that have replaced others.
     #[serde(default)]
     pub generations: u64,
-    /// Scans of a generation that had been replaced by a newer one.
+    /// The number of scans of a generation that had been replaced by a newer one.
     #[serde(default)]
     pub scans_of_retired: u64,
-    /// Versions of a data set that became current while they were watched.
+    /// The number of versions of a data set that became current while they were observed.
     #[serde(default)]
     pub versions: u64,
-    /// Versions that were cancelled.
+    /// The number of cancelled versions.
     #[serde(default)]
     pub versions_cancelled: u64,
-    /// Versions whose files had a row that cannot be read.
+    /// The number of versions whose files had an unreadable row.
     #[serde(default)]
     pub versions_failed: u64,
-    /// First builds during which their indexes were also built over the next version.
+    /// The number of first builds during which their index was also built over the next version.
     #[serde(default)]
     pub first_builds_passed: u64,
-    /// Documents of versions that were read by id.
+    /// The number of documents of versions that were read by id.
     #[serde(default)]
     pub version_documents_read: u64,
-    /// Indexes that were divided again, by ranges or otherwise.
+    /// The number of changed partitions of indexes.
     #[serde(default)]
     pub divided_anew: u64,
-    /// Builds that were cancelled.
+    /// The number of cancelled builds.
     #[serde(default)]
     pub builds_cancelled: u64,
-    /// Indexers that were removed.
+    /// The number of removed indexers.
     #[serde(default)]
     pub nodes_removed: u64,
-    /// The nodes among them that were removed with FORCE.
+    /// The number of indexers that were removed with FORCE.
     #[serde(default)]
     pub nodes_forced: u64,
-    /// Texts of several statements of SQL that were carried out.
+    /// The number of texts of several SQL statements that were executed.
     #[serde(default)]
     pub texts_carried_out: u64,
-    /// The texts that were rolled back as a whole.
+    /// The number of such texts that were rolled back.
     #[serde(default)]
     pub texts_undone: u64,
-    /// Reads of sessions of SQL.
+    /// The number of reads of SQL sessions.
     #[serde(default)]
     pub sql_reads: u64,
-    /// Logs of coordinators that begin with a snapshot at the end.
+    /// The number of coordinators whose log begins with a snapshot at the end.
     #[serde(default)]
     pub logs_cut: u64,
-    /// Indexes created or dropped.
+    /// The number of created and dropped indexes.
     pub ddl: u64,
-    /// Faults, by kind.
+    /// The numbers of faults by kind.
     pub faults: BTreeMap<String, u64>,
-    /// Rollbacks of the bucket.
+    /// The number of rollbacks of the bucket.
     pub rollbacks: u64,
     /// The first epoch after each rollback, and the simulated time at which the judge received it.
     #[serde(skip)]
     pub rolled_back: Vec<(BucketId, Epoch, Duration)>,
-    /// Accepted statements that move slices.
+    /// The number of accepted statements that move slices.
     pub moves_asked: u64,
-    /// Drains and removals of nodes that were requested, accepted or not.
+    /// The number of requested drains and removals of nodes, accepted or not.
     #[serde(skip)]
     pub drains_asked: u64,
-    /// Completed moves, among the remembered ones.
+    /// The number of completed moves that the catalog remembers.
     pub moves_ended: u64,
-    /// Undone moves, among the remembered ones.
+    /// The number of undone moves that the catalog remembers.
     pub moves_undone: u64,
-    /// Accepted hand-overs of vbuckets and cancellations.
+    /// The number of accepted hand-overs of vbuckets and cancellations.
     #[serde(default)]
     pub hand_overs_asked: u64,
-    /// Vbuckets that changed their owner.
+    /// The number of vbuckets that changed their owner.
     #[serde(default)]
     pub hand_overs: u64,
-    /// Statements that change the number of a bucket's copies, or move it.
+    /// The number of statements that change the number of a bucket's copies or move it.
     #[serde(default)]
     pub copies_asked: u64,
-    /// Buckets that moved to another projector.
+    /// The number of buckets that moved to another projector.
     #[serde(default)]
     pub buckets_moved: u64,
-    /// Answers of single copies of a bucket that were judged.
+    /// The number of judged answers of single copies of a bucket.
     #[serde(default)]
     pub copies_read: u64,
-    /// Copies of slices compared with each other at the end.
+    /// The number of copies of slices that were compared with each other at the end.
     pub copies_compared: u64,
-    /// Data directories of indexers verified at the end.
+    /// The number of checked data directories of indexers at the end.
     pub directories_verified: u64,
-    /// Terms with a known leader.
+    /// The number of terms with a known leader.
     pub terms: u64,
     /// The last committed position of the coordinators' log.
     pub committed: u64,
@@ -197,12 +198,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds an event to the trace.
+    /// Adds a value to the trace.
     pub fn note(&mut self, what: impl fmt::Debug) {
         self.trace = xxh3_64_with_seed(format!("{what:?}").as_bytes(), self.trace);
     }
 
-    /// Counts the work that ran in steps.
+    /// Adds the counts of interleaved work.
     pub fn interleaved(&mut self, counts: InterleavingCounts) {
         let InterleavingCounts { works, pauses, cut_short, vain_tries } = counts;
         self.interleaved = [
@@ -215,7 +216,7 @@ impl Summary {
         .into();
     }
 
-    /// Rare events by name: without them a run proves less than it seems to.
+    /// Returns the counts of rare events by name; without them a run proves less than it seems to.
     pub fn seen(&self) -> Vec<(String, u64)> {
         let counts = [
             ("documents read", self.documents_read),
@@ -274,38 +275,38 @@ impl Summary {
     }
 }
 
-/// The sum over many seeds.
+/// The sum of the summaries of many seeds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Total {
-    /// Seeds that ran.
+    /// The number of seeds.
     pub seeds: u64,
-    /// Seeds that found a violation.
+    /// The number of seeds with a violation.
     pub failed: u64,
     /// The simulated time in hours.
     pub simulated_hours: f64,
-    /// Real seconds.
+    /// The real time in seconds.
     pub real_s: f64,
-    /// Events, in layers that count them.
+    /// The number of events, in layers that count them.
     pub events: u64,
-    /// Epochs, in layers that count them.
+    /// The number of epochs, in layers that count them.
     pub epochs: u64,
-    /// Statements: writes, scans, DDL, moves and hand-overs.
+    /// The number of statements: writes, scans, DDL, moves and hand-overs.
     pub operations: u64,
-    /// Scans judged.
+    /// The number of judged scans.
     pub scans: u64,
-    /// Entries compared.
+    /// The number of compared entries.
     pub entries: u64,
-    /// Completed moves.
+    /// The number of completed moves.
     pub moves: u64,
     /// The number of rollbacks.
     pub rollbacks: u64,
-    /// Vbuckets that changed their owner.
+    /// The number of vbuckets that changed their owner.
     pub hand_overs: u64,
-    /// Copies of slices compared with each other.
+    /// The number of copies of slices that were compared with each other.
     pub copies_compared: u64,
-    /// Data directories verified.
+    /// The number of checked data directories.
     pub directories_verified: u64,
-    /// Faults, by kind.
+    /// The numbers of faults by kind.
     pub faults: BTreeMap<String, u64>,
     /// Rare events that a campaign must contain ([`Summary::seen`]).
     pub seen: BTreeMap<String, u64>,

@@ -1,6 +1,6 @@
-//! A second bucket beside the client's: it is created, indexed, written, scanned and dropped, again and again. Its writes
-//! and scans are judged as the client's are; after its drop none of its documents are shown, also not to a bucket or an index of
-//! the same name.
+//! A second bucket beside the client's: the bucket is created, indexed, written, scanned and
+//! dropped repeatedly. Its writes and scans are judged like the client's; after its drop no scan
+//! may return its documents, even of a bucket or an index with its name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,6 @@ use proto::rpc::scan::Consistency;
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{ErrorCode, Result};
 use serde_json::json;
-use sextant::sql::backend::Backend;
 use sextant::sql::named::run_on_bucket;
 use tokio::time::{sleep, timeout};
 
@@ -47,15 +46,15 @@ fn drop_bucket(bucket: BucketId) -> Result<Command> {
     Ok(Command::DropBucket(DropBucket { bucket, restrict: false }))
 }
 
-/// The tenant's reader.
+/// The tenant, by its reader.
 pub(super) struct Tenant(pub Reader);
 
 impl Tenant {
-    /// Lives and dies until it is dropped.
+    /// Creates, uses and drops the bucket repeatedly, until the future is dropped.
     pub async fn run(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.0.random.u64(50..500))).await;
-            let dropping = run_on_bucket(&*session.backend, BUCKET, drop_bucket);
+            let dropping = run_on_bucket(&session.backend, BUCKET, drop_bucket);
             match timeout(STATEMENT, dropping).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) if error.code == ErrorCode::Unknown => {}
@@ -80,7 +79,7 @@ impl Tenant {
         }
     }
 
-    /// Writes and scans for some seconds; then the bucket's history is judged.
+    /// Writes and scans for some seconds, then judges the bucket's history.
     async fn live(&mut self, session: &Session) {
         let mut statements = Statements::default();
         let _ = timeout(STATEMENT, create(session, &INDEX, true)).await;
@@ -97,7 +96,7 @@ impl Tenant {
         }
     }
 
-    /// Drops the bucket. A scan of its index must be refused from then on.
+    /// Drops the bucket. A scan of its index must then be refused.
     async fn die(&mut self, session: &Session) {
         let index = session.router.catalog().index(INDEX.name).cloned();
         let command = drop_bucket(session.bucket.id).expect("a command");
@@ -143,7 +142,8 @@ impl Tenant {
         let began = now();
         let statement = statements.begin(&writes);
         let checked = CheckedWrites::new(writes, DOCUMENT_BYTES_MAX).expect("JSON");
-        match timeout(STATEMENT, session.backend.write(&session.bucket, checked)).await {
+        let writing = async { session.backend.writer(&session.bucket)?.write(checked).await };
+        match timeout(STATEMENT, writing).await {
             Ok(Ok(reply)) => {
                 session.note_writes(std::slice::from_ref(&reply.position));
                 statements.end(statement, statements::Outcome::Acknowledged(reply));

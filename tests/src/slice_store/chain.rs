@@ -1,9 +1,10 @@
-//! Slices move repeatedly between three stores, A → B → C → A, while all of them apply epochs, with rollbacks between the moves. After each
-//! installation and each rollback, before any further epoch, every copy shows what a model of the documents has at every living epoch down
-//! to its floor, and refuses the dead ones.
+//! A test in which slices move repeatedly between three stores, A → B → C → A, while all stores
+//! apply epochs, with rollbacks between the moves. After each installation and each rollback,
+//! before any further epoch, every copy must equal a model of the documents at every live epoch
+//! down to the copy's floor, and must refuse dead epochs.
 //!
-//! In half of the stories documents are only inserted, so that no later version covers a row that a rollback forgot or a
-//! move brought twice.
+//! In half of the runs documents are only inserted, so that no later version hides a row that a
+//! rollback has left or a move has duplicated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,25 +23,25 @@ use super::side::{Documents, INDEX, Side, packed, rows_at};
 use super::{BUCKET, simulated_time};
 
 const NODES: [NodeId; 3] = [NodeId(7), NodeId(8), NodeId(9)];
-/// The number of steps of a story.
+/// The number of steps of a run.
 const STEPS: u32 = 70;
-/// The horizon's distance from the newest epoch, in living epochs.
+/// The distance of the horizon from the newest epoch, in live epochs.
 const KEPT: usize = 6;
 
-/// Counts of the events of some stories.
+/// The counts of events in runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Installations.
+    /// The number of installations.
     pub moves: u64,
-    /// Installations of a slice that its source had received itself.
+    /// The number of installations of a slice that its source had received by a move.
     pub moves_on: u64,
     /// The number of rollbacks.
     pub rollbacks: u64,
     /// The number of crashes.
     pub crashes: u64,
-    /// Comparisons of a copy at one epoch.
+    /// The number of comparisons of a copy at one epoch.
     pub compared: u64,
-    /// Reads of dead epochs that were refused.
+    /// The number of refused reads of dead epochs.
     pub refused: u64,
 }
 
@@ -55,7 +56,7 @@ impl std::ops::AddAssign for Effects {
     }
 }
 
-/// Runs a story from a seed; `interleaved` is as in [`super::plan::Plan`].
+/// Runs a seed; `interleaved` has the meaning of [`super::plan::Plan::interleaved`].
 pub fn run(seed: u64, interleaved: bool) -> Result<Effects, String> {
     simulated_time()?.block_on(async {
         let turns = interleaved.then(|| Turns::new(seed));
@@ -77,36 +78,37 @@ struct Journey {
     received: ReceivedFiles,
 }
 
-/// A story.
+/// A run of the test.
 struct Chain {
-    /// The order of blocking work, unless it runs at once.
+    /// The scheduler of blocking work; `None` if blocking work runs at once.
     turns: Option<Turns>,
     random: fastrand::Rng,
     known: Known,
     info: Arc<IndexInfo>,
     nodes: Vec<Side>,
-    /// The living epochs.
+    /// The batch of each live epoch.
     batches: BTreeMap<u64, EpochBatch>,
     dead: BTreeSet<u64>,
-    /// The first epoch that each node has followed.
+    /// The first epoch that each node has applied.
     began: [u64; NODES.len()],
     epoch_next: u64,
-    /// The newest horizon that an epoch carried.
+    /// The newest horizon in an epoch.
     horizon: u64,
     documents: Documents,
     seqno: u64,
     branch: u64,
     only_inserts: bool,
     journey: Option<Journey>,
-    /// The copies that were received from another node.
+    /// The copies that a node has received from another node.
     received: BTreeSet<(usize, SliceNo)>,
-    /// The steps so far, for a report.
+    /// The steps up to now, for the report.
     trace: Vec<String>,
     effects: Effects,
 }
 
 impl Chain {
-    /// A story from a seed: the first node has built the index, the others have nothing.
+    /// Returns a run of a seed, in which the first node has built the index and the others are
+    /// empty.
     async fn new(seed: u64, turns: Option<Turns>) -> Result<Self, String> {
         let mut random = fastrand::Rng::with_seed(seed ^ 0xc4a1);
         let shape = Shape::random(INDEX, &mut random);
@@ -160,7 +162,7 @@ impl Chain {
         Ok(())
     }
 
-    /// The batch of the next epoch.
+    /// Returns the batch of the next epoch.
     fn batch(&self, parent: u64, after: u64, body: Bytes) -> EpochBatch {
         let position = Position { vbuuid: Vbuuid(self.branch), seqno: Seqno(self.seqno) };
         let mark = EpochMark {
@@ -183,7 +185,7 @@ impl Chain {
         self.batches.last_key_value().map_or(0, |(epoch, _)| *epoch)
     }
 
-    /// Runs the story to its end.
+    /// Runs all steps.
     async fn run(&mut self) -> Result<(), String> {
         for step in 0..STEPS {
             self.step().await.map_err(|error| format!("step {step}: {error}"))?;
@@ -250,7 +252,7 @@ impl Chain {
         self.epoch_next += 1 + self.random.u64(0..4) / 3;
     }
 
-    /// Applies epochs on each node, which may lag some epochs.
+    /// Applies epochs on each node, up to at most `behind_max` epochs before the newest.
     async fn follow(&mut self, behind_max: usize) -> Result<(), String> {
         for (node, began) in self.nodes.iter().zip(&mut self.began) {
             let behind = self.random.usize(0..=behind_max);
@@ -285,12 +287,12 @@ impl Chain {
         self.effects.crashes += 1;
     }
 
-    /// The nodes with a copy of a slice.
+    /// Returns the nodes with a copy of a slice.
     fn holders(&self, slice: SliceNo) -> Vec<usize> {
         (0..self.nodes.len()).filter(|node| self.nodes[*node].has(slice)).collect()
     }
 
-    /// Advances the move in progress by one round, or begins another one.
+    /// Advances the move in progress by one round, or starts another move.
     async fn travel(&mut self) -> Result<(), String> {
         let mut journey = match self.journey.take() {
             Some(journey) => journey,
@@ -384,7 +386,8 @@ impl Chain {
         self.compare().await
     }
 
-    /// Rolls all nodes back to a living epoch that no horizon has passed, if every copy can roll back so far.
+    /// Rolls all nodes back to a live epoch that is not below a horizon, if every copy can roll
+    /// back to it.
     async fn roll_back(&mut self) -> Result<(), String> {
         let back = self.random.usize(1..5);
         let to = self.batches.keys().rev().nth(back).copied();
@@ -414,7 +417,7 @@ impl Chain {
         self.compare().await
     }
 
-    /// Compares every copy at all epochs that it answers.
+    /// Compares every copy with the model at all epochs that the copy can answer.
     async fn compare(&mut self) -> Result<(), String> {
         if let Some(turns) = &self.turns {
             turns.resume_panic();

@@ -1,4 +1,4 @@
-//! The comparisons during a history.
+//! The comparisons of the store with the model during a history.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Held {
 }
 
 impl Driver {
-    /// Takes a snapshot of both stores, if both have one.
+    /// Takes a snapshot of both stores at an epoch, if both have it.
     pub(super) fn hold(&mut self, id: LocalIndexId, epoch: Epoch) {
         let known = &self.indexes[&id];
         let real = self.store().snapshot(id, epoch);
@@ -34,7 +34,7 @@ impl Driver {
         }
     }
 
-    /// Checks that the counters are consistent and promise no less than before.
+    /// Checks that the counters are consistent and that durable epochs do not decrease.
     pub(super) fn check_counters(&mut self) -> Verdict {
         let now = self.store().counters(BUCKET);
         if self.is_excused() {
@@ -51,8 +51,8 @@ impl Driver {
         Ok(())
     }
 
-    /// The epoch below which the store may refuse a read: the horizon, or a missed epoch. A crash may have undone the
-    /// epoch after the missed one and left the raised floor.
+    /// Returns the epoch below which the store may refuse a read: the horizon, or a missed epoch. A
+    /// crash may have removed the epoch after the missed one and left the raised floor.
     pub(super) fn refusable_below(&self) -> Epoch {
         let pairs = self.marks.windows(2).filter(|pair| pair[1].parent != pair[0].epoch);
         pairs.map(|pair| pair[1].epoch).max().unwrap_or_default().max(self.horizon)
@@ -86,7 +86,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Checks after a failed call that earlier epochs are still shown, or that the read fails too.
+    /// Checks after a failed call that earlier epochs are unchanged, or that reading them fails
+    /// too.
     pub(super) fn check_after_fault(&mut self, pending: Option<&Op>) -> Verdict {
         // The outcome for floors and slices is settled only after the store is opened again.
         let harmless = matches!(

@@ -1,4 +1,4 @@
-//! Reads the store and the model and reports differences.
+//! Functions that read the store and the model and report differences.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::shape::Known;
 /// The result of a comparison or of a step of a history.
 pub type Verdict = Result<(), Finding>;
 
-/// The reason for the early end of a history.
+/// The reason why a history ends early.
 #[derive(Clone, Debug)]
 pub enum Finding {
-    /// The store returned something wrong.
+    /// A wrong answer of the store, with a description.
     Wrong(String),
-    /// A call, or a read, failed.
+    /// An error of a call or of a read.
     Failed(Error),
 }
 
 impl Finding {
-    /// Adds the place of the finding.
+    /// Adds a description of the place to the finding.
     pub fn at(self, place: &str) -> Self {
         match self {
             Self::Wrong(what) => Self::Wrong(format!("{place}: {what}")),
@@ -53,14 +53,14 @@ fn wrong(what: String) -> Verdict {
 /// An entry and its included values.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// A way to read a snapshot.
+/// The way in which a snapshot is read.
 #[derive(Debug)]
 struct Read {
     slices: Vec<SliceNo>,
     range: KeyRange,
     reverse: bool,
     include: bool,
-    /// Through [`Rows::pack`] in blocks of this many rows; `None` reads entry by entry.
+    /// The number of rows of the blocks that [`Rows::pack`] fills; `None` to read entry by entry.
     block_rows: Option<u64>,
 }
 
@@ -178,7 +178,8 @@ pub fn snapshots(
     Ok(())
 }
 
-/// The checksum of a slice's rows, and their number. [`Snapshot::checksum`] of the model would be the code under test.
+/// Returns the checksum and the number of a slice's rows. [`Snapshot::checksum`] is not used, since
+/// it is under test.
 fn checksum(rows: &[Row]) -> (u64, u64) {
     let hash = |(entry, include): &Row| xxh3_64_with_seed(include, xxh3_64(entry));
     let sum = rows.iter().map(hash).fold(0u64, u64::wrapping_add);
@@ -213,13 +214,13 @@ pub struct Pair<'a> {
     pub real: &'a Arc<dyn SliceStore>,
     /// The model, whose answers are the expected ones.
     pub model: &'a dyn SliceStore,
-    /// Below this epoch the store may answer that an epoch is too old.
+    /// The epoch below which the store may answer that an epoch is too old.
     pub horizon: Epoch,
 }
 
 impl Pair<'_> {
-    /// Compares an index at an epoch. If the model answers that the epoch is too old, not applied or absent, the store
-    /// must answer the same.
+    /// Compares an index at an epoch. If the model answers that the epoch is too old, not applied
+    /// or absent, the store must give this answer too.
     pub fn at(
         &self,
         known: &Known,
@@ -255,7 +256,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Compares the lists of indexes and slices, and their floors, which the horizon may have raised.
+    /// Compares the lists of indexes and slices, and their floors, which the horizon may have
+    /// raised in the store.
     pub fn inventory(&self) -> Verdict {
         let list = |store: &dyn SliceStore| -> Vec<_> {
             let built = store.progress().into_iter().filter(|slice| slice.floor.is_some());

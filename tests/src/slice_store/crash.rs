@@ -1,4 +1,5 @@
-//! Runs whole histories, and sweeps over the file operations of a clean run: a crash or a failure at each of them.
+//! Runs of whole histories, and sweeps in which a crash or a failure occurs at each file operation
+//! of a history.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -14,17 +15,17 @@ use super::simulated_time;
 /// The result of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary {
-    /// File operations of the whole history.
+    /// The number of file operations in the history.
     pub operations: u64,
-    /// The number of times that the store was opened again.
+    /// The number of times that the store was reopened.
     pub recoveries: u32,
     /// The number of interruptions of blocking work.
     pub interrupted: u64,
-    /// Epochs that were applied by a second try.
+    /// The number of epochs that were applied at the second attempt.
     pub tried_again: u64,
 }
 
-/// Runs a history to its end; an error describes the violation and the steps before it.
+/// Runs a history to its end; the error describes the violation and the previous steps.
 pub fn run(plan: &Plan) -> Result<Summary, String> {
     let driver = drive(plan, async |driver| driver.run().await)?;
     let interrupted = driver.turns.as_ref().map_or(0, |turns| turns.switches());
@@ -51,7 +52,7 @@ pub fn drive(
     })
 }
 
-/// Converts a verdict to a result; a panic is an error too.
+/// Returns the verdict as a result, in which a panic is an error too.
 async fn caught(work: impl Future<Output = Verdict>) -> Result<(), String> {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(verdict) => verdict.map_err(|finding| finding.to_string()),
@@ -63,14 +64,15 @@ async fn caught(work: impl Future<Output = Verdict>) -> Result<(), String> {
     }
 }
 
-/// The fault of a sweep.
+/// The kind of fault of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// The machine crashes, and up to two more times while the store recovers.
+    /// A crash of the machine, and up to two more crashes during the recovery.
     Crash,
-    /// A file operation fails once.
+    /// A file operation that fails once.
     Error,
-    /// An error in the application of an epoch, which is then tried again with the same store.
+    /// A file operation that fails once during the application of an epoch, which is then repeated
+    /// on the open store.
     ErrorOfEpoch,
 }
 
@@ -79,12 +81,12 @@ pub enum Fault {
 pub struct Swept {
     /// The number of runs.
     pub runs: u64,
-    /// Epochs that were applied by a second try.
+    /// The number of epochs that were applied at the second attempt.
     pub tried_again: u64,
 }
 
-/// Runs a workload once without a fault and then with a fault at each of its file operations, or at `places_max` of
-/// them spread over the run.
+/// Runs a workload once without a fault, and then with a fault at each of its file operations, or
+/// at `places_max` of them in equal distances.
 pub fn sweep(workload: &Plan, fault: Fault, places_max: u64) -> Result<Swept, String> {
     let operations = run(workload)?.operations;
     let places = operations.min(places_max.max(1));

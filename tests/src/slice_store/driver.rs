@@ -1,8 +1,9 @@
-//! Applies a history to the store and to the model, and compares them.
+//! The driver, which applies a history to the store and to the model, and compares them.
 //!
-//! The driver plays the environment of a storage engine: the source, the coordinator that numbers epochs and moves the horizon, the
-//! service that builds indexes, and the machine that crashes. It records the store's promises (durable epochs) and checks
-//! them; [`super::recover`] has its work after a crash.
+//! The driver plays the environment of a storage engine: the source, the coordinator that numbers
+//! epochs and moves the horizon, the service that builds indexes, and the machine that crashes. The
+//! driver also records the epochs that the store reports as durable, and checks that they are not
+//! lost; [`super::recover`] contains the driver's work after a crash.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ use super::shape::{Build, Edit, Known, Shape};
 use super::source::{Source, VBUCKETS, pack_documents};
 use super::{BUCKET, NODE, open_store};
 
-/// Time limit of a step, in simulated time.
+/// The time limit of a step, in simulated time.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A history in progress.
@@ -36,51 +37,51 @@ pub struct Driver {
     pub plan: Plan,
     pub(super) env: Env,
     pub(super) fs: SimFs,
-    /// The order of blocking work, unless it runs at once.
+    /// The scheduler of blocking work; `None` if blocking work runs at once.
     pub(super) turns: Option<Turns>,
-    /// Calls that run concurrently with the history, until the store is closed.
+    /// The calls that run concurrently with the history, until the store is closed.
     pub(super) beside: Vec<Task>,
-    /// The first error of such a call.
+    /// The first error of a concurrent call.
     pub(super) beside_failed: Arc<Mutex<Option<Error>>>,
     pub(super) dir: PathBuf,
     pub(super) store: Option<Arc<dyn SliceStore>>,
     pub(super) model: Model,
     pub(super) source: Source,
-    /// The indexes that the store has or builds.
+    /// The indexes that the store has or is building.
     pub indexes: BTreeMap<LocalIndexId, Known>,
     /// Indexes that were dropped, or whose build was interrupted by a restart; the stream may still carry them.
     pub gone: Vec<Known>,
     /// All epochs of the current branch, ascending.
     pub marks: Vec<EpochMark>,
-    /// The newest horizon that an epoch carried.
+    /// The newest horizon in an epoch.
     pub horizon: Epoch,
-    /// Rollback points below the horizon.
+    /// The rollback points below the horizon.
     pub points: Vec<Epoch>,
     epoch_next: u64,
     /// The newest epoch that the store has reported as durable.
     pub(super) durable: Epoch,
     pub(super) held: Vec<Held>,
-    /// Chooses the steps.
+    /// The generator of the choice of steps.
     chooser: fastrand::Rng,
-    /// Chooses how steps are carried out and what is compared.
+    /// The generator of the details of steps and comparisons.
     pub(super) random: fastrand::Rng,
-    /// The steps so far, for a report.
+    /// The steps up to now, for the report.
     pub trace: Arc<Mutex<Vec<String>>>,
     /// The number of times that the store was reopened.
     pub recoveries: u32,
-    /// The number of epochs that were applied by a second try.
+    /// The number of epochs that were applied at the second attempt.
     pub tried_again: u64,
     /// The number of reopenings that a crash or a fault caused.
     faults: u32,
 }
 
-/// The finding of a failed call that nothing excuses.
+/// Returns the finding for a failed call that no fault excuses.
 pub(super) fn failed(error: Error) -> Finding {
     Finding::Failed(error)
 }
 
 impl Driver {
-    /// A history with an empty store.
+    /// Returns a history with an empty store.
     pub fn new(plan: Plan) -> Result<Self, Finding> {
         let (mut env, _, fs) = world(plan.seed);
         let turns = plan.interleaved.then(|| Turns::new(plan.seed));
@@ -132,7 +133,7 @@ impl Driver {
         self.fs.operations()
     }
 
-    /// Runs the history to its end; compares everything then, and again after a restart.
+    /// Runs the history to its end, then compares everything, before and after a restart.
     pub async fn run(&mut self) -> Verdict {
         if self.store.is_none() {
             self.recover(None).await?;
@@ -171,7 +172,8 @@ impl Driver {
         self.or_recover(opened, None).await
     }
 
-    /// The finding of a call that does not return. A store may wait for a machine that is down; otherwise it hangs.
+    /// Returns the finding for a call that does not return in time. A store may wait if its machine
+    /// is down; otherwise it hangs.
     pub(super) fn timed_out(&self) -> Verdict {
         let message = format!("no answer for {} s", PATIENCE.as_secs());
         if self.is_excused() {
@@ -184,12 +186,12 @@ impl Driver {
         lock(&self.trace).push(line);
     }
 
-    /// True if calls may fail: after a crash or a fault, until the store is reopened.
+    /// True if calls may fail, which is from a crash or a fault until the store is reopened.
     pub(super) fn is_excused(&self) -> bool {
         self.fs.is_crashed() || self.plan.fail_at.is_some_and(|at| self.fs.operations() >= at)
     }
 
-    /// Continues after an error of the simulated machine.
+    /// Recovers if the verdict is an error that the simulated machine has caused.
     async fn or_recover(&mut self, verdict: Verdict, pending: Option<&Op>) -> Verdict {
         match verdict {
             Err(Finding::Failed(error)) if self.is_excused() => {
@@ -215,7 +217,8 @@ impl Driver {
         floors.filter_map(|index| index.floor).max().unwrap_or_default()
     }
 
-    /// The newest of the indexes' first epochs, whatever the horizon has dropped since.
+    /// Returns the newest of the indexes' first epochs, including those that the horizon has
+    /// passed.
     pub fn first_epoch_max(&self) -> Epoch {
         let floors = self.model.indexes().into_iter().filter_map(|index| index.floor);
         let gaps = self.marks.windows(2).filter(|pair| pair[1].parent != pair[0].epoch);
@@ -289,7 +292,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Applies an epoch to the store. A follower whose store has failed continues with the same epoch and the same
+    /// Applies an epoch to the store. If the store fails, the epoch is applied again to the open
     /// store.
     async fn apply(&mut self, batch: &EpochBatch) -> Verdict {
         let applied = self.store().apply(batch.clone()).await;
@@ -309,12 +312,12 @@ impl Driver {
         applied.map_err(failed)
     }
 
-    /// Draws whether a call runs concurrently with the history.
+    /// Decides at random whether a call runs concurrently with the history.
     fn is_beside(&mut self) -> bool {
         self.plan.interleaved && self.random.bool()
     }
 
-    /// Starts a call that the history does not wait for.
+    /// Starts a call for which the history does not wait.
     fn run_beside(&mut self, op: &Op) {
         let (store, failed) = (self.store(), Arc::clone(&self.beside_failed));
         let compacts = matches!(op, Op::Compact);
@@ -327,7 +330,7 @@ impl Driver {
         self.beside.push(self.env.spawn_request("beside", call));
     }
 
-    /// Reports the failure of concurrent work.
+    /// Returns the failure of a concurrent call, if there was one.
     fn check_beside(&self) -> Verdict {
         if let Some(turns) = &self.turns {
             turns.resume_panic();
@@ -347,7 +350,7 @@ impl Driver {
         }
     }
 
-    /// Cuts an epoch from the streams.
+    /// Makes an epoch from the streams.
     fn cut(&mut self, all: bool, gap: bool, horizon: Epoch) {
         let (before, parent) = match self.marks.last() {
             Some(mark) => ((*mark.cut).clone(), mark.epoch),
@@ -372,7 +375,7 @@ impl Driver {
         self.horizon = horizon;
     }
 
-    /// Keeps some of the epochs that the horizon passes as rollback points and gives up the others.
+    /// Keeps some of the epochs below the new horizon as rollback points and gives up the others.
     fn choose_points(&mut self, horizon: Epoch) {
         let passed = self.marks.iter().map(|mark| mark.epoch);
         let passed = passed.filter(|epoch| self.horizon <= *epoch && *epoch < horizon);
@@ -381,7 +384,7 @@ impl Driver {
         self.points.extend(candidates.into_iter().filter(|_| self.random.u8(0..4) == 0));
     }
 
-    /// The mutations of an epoch from the streams, for the present slices.
+    /// Returns the mutations of an epoch from the streams, for the present slices.
     pub(super) fn batch(&mut self, mark: &EpochMark) -> EpochBatch {
         let at = self.marks.iter().position(|known| known.epoch == mark.epoch);
         let before = at.and_then(|at| at.checked_sub(1)).map(|at| &self.marks[at]);

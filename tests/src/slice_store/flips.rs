@@ -1,7 +1,8 @@
-//! Flips bits in the files of a history. The store must name the damaged file or return the right rows.
+//! Flipped bits in the files of a history: the store must then name the damaged file or return the
+//! right rows.
 //!
-//! One more outcome is allowed: the store may take the last write for a torn write and drop it. It then shows older
-//! epochs, and must show them correctly. The result counts these cases.
+//! One more outcome is allowed: the store may take the last write for a torn write and drop it. The
+//! store then has only older epochs, which must be correct. The result counts these cases.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,19 +17,20 @@ use super::compare::{Depth, Finding, Pair, Verdict};
 use super::driver::{Driver, failed, wrong};
 use super::{BUCKET, open_whole};
 
-/// Bytes at both ends of a file that are always tried: magic numbers, versions, footers.
+/// The number of bytes at both ends of a file whose bits are always flipped: magic numbers,
+/// versions, footers.
 const ENDS: usize = 12;
 
-/// The outcomes of flipped bits.
+/// The counts of outcomes of flipped bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flips {
-    /// Bits that were flipped.
+    /// The number of flipped bits.
     pub bits: u64,
-    /// An error named the file.
+    /// The number of flips after which an error named the file.
     pub named: u64,
-    /// All rows were right.
+    /// The number of flips after which all rows were right.
     pub harmless: u64,
-    /// The last writes were taken for torn writes.
+    /// The number of flips after which the last writes were dropped as torn.
     pub torn: u64,
 }
 
@@ -36,7 +38,8 @@ pub struct Flips {
 type Saved = (PathBuf, Vec<u8>);
 
 impl Driver {
-    /// Runs the history, writes all of it out, and flips each bit of some bytes of every file in turn.
+    /// Runs the history, flushes all of it, and flips each bit of at least `bytes_per_file` bytes
+    /// of every file in turn.
     pub async fn flip_bits(
         &mut self,
         bytes_per_file: usize,
@@ -83,7 +86,7 @@ impl Driver {
         }
     }
 
-    /// Compares everything that a damaged store shows.
+    /// Compares everything that a damaged store returns.
     fn check_damaged(&mut self, store: &Arc<dyn SliceStore>, flips: &mut Flips) -> Verdict {
         let horizon = self.refusable_below();
         let pair = Pair { real: store, model: &self.model, horizon };
@@ -121,7 +124,7 @@ fn names(error: &Error, path: &Path) -> bool {
         && name.is_some_and(|name| error.message.contains(&name))
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 fn saved(fs: &SimFs, dir: &Path) -> Result<Vec<Saved>> {
     let mut files = Vec::new();
     for path in fs.list(dir)? {
@@ -137,7 +140,7 @@ fn saved(fs: &SimFs, dir: &Path) -> Result<Vec<Saved>> {
     Ok(files)
 }
 
-/// A file system with just these files, all durable.
+/// Returns a file system with exactly these files, all durable.
 fn restored(files: &[Saved], seed: u64) -> Result<SimFs> {
     let fs = SimFs::new(seed);
     for (path, bytes) in files {

@@ -1,6 +1,6 @@
-//! Chooses the next step of a history, from the seed and the present state. Only valid steps are chosen: a build is
-//! finished when an epoch covers its snapshot, and a rollback returns to an epoch that every index can still answer, or to a
-//! rollback point.
+//! The choice of a history's next step, from the seed and the present state. Only valid steps are
+//! chosen: a build is finished when an epoch covers its snapshot, and a rollback returns to an
+//! epoch that every index can still answer, or to a rollback point.
 
 use proto::model::ids::{Epoch, Generation, IndexId, LocalIndexId, SliceNo};
 use storage::Grouping;
@@ -8,9 +8,9 @@ use storage::Grouping;
 use super::driver::Driver;
 use super::shape::{Edit, Known, Shape, any_grouping};
 
-/// Maximum number of indexes at a time.
+/// The maximum number of indexes at a time.
 const INDEXES_MAX: usize = 4;
-/// Maximum number of slices of an index, beyond which no clone or split is chosen.
+/// The maximum number of slices of an index; an index with so many is not cloned or split.
 const SLICES_MAX: usize = 6;
 
 /// One step of a history.
@@ -21,11 +21,12 @@ pub enum Op {
         /// The number of documents.
         documents: usize,
     },
-    /// An epoch is cut and applied.
+    /// An epoch is made and applied.
     Epoch {
         /// True for a cut at the source's head; false for a cut before it.
         all: bool,
-        /// True if the epoch's parent is not the last applied epoch, because one was missed.
+        /// True if the epoch's parent is not the last applied epoch, as if an epoch had been
+        /// missed.
         gap: bool,
         /// The horizon of the epoch.
         horizon: Epoch,
@@ -34,7 +35,7 @@ pub enum Op {
     BeginBuild(Box<Shape>),
     /// A backfill snapshot is taken.
     BeginBackfill(LocalIndexId),
-    /// Some of its documents are delivered.
+    /// This number of documents of the snapshot is delivered.
     Backfill(LocalIndexId, usize),
     /// The build ends.
     FinishBuild(LocalIndexId),
@@ -60,7 +61,7 @@ pub enum Op {
     WaitDurable,
 }
 
-/// Chooses the next step.
+/// Returns a step that begins or advances a build.
 pub fn choose(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     if driver.indexes.is_empty() {
         return begin_build(driver, random);
@@ -99,7 +100,7 @@ fn epoch(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     Op::Epoch { all: random.bool(), gap: random.u8(0..40) == 0, horizon }
 }
 
-/// Begins a build, or advances one.
+/// Returns a step that begins a build.
 fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let building: Vec<&Known> = driver.indexes.values().filter(|i| i.build.is_some()).collect();
     if building.is_empty() {
@@ -121,8 +122,8 @@ fn build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     }
 }
 
-/// Begins the build of a new index or of a dropped one. The latter may keep its generation, like a slice that leaves a
-/// node and returns.
+/// Returns a step that begins the build of a new index or of a dropped one. The latter may keep its
+/// generation, like a slice that leaves a node and returns.
 fn begin_build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     let gone = driver.gone.iter().filter(|known| !driver.indexes.contains_key(&known.shape.id));
     if let Some(known) = gone.last().filter(|_| random.bool()) {
@@ -146,7 +147,7 @@ fn begin_build(driver: &Driver, random: &mut fastrand::Rng) -> Op {
     Op::BeginBuild(Box::new(Shape::random(id, random)))
 }
 
-/// A built index with its slices.
+/// Returns a random built index; `None` if there is none.
 fn any_built<'a>(driver: &'a Driver, random: &mut fastrand::Rng) -> Option<&'a Known> {
     let built: Vec<_> = driver.indexes.values().filter(|i| i.build.is_none()).collect();
     if built.is_empty() { None } else { Some(built[random.usize(0..built.len())]) }

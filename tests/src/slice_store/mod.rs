@@ -1,5 +1,5 @@
-//! The judge of the storage engine: a model behind the same trait, random histories applied to both, crashes and faults
-//! at every file operation, and bits flipped in its files.
+//! The judge of the storage engine: a model behind the same trait, random histories applied to
+//! both, crashes and faults at every file operation, and bits flipped in its files.
 //!
 //! | part | contents |
 //! |---|---|
@@ -18,11 +18,12 @@
 //! | [`chain`] | slices move repeatedly between three stores, with rollbacks between the moves |
 //! | [`flips`] | flips bits in the files of a history |
 //!
-//! No part depends on the store's implementation: all use the trait, the files as bytes, and the errors.
+//! None of these modules depends on the store's implementation: they use the trait, the files as
+//! bytes, and the errors.
 //!
-//! Shared with the product are the encoding of keys and of mutations, which both the store and the model only take in as
-//! bytes, and `vbucket_of`, which only deals documents out to logs. No verdict follows from them. Order, versions,
-//! slices, counts and checksums are the model's own.
+//! The modules share with the product the encoding of keys and of mutations, which the store and
+//! the model only use as bytes, and `vbucket_of`, which assigns documents to logs. No verdict
+//! depends on them. The model has its own order, versions, slices, counts and checksums.
 
 pub mod chain;
 pub mod check;
@@ -50,12 +51,12 @@ use storage::log::LogOptions;
 use storage::{SliceStore, StorageEngine, StoreOptions};
 use tokio::runtime::Runtime;
 
-/// The node that the store belongs to.
+/// The node of the store.
 pub const NODE: NodeId = NodeId(7);
-/// The bucket that all indexes of a history belong to.
+/// The bucket of all indexes of a history.
 pub const BUCKET: BucketId = BucketId(1);
 
-/// A runtime of one thread whose time advances only when all tasks wait.
+/// Returns a runtime of one thread whose time advances only when all tasks wait.
 pub fn simulated_time() -> std::result::Result<Runtime, String> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_time().start_paused(true).build().map_err(|error| error.to_string())
@@ -70,8 +71,8 @@ pub async fn open_whole(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<
     Ok(store)
 }
 
-/// Waits for the end of the tasks and the blocking work of a dropped store: the runtime gets at least this number of
-/// turns.
+/// Waits until the tasks and the blocking work of a dropped store have ended, for at least
+/// `turns_min` turns of the runtime.
 pub(crate) async fn wait_for_work(turns: Option<&Turns>, turns_min: u32) {
     let mut idle = 0;
     while idle < turns_min {
@@ -84,8 +85,8 @@ pub(crate) async fn wait_for_work(turns: Option<&Turns>, turns_min: u32) {
     }
 }
 
-/// Opens the store under test. Its memory and its log, whose size is in proportion, are so small that a history
-/// overflows both. Blocks.
+/// Opens the store under test, with so little memory and such a short log that a history exceeds
+/// both. Blocks the thread.
 pub fn open_store(env: &Env, dir: &Path, memory_bytes: u64) -> Result<Arc<dyn SliceStore>> {
     let log = LogOptions { segment_bytes: memory_bytes / 16, ..LogOptions::default() };
     let log_bytes = memory_bytes / 4;

@@ -1,9 +1,10 @@
-//! A slice store that is obviously right: ordered maps with every state of every document by epoch; nothing on disk,
-//! nothing ever dropped.
+//! A simple slice store as a model: ordered maps with every state of every document by epoch;
+//! nothing is on disk, and nothing is ever dropped.
 //!
-//! A snapshot at epoch n takes the newest state at or below n of each document and sorts the entries. Splits, clones
-//! and removals of slices rewrite all states, so that the past of a slice moves with it. The model ignores the horizon:
-//! it also answers below it, where the store may refuse.
+//! A snapshot at epoch n takes the newest state at or below n of each document and sorts the
+//! entries. Splits, clones and removals of slices rewrite all states, so that earlier epochs of a
+//! slice change too. The model ignores the horizon: it answers epochs below the horizon, which the
+//! store may refuse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -23,7 +24,7 @@ use storage::{Counters, EpochBatch, Grouping, LoadState, Rows, SliceStore, Snaps
 /// The entries of one document, with their included values.
 type State = BTreeMap<(SliceNo, Vec<u8>), Vec<u8>>;
 
-/// The store.
+/// The model store.
 pub struct Model {
     node: NodeId,
     tables: Mutex<Tables>,
@@ -38,14 +39,14 @@ struct Tables {
 struct Index {
     info: Arc<IndexInfo>,
     slices: BTreeSet<SliceNo>,
-    /// The first epoch that the build shows; `None` while it is in progress.
+    /// The first epoch in which the index is readable; `None` while it is being built.
     built: Option<Epoch>,
     /// Epochs that were applied without their parent.
     gaps: BTreeSet<Epoch>,
     documents: BTreeMap<String, BTreeMap<Epoch, State>>,
     /// The state of each document in the backfill snapshot.
     snapshot: BTreeMap<String, State>,
-    /// The states of documents from epochs since the build began.
+    /// The states of documents in epochs since the build began.
     updates: BTreeMap<String, State>,
 }
 
@@ -91,7 +92,7 @@ impl Index {
         }
     }
 
-    /// Rewrites every entry of every state: `to` returns the slices that it goes to.
+    /// Replaces every entry of every state by one in each slice that `to` returns.
     fn rewrite(&mut self, to: impl Fn(SliceNo, &[u8]) -> Vec<SliceNo>) {
         for state in self.documents.values_mut().flat_map(BTreeMap::values_mut) {
             for ((slice, entry), include) in std::mem::take(state) {
@@ -110,7 +111,7 @@ impl Index {
     }
 }
 
-/// The state of a document from its packed key-versions.
+/// Returns the state of a document from its packed key-versions.
 fn state_of(id: &str, keys: &IndexKeys<'_>) -> State {
     let whole = |key: &[u8]| [key, id.as_bytes()].concat();
     keys.entries().map(|e| ((e.slice, whole(e.key)), e.include.to_vec())).collect()
@@ -160,7 +161,7 @@ impl Tables {
 }
 
 impl Model {
-    /// An empty store.
+    /// Returns an empty store.
     pub fn new(node: NodeId) -> Self {
         Self { node, tables: Mutex::default() }
     }
@@ -169,8 +170,8 @@ impl Model {
         lock(&self.tables)
     }
 
-    /// Returns to the state after a crash: epochs above `mark` are lost, except those that a finished build contains;
-    /// `None` if no epoch is left. Unfinished builds are lost.
+    /// Returns to the state after a crash: epochs above `mark` are lost (all epochs if it is
+    /// `None`), except those that a finished build contains. Unfinished builds are lost.
     pub fn lose(&self, bucket: BucketId, mark: Option<&EpochMark>) {
         let mut tables = self.tables();
         match mark {
@@ -184,7 +185,7 @@ impl Model {
         }
     }
 
-    /// The slices of an index.
+    /// Returns the slices of an index.
     pub fn slices(&self, index: LocalIndexId) -> Vec<SliceNo> {
         let tables = self.tables();
         tables.indexes.get(&index).map_or(Vec::new(), |i| i.slices.iter().copied().collect())
@@ -409,7 +410,7 @@ impl Snapshot for ModelSnapshot {
 
 struct ModelRows {
     rows: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The number of entries already read.
+    /// The number of entries that were read.
     next: usize,
 }
 

@@ -9,28 +9,29 @@ pub struct Plan {
     pub steps: usize,
     /// The number of document ids.
     pub ids: u64,
-    /// Maximum number of documents written in one step.
+    /// The maximum number of documents written in one step.
     pub write_max: usize,
-    /// The number of steps after a crash or a fault, instead of all remaining steps.
+    /// The number of further steps after a crash or a fault.
     pub steps_after_fault: usize,
-    /// The store's memory.
+    /// The memory limit of the store, in bytes.
     pub memory_bytes: u64,
-    /// Steps between comparisons.
+    /// The number of steps between two comparisons.
     pub check_every: usize,
-    /// The file operation at which the machine crashes.
+    /// The file operation at which the machine crashes; `None` for no crash.
     pub crash_at: Option<u64>,
-    /// The file operation that fails.
+    /// The file operation that fails; `None` for no failure.
     pub fail_at: Option<u64>,
-    /// Maximum number of further crashes during the recovery.
+    /// The maximum number of further crashes during the recovery.
     pub recovery_crashes: u32,
-    /// True if blocking work runs in turns with the history instead of at once.
+    /// True if blocking work is interleaved with the history; false if it runs at once.
     pub interleaved: bool,
-    /// True if an epoch that could not be applied is tried again without reopening the store.
+    /// True if an epoch that could not be applied is applied again without reopening the store.
     pub tries_again: bool,
 }
 
 impl Plan {
-    /// A small plan for most seeds; one seed in 64 has many documents and large epochs.
+    /// Returns the plan of a seed: small for most seeds; one seed in 64 has many documents and
+    /// large epochs.
     pub fn of(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5eed);
         let large = seed % 64 == 15;
@@ -50,18 +51,19 @@ impl Plan {
         }
     }
 
-    /// A copy of the plan with flushes, compactions and merges that epochs, rollbacks and crashes interrupt.
+    /// Returns the plan with blocking work that is interleaved, so that epochs, rollbacks and
+    /// crashes interrupt flushes, compactions and merges.
     pub fn interleaved(self) -> Self {
         Self { interleaved: true, ..self }
     }
 
-    /// A plan for sweeps over many faults: shorter, and with fewer comparisons.
+    /// Returns a plan for sweeps over many faults, which is shorter and has fewer comparisons.
     pub fn workload(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0xbad);
         Self { steps: 40, ids: random.u64(2..24), write_max: 16, check_every: 10, ..Self::of(seed) }
     }
 
-    /// A random document id; some ids are prefixes of others, some are long.
+    /// Returns a random document id; some ids are prefixes of others, some are long.
     pub fn id(&self, random: &mut fastrand::Rng) -> String {
         match random.u64(0..self.ids) {
             n if n % 11 == 10 => format!("{}{n}", "long-id-".repeat(12)),

@@ -1,5 +1,6 @@
-//! Recovery: the driver reopens the store after a restart or a crash, finds out which of the interrupted steps took
-//! effect, compares the store with what was durable, and applies the lost epochs again, as the stream would.
+//! Recovery: the driver reopens the store after a restart or a crash, determines whether the
+//! interrupted step took effect, compares the store with the durable state, and applies the lost
+//! epochs again, as the stream would.
 
 use proto::lock::lock;
 use proto::model::cut::EpochMark;
@@ -14,11 +15,11 @@ use super::history::Op;
 use super::shape::Edit;
 use super::{BUCKET, open_whole, wait_for_work};
 
-/// The number of turns that the runtime gets to end the tasks of a dropped store.
+/// The number of turns of the runtime in which the tasks of a dropped store can end.
 const TURNS: u32 = 32;
 
 impl Driver {
-    /// Reopens the store and brings it up to the history.
+    /// Reopens the store and applies the lost epochs again.
     pub(super) async fn recover(&mut self, pending: Option<&Op>) -> Verdict {
         self.recoveries += 1;
         self.close().await;
@@ -44,7 +45,7 @@ impl Driver {
         self.check(Depth::Whole)
     }
 
-    /// Drops the store and lets its background tasks end.
+    /// Drops the store and waits until its background tasks have ended.
     pub(super) async fn close(&mut self) {
         self.held.clear();
         // The blocking work of these tasks runs to its end.
@@ -55,8 +56,8 @@ impl Driver {
         lock(&self.beside_failed).take();
     }
 
-    /// Verifies the files, also those that a crash left. After a failed file operation they are verified only once the
-    /// store has been reopened.
+    /// Checks the files, including those that a crash has left. After a failed file operation they
+    /// are checked only when the store is reopened.
     fn verify(&self) -> Verdict {
         if self.is_excused() {
             return Ok(());
@@ -73,7 +74,7 @@ impl Driver {
         }
     }
 
-    /// Reopens the store, with more crashes if the plan has them.
+    /// Reopens the store; the machine crashes again meanwhile if the plan says so.
     async fn open_again(&mut self) -> Verdict {
         loop {
             if self.fs.is_crashed() {
@@ -109,7 +110,7 @@ impl Driver {
         }
     }
 
-    /// Finds out whether an interrupted step took effect, and brings the model in line.
+    /// Determines whether an interrupted step took effect, and applies it to the model if it did.
     async fn settle(&mut self, op: &Op) -> Verdict {
         let applied = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
         match op {
@@ -143,7 +144,8 @@ impl Driver {
         }
     }
 
-    /// The newest epoch that the store has kept; it must be on the branch, and no durable epoch may be lost.
+    /// Returns the newest epoch of the reopened store. This epoch must be on the branch, and no
+    /// durable epoch may be lost.
     fn recovered(&mut self) -> Result<Option<EpochMark>, Finding> {
         let found = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
         let epoch = found.as_ref().map_or(Epoch(0), |mark| mark.epoch);
@@ -160,7 +162,7 @@ impl Driver {
         Ok(found)
     }
 
-    /// Brings the model to the recovered state; unfinished builds are restarted later.
+    /// Changes the model to the recovered state. Unfinished builds are restarted later.
     async fn rebuild_model(&mut self, recovered: Option<&EpochMark>) -> Verdict {
         let unfinished: Vec<LocalIndexId> =
             self.indexes.values().filter(|i| i.build.is_some()).map(|i| i.shape.id).collect();

@@ -20,7 +20,7 @@ use storage::Grouping;
 
 use super::{BUCKET, NODE};
 
-/// The form of the keys of an index.
+/// The form of an index's keys.
 #[derive(Clone, Copy, Debug)]
 pub enum Style {
     /// Integers.
@@ -38,19 +38,20 @@ pub enum Style {
 pub struct Shape {
     /// The number and generation of the index.
     pub id: LocalIndexId,
-    /// Slices at the beginning.
+    /// The number of slices at the beginning.
     pub slices: u16,
     /// The form of its keys.
     pub style: Style,
     /// The number of distinct keys.
     pub keys: u64,
-    /// True if it has included values.
+    /// True if the index has included values.
     pub include: bool,
     /// The initial grouping of its columns.
     pub grouping: Grouping,
     /// True for an array key: a document then has several entries.
     pub array: bool,
-    /// True if it is partitioned by content, so that a document's entries move between slices.
+    /// True if the index is partitioned by content, so that a document's entries move between
+    /// slices.
     pub by_content: bool,
 }
 
@@ -70,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// The index in the catalog, with all of its slices on the node.
+    /// Returns the index as the catalog contains it, with all of its slices on the node.
     pub fn info(&self) -> Arc<IndexInfo> {
         let path = || Expr::Path(vec![Step::Field("key".into())]);
         let (name, column_type) = ("key".to_owned(), ColumnType::Text);
@@ -118,7 +119,7 @@ impl Shape {
         })
     }
 
-    /// The n-th key, encoded.
+    /// Returns the n-th key, encoded.
     pub fn key(&self, n: u64) -> Vec<u8> {
         let (n, mut out) = (n % self.keys, Vec::new());
         match self.style {
@@ -158,14 +159,14 @@ pub enum Edit {
         at: Vec<u8>,
         /// The slice of the entries before `at`.
         low: SliceNo,
-        /// The slice of the other entries.
+        /// The slice of the entries from `at` on.
         high: SliceNo,
     },
-    /// A slice gets a clone, which receives the same entries from then on.
+    /// A slice is cloned; the clone receives all entries of the slice from then on.
     Clone {
         /// The number of the slice.
         slice: SliceNo,
-        /// The clone.
+        /// The number of the clone.
         to: SliceNo,
     },
     /// A slice is dropped.
@@ -175,23 +176,24 @@ pub enum Edit {
     },
 }
 
-/// An index that the store has or builds.
+/// An index that the store has or is building.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// The shape of the index.
     pub shape: Shape,
     /// The changes of its slices, in order.
     pub edits: Vec<Edit>,
-    /// The build of the index, until it is finished.
+    /// The build of the index; `None` when it is finished.
     pub build: Option<Build>,
 }
 
 /// A build in progress.
 #[derive(Clone, Debug, Default)]
 pub struct Build {
-    /// The cut that must be applied before the build may finish; `None` before a snapshot began.
+    /// The cut that must be applied before the build can finish; `None` before a snapshot was
+    /// taken.
     pub cut: Option<proto::model::cut::Cut>,
-    /// Documents of the snapshot that are not yet delivered.
+    /// The documents of the snapshot that are not delivered yet.
     pub left: Vec<(String, (u64, u64))>,
 }
 
@@ -216,7 +218,7 @@ impl Known {
         slices.into_iter().collect()
     }
 
-    /// The slices of an entry.
+    /// Returns the slices to which an entry belongs.
     fn route(&self, hash: u64, entry: &[u8]) -> Vec<SliceNo> {
         let mut to = vec![SliceNo((hash % u64::from(self.shape.slices)) as u16)];
         for edit in &self.edits {
@@ -233,7 +235,7 @@ impl Known {
         to
     }
 
-    /// The entries of a document: slice, key and included values.
+    /// Returns the entries of a document: slice, key and included values.
     pub fn entries(&self, id: &str, content: u64) -> Vec<(SliceNo, Vec<u8>, Vec<u8>)> {
         let shape = &self.shape;
         let mut random = fastrand::Rng::with_seed(content ^ (shape.id.index.0 << 32));

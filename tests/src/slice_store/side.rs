@@ -1,4 +1,4 @@
-//! The nodes of a story, with a store each, and the documents that they index.
+//! The nodes of a run with moves, each with its store, and the documents that they index.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,16 +16,17 @@ use storage::{EpochBatch, SliceStore, StorageEngine, StoreOptions};
 use super::shape::Known;
 use super::{BUCKET, wait_for_work};
 
-/// The index of a story.
+/// The index of such a run.
 pub(super) const INDEX: LocalIndexId =
     LocalIndexId { index: IndexId(1), generation: Generation(3) };
 /// Entries, each with its included values.
 pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The content of each document, with the epoch since which it has it.
+/// The contents of each document, each with the epoch from which it counts; `None` for an absent
+/// document.
 pub(super) type Documents = BTreeMap<String, Vec<(u64, Option<u64>)>>;
 
-/// The entries of a slice at an epoch, computed from the documents.
+/// Returns the entries of a slice at an epoch, computed from the documents.
 pub(super) fn rows_at(known: &Known, documents: &Documents, slice: SliceNo, epoch: u64) -> Rows {
     let mut rows = Rows::new();
     for (id, versions) in documents {
@@ -40,7 +41,7 @@ pub(super) fn rows_at(known: &Known, documents: &Documents, slice: SliceNo, epoc
     rows
 }
 
-/// Packs documents: seqno, id, and content.
+/// Returns packed documents: seqno, id and content.
 pub(super) fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (seqno, id, content) in documents {
@@ -53,14 +54,14 @@ pub(super) fn packed(known: &Known, documents: &[(u64, &str, Option<u64>)]) -> B
     writer.finish()
 }
 
-/// A node.
+/// A node with its store.
 pub(super) struct Side {
     env: Env,
     pub(super) fs: SimFs,
     pub(super) node: NodeId,
     /// The store; `None` while the machine is down.
     store: Option<Arc<StorageEngine>>,
-    /// The first epoch that it follows.
+    /// The first epoch that the node applies.
     pub(super) first: u64,
 }
 
@@ -86,13 +87,13 @@ impl Side {
         self.store.as_ref().expect("the machine is up")
     }
 
-    /// The newest epoch that it has applied.
+    /// Returns the newest epoch that the node has applied.
     pub(super) fn applied(&self) -> u64 {
         let mark = self.store().applied().into_iter().find(|mark| mark.bucket == BUCKET);
         mark.map_or(self.first - 1, |mark| mark.epoch.0)
     }
 
-    /// Applies epochs up to one; the batch of epoch n is at index n - 1.
+    /// Applies epochs up to `to`; the batch of epoch n is at index n - 1.
     pub(super) async fn follow(&self, batches: &[EpochBatch], to: u64) -> proto::Result<()> {
         while self.applied() < to {
             let next = self.applied().max(self.first - 1);
@@ -101,8 +102,8 @@ impl Side {
         Ok(())
     }
 
-    /// Crashes the machine and restarts it. Faults that were armed before may strike in the recovery, each once; a store that fails to open
-    /// without a fault has lost data.
+    /// Crashes the machine and restarts it. Faults that were armed before may each occur once
+    /// during the recovery; a store that fails to open without a fault has lost data.
     pub(super) async fn crash(&mut self, turns: Option<&Turns>) {
         loop {
             self.store = None;
@@ -121,20 +122,20 @@ impl Side {
         }
     }
 
-    /// True if it has a copy of a slice.
+    /// True if the node has a copy of a slice.
     pub(super) fn has(&self, slice: SliceNo) -> bool {
         let stored = self.store().indexes();
         stored.iter().any(|stored| stored.slices.iter().any(|(here, _)| *here == slice))
     }
 
-    /// The oldest epoch that its copy of a slice answers.
+    /// Returns the oldest epoch that the node's copy of a slice can answer.
     pub(super) fn floor(&self, slice: SliceNo) -> u64 {
         let stored = self.store().indexes();
         let mut slices = stored.iter().flat_map(|stored| &stored.slices);
         slices.find(|(here, _)| *here == slice).map_or(0, |(_, floor)| floor.0)
     }
 
-    /// The rows that it shows of a slice at an epoch.
+    /// Returns the rows of a slice at an epoch on this node.
     pub(super) fn shown(&self, slice: SliceNo, epoch: u64) -> proto::Result<Rows> {
         let snapshot = self.store().snapshot(INDEX, Epoch(epoch))?;
         let mut rows = snapshot.rows(&[slice], &KeyRange::all(), false, true)?;

@@ -1,5 +1,6 @@
-//! The documents of a history and their change streams: a complete log of mutations for each vbucket. So any epoch can
-//! be cut from it again, a backfill snapshot can be taken at any cut, and a rollback cuts the logs.
+//! The documents of a history and their change streams: a complete log of mutations for each
+//! vbucket. From the logs any epoch can be made again, and a backfill snapshot can be taken at any
+//! cut; a rollback truncates the logs.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,17 @@ use storage::Piece;
 
 use super::shape::Known;
 
-/// Vbuckets of the bucket.
+/// The number of vbuckets of the bucket.
 pub const VBUCKETS: u16 = 3;
 
 /// A write or a removal of a document; its seqno is its position in the log, from 1.
 struct Mutation {
     id: String,
-    /// The content from which indexes make their entries; `None` for a removal.
+    /// The content from which the entries are derived; `None` for a removal.
     content: Option<u64>,
 }
 
-/// All documents.
+/// The source, with all documents and their logs.
 pub struct Source {
     logs: Vec<Vec<Mutation>>,
     branch: Vbuuid,
@@ -48,7 +49,7 @@ impl Source {
         Cut::from_positions(self.logs.iter().map(end).collect())
     }
 
-    /// A cut somewhere between another one and the head.
+    /// Returns a random cut between `from` and the head.
     pub fn cut_after(&self, from: &Cut, random: &mut fastrand::Rng) -> Cut {
         let position = |(vbucket, head): (VbucketId, Position)| {
             let seqno = Seqno(random.u64(from.get(vbucket).seqno.0..=head.seqno.0));
@@ -57,7 +58,7 @@ impl Source {
         Cut::from_positions(self.head().iter().map(position).collect())
     }
 
-    /// Goes back to a cut; later writes are on another branch.
+    /// Truncates the logs at a cut; later writes are on another branch.
     pub fn rewind(&mut self, cut: &Cut) {
         for (vbucket, log) in self.logs.iter_mut().enumerate() {
             log.truncate(cut.get(VbucketId(vbucket as u16)).seqno.0 as usize);
@@ -80,8 +81,8 @@ impl Source {
         documents
     }
 
-    /// The streams' pieces for the mutations between two cuts. Like frames, a piece may begin before and end after the
-    /// part that counts.
+    /// Returns pieces of the streams for the mutations between two cuts. Like frames, a piece may
+    /// begin before and end after the required range.
     pub fn pieces<'a>(
         &self,
         from: &Cut,
@@ -111,7 +112,7 @@ impl Source {
     }
 }
 
-/// Packs the entries that a document has from then on in each index.
+/// Packs the entries of a document after a mutation, in each index.
 fn pack<'a>(
     writer: &mut KeyVersionsWriter,
     seqno_minus_base: u64,
@@ -136,7 +137,7 @@ fn pack_state(writer: &mut KeyVersionsWriter, known: &Known, id: &str, content: 
     }
 }
 
-/// Some documents of a backfill snapshot.
+/// Returns packed documents of a backfill snapshot.
 pub fn pack_documents(known: &Known, documents: &[(String, (u64, u64))]) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for (id, (seqno, content)) in documents {

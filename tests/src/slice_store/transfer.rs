@@ -1,6 +1,6 @@
-//! A slice moves between two stores while both apply epochs. At every epoch that the target answers afterwards, it must
-//! show what a model of the documents has, whatever crashed, failed or changed during the move, and whatever the
-//! distance between the two nodes' epochs.
+//! A test in which a slice moves between two stores while both apply epochs. At every epoch that
+//! the target can then answer, its copy must equal a model of the documents, after any crash,
+//! failure or change during the move, and with any distance between the two nodes' epochs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ const SOURCE: NodeId = NodeId(7);
 const TARGET: NodeId = NodeId(8);
 /// The number of epochs of a run.
 const EPOCHS: u64 = 40;
-/// The horizon's distance from the newest epoch, in epochs.
+/// The distance of the horizon from the newest epoch, in epochs.
 const KEPT: u64 = 6;
 
 /// A run with one move.
 pub struct MoveRun {
-    /// The order of blocking work, unless it runs at once.
+    /// The scheduler of blocking work; `None` if blocking work runs at once.
     turns: Option<Turns>,
     random: fastrand::Rng,
     known: Known,
@@ -37,12 +37,12 @@ pub struct MoveRun {
     target: Side,
     /// The batch of epoch n, at index n - 1.
     batches: Vec<EpochBatch>,
-    /// The content of each document, with the epoch since which it has it.
+    /// The contents of each document, each with the epoch from which it counts.
     documents: Documents,
     seqno: u64,
     received: Option<ReceivedFiles>,
     installed: Option<u64>,
-    /// The reason of the last refusal to install.
+    /// The reason of the last refused installation.
     refused: Option<String>,
     /// The number of injected faults.
     pub faults: u32,
@@ -51,12 +51,12 @@ pub struct MoveRun {
 }
 
 impl MoveRun {
-    /// Two nodes; the second one may have the index's other slices.
+    /// Returns a run with two nodes; the second may have other slices of the index.
     pub async fn new(seed: u64) -> Self {
         Self::with_turns(seed, None).await
     }
 
-    /// Two nodes whose blocking work runs in turns.
+    /// Returns a run with two nodes whose blocking work is interleaved.
     pub async fn interleaved(seed: u64) -> Self {
         Self::with_turns(seed, Some(Turns::new(seed))).await
     }
@@ -166,7 +166,8 @@ impl MoveRun {
         self.check_counts()
     }
 
-    /// Checks that after a restart each slice has its exact count, also one that had none when it arrived.
+    /// Checks that after a restart each slice has its exact count, even one that arrived without a
+    /// count.
     fn check_counts(&self) -> Result<(), String> {
         for progress in self.target.store().progress() {
             let slice = progress.slice.slice;
@@ -202,7 +203,7 @@ impl MoveRun {
         }
     }
 
-    /// Applies epochs on the target, which may lag some epochs.
+    /// Applies epochs on the target up to a random one before the newest.
     async fn follow_behind(&mut self, newest: u64) -> Result<(), String> {
         let to = newest.saturating_sub(self.random.u64(0..4)).max(self.target.applied());
         if to < self.target.first {
@@ -297,7 +298,8 @@ impl MoveRun {
         Ok(())
     }
 
-    /// Sends what the target lacks, several pieces at once; `None` if a fault has ended it.
+    /// Sends the files that the target lacks, several pieces at once; `None` if a fault has
+    /// interrupted this.
     async fn send(
         &mut self,
         export: &Export,
@@ -349,7 +351,7 @@ impl MoveRun {
         rows_at(&self.known, &self.documents, slice, epoch)
     }
 
-    /// Compares every slice of the target at all epochs that it answers.
+    /// Compares every slice of the target with the model at all epochs that the target can answer.
     async fn compare(&mut self) -> Result<(), String> {
         // An armed fault may have struck during the loading.
         if let Err(error) = self.target.store().wait_loaded(INDEX).await {

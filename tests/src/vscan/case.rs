@@ -1,4 +1,4 @@
-//! The schema of a case.
+//! The schema of a case, which is a scan with its expected rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// An entry: key, primary key, partition.
 pub type Entry = (i64, i64, u16);
 
-/// A case. Fields of the published vectors that are not named here are ignored.
+/// A case. Unknown fields of the published vectors are ignored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
     /// The name of the case.
     pub name: String,
     /// `sorted`: rows are merged in key order; `none`: rows have no order.
     pub order: String,
-    /// All topologies so far; the last one is valid when the scan begins.
+    /// All topologies up to the beginning of the scan; the last one is valid then.
     pub topologies: Vec<Topology>,
     /// The index of the scan's base topology.
     pub base: usize,
@@ -22,7 +22,7 @@ pub struct Case {
     pub entries: Vec<Entry>,
     /// The smallest and the largest requested key.
     pub range: (i64, i64),
-    /// The maximum number of rows of request r; the last limit repeats.
+    /// The maximum number of rows of each request; the last limit counts for all further ones.
     pub limits: Vec<u64>,
     /// The events during the scan.
     pub events: Vec<Event>,
@@ -31,7 +31,7 @@ pub struct Case {
     /// The entries that may be returned at most once.
     #[serde(default)]
     pub may: Vec<Entry>,
-    /// The exact order of the rows of a sorted scan; some cases leave it out.
+    /// The exact rows of a sorted scan; empty in some cases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Entry>,
 }
@@ -48,9 +48,9 @@ pub struct Topology {
 /// An event at a point of the scan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// The point: request, call within it, attempt, place.
+    /// The point in the scan: request, call in the request, attempt, and point in the attempt.
     pub at: (usize, usize, usize, Point),
-    /// The event.
+    /// The operation.
     #[serde(flatten)]
     pub op: Op,
 }
@@ -59,14 +59,14 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Point {
-    /// The event happens after this many rows.
+    /// After this number of rows.
     Rows(u64),
     /// `start`: before the shard is read; `end`: after the last row.
     Named(String),
 }
 
 impl Point {
-    /// A number that orders the points of an attempt.
+    /// Returns a number that gives the order of the points of an attempt.
     pub fn place(&self) -> u64 {
         match self {
             Self::Named(name) if name == "start" => 0,
@@ -76,7 +76,7 @@ impl Point {
     }
 }
 
-/// The kinds of events.
+/// The operation of an event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Op {
@@ -95,7 +95,7 @@ pub enum Op {
         /// The partition.
         pid: u16,
     },
-    /// The rows of a partition become visible at a future target early.
+    /// The rows of a partition become visible at a future target before the move.
     Copy {
         /// The partition.
         pid: u16,
@@ -130,7 +130,7 @@ pub enum Op {
         /// The number of calls.
         n: u64,
     },
-    /// The answer is lost, and the client sends its old token again.
+    /// The answer is lost, and the client repeats the request with its previous token.
     Lose,
 }
 
@@ -143,12 +143,12 @@ pub struct Outcome {
     pub rows: Vec<Entry>,
     /// The number of events that took place.
     pub events_fired: usize,
-    /// The failure, if any.
+    /// The reason of a failure; `None` if the case was run.
     pub error: Option<String>,
 }
 
 impl Case {
-    /// Reads cases: a document with `cases`, or JSON lines with one case each.
+    /// Parses cases: a document with `cases`, or JSON lines with one case each.
     pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
         #[derive(Deserialize)]
         struct File {
@@ -192,7 +192,8 @@ impl Case {
         shards
     }
 
-    /// Describes what is wrong with the rows of an outcome; `None` if they are right.
+    /// Returns a text about the difference between an outcome's rows and the case; `None` if the
+    /// rows are right.
     pub fn judge(&self, outcome: &Outcome) -> Option<String> {
         if let Some(error) = &outcome.error {
             return Some(error.clone());

@@ -1,4 +1,4 @@
-//! The cluster of a case, from the client's point of view: documents, pages of the scan, and events.
+//! The cluster of a case, as its client uses it: documents, pages of the scan, and events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,24 +18,22 @@ use proto::value::key;
 use proto::value::{DOCUMENT_BYTES_MAX, Value};
 use router::{Router, ScanBatch};
 use serde_json::json;
-use sextant::backend::ClusterBackend;
 use sextant::sql::ast::Statement;
-use sextant::sql::backend::Backend;
 use sextant::sql::definitions::define::definition;
 use sextant::sql::parse::parse;
 use tokio::time::{sleep, timeout};
 
 use super::case::{Case, Entry, Event, Op};
 use super::play::{Failure, PATIENCE};
-use crate::sim::cluster::client::Client;
+use crate::sim::cluster::client::{Client, ClientBackend};
 
-/// Tries to move a slice of which the leader is removing a copy.
+/// The maximum number of attempts to move a slice whose copy the leader is removing.
 const REPAIRED_MAX: u32 = 500;
 
-/// A client's view of the cluster.
+/// The client of the cluster.
 pub struct Cluster {
     routers: [Arc<Router>; 2],
-    backend: Arc<ClusterBackend>,
+    backend: ClientBackend,
     index: Arc<IndexInfo>,
     /// The value of the partition field for each slice.
     fields: Vec<i64>,
@@ -48,7 +46,7 @@ pub struct Cluster {
 pub struct Page {
     /// The rows of the page.
     pub rows: Vec<Entry>,
-    /// The position at which the next page begins.
+    /// The token from which the next page continues; `None` after the last page.
     pub token: Option<String>,
 }
 
@@ -101,7 +99,7 @@ impl Cluster {
     async fn write(&self, writes: Vec<Write>) -> Result<(), Failure> {
         let bucket = self.backend.bucket("b").await?;
         let writes = CheckedWrites::new(writes, DOCUMENT_BYTES_MAX)?;
-        while self.backend.write(&bucket, writes.clone()).await.is_err() {
+        while self.backend.writer(&bucket)?.write(writes.clone()).await.is_err() {
             sleep(Duration::from_millis(20)).await;
         }
         Ok(())
@@ -126,7 +124,7 @@ impl Cluster {
         }
     }
 
-    /// The request of the case's scan.
+    /// Returns the request of the case's scan.
     pub fn request(&self, case: &Case) -> ScanRequest {
         let bound = |key: i64| {
             let mut encoded = Vec::new();
@@ -138,7 +136,8 @@ impl Cluster {
         ScanRequest { ranges: [range].into(), ordered: case.is_sorted(), ..self.any_request() }
     }
 
-    /// Reads a page of this many rows from a token on. A limit of zero returns a token before any row is read.
+    /// Reads a page of at most `rows` rows from a token on. With 0 rows, returns a token before any
+    /// row is read.
     pub async fn page(
         &self,
         request: &ScanRequest,
@@ -159,7 +158,7 @@ impl Cluster {
         Ok(Page { rows: page, token: scan.token()? })
     }
 
-    /// Carries out an event between two rows of the scan.
+    /// Executes an event between two rows of the scan.
     pub async fn happen(&mut self, event: &Event) -> Result<(), Failure> {
         match &event.op {
             Op::Migrate { pid, to, .. } => self.migrate(*pid, *to).await,
@@ -190,7 +189,7 @@ impl Cluster {
                     sleep(pause).await;
                     turmoil::repair("client", host);
                 };
-                self.backend.env().spawn_request("lag", lag).detach();
+                self.backend.cluster().env().spawn_request("lag", lag).detach();
                 Ok(())
             }
         }
@@ -279,7 +278,7 @@ impl Cluster {
     }
 }
 
-async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo>, Failure> {
+async fn create(backend: &ClientBackend, slices: usize) -> Result<Arc<IndexInfo>, Failure> {
     let bucket = Command::CreateBucket(CreateBucket {
         name: "b".into(),
         vbuckets: 4,
@@ -311,7 +310,7 @@ async fn create(backend: &ClusterBackend, slices: usize) -> Result<Arc<IndexInfo
     Ok(Arc::clone(catalog.indexes.get(&index).ok_or("the index is gone")?))
 }
 
-/// For each slice, a number whose hash belongs to it.
+/// Returns a number for each slice whose hash belongs to the slice.
 fn fields(topology: &IndexTopology) -> Vec<i64> {
     let mut fields = BTreeMap::new();
     for field in 0.. {

@@ -1,11 +1,11 @@
-//! Random cases: up to 6 shards and 24 partitions, chains of moves, partitions that return, shards that join and leave,
-//! writes, lost answers.
+//! The generator of random cases: up to 6 shards and 24 partitions, chains of moves, partitions
+//! that return, shards that join and leave, writes, lost answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::case::{Case, Entry, Event, Op, Point, Topology};
 
-/// A case from a seed.
+/// Returns the case of a seed.
 pub fn generate(seed: u64) -> Case {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x5ca9);
     let shards: Vec<u64> = (1..=random.u64(2..7)).collect();
@@ -67,7 +67,7 @@ struct Story {
 }
 
 impl Story {
-    /// The events in the order of their points, and the entries that they write or remove.
+    /// Returns the events in the order of their points, and the entries that they write or remove.
     fn events(&mut self, requests: usize) -> (Vec<Event>, BTreeSet<Entry>) {
         let (mut events, mut touched) = (Vec::new(), BTreeSet::new());
         let mut removed = BTreeSet::new();
@@ -156,8 +156,8 @@ impl Story {
 mod tests {
     use super::*;
 
-    /// The places of the partitions when an event takes place: [`super::super::play`] takes those whose points are
-    /// reached, in the order of the list.
+    /// The places of the partitions at an event depend on the events before it, which
+    /// [`super::super::play`] executes in the order of the list.
     #[test]
     fn a_shard_that_leaves_is_empty_and_nothing_goes_to_it() {
         let regressions = [1_795_379_002, 1_795_387_361];

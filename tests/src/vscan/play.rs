@@ -1,9 +1,10 @@
-//! Plays a case against the real services: a coordinator, a projector and an indexer for each shard, over the simulated
-//! network, and two routers that serve the pages of a scan alternately.
+//! The run of a case against the real services: a coordinator, a projector and an indexer for each
+//! shard, over the simulated network, and two routers that serve the pages of a scan alternately.
 //!
-//! The points of a case are those of the published algorithm, whose batches have other sizes. A request's page is
-//! therefore cut into smaller ones at the points inside it, each of which continues from the last token. An event whose
-//! point cannot be reached exactly takes place at the next possible point.
+//! The points of a case are those of the published algorithm, whose batches have other sizes. A
+//! request's page is therefore cut into smaller ones at the points inside it, each of which
+//! continues from the last token. An event whose point cannot be reached exactly takes place at the
+//! next possible point.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,15 +17,15 @@ use super::case::{Case, Entry, Event, Op, Outcome, Point};
 use super::cluster::{Cluster, node_of};
 use crate::sim::cluster::hosts::Hosts;
 
-/// Time limit of each step of a case.
+/// The time limit of each step of a case.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Maximum number of pages, so that an endless scan is a failure.
+/// The maximum number of pages, above which a scan counts as endless.
 const PAGES_MAX: usize = 10_000;
 
-/// The reason why a case could not be played.
+/// The reason why a case could not be run.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Plays a case.
+/// Runs a case and returns its outcome.
 pub fn play(case: &Case, seed: u64) -> Outcome {
     let shards: Vec<u64> = case.shards().into_iter().collect();
     let indexers: Vec<u64> = shards.iter().map(|shard| node_of(*shard).0).collect();
@@ -116,7 +117,7 @@ impl Player {
         Ok(())
     }
 
-    /// Runs one request; returns its rows, and whether its answer is lost.
+    /// Executes one request; returns its rows, and true if its answer is lost.
     async fn request(
         &self,
         cluster: &mut Cluster,
@@ -165,7 +166,7 @@ impl Player {
     }
 }
 
-/// The number of finished parts of a scan according to a token.
+/// Returns the number of finished parts of the scan that a token records.
 fn parts_done(token: &str) -> Result<usize, Failure> {
     let token = Token::decode(token)?;
     let finished = token.virtual_scans.iter().filter(|entry| entry.done).count();
@@ -180,7 +181,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// The events whose points have been reached.
+    /// Returns the events whose points have been reached.
     fn due(&mut self, request: usize, call: usize, rows: u64, done: bool) -> Vec<Event> {
         let reached = |event: &Event| {
             let (of, in_call, _, point) = &event.at;
@@ -198,7 +199,7 @@ impl Scan {
         due.filter_map(Option::take).collect()
     }
 
-    /// The number of rows that may be read before the next point.
+    /// Returns the number of rows that may be read before the next point.
     fn rows_to_next(&self, request: usize, call: usize, rows: u64) -> u64 {
         let ahead = self.events.iter().flatten().filter(|event| event.at.0 == request);
         let to = |event: &Event| match &event.at.3 {

@@ -1,5 +1,6 @@
-//! Transfers between accounts, some of which are closed and opened again. The accounts are spread over two buckets. The sum of all balances
-//! never changes, whichever index shows it, and by id; in each transaction all ways show the same accounts.
+//! A workload of transfers between accounts in two buckets; some accounts are closed and opened
+//! again. The sum of all balances must never change, and in each transaction all indexes and the
+//! reads by id must return equal accounts.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,16 +11,16 @@ use tokio_postgres::{Client, Error};
 use super::Faults;
 use crate::harness::{connect, eventually, sql};
 
-/// Accounts; few, so that transfers meet.
+/// The number of accounts, so small that transfers conflict.
 const ACCOUNTS: u32 = 16;
 const BRANCHES: u32 = 4;
-/// The buckets; an account is in one by the parity of its number.
+/// The buckets; the parity of an account's number determines its bucket.
 const BUCKETS: [&str; 2] = ["bank", "savings"];
 /// The initial balance of each account.
 const BALANCE: i64 = 100;
 const TOTAL: i64 = ACCOUNTS as i64 * BALANCE;
 
-/// The accounts that are open, with their balances.
+/// The balances of the open accounts.
 type Accounts = BTreeMap<u32, i64>;
 
 /// The workload, which runs until it is stopped.
@@ -33,7 +34,7 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// The workload of a cluster, on a bucket and indexes that this creates.
+    /// Creates the workload with its bucket and indexes in a cluster.
     pub async fn create(address: SocketAddr, replicas: u32, faults: Faults, seed: u64) -> Self {
         let client = connect(address).await;
         let with = format!("WITH (slices = 4, replicas = {replicas})");
@@ -69,12 +70,12 @@ impl Bank {
         Self { address, faults, seed, is_stopped, committed, refused }
     }
 
-    /// Lets the clients end after the transactions that they are at.
+    /// Lets the clients end after their present transactions.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// The numbers of commits and of conflicts so far.
+    /// Returns the numbers of commits and of conflicts.
     pub fn counts(&self) -> (u64, u64) {
         (self.committed.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
     }
@@ -107,7 +108,7 @@ impl Bank {
         }
     }
 
-    /// Checks the sums once more; returns the numbers of commits and of conflicts.
+    /// Checks the sums at the end; returns the numbers of commits and of conflicts.
     pub async fn judge(self) -> (u64, u64) {
         let client = connect(self.address).await;
         sql::run(&client, "BEGIN").await;
@@ -123,13 +124,14 @@ fn bucket_of(id: u32) -> &'static str {
     BUCKETS[id as usize % BUCKETS.len()]
 }
 
-/// An account as a row of an INSERT.
+/// Returns an account as a row of an INSERT.
 fn values(id: u32, balance: i64) -> String {
     let branch = id % BRANCHES;
     format!("('{id}', '{{\"branch\":{branch},\"balance\":{balance}}}')")
 }
 
-/// Moves an amount; an account that becomes empty is closed, and one that was closed is opened.
+/// Transfers an amount; an account whose balance becomes zero is closed, and a closed one is
+/// opened.
 async fn transfer(client: &Client, random: &mut fastrand::Rng) -> Result<(), Error> {
     let accounts = match random.bool() {
         true => check_sums(client, random).await?,
@@ -166,7 +168,8 @@ fn replace(id: u32, balance: i64) -> String {
     )
 }
 
-/// Reads all accounts in each way, in any order, and compares them. Panics if they differ, or if the sum does.
+/// Reads all accounts by each index and by id, in random order, and compares them. Panics if they
+/// differ or their sum is wrong.
 async fn check_sums(client: &Client, random: &mut fastrand::Rng) -> Result<Accounts, Error> {
     let mut ways = [0, 1, 2, 3];
     random.shuffle(&mut ways);

@@ -1,7 +1,8 @@
-//! Lists that transactions read and make longer: the workload whose history is judged.
+//! A workload of transactions that read lists and append to them, whose history is judged.
 //!
-//! Each transaction reads documents by id and by scans of whole indexes and ranges, adds values to what it has read, rolls back to
-//! savepoints, and commits or not. Some are read-only, and some are single statements outside of a transaction.
+//! Each transaction reads documents by id and by scans of whole indexes and ranges, appends values
+//! to the lists that it has read, rolls back to savepoints, and commits or not. Some are read-only,
+//! and some are single statements outside of a transaction.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -15,9 +16,9 @@ use super::session::{GROUPS, INDEXES, Session, create};
 use crate::harness::{connect, sql};
 use crate::history::{Key, Kind, Operation, Outcome, Present, Transaction, Value, check};
 
-/// Documents; few, so that transactions meet.
+/// The number of documents, so small that transactions conflict.
 const KEYS: Key = 10;
-/// Values that a client writes at most.
+/// The maximum number of values that a client writes.
 const VALUES_MAX: Value = 1_000_000;
 
 /// The workload, which runs until it is stopped.
@@ -47,7 +48,7 @@ pub struct Ended {
 }
 
 impl Lists {
-    /// The workload of a cluster, on buckets and indexes that this creates.
+    /// Creates the workload with its buckets and indexes in a cluster.
     pub async fn create(
         address: SocketAddr,
         (buckets, replicas): (u32, u32),
@@ -60,18 +61,18 @@ impl Lists {
         Self { address, faults, buckets, has_transactions, seed, moments, is_stopped, history }
     }
 
-    /// A copy of the workload whose statements are not in transactions. Its history has anomalies, which shows that the workload provokes
-    /// them.
+    /// Returns the workload with statements outside of transactions. Its history must have
+    /// anomalies, which proves that the workload provokes them.
     pub fn without_transactions(self) -> Self {
         Self { has_transactions: false, ..self }
     }
 
-    /// Lets the clients end after the transactions that they are at.
+    /// Lets the clients end after their present transactions.
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// The numbers of ended transactions so far.
+    /// Returns the numbers of ended transactions.
     pub fn counts(&self) -> Ended {
         counts(&self.history.lock().expect("no test has panicked"))
     }
@@ -105,8 +106,10 @@ impl Lists {
         self.history.lock().expect("no test has panicked").push(transaction);
     }
 
-    /// The keys of which a transaction that may write reads the present: while projectors are away, those of the bucket of its first
-    /// read. Another bucket, whose projector has not answered in time, keeps an older epoch (docs/sql.md, "Transactions").
+    /// Returns the keys for which a transaction that may write must read the newest versions. While
+    /// projectors are away these are only the keys of the bucket of its first read: another bucket,
+    /// whose projector has not answered in time, is read at an older epoch (docs/sql.md,
+    /// "Transactions").
     fn present(&self, operations: &[Operation]) -> Present {
         let first = operations.iter().find_map(|operation| match operation {
             Operation::Read { key, .. } => Some(key % self.buckets),
@@ -118,7 +121,7 @@ impl Lists {
         }
     }
 
-    /// One scan outside of a transaction.
+    /// Executes one scan outside of a transaction.
     async fn statement(&self, client: &Client, random: &mut fastrand::Rng) {
         let (begun, mut session) = (self.moment(), Session::new(client, (KEYS, self.buckets)));
         let index = INDEXES[random.usize(0..INDEXES.len())];
@@ -129,7 +132,7 @@ impl Lists {
         self.record(begun, false, session, Outcome::Committed);
     }
 
-    /// A read-only transaction, which may read what is not the newest.
+    /// Executes a read-only transaction, which may read older versions.
     async fn read_only(&self, client: &Client, random: &mut fastrand::Rng) {
         let (begun, mut session) = (self.moment(), Session::new(client, (KEYS, self.buckets)));
         sql::run(client, "BEGIN READ ONLY").await;
@@ -167,7 +170,7 @@ impl Lists {
         }
     }
 
-    /// A transaction that writes.
+    /// Executes a transaction that writes.
     async fn transaction(&self, client: &Client, random: &mut fastrand::Rng, value: &mut Value) {
         let (begun, mut session) = (self.moment(), Session::new(client, (KEYS, self.buckets)));
         if self.has_transactions {
@@ -236,7 +239,7 @@ impl Lists {
         }
     }
 
-    /// Reads everything in each way, and returns the whole history.
+    /// Reads everything by each index and by id, and returns the whole history.
     async fn end(self) -> Vec<Transaction> {
         let client = connect(self.address).await;
         sql::run(&client, "SET consistency = 'request_plus'").await;
@@ -252,7 +255,7 @@ impl Lists {
         self.history.into_inner().expect("no test has panicked")
     }
 
-    /// The kinds of anomalies in the history.
+    /// Returns the kinds of anomalies in the history.
     pub async fn anomalies(self) -> BTreeSet<Kind> {
         check(&self.end().await).into_iter().map(|anomaly| anomaly.kind).collect()
     }

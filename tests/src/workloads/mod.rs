@@ -11,17 +11,17 @@ pub mod bank;
 pub mod lists;
 mod session;
 
-/// What may fail while a workload runs.
+/// The faults that may occur while a workload runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Faults {
-    /// Nothing but the commits of transactions in conflict.
+    /// No faults; only commits of conflicting transactions may fail.
     None,
-    /// Members are killed and started again, but the router runs on.
+    /// Restarts: members are killed and restarted, but the router continues.
     Restarts,
 }
 
 impl Faults {
-    /// Panics if a statement must not fail with a SQLSTATE.
+    /// Panics if statements must not fail with this SQLSTATE.
     fn check(self, state: &str, what: &str) {
         let allowed: &[&str] = match self {
             Self::None => &[],

@@ -1,4 +1,4 @@
-//! A client of the lists, which records its operations.
+//! A client of the list workload, which records its operations.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,11 @@ use tokio_postgres::{Client, Error};
 use crate::harness::sql;
 use crate::history::{Key, List, Operation, Value};
 
-/// The indexes of the documents; each has the whole list of each document.
+/// The indexes of the documents; each entry contains the document's whole list.
 pub(super) const INDEXES: [&str; 3] = ["by_last", "by_length", "by_group"];
 
-/// Creates the buckets and their indexes. With each write of a document its entries go to other places, and in one index to other slices.
+/// Creates the buckets and their indexes. Each write of a document moves its entries in the
+/// indexes, and in one index to other slices.
 pub(super) async fn create(client: &Client, buckets: Key, replicas: u32) {
     let with = |slices: u32| format!("WITH (slices = {slices}, replicas = {replicas})");
     let (one, other) = (with(5), with(3));
@@ -30,10 +31,10 @@ pub(super) async fn create(client: &Client, buckets: Key, replicas: u32) {
 pub(super) struct Session<'c> {
     client: &'c Client,
     keys: Key,
-    /// The number of buckets that the documents are spread over.
+    /// The number of buckets that contain the documents.
     buckets: Key,
     pub(super) operations: Vec<Operation>,
-    /// For each savepoint, the number of operations before it.
+    /// The number of operations before each savepoint.
     saved: Vec<usize>,
 }
 
@@ -58,7 +59,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// The buckets of some documents, in the order of these.
+    /// Returns the buckets of some documents, in the order of these documents.
     fn in_turn(&self, keys: &[Key]) -> Vec<Key> {
         let mut buckets: Vec<Key> = Vec::new();
         for n in keys.iter().map(|key| key % self.buckets) {
@@ -78,7 +79,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Reads all documents by an index, bucket by bucket from a given one on.
+    /// Reads all documents by an index, bucket by bucket, beginning with that of `first`.
     pub(super) async fn scan(&mut self, index: &str, first: Key) -> Result<(), Error> {
         for n in 0..self.buckets {
             self.scan_one(index, (first + n) % self.buckets).await?;
@@ -125,7 +126,7 @@ impl<'c> Session<'c> {
         self.operations.extend(keys.iter().map(read));
     }
 
-    /// The list that the last read of a document has shown.
+    /// Returns the list that the last read of a document has returned.
     fn last_read(&self, of: Key) -> List {
         let read = |operation: &Operation| match operation {
             Operation::Read { key, list } if *key == of => Some(list.clone()),
@@ -134,7 +135,7 @@ impl<'c> Session<'c> {
         self.operations.iter().rev().find_map(read).unwrap_or_default()
     }
 
-    /// Adds a value to the list of a document that was just read.
+    /// Appends a value to the list of a document that was read last.
     pub(super) async fn append(&mut self, key: Key, value: Value) -> Result<(), Error> {
         let mut list = self.last_read(key);
         list.push(value);
@@ -149,7 +150,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Inserts a document that was just read and exists: the statement fails, and the session rolls back to a savepoint
+    /// Inserts a document that exists, so that the statement fails, and rolls back to a savepoint
     /// before it.
     pub(super) async fn insert_again(&mut self, key: Key) -> Result<(), Error> {
         let list = self.last_read(key);
@@ -176,7 +177,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Rolls back to a savepoint, if there is any.
+    /// Rolls back to a random savepoint, if there is one.
     pub(super) async fn back(&mut self, random: &mut fastrand::Rng) -> Result<(), Error> {
         if self.saved.is_empty() {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Names the epochs that commits over several buckets hold, for status.
 //!
-//! An epoch does not include a joint commit until the epochs of all buckets of that commit include it ([`crate::leader::copies::joint`]).
+//! An epoch does not include a joint commit until the epochs of all buckets of that commit include it ([`crate::leader::copies::keep_whole`]).
 //! The next reports of the projectors end such a hold, unless the projector of the other bucket is silent. The leader remembers when each
 //! commit was reported first, and nothing else for this: for each status query it repeats the choice with the newest cuts, so slow indexers
 //! are not listed as holds.
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use proto::model::ids::BucketId;
 use proto::rpc::api::{EpochHold, HELD_MS_MIN, HOLDS_MAX};
 
-use crate::leader::copies::joint::{ChosenCuts, Split, keep_whole};
+use crate::leader::copies::keep_whole::{ChosenCuts, Split, keep_whole};
 use crate::leader::epochs::stability::Stability;
 use crate::state::{BucketView, StateContext};
 
@@ -30,7 +30,8 @@ pub(in crate::leader) fn holds(
     let mut newest: ChosenCuts = state.buckets().filter_map(newest).collect();
     let mut oldest: BTreeMap<(BucketId, BucketId), EpochHold> = BTreeMap::new();
     for Split { bucket, transaction, lacking } in keep_whole(stability, state, &mut newest) {
-        let since_ms = stability.joint_since_ms(bucket, transaction).unwrap_or(now_ms);
+        let since_ms = stability.open(bucket).and_then(|open| open.joint_since_ms(transaction));
+        let since_ms = since_ms.unwrap_or(now_ms);
         let held_ms = now_ms.saturating_sub(since_ms);
         let hold = EpochHold { bucket, transaction, waits_for: lacking, held_ms };
         let known = oldest.entry((bucket, lacking)).or_insert_with(|| hold.clone());

@@ -14,9 +14,8 @@
 
 pub mod check;
 pub mod holds;
-pub mod joint;
-pub mod producer_commits;
-pub mod pushed_commits;
+pub mod keep_whole;
+pub mod open_commits;
 
 use std::collections::{BTreeMap, BTreeSet};
 

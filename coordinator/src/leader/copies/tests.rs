@@ -223,7 +223,7 @@ fn a_silent_copy_in_sync_stays_until_its_leader_has_shrunk_the_copies() {
     assert_eq!(joins, [(1, Join(NodeId(11)))], "it is back");
 }
 
-/// Its leader may have died just now, in which case the surplus copy may be needed; so only that leader removes it.
+/// Only the leader removes a surplus copy: if the leader has just died, the copy may be needed.
 #[test]
 fn a_surplus_copy_in_sync_stays_until_its_leader_lets_it_go() {
     let mut state = cluster();

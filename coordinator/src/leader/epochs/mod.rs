@@ -15,8 +15,7 @@ use proto::model::ids::{BucketId, Epoch};
 use proto::model::index::IndexState;
 use proto::rpc::command::{Command, PromoteEpochs, Promotion};
 
-use crate::leader::copies::joint::{ChosenCuts, joined, keep_whole};
-use crate::leader::copies::pushed_commits::keep_pushed_whole;
+use crate::leader::copies::keep_whole::{ChosenCuts, joined, keep_whole};
 use crate::leader::epochs::horizon::{LEASE_MS, PublicationTimes};
 use crate::leader::epochs::leases::{in_force, leased_indexes};
 use crate::leader::epochs::stability::{Choice, Stability};
@@ -93,7 +92,6 @@ impl Promotions {
         }
         let is_newest = |(id, cut): (&BucketId, &Cut)| (*id, stability.newest(*id) == Some(cut));
         let wanted: Vec<_> = chosen.iter().map(is_newest).collect();
-        keep_pushed_whole(stability, state, &mut chosen);
         keep_whole(stability, state, &mut chosen);
         for (held, is_newest) in wanted.into_iter().filter(|(id, _)| !chosen.contains_key(id)) {
             stability.hold(held, now_ms);

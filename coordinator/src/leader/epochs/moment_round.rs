@@ -82,8 +82,8 @@ impl WantedPlace {
         Self { bucket, place, known_history: history.unwrap_or_default() }
     }
 
-    /// Whether an epoch covers the place. A history that has changed since the report is at least as new as the place: a position that it
-    /// does not include is lost, and no caller waits for it.
+    /// Returns how far an epoch covers the place. A history that has changed since the report is at
+    /// least as new as the place, so a position outside of it is lost, and no caller waits for it.
     pub fn progress(&self, state: &StateContext) -> WantedProgress {
         let Some(known) = state.bucket(self.bucket) else { return WantedProgress::Covered };
         if known.info.readable_from().is_none() {

@@ -122,7 +122,7 @@ impl Sources {
         report: BucketReport,
         now_ms: u64,
     ) -> Result<()> {
-        let BucketReport { bucket, mut kept, cut, joint, before, pushed } = report;
+        let BucketReport { bucket, mut kept, cut, open, before } = report;
         let Some(known) = state.bucket(bucket) else { return Ok(()) };
         if !known.info.source.reports() {
             return Ok(());
@@ -176,8 +176,7 @@ impl Sources {
             is_newest = stands && self.report_cut(stability, known, whole)?;
         }
         if is_newest {
-            stability.set_joint(bucket, joint, now_ms);
-            stability.set_pushed(bucket, &kept, pushed);
+            stability.set_open(bucket, &kept, open, now_ms);
         }
         Ok(())
     }

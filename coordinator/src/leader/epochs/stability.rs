@@ -10,8 +10,7 @@
 //!   yet. The leader promotes the largest closed cut within the bound, or waits for a while if there is none.
 //! - *A waiting scan.* The cut that a scan waits for is promoted as soon as SYNC has reported it.
 //!
-//! A joint commit over several buckets ([`crate::leader::copies::joint`]) or a commit of a producer ([`crate::leader::copies::pushed_commits`]) may
-//! move a chosen cut back, perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time is not reset
+//! A commit of several parts ([`crate::leader::copies::keep_whole`]) may move a chosen cut back, perhaps to the last epoch. Then the bucket waits as for a slow indexer, and its waiting time is not reset
 //! ([`Stability::hold`]). So the newest cut is chosen in the end, although an older cut within the bound would be chosen again and again,
 //! and would always be moved back.
 //!
@@ -22,15 +21,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
-use proto::model::ids::{BucketId, TransactionId};
-use proto::model::joint::JointMark;
-use proto::model::pushed_commit::PushedCommit;
+use proto::model::ids::BucketId;
+use proto::model::open_commit::OpenCommit;
 use proto::plant::{self, Plant};
 use proto::rpc::api::BucketProgress;
 use proto::rpc::mutation::FRAMES_AHEAD_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 
-use crate::leader::copies::producer_commits::ProducerCommits;
+use crate::leader::copies::open_commits::OpenCommits;
 use crate::state::epochs::history::advance;
 
 /// The number of closed cuts that a bucket keeps. Beyond it every second cut is dropped.
@@ -55,12 +53,8 @@ struct ClosedCuts {
     held_since_ms: Option<u64>,
     /// True if the last choice exceeded the bound of slow indexers.
     is_past_slow: bool,
-    /// The open joint commits, as the newest report names them.
-    joint: BTreeMap<TransactionId, JointMark>,
-    /// The time at which each open joint commit was first reported, in milliseconds.
-    joint_since_ms: BTreeMap<TransactionId, u64>,
-    /// The open commits of a producer.
-    pushed: ProducerCommits,
+    /// The open commits, as the newest reports name them.
+    open: OpenCommits,
 }
 
 /// The decision for a bucket.
@@ -109,49 +103,25 @@ impl Stability {
         Ok(true)
     }
 
-    /// Takes over the open joint commits of a bucket: all that its newest closed cut has.
-    pub fn set_joint(&mut self, bucket: BucketId, marks: Vec<JointMark>, now_ms: u64) {
-        let of = self.buckets.entry(bucket).or_default();
-        of.joint = marks.into_iter().map(|mark| (mark.transaction, mark)).collect();
-        of.joint_since_ms.retain(|transaction, _| of.joint.contains_key(transaction));
-        for transaction in of.joint.keys() {
-            of.joint_since_ms.entry(*transaction).or_insert(now_ms);
-        }
+    /// Takes over the open commits of a bucket: all with a part in the vbuckets that a projector owns, up to its newest closed cut.
+    pub fn set_open(
+        &mut self,
+        bucket: BucketId,
+        kept: &VbucketSet,
+        open: Vec<OpenCommit>,
+        now_ms: u64,
+    ) {
+        self.buckets.entry(bucket).or_default().open.report(kept, open, now_ms);
     }
 
-    /// The time at which an open joint commit of a bucket was first reported in this term.
-    pub fn joint_since_ms(&self, bucket: BucketId, transaction: TransactionId) -> Option<u64> {
-        self.buckets.get(&bucket)?.joint_since_ms.get(&transaction).copied()
-    }
-
-    /// Takes over the open commits of a producer: all with a part in the vbuckets that a projector owns, up to its newest closed cut.
-    pub fn set_pushed(&mut self, bucket: BucketId, kept: &VbucketSet, open: Vec<PushedCommit>) {
-        self.buckets.entry(bucket).or_default().pushed.report(kept, open);
-    }
-
-    /// True if a bucket has open commits of a producer.
-    pub fn has_pushed(&self, bucket: BucketId) -> bool {
-        self.buckets.get(&bucket).is_some_and(|closed| !closed.pushed.is_empty())
-    }
-
-    /// The open commits of a bucket's producer. One may have several versions.
-    pub fn pushed(&self, bucket: BucketId) -> impl Iterator<Item = &PushedCommit> {
-        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.pushed.iter())
+    /// The open commits of a bucket.
+    pub(in crate::leader) fn open(&self, bucket: BucketId) -> Option<&OpenCommits> {
+        self.buckets.get(&bucket).map(|closed| &closed.open)
     }
 
     /// True if any bucket has open joint commits.
     pub fn has_joint(&self) -> bool {
-        self.buckets.values().any(|closed| !closed.joint.is_empty())
-    }
-
-    /// The open joint commits of a bucket.
-    pub fn joint(&self, bucket: BucketId) -> impl Iterator<Item = &JointMark> {
-        self.buckets.get(&bucket).into_iter().flat_map(|closed| closed.joint.values())
-    }
-
-    /// An open joint commit of a bucket.
-    pub fn find_joint(&self, bucket: BucketId, transaction: TransactionId) -> Option<&JointMark> {
-        self.buckets.get(&bucket)?.joint.get(&transaction)
+        self.buckets.values().any(|closed| closed.open.joint().next().is_some())
     }
 
     /// The closed cuts of a bucket that no epoch covers, ascending.

@@ -85,11 +85,11 @@ fn the_slices_are_doubled_until_each_has_at_most_half_of_the_limit() {
 }
 
 /// An index that serves, with a limit of 100 KiB for each of its slices.
-fn limited() -> StateContext {
-    limited_with(0)
+fn serving_with_limit() -> StateContext {
+    with_limit_and_replicas(0)
 }
 
-fn limited_with(replicas: u8) -> StateContext {
+fn with_limit_and_replicas(replicas: u8) -> StateContext {
     let mut state = serving(replicas);
     done(&mut state, SetSliceBytesMax { index: IndexId(1), bytes: 100 << 10 });
     state
@@ -112,7 +112,7 @@ fn planned_at(
 
 #[test]
 fn a_cancelled_growth_is_begun_again_when_the_index_has_grown_by_a_quarter() {
-    let (mut state, mut growth) = (limited(), Growth::default());
+    let (mut state, mut growth) = (serving_with_limit(), Growth::default());
     let first = planned_at(&mut growth, &state, (200, 1_000));
     assert_eq!(first.len(), 1, "{first:?}");
     assert_eq!(planned_at(&mut growth, &state, (200, RETRY_MS)), []);
@@ -127,7 +127,7 @@ fn a_cancelled_growth_is_begun_again_when_the_index_has_grown_by_a_quarter() {
 
 #[test]
 fn a_cancelled_growth_is_begun_again_when_the_setting_is_given_again_or_the_leader_changes() {
-    let (mut state, mut growth) = (limited(), Growth::default());
+    let (mut state, mut growth) = (serving_with_limit(), Growth::default());
     let cancelled = |state: &mut StateContext, growth: &mut Growth, now_ms| {
         let plan = planned_at(growth, state, (200, now_ms));
         done(state, plan[0].clone());
@@ -150,7 +150,7 @@ fn a_cancelled_growth_is_begun_again_when_the_setting_is_given_again_or_the_lead
 /// A copy may not have reported since this leader began; a slice that was just created reports an estimate.
 #[test]
 fn an_index_does_not_grow_until_each_live_copy_has_told_its_live_bytes() {
-    let state = limited_with(1);
+    let state = with_limit_and_replicas(1);
     let info = state.serving(IndexId(1)).unwrap().info.clone();
     let grows = |change: &dyn Fn(&mut Heartbeats)| {
         let mut heartbeats = Heartbeats::new(0);

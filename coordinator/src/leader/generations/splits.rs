@@ -113,7 +113,7 @@ mod tests {
         state
     }
 
-    fn limited() -> StateContext {
+    fn divided_with_limit() -> StateContext {
         let mut state = divided();
         done(&mut state, SetSliceBytesMax { index: IndexId(1), bytes: LIMIT });
         state
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_largest_slice_above_the_limit_is_split_where_a_node_says() {
-        let state = limited();
+        let state = divided_with_limit();
         let info = info(&state);
         let found = |bytes: &[u64], at| commands(&state, &report(&info, bytes, at), 2_000);
         let split = |slice, n| {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_index_has_no_more_slices_than_its_live_bytes_are_worth() {
-        let state = limited();
+        let state = divided_with_limit();
         let mut info = info(&state);
         let heartbeats = report(&info, &[0, LIMIT + 1], (1, Some(30)));
         let bytes = [(SliceNo(0), 0), (SliceNo(1), LIMIT + 1)].into();
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn an_index_is_not_split_while_its_slices_move() {
-        let mut state = limited();
+        let mut state = divided_with_limit();
         done(&mut state, RegisterNode { node: node(22, Role::Indexer) });
         let from = info(&state).topology.placement[0][0];
         start(&mut state, &[planned(0, from.0, 22)]);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_index_with_a_silent_or_draining_host_is_not_split() {
-        let mut state = limited();
+        let mut state = divided_with_limit();
         done(&mut state, RegisterNode { node: node(22, Role::Indexer) });
         done(&mut state, RegisterNode { node: node(23, Role::Indexer) });
         let before = info(&state);
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_split_leaves_a_generation_for_a_statement() {
-        let mut state = limited();
+        let mut state = divided_with_limit();
         assert_eq!([90, 80].map(|n| split_at(&mut state, &bound(n))), [2, 3]);
         let before = info(&state);
         let from = before.local_id();
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_slice_is_not_split_if_no_declaration_has_room_for_its_split_points() {
-        let mut state = limited();
+        let mut state = divided_with_limit();
         let point = |n: u8, len: usize| {
             let mut bound = Vec::new();
             let text = char::from(b'z' - n).to_string() + &"t".repeat(len);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_slices_of_a_split_are_where_those_before_are() {
-        let mut state = limited();
+        let mut state = divided_with_limit();
         let before = info(&state);
         let command = Command::SplitSlice(SplitSlice {
             from: before.local_id(),

@@ -16,8 +16,8 @@ use crate::node::state::{NodeState, epochs_skipped_by};
 use crate::read::index_version::IndexVersion;
 use crate::retention::RetainedEpochs;
 
-/// Applies an epoch to all indexes of its bucket, then makes it visible. `lsn` is the beginning of
-/// its log record.
+/// Applies an epoch to all indexes of its bucket, then makes it visible to scans. `lsn` is the
+/// beginning of the epoch's log record.
 pub fn apply_epoch(
     state: &NodeState,
     (mark, documents): (&EpochMark, &[Document<'_>]),
@@ -45,7 +45,8 @@ pub fn apply_epoch(
     Ok(())
 }
 
-/// True if an epoch leaves a gap in an index: a copy that did not apply the parent cannot answer for the epochs that it skipped.
+/// Returns true if the newest applied epoch of the bucket is not the parent of this epoch. The
+/// index then cannot answer for the epochs between the two.
 pub fn leaves_gap(state: &NodeState, mark: &EpochMark, index: &LocalIndex) -> bool {
     let buckets = lock(&state.buckets);
     let applied = buckets.get(&mark.bucket).and_then(|progress| progress.applied.as_ref());
@@ -55,7 +56,8 @@ pub fn leaves_gap(state: &NodeState, mark: &EpochMark, index: &LocalIndex) -> bo
     before != Some(mark.parent) && has_before && !plant::is(Plant::GapIgnored)
 }
 
-/// Applies the last states of an epoch's documents to one index. `gap` raises the floor.
+/// Applies the last states of an epoch's documents to one index. With `gap`, the epoch becomes the
+/// index's floor.
 fn apply_to_index(
     index: &LocalIndex,
     mark: &EpochMark,

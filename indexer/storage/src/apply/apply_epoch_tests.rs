@@ -15,7 +15,7 @@ use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 use crate::tables::run::failure;
 
-/// Countries of the entries that an epoch shows.
+/// Returns the countries of the entries that are visible at an epoch.
 fn countries(store: &StorageEngine, epoch: u64) -> Vec<String> {
     let snapshot = store.snapshot(INDEX, Epoch(epoch)).unwrap();
     let mut rows = snapshot.rows(&[SliceNo(0)], &KeyRange::all(), false, false).unwrap();
@@ -27,8 +27,8 @@ fn countries(store: &StorageEngine, epoch: u64) -> Vec<String> {
     found
 }
 
-/// The run of an epoch fails after its documents were compared with the back index. A retry must not
-/// compare them with what the failed attempt would have made of them.
+/// An epoch whose run cannot be built fails after its documents were compared with the back index.
+/// A retry compares them with their states before the failed attempt.
 #[tokio::test]
 async fn a_failed_run_leaves_nothing_that_a_retry_would_see() {
     let (env, _, _fs) = sim::world(1);

@@ -1,15 +1,14 @@
-//! The changes of one epoch in one index. The entries that each document had, known from the back
-//! index, are compared with the entries that it has from now on. The differences are sorted once
-//! and become a run.
+//! The changes of one epoch in one index. The previous entries of each document, read from the back
+//! index, are compared with its new entries. The differences are sorted once and become a run.
 //!
 //! If a document's id alone decides its slice, only that slice is looked up. Otherwise (partition
 //! by expressions, split slices) a document may have entries in any slice of the node, and all are
 //! looked up. Memory is searched document by document, fragments for all documents together in the
 //! order of ids.
 //!
-//! An epoch is *staged*, then *published*. Staging computes the run, the new states and the new counts;
-//! it can fail, and changes nothing. Publication puts them into the writer's state; it cannot fail. So a
-//! retry after an error compares the documents with what they really had before.
+//! An epoch is *staged*, then *published*. Staging computes the run, the new states and the new
+//! counts; it can fail, and changes nothing. Publication puts them into the writer's state; it
+//! cannot fail. So a retry after an error compares the documents with their true previous states.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,17 +27,19 @@ use crate::rows::row_sorter::RowSorter;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// Number of states whose places in the memtable are loaded at a time.
+/// Number of states whose slots in the memtable are prefetched together.
 const PREFETCHED: usize = 64;
 
-/// Which of an epoch's documents the back index keeps.
+/// The documents of an epoch whose states are written to the back index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackIndexScope {
-    /// Documents that have entries, or had some.
+    /// Documents that have entries in the epoch, or had entries before.
     Changes,
-    /// Each, in every slice that it could have entries in. For a build: the backfill may still bring the document.
+    /// All documents, in every slice that could contain their entries. Used by a build, whose
+    /// backfill may contain the documents too.
     EverySlice,
-    /// Each, in one slice at least. For an open transaction: what the document had before is known elsewhere only.
+    /// All documents, in at least one slice. Used by an open transaction: the back index of its
+    /// changes has no other record of a document.
     EveryDocument,
 }
 
@@ -137,7 +138,7 @@ impl<'a> EpochDelta<'a> {
         wanted
     }
 
-    /// Computes the run, the new states and the changed counts.
+    /// Computes the run, the new states and the changed counts, and changes nothing else.
     pub fn stage(self, remembered: BackIndexScope, epoch: Epoch) -> Result<StagedEpoch<'a>> {
         let mut staged = StagedEpoch::default();
         let mut rows = RowSorter::default();
@@ -173,7 +174,7 @@ impl<'a> EpochDelta<'a> {
         Ok(staged)
     }
 
-    /// Records the new states of a document in the slices that remember it.
+    /// Records the new states of document number `n` in the slices that `remembered` selects.
     fn remember(
         &self,
         n: usize,
@@ -207,7 +208,7 @@ impl<'a> EpochDelta<'a> {
     }
 }
 
-/// The result of an epoch in one index: not visible and not remembered yet.
+/// The computed changes of an epoch in one index, before they are published.
 #[derive(Default)]
 pub struct StagedEpoch<'a> {
     /// Changed rows; `None` if nothing changed.

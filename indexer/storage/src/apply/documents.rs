@@ -23,8 +23,8 @@ const MUTATION_BYTES: usize = 24;
 pub struct Document<'a> {
     /// Hash of the document's id.
     pub hash: u64,
-    /// The distance from the epoch to the state's first epoch. Zero in epochs; in an open transaction, whose places
-    /// stand for epochs, each change has its own place.
+    /// The number of epochs from the batch's epoch to the first epoch of this state. Zero except in
+    /// open transactions, where the place of each change serves as its epoch.
     pub later: u32,
     /// Key-versions of the document.
     pub versions: KeyVersions<'a>,
@@ -36,7 +36,7 @@ pub fn documents(batch: &EpochBatch) -> Result<Vec<Document<'_>>> {
     documents_where(batch, |_, _| Ok(true))
 }
 
-/// The documents of each index, from those mutations whose seqno `counts` accepts.
+/// Returns the documents of each index, from the mutations whose seqno `counts` accepts.
 pub fn documents_where<'a>(
     batch: &'a EpochBatch,
     mut counts: impl FnMut(Seqno, &KeyVersions<'a>) -> Result<bool>,
@@ -100,12 +100,12 @@ impl<'a> EpochDocuments<'a> {
         Ok(Self { documents, by_index })
     }
 
-    /// The number of documents that concern an index.
+    /// Returns the number of documents that have a state in an index.
     pub fn count_of_index(&self, index: LocalIndexId) -> usize {
         self.by_index.get(&index).map_or(0, Vec::len)
     }
 
-    /// The documents that concern an index, with their states in it.
+    /// Returns the documents that have a state in an index, with these states.
     pub fn of_index(
         &self,
         index: LocalIndexId,
@@ -119,7 +119,8 @@ impl<'a> EpochDocuments<'a> {
     }
 }
 
-/// A place in 4 bytes: messages, and so epochs and mutations, are far shorter than 4 GiB.
+/// Converts an index into an array to 4 bytes; messages, and so epochs and mutations, are far
+/// shorter than 4 GiB.
 fn narrow(place: usize) -> Result<u32> {
     u32::try_from(place).map_err(|_| Error::internal("an epoch is longer than 4 GiB"))
 }

@@ -1,5 +1,5 @@
-//! Loading of a backfill: gathers its documents and writes them when there are enough. All
-//! backfills together gather at most a quarter of the memory limit.
+//! Loads the documents of a backfill: gathers them in memory and writes them when a limit is
+//! reached. All backfills together gather at most a quarter of the memory limit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::index::local_index::LocalIndex;
 use crate::node::context::EngineContext;
 use crate::rows::row_sorter::RowSorter;
 
-/// Maximum that is sorted at once, however large the memory limit is: sorting more delays the
-/// stream and gains nothing.
+/// The maximum number of bytes that are sorted at once, with any memory limit: a longer sort delays
+/// the stream without a benefit.
 const GATHERED_BYTES_MAX: usize = 1 << 30;
 
 /// Begins a backfill and drops the fragments of an earlier one. Loads only the slices in `only`;
@@ -43,7 +43,7 @@ pub fn begin_backfill(
     Ok(())
 }
 
-/// Adds documents of a backfill; writes them when enough have gathered.
+/// Adds documents of a backfill; writes the gathered documents when they reach the limit.
 pub async fn take_documents(
     context: &Arc<EngineContext>,
     index: Arc<LocalIndex>,
@@ -79,7 +79,7 @@ pub fn gathered_bytes_max(context: &EngineContext) -> usize {
     (context.options.memory_bytes as usize / 4 / builds.max(1)).min(GATHERED_BYTES_MAX)
 }
 
-/// Writes gathered documents, entries and back index concurrently.
+/// Writes the entries and the back index of the gathered documents concurrently.
 async fn write_gathered(
     context: &Arc<EngineContext>,
     index: &Arc<LocalIndex>,
@@ -106,8 +106,8 @@ async fn write_gathered(
     Ok(())
 }
 
-/// Fragments that a backfill has written and not yet taken over. They are deleted when this value is dropped: by the
-/// blocking work itself if the build was cancelled meanwhile, or if the other part has failed.
+/// Fragments that a backfill has written and that the index does not own yet. They are deleted when
+/// this value is dropped: after a cancelled build, or a failure of the other write.
 struct WrittenPart {
     context: Arc<EngineContext>,
     fragments: Vec<NewFragment>,
@@ -130,7 +130,7 @@ impl Drop for WrittenPart {
     }
 }
 
-/// Writes the last documents. Afterwards all epochs so far are durable.
+/// Writes the remaining documents of a backfill. Afterwards all epochs applied so far are durable.
 pub async fn end_backfill(context: &Arc<EngineContext>, index: &Arc<LocalIndex>) -> Result<()> {
     let gathered = lock(&index.fragment_lists).backfill.as_mut().map(Backfill::take_gathered);
     match gathered {

@@ -2,11 +2,11 @@
 //! packed as key-versions: applied on top of the compared state, they turn the copy into the
 //! snapshot.
 //!
-//! Both sides come in the order of the documents' ids. The snapshot's documents are passed in as
-//! they are read. The copy's documents come from its back index, which a flush has put into
-//! fragments; only a few blocks of it are in memory. A document whose keys or included values
-//! differ becomes an upsert with the snapshot's seqno. A document that the snapshot lacks (deleted,
-//! or out of the index) becomes a deletion. Slices that are not here are ignored.
+//! Both sides are read in the order of the documents' ids. The caller passes the snapshot's
+//! documents as it reads them. The copy's documents are read from its back index, which a flush has
+//! put into fragments; only a few blocks of it are in memory. A document whose keys or included
+//! values differ becomes an upsert with the snapshot's seqno. A document that the snapshot lacks
+//! (deleted, or out of the index) becomes a deletion. Slices that are not on this node are ignored.
 //!
 //! No epoch may be applied to the index between the beginning of a comparison and its corrections;
 //! the follower guarantees that.
@@ -33,7 +33,7 @@ pub struct Comparison {
     /// The end of the snapshot.
     cut: Cut,
     copy: Merge,
-    /// Next row of the copy.
+    /// The next row of the copy that no document of the snapshot was compared with yet.
     ahead: Option<CopyRow>,
     /// Id of the snapshot's last document.
     last: Option<String>,
@@ -110,8 +110,8 @@ impl Comparison {
         Ok(())
     }
 
-    /// Ends the snapshot: returns the corrections, packed, in the order of the ids. `OverLimit` if
-    /// they are longer than `bytes_max`.
+    /// Ends the comparison after the snapshot's last document. Returns the corrections, packed, in
+    /// the order of the ids; `OverLimit` if they are longer than `bytes_max`.
     pub fn finish(mut self, bytes_max: u64) -> Result<Bytes> {
         while let Some(row) = &self.ahead {
             let id = row.id.clone();
@@ -143,7 +143,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Adds a correction for a document that the snapshot lacks.
+    /// Adds a correction that deletes a document which the snapshot lacks.
     fn gone(&mut self, id: &[u8]) -> Result<()> {
         if plant::is(Plant::ResyncKeepsGhosts) {
             return Ok(());
@@ -158,8 +158,8 @@ impl Comparison {
         Ok(())
     }
 
-    /// Takes all entries of a document from the copy, where it is either the next document or
-    /// absent.
+    /// Removes all entries of a document from the copy's stream and returns them; returns an empty
+    /// list if the copy lacks the document.
     fn take(&mut self, id: &[u8]) -> Result<Vec<DocumentEntry>> {
         let mut entries = Vec::new();
         while let Some(row) = self.ahead.take_if(|row| row.id == id) {

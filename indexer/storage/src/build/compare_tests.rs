@@ -1,5 +1,5 @@
-//! Comparison of copies with snapshots of a source that has changed: corrections make both equal,
-//! and nothing else is corrected.
+//! Tests of the comparison of copies with snapshots of a changed source: the corrections make both
+//! equal, and nothing else is corrected.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -175,13 +175,13 @@ fn ids(body: &[u8]) -> Vec<String> {
     KeyVersionsReader::new(body).map(|versions| versions.unwrap().id.to_owned()).collect()
 }
 
-/// Epochs, then changes that the stream never brings.
+/// Changes that are applied as epochs, then changes that are missing in the stream.
 #[derive(Clone, Debug)]
 struct Case {
     first: Changes,
     epochs: Vec<(Changes, u8)>,
     missed: Changes,
-    /// Slice 0 leaves the node before the comparison.
+    /// True if slice 0 is dropped from the node before the comparison.
     one_slice: bool,
 }
 

@@ -29,10 +29,10 @@ use crate::rows::columns::{Columns, Grouping};
 use crate::rows::packed;
 use crate::rows::row_sorter::RowSorter;
 
-/// Number of documents that are looked up together.
+/// Number of documents that are looked up in one batch.
 const LOOK_UP_DOCUMENTS: usize = 4096;
 
-/// Part of the gathered documents.
+/// The two kinds of rows that a backfill writes into separate fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackfillPart {
     /// The entries.
@@ -41,15 +41,15 @@ pub enum BackfillPart {
     Back,
 }
 
-/// The back index of the backfill, in the form that look-ups take.
+/// Returns the back index of the backfill, in the form that look-ups take.
 fn back_of(backfill: &Backfill, slice: SliceNo) -> BTreeMap<SliceNo, Arc<SliceFragments>> {
     let back = backfill.back.iter().map(|new| Source::whole(&new.table, slice)).collect();
     BTreeMap::from([(slice, Arc::new(SliceFragments { back, ..SliceFragments::default() }))])
 }
 
-/// Writes tombstones for entries of the backfill that the documents in `touched` no longer have,
-/// where `touched` is the back index of a slice since the build began. Returns how many entries
-/// these documents had in the backfill.
+/// Writes tombstones for the backfilled entries that documents of `touched` no longer have.
+/// `touched` contains the back index of a slice since the build began. Returns the number of
+/// entries that these documents had in the backfill.
 pub fn corrections(
     backfill: &Backfill,
     slice: SliceNo,
@@ -83,7 +83,8 @@ pub fn corrections(
     }
 }
 
-/// Writes the corrections of some documents, given with their newest states.
+/// Writes the corrections of `documents`, pairs of id and newest state. Returns the number of
+/// entries that they had in the backfill.
 fn correct(
     slice: SliceNo,
     slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
@@ -120,15 +121,15 @@ pub struct Corrections<'a> {
     /// Epoch of the tombstones.
     epoch: Epoch,
     bytes_max: usize,
-    /// Reports the bytes gathered.
+    /// Receives the number of gathered bytes, for reports.
     gathered_bytes: &'a AtomicU64,
     rows: RowSorter,
     written: UnnamedFragments<'a>,
 }
 
 impl<'a> Corrections<'a> {
-    /// Corrections of an epoch. They are written when `bytes_max` have gathered; `gathered_bytes`
-    /// reports the bytes.
+    /// Creates a collector of tombstones of an epoch. They are written when `bytes_max` have
+    /// gathered; `gathered_bytes` receives the number of gathered bytes.
     pub fn new(
         files: &'a DataFiles,
         (grouping, compression): (Grouping, Compression),
@@ -160,7 +161,7 @@ impl<'a> Corrections<'a> {
         Ok(())
     }
 
-    /// Writes the rest and returns all fragments.
+    /// Writes the remaining tombstones and returns all fragments.
     pub fn finish(mut self) -> Result<UnnamedFragments<'a>> {
         self.write()?;
         Ok(std::mem::replace(&mut self.written, UnnamedFragments::new(self.files, Vec::new())))
@@ -173,7 +174,7 @@ impl Drop for Corrections<'_> {
     }
 }
 
-/// Writes one part of gathered documents into a fragment for each of its groups.
+/// Writes one kind of rows of the gathered documents into a fragment for each of its groups.
 pub fn write_part(
     files: &DataFiles,
     rows: RowSorter,

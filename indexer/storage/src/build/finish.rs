@@ -1,5 +1,5 @@
 //! End of a build: joins the backfill with the epochs since the build began, and makes the index
-//! visible. The documents of the backfill are in fragments of their own by then (see
+//! visible. The documents of the backfill are in separate fragments by then (see
 //! [`crate::build::corrections`]).
 
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ use crate::node::name_bucket::name_bucket;
 use crate::read::slice_fragments::{UnopenedPolicy, slice_fragments};
 use crate::retention::RetainedEpochs;
 
-/// A backfill joined with the epochs since, in no manifest yet.
+/// A backfill joined with the epochs since the build began; no manifest names it yet.
 pub struct JoinedBuild {
-    /// The manifest that shows the slices from the epoch on.
+    /// The manifest that makes the slices readable from the epoch on.
     pub manifest: IndexManifest,
     /// Fragments of the backfill and of its corrections.
     pub new: Vec<NewFragment>,
@@ -70,8 +70,8 @@ fn show(index: &LocalIndex, epoch: Epoch, files: &DataFiles, bytes_max: usize) -
     Ok(())
 }
 
-/// Joins the backfill with the epochs, of which nothing may be in memory. Corrections gather up to
-/// `bytes_max` at a time.
+/// Joins the backfill with the epochs applied since the build began. Nothing of the index may be in
+/// memory. Up to `bytes_max` of corrections are gathered before they are written.
 pub fn join_backfill(
     index: &LocalIndex,
     fragment_lists: &mut FragmentLists,

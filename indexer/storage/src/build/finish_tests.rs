@@ -1,4 +1,4 @@
-//! Memory of builds, however large the index is.
+//! Tests that builds use a bounded amount of memory, however large the index is.
 
 use proto::env::Env;
 use proto::model::ids::{IndexId, LocalIndexId};

@@ -1,11 +1,11 @@
-//! Rebuild: builds some slices of an index from the source, beside the slices that are here, which
-//! stay readable.
+//! Rebuild: builds some slices of an index from the source while the index's other slices on the
+//! node stay readable.
 //!
-//! A rebuild is a separate index that no scan reads and no manifest names. Epochs are applied to
-//! it as to any build, and of the backfill it loads only its own slices. When an applied epoch
-//! covers the backfill's cut, the slices arrive in the index ([`crate::edit::arrival`]) with that
-//! epoch as their floor. The fragments are handed over, and no row is written twice. If the node has no slice of the
-//! index yet, these are its first.
+//! A rebuild is a separate index that no scan reads and no manifest names. Epochs are applied to it
+//! as to any build, and it loads only its own slices from the backfill. When an applied epoch
+//! covers the backfill's cut, the slices are installed in the index ([`crate::edit::arrival`]) with
+//! that epoch as their floor. The fragments are handed over, and no row is written twice. If the
+//! node has no slice of the index yet, these are the first.
 //!
 //! An index has one rebuild at a time. A crash before the end leaves files that no manifest names,
 //! and the slices stay absent.
@@ -35,8 +35,8 @@ use crate::node::name_bucket::name_bucket;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// Makes the slices of a rebuild visible at an epoch, which must be the newest applied one. After an error the rebuild
-/// has ended too, and its slices stay absent.
+/// Makes the slices of a rebuild visible at an epoch, which must be the newest applied one. After
+/// an error the rebuild is dropped, and its slices stay absent.
 pub async fn finish_rebuild(
     context: &Arc<EngineContext>,
     index: Arc<LocalIndex>,
@@ -74,7 +74,7 @@ fn show_rebuilt(context: &EngineContext, index: &LocalIndex, at: EpochBoundary) 
     })
 }
 
-/// Ends a rebuild and passes its slices to the caller.
+/// Ends a rebuild and returns its slices as of `epoch`.
 fn arrive(
     index: &LocalIndex,
     epoch: Epoch,

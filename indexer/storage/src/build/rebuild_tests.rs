@@ -1,5 +1,5 @@
-//! Rebuilds beside the rest of an index: the rest stays readable, and the rebuilt slices are what
-//! they were.
+//! Tests of rebuilds: the index's other slices stay readable, and the rebuilt slices have their
+//! former contents.
 
 use proptest::prelude::*;
 use proto::model::ids::SliceNo;
@@ -79,7 +79,7 @@ async fn lost(dir: &tempfile::TempDir, first: &Changes) -> (StorageEngine, Playe
     (store, Played { source, shown })
 }
 
-/// Checks both slices, at the newest epoch and after one more epoch.
+/// Checks that both slices are complete, at the newest epoch and after one more epoch.
 async fn is_whole(store: &StorageEngine, played: &mut Played, more: &Changes) {
     assert_eq!(rows(store, played.newest(), &[0, 1]), played.source.rows(&[0, 1]));
     played.epoch(store, more).await;

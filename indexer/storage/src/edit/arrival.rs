@@ -4,12 +4,13 @@
 //! The arriving lists have all epochs up to the current one and none above it. From the next epoch
 //! on, the node's own stream feeds the slices. Before that, the memory of the index is flushed, and
 //! the manifest says that all epochs up to this one are in fragments. So a replay after a crash
-//! never applies an epoch to a slice whose files have it. One manifest names all slices that arrive
-//! together: after a crash all of them are here, or none.
+//! never applies an epoch to a slice whose files contain it. One manifest names all slices that
+//! arrive together: a crash keeps all of them or none.
 //!
-//! If that manifest cannot be made durable, the previous one is made durable again before any other step. If that fails
-//! too, a crash may bring the slices back, and later epochs must then be replayed from the log. So the log is kept
-//! until the disk agrees with memory again (`maintain/release.rs`).
+//! If that manifest cannot be made durable, the previous one is made durable again before any other
+//! step. If that fails too, a crash may bring the slices back, and later epochs must then be
+//! replayed from the log. So the log is kept until the disk agrees with memory again
+//! (`maintain/release.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub(crate) struct ArrivingSlices {
     pub slices: BTreeMap<SliceNo, ArrivingSlice>,
     /// Files that the lists of the slices name.
     pub tables: BTreeMap<FileId, Arc<Table>>,
-    /// The index.
+    /// The definition of the index and its slices.
     pub info: Arc<IndexInfo>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) struct ArrivingSlices {
 pub(crate) struct ArrivingSlice {
     /// Lists of the slice, as of the epoch of its arrival.
     pub lists: SliceLists,
-    /// Epochs that the slice can answer.
+    /// The epochs at which the slice can be read.
     pub reach: RetainedEpochs,
     /// Number of entries.
     pub entries: EntryCount,
@@ -54,9 +55,10 @@ pub(crate) struct ArrivingSlice {
 /// Number of entries of an arriving slice.
 #[derive(Clone, Copy)]
 pub(crate) enum EntryCount {
-    /// Reported by the source. The entries are counted later, or at the next load after a crash.
+    /// A number that the source reported. The entries are counted later, or at the next load after
+    /// a crash.
     Reported(u64),
-    /// Counted here.
+    /// A number that this node has counted.
     Counted(u64),
 }
 
@@ -92,11 +94,11 @@ impl ArrivingSlices {
 pub(crate) struct EpochBoundary {
     /// The epoch before the point, which is the newest applied one.
     pub epoch: Epoch,
-    /// A place in the log at or before the records of all epochs after the point.
+    /// An LSN at or before the log records of all epochs after the point.
     pub lsn: Lsn,
 }
 
-/// Why slices were not installed.
+/// An error of the installation of slices, with the resulting state of the disk.
 pub(crate) enum InstallError {
     /// The arrival failed and changed nothing.
     Unchanged(Error),
@@ -116,7 +118,7 @@ impl From<Error> for InstallError {
     }
 }
 
-/// Returns the point after `epoch`, which the caller takes for the newest applied epoch.
+/// Returns the point after `epoch`, which the caller believes to be the newest applied epoch.
 pub async fn boundary_after(
     context: &EngineContext,
     bucket: BucketId,
@@ -160,7 +162,8 @@ pub fn install_arriving(
     Ok(())
 }
 
-/// Records that slices can be read from now on. The simulation relies on it: an index is ready once all its slices were recorded.
+/// Reports to the simulation that slices are readable from now on. The simulation takes an index
+/// for ready once all its slices were reported.
 pub fn note_readable<'s>(index: LocalIndexId, slices: impl IntoIterator<Item = &'s SliceNo>) {
     for slice in slices {
         tracing::debug!(slice = %index.slice(*slice), "a slice can be read");

@@ -34,16 +34,16 @@ async fn epoch_of_arrived(store: &StorageEngine, epoch: u64) {
 /// Failing file operations.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
-    /// Number of the first failing operation of the installation.
+    /// Number of the installation's first file operation that fails.
     at: u64,
-    /// Number of failing operations after it.
+    /// Number of further operations that fail.
     more: u64,
     /// True if the first release of the log fails too.
     later: bool,
 }
 
-/// Installs a slice on a node that has the index already (`beside`) or not; false if no fault
-/// struck.
+/// Installs a slice on a node that has the index already (`beside`) or lacks it; returns false if
+/// no fault occurred.
 async fn arrives(source: &StorageEngine, beside: bool, faults: Faults) -> bool {
     let (env, _, fs) = sim::world(4);
     let target = open(&env);
@@ -89,7 +89,7 @@ fn entries(store: &StorageEngine) -> Option<u64> {
     shown.has(ARRIVES.slice).then(|| shown.checksum(ARRIVES.slice).unwrap().1)
 }
 
-/// The epoch is applied again, as mutations, and is skipped by an index that has it already.
+/// If an epoch is applied a second time, an index that has the epoch already must skip it.
 #[tokio::test]
 async fn no_slice_arrives_behind_an_epoch_that_its_index_has_and_its_bucket_has_not() {
     let (env, _fs) = node().await;
@@ -112,8 +112,8 @@ async fn no_slice_arrives_behind_an_epoch_that_its_index_has_and_its_bucket_has_
     assert!(installed.is_err_and(|refused| refused.error.is_retry()));
 }
 
-/// Each file operation of an installation fails, alone or with some of the following ones. Further epochs are applied,
-/// and then the process is killed.
+/// Each file operation of an installation fails, alone or together with some of the following ones.
+/// Further epochs are applied, and then the process is killed.
 #[tokio::test]
 async fn a_slice_that_a_crash_brings_back_lacks_no_epoch() {
     let (env, _fs) = node().await;

@@ -1,13 +1,17 @@
-//! Slices of a new generation made in place: their lists are those of the previous generation, restricted to ranges of entries. No row is
-//! read or written, and the generations share the fragments ([`crate::files::named`]).
+//! Slices of a new generation made in place: their lists are those of the previous generation,
+//! restricted to ranges of entries. No row is read or written, and the generations share the
+//! fragments ([`crate::files::named`]).
 //!
-//! The slices are made between two epochs. The memory of the previous generation is flushed first, because runs know slices only by
-//! number; from then on its lists have everything up to the newest applied epoch. They become the lists of the new slices as those of a
-//! moved slice do ([`crate::edit::arrival`]): one manifest names all of them, and from the next epoch on the node's own stream feeds
-//! them. So no mutation is applied twice or missed. The floor of the new slices is that epoch.
+//! The slices are made between two epochs. The memory of the previous generation is flushed first,
+//! because runs know slices only by number; from then on its lists have everything up to the newest
+//! applied epoch. They become the lists of the new slices like the lists of a moved slice
+//! ([`crate::edit::arrival`]): one manifest names all of them, and from the next epoch on the
+//! node's own stream feeds them. So no mutation is applied twice or missed. The floor of the new
+//! slices is that epoch.
 //!
-//! A restriction of the back index keeps the documents and restricts their entries: a document whose entries are all in the other half
-//! has an empty state here. Compactions drop rows outside of the ranges, in each generation separately.
+//! A restriction of the back index keeps the documents and restricts their entries: a document
+//! whose entries are all in the other half has an empty state in this slice. Compactions drop rows
+//! outside of the ranges, in each generation separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,18 +35,19 @@ use crate::node::name_bucket::name_bucket;
 use crate::read::slice_size::share_in;
 use crate::retention::RetainedEpochs;
 
-/// A slice that is a range of another generation's slice.
+/// The rule that makes a new slice from a range of another generation's slice.
 #[derive(Clone, Debug)]
 pub struct SliceCut {
     /// The new slice.
     pub slice: SliceNo,
     /// The slice of the other generation.
     pub from: SliceNo,
-    /// The entries that count; `None` means all of them.
+    /// The range of the entries to keep; `None` for all entries.
     pub range: Option<KeyRange>,
 }
 
-/// A new slice whose entries were not counted yet, and the number that is reported until then.
+/// A new slice whose entries were not counted yet, and the estimate that is reported until the
+/// count.
 pub type EstimatedSlice = (SliceNo, u64);
 
 /// Makes all of a node's slices of a generation from those of another one, at the epoch of `mark`. The epoch must be the newest one
@@ -82,7 +87,8 @@ pub async fn derive(
     context.env.blocking(work).await
 }
 
-/// The lists of the new slices, and the tables that they name. The files are reserved for the new generation
+/// Returns the new slices with their lists, and the tables that the lists name. The files are
+/// reserved for the new generation
 /// ([`DataFiles::reserve`](crate::files::data_files::DataFiles::reserve)).
 fn cut_out(
     context: &EngineContext,

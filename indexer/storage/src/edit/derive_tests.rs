@@ -1,5 +1,5 @@
-//! Generations whose slices are ranges of those of another one: their contents, their state after a crash, and when which files are
-//! deleted.
+//! Tests of generations whose slices are ranges of another generation's slices: their contents,
+//! their state after a crash, and the deletion of shared files.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::verify::check::verify;
 const DIR: &str = "/node";
 const SECOND: LocalIndexId = LocalIndexId { generation: Generation(1), ..FIRST };
 const WHOLE: SliceNo = SliceNo(0);
-/// The first and the second half, and the number of all entries of the world.
+/// The slices of the first and the second half.
 const HALVES: [SliceNo; 2] = [SliceNo(0), SliceNo(1)];
 
 fn open(env: &Env) -> StorageEngine {
@@ -48,8 +48,8 @@ fn split_point() -> Bytes {
     bytes.into()
 }
 
-/// Key-versions of documents, each with an entry at its own number and one at another number, for both generations. The entries of a
-/// document are distinct.
+/// Returns key-versions of documents. Each has two different entries for both generations, one at
+/// its own number and one at the number that `other` returns.
 fn moved(numbers: impl IntoIterator<Item = u64>, other: impl Fn(u64) -> u64) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for n in numbers {
@@ -97,13 +97,14 @@ fn whole(store: &StorageEngine, epoch: u64) -> (u64, u64) {
     shown(store, FIRST, WHOLE, epoch)
 }
 
-/// The counts of both halves at an epoch.
+/// Returns the numbers of entries of both halves at an epoch.
 fn halves(store: &StorageEngine, epoch: u64) -> (u64, u64) {
     let [low, high] = HALVES.map(|slice| shown(store, SECOND, slice, epoch));
     (low.0.wrapping_add(high.0), low.1 + high.1)
 }
 
-/// A store whose first generation has epoch 3: the older epochs in fragments, the last one in memory.
+/// Creates a store whose first generation is at epoch 3: the older epochs are in fragments, the
+/// last one in memory.
 async fn served(env: &Env) -> StorageEngine {
     let store = open(env);
     store.begin_build(info(), Grouping::Together).await.unwrap();
@@ -192,7 +193,8 @@ async fn the_halves_survive_a_crash_and_the_epochs_since() {
     assert!(findings.iter().all(|finding| finding.path.ends_with("VERSION")), "{findings:?}");
 }
 
-/// Either generation may be the first to drop a file that both have, also after a restart, when each has opened it for itself.
+/// Either generation may be the first to drop a shared file, also after a restart, when each
+/// generation has opened the file separately.
 #[tokio::test]
 async fn a_shared_file_goes_with_the_last_generation_that_names_it() {
     for (restarts, first) in [(false, FIRST), (true, FIRST), (false, SECOND), (true, SECOND)] {
@@ -221,7 +223,8 @@ async fn a_shared_file_goes_with_the_last_generation_that_names_it() {
     }
 }
 
-/// The other generation may drop its files between the choice of the lists and the write of the manifest.
+/// The other generation may drop its files after the lists were chosen and before the manifest is
+/// written.
 #[tokio::test]
 async fn the_files_of_a_generation_that_is_being_made_stay_until_it_is_given_up() {
     let (env, ..) = sim::world(1);
@@ -285,7 +288,8 @@ async fn nothing_is_made_at_another_epoch_or_from_an_absent_slice() {
     assert_eq!(halves(&store, 3), whole(&store, 3));
 }
 
-/// The lists of the parent may lack versions that epochs below its floor show. A child would answer from them.
+/// A generation must not be derived below the floor of its parent: the parent's lists may lack
+/// versions that are visible there, so that the child would return wrong rows.
 #[tokio::test]
 async fn nothing_is_made_below_the_floor_of_the_parent_or_of_its_slice() {
     let (env, ..) = sim::world(1);

@@ -4,8 +4,8 @@
 //! The memory of a slice is flushed before its lists are split or cloned, because runs know slices
 //! only by number.
 //!
-//! The product splits slices into a new generation ([`crate::edit::derive`]); a split or clone within one generation is
-//! called by tests only.
+//! The product splits slices into a new generation ([`crate::edit::derive`]); only tests split or
+//! clone within one generation.
 
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -25,7 +25,8 @@ use crate::read::count::count;
 use crate::read::slice_fragments::{UnopenedPolicy, slice_fragments};
 use crate::rows::columns::Grouping;
 
-/// Number of flushes before an edit is refused because the slice is written all the time.
+/// Number of flushes after which an edit is refused, because writes keep the memory of the slice
+/// from becoming empty.
 const FLUSHES_MAX: usize = 16;
 
 /// Removes an index from disk and memory.
@@ -34,7 +35,7 @@ pub fn drop_all(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     drop_with(index, files, remove)
 }
 
-/// Drops everything of an index; `remove` removes its name from disk.
+/// Drops an index from memory and deletes its files. `remove` removes the index's name from disk.
 pub fn drop_with(
     index: &LocalIndex,
     files: &DataFiles,
@@ -58,8 +59,8 @@ pub fn drop_with(
     Ok(())
 }
 
-/// Changes the column groups, only in the lists. Existing fragments stay, restricted to the columns
-/// that count. Flushes and compactions use the new groups from now on.
+/// Changes the column groups in the lists only. Existing fragments are kept, restricted to the
+/// columns of their group. Flushes and compactions use the new groups from now on.
 pub fn regroup_index(index: &LocalIndex, grouping: Grouping, files: &DataFiles) -> Result<()> {
     let mut fragment_lists = lock(&index.fragment_lists);
     let grouping = grouping.possible_for(&index.info);
@@ -77,7 +78,7 @@ pub fn regroup_index(index: &LocalIndex, grouping: Grouping, files: &DataFiles) 
     index.publish(&fragment_lists, &mut writer, |_| {})
 }
 
-/// Edits the lists of one slice, of which nothing may be in memory.
+/// Edits the lists of one slice. The slice must have no rows in memory.
 pub fn edit_slice(
     index: &LocalIndex,
     files: &DataFiles,

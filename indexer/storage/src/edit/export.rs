@@ -1,4 +1,4 @@
-//! Source of a move: sends a slice's parts of the fragments that contain it.
+//! Source of a move: sends the parts of fragments that contain a slice's rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// A slice as parts of files. The files stay on disk while this value or a read of it lives.
+/// A slice as parts of files. The files are kept on disk while this value or a read from it exists.
 pub struct Export {
-    /// Description for the target.
+    /// The description of the slice that is sent to the target.
     pub head: ExportHead,
     parts: Arc<Parts>,
     context: Arc<EngineContext>,
@@ -29,7 +29,7 @@ pub struct Export {
 /// The parts of a slice by the numbers of their files.
 type Parts = BTreeMap<u64, (Arc<Table>, FragmentPart)>;
 
-/// A piece that is to be read.
+/// A byte range of a file part, to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceRange {
     /// The file's number.
@@ -41,7 +41,7 @@ pub struct PieceRange {
 }
 
 impl Export {
-    /// Reads several pieces together on one thread.
+    /// Reads several byte ranges together on one thread.
     pub fn read(
         &self,
         wanted: Vec<PieceRange>,
@@ -94,8 +94,9 @@ fn lists_and_parts(
     Ok((head, parts))
 }
 
-/// The parts that the lists of a slice name. All items of a slice that name a file count the rows of one slice number, since
-/// a split or a clone gives a slice all its items at once.
+/// Returns the parts of files that the lists of a slice name. All items of a slice that name one
+/// file select the rows of one slice number, because a split or a clone gives a slice all its items
+/// at once.
 fn parts_of(lists: &SliceLists, fragment_lists: &FragmentLists) -> Result<Parts> {
     let mut slices = BTreeMap::new();
     let mut parts = Parts::new();

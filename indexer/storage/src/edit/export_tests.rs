@@ -22,7 +22,7 @@ use crate::verify::check::verify;
 const INDEX: LocalIndexId = INDEXES[0];
 const SLICES: u16 = 3;
 const EPOCHS: u64 = 6;
-/// Entries of an index are split here.
+/// The number of the document at whose entry an index is split.
 const MIDDLE: u64 = 100;
 
 /// An index whose slices are all on one node.
@@ -31,7 +31,8 @@ fn index() -> IndexInfo {
     IndexInfo::new(INDEX.index, mark(1).bucket, IndexSpec::new("i", "b"), placement)
 }
 
-/// Documents whose entries change with the version; without entries for every seventh one.
+/// Returns packed documents whose entries depend on the version; every seventh document has no
+/// entries.
 fn body(ids: std::ops::Range<u64>, version: u64) -> Bytes {
     let mut writer = KeyVersionsWriter::default();
     for n in ids {
@@ -59,7 +60,7 @@ async fn apply(store: &StorageEngine, epoch: u64, body: Bytes) {
         .unwrap();
 }
 
-/// A store whose slices share all fragments and have several versions of many entries.
+/// Creates a store whose slices share all fragments and have several versions of many entries.
 async fn source(grouping: Grouping) -> (Env, sim::SimFs, StorageEngine) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);

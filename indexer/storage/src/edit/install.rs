@@ -2,17 +2,20 @@
 //!
 //! The source ([`crate::edit::export`]) flushes, so that all epochs up to one are in fragments. It
 //! sends the slice's lists and, of each file that they name, the slice's blocks with all versions
-//! ([`crate::fragment::part`]); the rows of other slices in the file stay. The target can request again: files that it
-//! has are not sent twice, and the source does not compact the index during a move, so a later round sends only what
-//! was flushed since. File numbers are valid only as long as the source has its store open. So each opened store has a
-//! random mark, and a changed mark discards everything received before.
+//! ([`crate::fragment::part`]); the rows of other slices in the file stay. The target can request
+//! further rounds: its complete files are not sent twice, and the source does not compact the index
+//! during a move, so a later round sends only what was flushed since. File numbers are valid only
+//! as long as the source has its store open. So each opened store has a random mark, and a changed
+//! mark discards everything received before.
 //!
-//! The target ([`crate::edit::receive`]) checks every piece and every block as it arrives, and writes the blocks of
-//! each file into a fragment with a new number. Slice numbers of rows and restrictions are those of the source, so that
-//! its lists mean the same here. The files are synced together at the end of a round. It *installs* the slice at an
-//! epoch that it has applied, between two epochs. The lists, restricted to that epoch, become the slice's lists
-//! ([`crate::edit::arrival`]), and from the next epoch on the node's own stream feeds the slice. So nothing is applied
-//! twice and nothing is missed: everything up to the epoch comes from the source, everything above it from the stream.
+//! The target ([`crate::edit::receive`]) checks every piece and every block as it arrives, and
+//! writes the blocks of each file into a fragment with a new number. Slice numbers of rows and
+//! restrictions are those of the source, so that the source's lists are valid on the target. The
+//! files are synced together at the end of a round. It *installs* the slice at an epoch that it has
+//! applied, between two epochs. The lists, restricted to that epoch, become the slice's lists
+//! ([`crate::edit::arrival`]), and from the next epoch on the node's own stream feeds the slice. So
+//! nothing is applied twice and nothing is missed: everything up to the epoch comes from the
+//! source, everything above it from the stream.
 //!
 //! A floor above the epoch means that the source has dropped versions that the epoch needs: the
 //! target waits for a later epoch. Received files that are in no manifest are deleted at the next

@@ -1,4 +1,4 @@
-//! Failures between the two ends of a move.
+//! Tests of failures between the source and the target of a move.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(crate) fn info() -> Arc<IndexInfo> {
     ))
 }
 
-/// One round of a move: sends the files that the target lacks.
+/// Runs one round of a move: sends the files that the target lacks.
 pub(crate) async fn round(source: &StorageEngine, slice: SliceId, received: &mut ReceivedFiles) {
     let export = source.export(slice).await.unwrap();
     received.begin(export.head.clone()).await.unwrap();
@@ -41,7 +41,7 @@ pub(crate) async fn round(source: &StorageEngine, slice: SliceId, received: &mut
     assert!(received.is_whole());
 }
 
-/// A file number is valid only while the source has its store open.
+/// A number of a file is only valid until the source closes its store.
 #[tokio::test]
 async fn files_of_a_source_before_its_disk_was_lost_are_not_mixed_with_new_ones() {
     let (env, _fs) = node().await;
@@ -70,8 +70,8 @@ async fn files_of_a_source_before_its_disk_was_lost_are_not_mixed_with_new_ones(
     assert_eq!(shown(&target).1, 40);
 }
 
-/// Until the count, a manifest says neither how many entries the slice has nor how many have come
-/// since.
+/// Until the count, a manifest has neither the number of the slice's entries nor the number of
+/// later changes.
 #[tokio::test]
 async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() {
     let (env, _fs) = node().await;
@@ -102,7 +102,8 @@ async fn a_slice_that_a_crash_has_left_uncounted_is_counted_when_it_is_loaded() 
     assert!(findings.iter().all(|finding| finding.path.ends_with("VERSION")), "{findings:?}");
 }
 
-/// An arrived slice can be rolled back to an epoch before everything that its node has applied.
+/// An arrived slice can be rolled back to an epoch that is older than all epochs applied on its
+/// node.
 #[tokio::test]
 async fn a_rollback_before_the_first_epoch_of_a_node_survives_a_crash() {
     let (env, _fs) = node().await;
@@ -141,7 +142,7 @@ async fn an_unwanted_checksum_stops_reading() {
     assert!(snapshot.checksum(SliceNo(0)).unwrap().1 > 10_000);
 }
 
-/// After a write that failed the file's content is unknown: the next piece must not continue after it.
+/// After a failed write the file's content is unknown: the next piece must not be appended to it.
 #[tokio::test]
 async fn a_file_whose_write_failed_is_received_from_its_beginning() {
     let (env, _fs) = node().await;

@@ -44,7 +44,7 @@ struct FragmentDraft {
 /// Writes a fragment from a part. After an error the part must be sent again from its beginning.
 pub(super) struct PartWriter {
     context: Arc<EngineContext>,
-    /// The source's number of its file.
+    /// The number of the part's file at the source.
     pub source: u64,
     len: u64,
     reader: PartReader,
@@ -54,13 +54,13 @@ pub(super) struct PartWriter {
 }
 
 impl PartWriter {
-    /// A writer for a part of the source's file, with the length of the part.
+    /// Creates a writer for a part of `len` bytes of the source's file `source`.
     pub fn new(context: &Arc<EngineContext>, source: u64, len: u64) -> Self {
         let (context, reader) = (Arc::clone(context), PartReader::new(len));
         Self { context, source, len, reader, begun: None, key: Vec::new() }
     }
 
-    /// Takes the next piece of the part; true if it was the last one. Blocks the thread.
+    /// Writes the next piece of the part; returns true if it was the last one. Blocks the thread.
     pub fn take(&mut self, piece: &FilePiece) -> Result<bool> {
         let (file, offset) = (piece.file, piece.offset);
         let end = offset.checked_add(piece.bytes.len() as u64);
@@ -133,7 +133,7 @@ fn begin(context: &Arc<EngineContext>, head: PartHead) -> Result<FragmentDraft> 
     })
 }
 
-/// A complete file that is not durable yet.
+/// A complete file whose content is not durable yet.
 pub(super) struct UnsyncedFile {
     fragment: UnsyncedFragment,
     // Dropped after the fragment.
@@ -141,14 +141,15 @@ pub(super) struct UnsyncedFile {
 }
 
 impl UnsyncedFile {
-    /// Makes the file durable, but not its name, and opens it. Blocks the thread.
+    /// Makes the content of the file durable, but not its name, and opens the file. Blocks the
+    /// thread.
     pub fn sync(self) -> Result<SyncedFile> {
         let Self { fragment, file } = self;
         Ok(SyncedFile { table: Arc::new(Table::from_fragment(fragment.sync()?)), file })
     }
 }
 
-/// A complete, durable file without a durable name.
+/// A complete file whose content is durable and whose name is not.
 pub(super) struct SyncedFile {
     table: Arc<Table>,
     // Dropped after the table.
@@ -156,7 +157,7 @@ pub(super) struct SyncedFile {
 }
 
 impl SyncedFile {
-    /// Passes the file to the caller, which owns it from now on.
+    /// Returns the file, which the caller owns from now on.
     pub fn keep(mut self) -> Option<(FileId, Arc<Table>)> {
         Some((self.file.file.take()?, self.table))
     }

@@ -22,24 +22,24 @@ use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Columns;
 use crate::tables::table::Table;
 
-/// The number of bytes between two syncs: large enough that syncs cost little, and small enough that the last sync, which the move waits
-/// for, is short.
+/// The number of bytes between two syncs: large enough that syncs cost little, and small enough
+/// that the last sync, which delays the move, is short.
 const SYNC_BYTES: u64 = 64 << 20;
-/// Complete files that wait for a sync; each is open.
+/// The largest number of complete files that wait for a sync; each is open.
 const UNSYNCED_MAX: usize = 64;
 
 /// The files that the target of a move has received, until they are installed or discarded.
 pub struct ReceivedFiles {
     context: Arc<EngineContext>,
-    /// The node whose file numbers these are.
+    /// The node that numbered the received files.
     source: NodeId,
     pub(super) head: Option<ExportHead>,
-    /// Complete, durable files: the source's number, and the file here.
+    /// Complete, durable files: by the source's number, the local file.
     pub(super) files: BTreeMap<u64, (FileId, Arc<Table>)>,
-    /// Complete files that a crash may take.
+    /// Complete files that a crash may lose.
     unsynced: BTreeMap<u64, UnsyncedFile>,
-    /// The file that is being received. After an error, or if the caller was cancelled during a write, it is dropped, since its content is
-    /// then unknown.
+    /// The file that is being received. It is dropped after an error or a cancelled write, because
+    /// its content is then unknown.
     open: Option<PartWriter>,
     /// Bytes of pieces since the last sync.
     unsynced_bytes: u64,
@@ -65,7 +65,7 @@ impl ReceivedFiles {
         }
     }
 
-    /// The node that sends the files.
+    /// Returns the node that sends the files.
     pub fn source(&self) -> NodeId {
         self.source
     }
@@ -76,12 +76,12 @@ impl ReceivedFiles {
         all.into_iter().collect()
     }
 
-    /// The last description from the source.
+    /// Returns the last description that the source has sent.
     pub fn head(&self) -> Option<&ExportHead> {
         self.head.as_ref()
     }
 
-    /// Begins a round of the source.
+    /// Begins a round with the source's description of the slice.
     pub async fn begin(&mut self, head: ExportHead) -> Result<()> {
         let before = self.head.as_ref().map(|head| head.opening);
         let mut named: BTreeSet<u64> = head.files.iter().map(|(file, _)| *file).collect();
@@ -159,20 +159,21 @@ impl ReceivedFiles {
         all.map_err(|error| error.context("syncing the files of a move"))
     }
 
-    /// True if all files of the last description are here and durable.
+    /// Returns true if all files of the last description are received and durable.
     pub fn is_whole(&self) -> bool {
         let mut named = self.head.iter().flat_map(|head| &head.files);
         self.head.is_some() && named.all(|(file, _)| self.files.contains_key(file))
     }
 
-    /// Bytes of the files of the last description that are not here.
+    /// Returns the bytes of the last description's files that are still to be received.
     pub fn missing_bytes(&self) -> u64 {
         let is_here = |file| self.files.contains_key(file) || self.unsynced.contains_key(file);
         let named = self.head.iter().flat_map(|head| &head.files);
         named.filter(|(file, _)| !is_here(file)).map(|(_, len)| len).sum()
     }
 
-    /// Checksum and number of the slice's entries at the newest epoch that the source has sent.
+    /// Returns the checksum and the number of the slice's entries at the newest epoch that the
+    /// source has sent.
     pub async fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
         let head = self.head.as_ref().filter(|_| self.is_whole());
         let head =
@@ -242,7 +243,7 @@ impl Drop for ReceivedFiles {
 }
 
 impl StoredPieces {
-    /// Stores a piece of a part with this length.
+    /// Stores a piece of a part that is `len` bytes long.
     fn store(&mut self, context: &Arc<EngineContext>, piece: &FilePiece, len: u64) -> Result<()> {
         let (file, offset) = (piece.file, piece.offset);
         if !piece.is_whole() {

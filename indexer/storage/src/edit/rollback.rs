@@ -26,7 +26,7 @@ use crate::read::count::count;
 use crate::retention::RetainedEpochs;
 use crate::tables::table::Table;
 
-/// Rolls a bucket back to an epoch.
+/// Rolls a bucket back to the epoch of `mark`. Epochs up to `dead_to` are dead from then on.
 pub async fn truncate_bucket(
     context: &Arc<EngineContext>,
     mark: &EpochMark,
@@ -82,7 +82,8 @@ fn check_truncate(index: &LocalIndex, epoch: Epoch) -> Result<()> {
     }
 }
 
-/// Returns the part of the memory up to an epoch: the rows of some runs, as one run, and the states of some memtables, oldest first.
+/// Returns the contents of the memory up to an epoch: the rows of `runs`, merged into one run, and
+/// the states of `memtables`, oldest first.
 pub fn memory_up_to<'a>(
     runs: &[Arc<Table>],
     memtables: impl IntoIterator<Item = &'a BackMemtable>,

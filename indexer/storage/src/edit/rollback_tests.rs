@@ -1,4 +1,4 @@
-//! Rollbacks beside other work, and interrupted rollbacks.
+//! Tests of rollbacks that run concurrently with other work, and of interrupted rollbacks.
 
 use std::path::Path;
 use std::time::Duration;
@@ -44,7 +44,8 @@ fn epoch(n: u64) -> EpochBatch {
     epoch
 }
 
-/// Two indexes at epoch 5, the first one with documents; returned with the entries at the rollback point.
+/// Creates a store with two indexes at epoch 5, of which the first has documents. Returns it with
+/// the checksum and number of the entries at the rollback point.
 async fn stored(env: &Env, dir: &Path) -> (StorageEngine, (u64, u64)) {
     let store = open(env, dir);
     for index in [INDEX, OTHER] {
@@ -77,8 +78,8 @@ fn newest(store: &StorageEngine) -> Vec<Epoch> {
     store.indexes().iter().map(|stored| stored.newest).collect()
 }
 
-/// Runs `work` on another thread while a bucket's lock is held. The work must have reached the log
-/// before the lock is released, and must not have changed what the bucket shows.
+/// Runs `work` on another thread while a bucket's lock is locked. The work must reach the log
+/// before the lock is released, and must not change the visible entries.
 async fn held_up(
     store: &Arc<StorageEngine>,
     work: impl Future<Output = Result<()>> + Send + 'static,
@@ -125,8 +126,8 @@ async fn an_epoch_in_progress_during_a_rollback_is_not_applied() {
     assert_eq!(shown(&store, POINT), before);
 }
 
-/// A rollback fails at each of its file operations in turn, with runs in memory and below the floor
-/// on disk. Later work must not hang. Then the process is killed.
+/// A rollback fails at each of its file operations in turn, while the index has runs in memory and
+/// a floor that is not on disk. Later work must not hang. Then the process is killed.
 #[tokio::test]
 async fn an_interrupted_rollback_leaves_nothing_ahead_of_its_bucket() {
     let dir = Path::new("/node");
@@ -161,7 +162,8 @@ async fn an_interrupted_rollback_leaves_nothing_ahead_of_its_bucket() {
     }
 }
 
-/// The log has two rollbacks, the second to an older epoch than the first. A restart replays both.
+/// The log has two rollbacks, the second to an older epoch than the first. A restart replays both
+/// and ends at the second.
 #[tokio::test]
 async fn a_restart_after_two_rollbacks_stands_where_the_second_led() {
     let dir = Path::new("/node");

@@ -16,8 +16,8 @@ use crate::recover::load::wait_loaded;
 use crate::rows::columns::Grouping;
 
 impl StorageEngine {
-    /// Begins, or restarts, a build of slices of an index that are absent, beside the slices that
-    /// are here. From now on epochs are applied to the new slices, and
+    /// Begins, or restarts, a build of slices of an index that are absent, while the index's other
+    /// slices stay readable. From now on epochs are applied to the new slices, and
     /// [`crate::SliceStore::finish_build`] makes them visible.
     pub async fn begin_rebuild(
         &self,
@@ -37,7 +37,7 @@ impl StorageEngine {
         self.on_index(index, |index, files| drop_with(index, files, || Ok(()))).await
     }
 
-    /// Indexes with a rebuild, and their buckets.
+    /// Returns the indexes that have a rebuild, with their buckets.
     pub fn rebuilds(&self) -> Vec<(LocalIndexId, BucketId)> {
         let rebuilds = self.context.state.rebuilds();
         rebuilds.iter().map(|index| (index.info.local_id(), index.info.bucket)).collect()

@@ -1,7 +1,7 @@
-//! Column groups through the store. A separated column is not read without need. The two traces of
-//! the tablet server's notes, in which columns that moved between groups showed old or deleted
-//! values again, stay correct. Here the columns are the entry and its included values, merged in
-//! one group and not yet in the other.
+//! Column groups through the store. A scan does not read a separated column that it does not need.
+//! Two known bugs of another store, in which columns that moved between groups returned old or
+//! deleted values, are replayed. Here the columns are the entry and its included values, first in
+//! one group and then in two.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ struct Node {
 }
 
 impl Node {
-    /// An index that shows some documents.
+    /// Creates an index with some documents.
     async fn new(grouping: Grouping, documents: &[State<'_>]) -> Self {
         let mut node = Self { dir: tempfile::tempdir().unwrap(), store: None, epoch: 0 };
         node.open();
@@ -127,7 +127,8 @@ impl Node {
         self.store().snapshot(INDEX, Epoch(self.epoch)).unwrap()
     }
 
-    /// The visible included values, after a check that the entries alone are equally many.
+    /// Returns the visible included values, and checks that a scan of the entries alone finds
+    /// equally many.
     fn shown(&self) -> Vec<String> {
         let read = |include| {
             let snapshot = self.snapshot();
@@ -163,7 +164,7 @@ impl Node {
         assert_eq!(self.shown(), values, "compacted apart, after a restart");
     }
 
-    /// The fragments in which a column counts.
+    /// Returns the fragments that serve a column.
     fn fragments(&self, column: Columns) -> Vec<FileId> {
         let dir = layout::manifest_dir(self.path());
         let manifest = manifest::read_index(&*Env::real().fs, &dir, INDEX)
@@ -204,9 +205,8 @@ async fn a_scan_without_included_values_never_reads_their_fragments() {
     assert_eq!(count(true).unwrap_err().code, ErrorCode::Corrupt, "the values are damaged");
 }
 
-/// The notes' first trace: a column's newest value, in a merged fragment, must outrank older values
-/// in the fragments that it was merged from. Here a merge at the bottom has even rounded its epoch
-/// below theirs.
+/// The first trace: a column's newest value, in a merged fragment, must outrank older values in the
+/// merge's inputs. Here a merge at the bottom has even rounded the value's epoch below theirs.
 #[tokio::test]
 async fn a_column_that_moves_keeps_its_newest_value() {
     for merged in [Columns::INCLUDE, Columns::ENTRY] {
@@ -220,8 +220,8 @@ async fn a_column_that_moves_keeps_its_newest_value() {
     }
 }
 
-/// The notes' second trace: a tombstone that a merge has dropped in one group must not bring back
-/// what it deleted from a fragment of the other group.
+/// The second trace: after a merge in one group has dropped a tombstone, the deleted value must not
+/// reappear from a fragment of the other group.
 #[tokio::test]
 async fn a_deleted_value_never_reappears_when_columns_move() {
     for merged in [Columns::ENTRY, Columns::INCLUDE] {
@@ -235,8 +235,8 @@ async fn a_deleted_value_never_reappears_when_columns_move() {
     }
 }
 
-/// After groups were joined, the fragments of single columns are merged all together. Later fragments are merged
-/// separately, and one compaction of everything leaves one fragment.
+/// After groups were joined, the fragments of single columns are merged together. Later fragments
+/// are merged separately, and a full compaction leaves one fragment.
 #[tokio::test]
 async fn joined_groups_become_one_fragment_again() {
     let mut node = Node::new(Grouping::Apart, &[("a", Some("1"))]).await;
@@ -251,8 +251,8 @@ async fn joined_groups_become_one_fragment_again() {
     assert_eq!(node.fragments(Columns::ENTRY).len(), 1);
 }
 
-/// After groups were joined, the chains of their columns lie side by side and end at different
-/// fragments. A merge of only a part of them would write rows that exist in only one chain.
+/// After groups were joined, their columns have parallel chains of fragments that end at different
+/// fragments. A merge of a part of these fragments would write rows that exist in only one chain.
 #[tokio::test]
 async fn merges_never_cut_parallel_chains() {
     let ids: Vec<String> = (0..400).map(|n| format!("d{n:03}")).collect();

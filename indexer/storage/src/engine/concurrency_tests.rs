@@ -1,5 +1,5 @@
-//! Concurrency on a busy node: epochs, flushes, compactions, changes of groups and scans on threads
-//! of their own; cancelled calls, full disks, dropped slices.
+//! Concurrency on a busy node: epochs, flushes, compactions, changes of groups and scans on
+//! separate threads; cancelled calls, full disks, dropped slices.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -66,7 +66,7 @@ fn batch(epoch: u64, horizon: u64, ids: impl Iterator<Item = u64>) -> EpochBatch
     EpochBatch { mark: mark(epoch, horizon), pieces: vec![piece], commits: Vec::new() }
 }
 
-/// A store with an index that shows epoch 1, without documents.
+/// Creates a store with an index that is at epoch 1, without documents.
 async fn built(env: &Env, dir: &Path, options: StoreOptions) -> StorageEngine {
     let store = StorageEngine::open(env, NODE, dir, options).unwrap();
     store.begin_build(info(), Grouping::Together).await.unwrap();
@@ -86,7 +86,7 @@ async fn close(store: Arc<StorageEngine>) {
     }
 }
 
-/// Number of entries that an epoch shows; `None` if the epoch is too old.
+/// Returns the number of entries that are visible at an epoch; `None` if the epoch is too old.
 fn entries(store: &StorageEngine, epoch: u64, include: bool) -> Option<u64> {
     let snapshot = match store.snapshot(INDEX, Epoch(epoch)) {
         Err(error) if error.code == ErrorCode::SnapshotTooOld => return None,
@@ -103,10 +103,10 @@ fn entries(store: &StorageEngine, epoch: u64, include: bool) -> Option<u64> {
 const DOCUMENTS: u64 = 500;
 const EPOCHS: u64 = 250;
 
-/// Work that is repeated.
+/// A unit of work that a thread repeats; it takes the number of the repetition.
 type Work = Box<dyn Fn(u64) + Send>;
 
-/// The background work, and a scan that must find each document once.
+/// Returns the background work, and a scan that must find each document once.
 fn works(store: &Arc<StorageEngine>, newest: &Arc<AtomicU64>) -> Vec<Work> {
     let of = || (store.context.state.get(INDEX).unwrap(), Arc::clone(store));
     let (index, node) = of();
@@ -137,7 +137,7 @@ fn works(store: &Arc<StorageEngine>, newest: &Arc<AtomicU64>) -> Vec<Work> {
     vec![flush, compact, regroup, scan]
 }
 
-/// Ends the work on other threads, also when the test fails.
+/// Ends the work on other threads when it is dropped, also when the test fails.
 struct End(Arc<AtomicBool>);
 
 impl Drop for End {
@@ -146,8 +146,8 @@ impl Drop for End {
     }
 }
 
-/// All documents are written in epoch 2 and repeatedly afterwards: each later epoch shows every document once, whatever
-/// runs concurrently.
+/// All documents are written in epoch 2 and repeatedly afterwards: with any concurrent work, each
+/// document is visible exactly once at each later epoch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_work_on_another_thread_loses_or_doubles_an_entry() {
     let dir = tempfile::tempdir().unwrap();
@@ -185,7 +185,8 @@ async fn no_work_on_another_thread_loses_or_doubles_an_entry() {
     assert_eq!(store.progress()[0].entries, DOCUMENTS);
 }
 
-/// A disk may be slow for one file, and the flush of a large index takes long.
+/// A slow flush of one index, because of its size or a slow file, must not delay flushes of other
+/// indexes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flush_that_takes_long_holds_up_no_flush_of_another_index() {
     const OTHER: LocalIndexId = LocalIndexId { index: IndexId(2), ..INDEX };
@@ -245,7 +246,7 @@ async fn a_flush_that_takes_long_holds_up_no_flush_of_another_index() {
     assert_eq!(slow_fragments, 0, "the slow flush had not ended");
 }
 
-/// A spawner that can hold blocking work back.
+/// A spawner that can delay blocking work.
 #[derive(Default)]
 struct Gate {
     closed: AtomicBool,
@@ -357,7 +358,7 @@ async fn a_second_rollback_to_the_same_epoch_takes_back_what_came_since_the_firs
     assert_eq!(store.counters(BUCKET).committed, Epoch(2));
 }
 
-/// The log has the only trace of the epochs that an epoch skips, until the log is released.
+/// Until the log is released, only the log has a record of skipped epochs.
 #[tokio::test]
 async fn epochs_that_were_skipped_stay_dead_after_two_restarts() {
     let (env, _, fs) = sim::world(5);

@@ -107,7 +107,7 @@ async fn two_generations_survive_a_crash_side_by_side_and_one_is_dropped_alone()
     assert!(findings.iter().all(|finding| finding.path.ends_with("VERSION")), "{findings:?}");
 }
 
-/// A build that begins again, and a rebuild, replace their own generation only.
+/// A restarted build, and a rebuild, replace the files of their generation only.
 #[tokio::test]
 async fn a_build_of_one_generation_leaves_the_other_and_its_rebuild_alone() {
     let (env, ..) = sim::world(1);

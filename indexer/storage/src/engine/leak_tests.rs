@@ -23,7 +23,8 @@ fn open() -> (StorageEngine, SimFs) {
     (store.unwrap(), fs)
 }
 
-/// A build whose documents are gathered and not written; an epoch has changed half of them.
+/// Prepares a build whose documents are gathered and not written; an epoch has changed half of
+/// them.
 async fn building(store: &StorageEngine) {
     let ids: Vec<String> = (0..40).map(|n| format!("k{n:02}")).collect();
     let documents: Vec<State<'_>> = ids.iter().map(|id| (1, &id[..], &[("a", 1)][..])).collect();
@@ -34,7 +35,7 @@ async fn building(store: &StorageEngine) {
     store.apply(batch(1, 100, body(&gone))).await.unwrap();
 }
 
-/// A finished build with epochs in memory, above as many flushed ones.
+/// Prepares a finished build with epochs in memory and as many flushed epochs.
 async fn built(store: &StorageEngine) {
     building(store).await;
     store.finish_build(INDEX, &mark(1, 100)).await.unwrap();
@@ -47,7 +48,7 @@ async fn built(store: &StorageEngine) {
     }
 }
 
-/// The files on disk without those that the index or its backfill names.
+/// Returns the files on disk that neither the index nor its backfill names.
 fn leaked(store: &StorageEngine) -> BTreeSet<FileId> {
     let files = &store.context.files;
     files.delete_retired();
@@ -62,12 +63,14 @@ fn leaked(store: &StorageEngine) -> BTreeSet<FileId> {
     listed
 }
 
-/// After a failed write of a manifest, that manifest may be on disk: its files stay.
+/// Returns true after a failed write of a manifest: this manifest may be on disk, so its files are
+/// kept.
 fn may_keep_files(error: &Error) -> bool {
     error.to_string().contains(".manifest")
 }
 
-/// Lets each file operation of `work` fail in turn, and looks for files without a name after each failure.
+/// Lets each file operation of `work` fail in turn, and checks after each failure that every file
+/// has a name.
 async fn check_each_failure(
     prepare: impl AsyncFn(&StorageEngine),
     work: impl AsyncFn(&StorageEngine) -> Result<()>,
@@ -109,7 +112,7 @@ async fn a_compaction_that_fails_leaves_no_file() {
     check_each_failure(built, async |store| store.compact().await).await;
 }
 
-/// The documents that a failed write had are no longer counted, and the build can restart.
+/// The documents of a failed write are no longer counted, and the build can restart.
 #[tokio::test]
 async fn a_build_whose_write_failed_begins_anew() {
     let (store, fs) = open();
@@ -123,8 +126,8 @@ async fn a_build_whose_write_failed_begins_anew() {
     assert!(store.snapshot(INDEX, mark(1, 100).epoch).is_ok());
 }
 
-/// A build that is given up while its fragments are being written leaves no file: the write deletes files that no build
-/// takes over.
+/// A build that is cancelled while its fragments are being written leaves no file: the write
+/// deletes files that no build owns.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_is_cancelled_midway_leaves_no_file() {
     let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
@@ -153,8 +156,8 @@ async fn a_build_that_is_cancelled_midway_leaves_no_file() {
     assert_eq!(leaked(&store), BTreeSet::new());
 }
 
-/// An index that is dropped while its build writes a fragment leaves no file, also on a node that has nothing else to do: no later work
-/// looks for files there.
+/// An index that is dropped while its build writes a fragment leaves no file, also on a node
+/// without other work: no later work searches for files there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_is_dropped_while_it_writes_leaves_no_file_for_later() {
     let ids: Vec<String> = (0..2000).map(|n| format!("k{n:04}")).collect();

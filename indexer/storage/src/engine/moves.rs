@@ -19,7 +19,7 @@ use crate::read::slice_size::middle;
 use crate::recover::load::wait_loaded;
 
 impl StorageEngine {
-    /// Sets the indexes whose slices are being sent away; these are not compacted.
+    /// Sets the indexes whose slices are being moved away; compactions skip these indexes.
     pub fn keep_files_of(&self, leaving: &BTreeSet<LocalIndexId>) {
         for index in self.context.state.indexes_and_rebuilds() {
             index.keeps_files.store(leaving.contains(&index.info.local_id()), Ordering::Relaxed);
@@ -68,14 +68,15 @@ impl StorageEngine {
         derive(&self.context, from, info, cuts, mark).await
     }
 
-    /// The leading key part of an entry that has about half of a slice's entries before it; `None` if no value divides the slice well.
+    /// Returns the leading key part that divides a slice's entries into about equal halves; `None`
+    /// if no value divides the slice well.
     pub fn middle(&self, slice: SliceId) -> Option<Vec<u8>> {
         let index = self.context.state.get(slice.local_index())?;
         middle(&index.version.load(), slice.slice)
     }
 
-    /// Counts the entries of an installed slice at an epoch. Until then the number that its source
-    /// reported is used.
+    /// Counts the entries of an installed slice at an epoch. Until the count ends, the slice
+    /// reports `reported` entries, the number of its source.
     pub async fn count_installed(&self, slice: SliceId, epoch: Epoch, reported: u64) -> Result<()> {
         let index = self.index(slice.local_index())?;
         let work = move || -> Result<()> {

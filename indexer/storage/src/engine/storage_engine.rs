@@ -60,8 +60,8 @@ pub struct StorageEngine {
 }
 
 impl StorageEngine {
-    /// Opens the store in a directory and recovers what its manifests, fragments and log hold.
-    /// Blocks until epochs can be applied. Indexes are loaded in the background (see
+    /// Opens the store in a directory and recovers the contents of its manifests, fragments and
+    /// log. Blocks until epochs can be applied. Indexes are loaded in the background (see
     /// [`SliceStore::wait_loaded`]).
     pub fn open(env: &Env, node: NodeId, dir: &Path, options: StoreOptions) -> Result<Self> {
         let context = Arc::new(open(env, node, dir, options)?);
@@ -75,13 +75,13 @@ impl StorageEngine {
         Ok(Self { context, late_commit: Arc::new(late_commit) })
     }
 
-    /// The changes of open transactions.
+    /// Returns the store of the changes of open transactions.
     pub fn late_commit(&self) -> &Arc<LateCommitStore> {
         &self.late_commit
     }
 
-    /// Writes a transaction whose commit begins ahead of its epoch, in the background. The transaction must have
-    /// reached its last place.
+    /// Begins to write a transaction's changes in the background, ahead of the epoch of its commit.
+    /// The transaction must have reached its last place.
     pub fn prepare_commit(
         &self,
         bucket: BucketId,
@@ -101,7 +101,8 @@ impl StorageEngine {
         let _closed = durable.wait_for(|durable| durable.failed.is_some()).await;
     }
 
-    /// No fragment with a smaller number will be added to a manifest of this node.
+    /// Returns a file number: no fragment with a smaller number will be added to a manifest of this
+    /// node.
     pub fn oldest_pending_file(&self) -> u64 {
         self.context.files.oldest_pending().0
     }
@@ -113,7 +114,7 @@ impl StorageEngine {
         })
     }
 
-    /// The rebuild of an index, or else the index itself.
+    /// Returns the rebuild of an index if there is one, and the index itself otherwise.
     fn being_built(&self, index: LocalIndexId) -> Result<Arc<LocalIndex>> {
         self.context.state.rebuild(index).map_or_else(|| self.index(index), Ok)
     }

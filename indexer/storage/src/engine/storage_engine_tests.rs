@@ -1,4 +1,5 @@
-//! The engine through its trait: the entries that epochs, builds and restarts make visible.
+//! Tests of the engine through its trait: the entries that are visible after epochs, builds and
+//! restarts.
 
 use std::path::PathBuf;
 
@@ -41,7 +42,7 @@ pub(crate) fn entry_key(country: &str, pop: i64) -> Vec<u8> {
     bytes
 }
 
-/// A state of a document: its seqno, its id, its entries from now on.
+/// A state of a document: its seqno, its id, and its new entries.
 pub(crate) type State<'a> = (u64, &'a str, &'a [(&'a str, i64)]);
 
 /// Packed key-versions.
@@ -69,7 +70,8 @@ pub(crate) fn mark(epoch: u64, seqno: u64) -> EpochMark {
     }
 }
 
-/// The mark of an epoch that ends at the seqno of its number. Its horizon is the epoch itself, so nothing older is kept.
+/// Returns the mark of an epoch whose cut ends at the seqno with the epoch's number. The epoch is
+/// its own horizon, so no older version is kept.
 pub(crate) fn horizon_mark(epoch: u64) -> EpochMark {
     EpochMark { horizon: Epoch(epoch), ..mark(epoch, epoch) }
 }
@@ -87,7 +89,7 @@ fn open(dir: &tempfile::TempDir) -> StorageEngine {
     store
 }
 
-/// A store with an index that shows epoch 1.
+/// Creates a store with an index that is at epoch 1.
 pub(crate) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> StorageEngine {
     let store = open(dir);
     store.begin_build(info(), Grouping::Together).await.unwrap();
@@ -98,7 +100,7 @@ pub(crate) async fn built(dir: &tempfile::TempDir, documents: Bytes) -> StorageE
     store
 }
 
-/// Countries of the rows that an epoch shows.
+/// Returns the countries of the rows that are visible at an epoch.
 fn countries(store: &StorageEngine, epoch: Epoch) -> Vec<String> {
     let snapshot = store.snapshot(INDEX, epoch).unwrap();
     let mut rows = snapshot.rows(&[SliceNo(0)], &KeyRange::all(), false, false).unwrap();
@@ -181,9 +183,9 @@ async fn background_work_loses_no_epoch() {
     assert_eq!(shown(&store), before);
 }
 
-/// An epoch whose parent was missed raises the floor of an index that has nothing in memory. The
-/// flush that writes the floor fails, at each of its file operations in turn. The next flush makes
-/// up for it, whatever happens in between.
+/// An epoch whose parent was missed raises the floor of an index without rows in memory. The flush
+/// that writes the floor fails at each of its file operations in turn; the next flush must write
+/// the floor.
 #[tokio::test]
 async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
     let dir = PathBuf::from("/node");
@@ -210,7 +212,8 @@ async fn a_floor_that_a_flush_could_not_write_is_written_by_the_next() {
     }
 }
 
-/// A node whose newest epoch is the rollback point need not roll back, and never had the dead epochs.
+/// A node whose newest epoch is the rollback point need not roll back, and never had the dead
+/// epochs.
 #[tokio::test]
 async fn dead_epochs_are_refused_on_a_node_that_did_not_roll_back() {
     let dir = tempfile::tempdir().unwrap();
@@ -230,7 +233,8 @@ async fn dead_epochs_are_refused_on_a_node_that_did_not_roll_back() {
     assert_eq!([2, 3].map(|epoch| code(&store, epoch)), [dead, dead], "also after a restart");
 }
 
-/// A heartbeat reads them on an async thread, which must not wait for a writer of memory or lists.
+/// A heartbeat reads the counters on an async thread, which must not wait for a writer of memory or
+/// lists.
 #[tokio::test]
 async fn counters_and_progress_are_available_while_the_writer_is_busy() {
     let dir = tempfile::tempdir().unwrap();
@@ -344,7 +348,8 @@ async fn a_restart_releases_the_log_that_nothing_needs() {
     assert_eq!(snapshot.checksum(SliceNo(0)).unwrap().1, 599);
 }
 
-/// Documents that are written again and again: the slice grows by the versions that rollback points keep, its live bytes do not.
+/// Documents are written repeatedly: the slice grows by the versions that rollback points keep,
+/// while its live bytes stay constant.
 #[tokio::test]
 async fn superseded_versions_and_tombstones_are_not_live() {
     let dir = tempfile::tempdir().unwrap();

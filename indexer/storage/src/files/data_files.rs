@@ -49,7 +49,7 @@ pub struct DataFiles {
     dir: PathBuf,
     blobs: Arc<dyn BlobStore>,
     cache: Arc<BlockCache>,
-    /// Pace of compactions.
+    /// The limiter of the write rate of compactions.
     pub pacer: Pacer,
     pending: Mutex<PendingFiles>,
     retired: Mutex<Vec<(FileId, Weak<Table>)>>,
@@ -63,25 +63,27 @@ pub struct DataFiles {
 struct ManifestNumbers {
     /// The largest number that was used.
     last: u64,
-    /// The number of each manifest that is durable, or of an earlier one.
+    /// For each index, the number of its durable manifest, or of an older manifest.
     durable: BTreeMap<LocalIndexId, u64>,
 }
 
-/// A manifest on disk may be newer than the one in memory. A crash now would restore the newer one, and only those
-/// later epochs that the log still has.
+/// Uncertainty about which manifest of an index is durable: the one on disk may be newer than the
+/// one in memory. A crash would then restore the newer one, and the log must still have the later
+/// epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ManifestDoubt {
-    /// Bucket of the index.
+    /// The bucket that the index belongs to.
     pub bucket: BucketId,
-    /// LSN from which on the log has the epochs that the newer manifest lacks.
+    /// The LSN from which the log has the epochs that the newer manifest lacks.
     pub lsn: Lsn,
 }
 
-/// Failure to replace a manifest.
+/// An error of the replacement of a manifest.
 pub struct ManifestNotReplaced {
     /// Cause.
     pub error: Error,
-    /// True if either manifest may be on disk, also after a crash. False if the earlier one is on disk for certain.
+    /// True if either manifest may be on disk, also after a crash. False if the earlier manifest is
+    /// certainly on disk.
     pub is_uncertain: bool,
 }
 
@@ -102,14 +104,14 @@ impl DataFiles {
         }
     }
 
-    /// Takes over the numbers of the index manifests that were found, and skips the used numbers.
+    /// Continues the numbers of the index manifests that were found, and skips the used numbers.
     pub fn restore_numbers(&self, found: BTreeMap<LocalIndexId, u64>, used: &NodeManifest) {
         let last = found.values().chain(used.index_numbers.values()).max();
         let last = last.copied().unwrap_or_default();
         *lock(&self.numbers) = ManifestNumbers { last, durable: found };
     }
 
-    /// Takes over the names of the manifests that were found.
+    /// Records the file names in the manifests that were found.
     pub fn restore_names(&self, manifests: &[IndexManifest]) {
         let mut named = lock(&self.named);
         manifests.iter().for_each(|manifest| named.is_durable(manifest));
@@ -139,7 +141,7 @@ impl DataFiles {
         lock(&self.pending).skip_to(used);
     }
 
-    /// The next file number.
+    /// Returns the number that the next file will get.
     pub fn next(&self) -> FileId {
         lock(&self.pending).next()
     }
@@ -166,7 +168,7 @@ impl DataFiles {
         self.write_lasting(Lifetime::Synced, groups, options, rows)
     }
 
-    /// Like `write`, with a choice for fragments that need to last only until the next start.
+    /// Like `write`, for fragments whose lifetime may end at the next start (`lasting`).
     pub fn write_lasting(
         &self,
         lasting: Lifetime,
@@ -180,7 +182,8 @@ impl DataFiles {
         Ok(written.into_iter().map(new).collect())
     }
 
-    /// Writes the fragments of some groups, and ends them in some way. After an error no file is left.
+    /// Writes a fragment for each group with `rows`, and finishes or suspends them with `end`.
+    /// After an error no file is left.
     pub(super) fn write_groups<T>(
         &self,
         groups: &[Columns],
@@ -238,9 +241,10 @@ impl DataFiles {
         written
     }
 
-    /// Like [`Self::write_manifest`], for callers whose memory stays at `before` until the call
-    /// returns (`None` if nothing of the index is here). After an error, `before` is made durable
-    /// again. If that fails too, the log is kept from `lsn` on until it succeeds.
+    /// Like [`Self::write_manifest`], for callers whose memory keeps the state of the manifest
+    /// `before` until the call returns (`None` if the index is not in memory). After an error,
+    /// `before` is made durable again. If that fails too, the log is kept from `lsn` on until it
+    /// succeeds.
     pub fn replace_manifest(
         &self,
         manifest: &IndexManifest,
@@ -265,7 +269,8 @@ impl DataFiles {
         Err(ManifestNotReplaced { error, is_uncertain: false })
     }
 
-    /// Makes sure that the manifest on disk is `before`, even if it was replaced.
+    /// Makes the manifest `before` the durable one again, even if it was replaced; with `None`,
+    /// removes the manifest.
     pub fn put_back_manifest(
         &self,
         index: LocalIndexId,
@@ -319,19 +324,19 @@ impl DataFiles {
         Ok(())
     }
 
-    /// Keeps files of another index that an index is about to name, until [`Self::end_reservation`]. The caller holds the lock of the
-    /// lists that name them.
+    /// Keeps files of another index until [`Self::end_reservation`], because an index is about to
+    /// name them. The caller holds the lock of the lists that name them.
     pub fn reserve(&self, index: LocalIndexId, files: BTreeSet<FileId>) {
         lock(&self.named).reserve(index, files);
     }
 
-    /// Says that the manifest of an index was written, or will not be.
+    /// Ends a reservation, after the manifest of the index was written or given up.
     pub fn end_reservation(&self, index: LocalIndexId) {
         lock(&self.named).end_reservation(index);
     }
 
-    /// Schedules the deletion of tables that nothing on disk names any more. Each is deleted after
-    /// its last reader.
+    /// Schedules the deletion of tables that no manifest names any more. Each table is deleted
+    /// after its last reader.
     pub fn retire(&self, tables: Vec<(FileId, Arc<Table>)>) {
         self.settle(tables.iter().map(|(file, _)| *file));
         let weak = tables.into_iter().map(|(file, table)| (file, Arc::downgrade(&table)));
@@ -343,7 +348,7 @@ impl DataFiles {
         self.retire(written.into_iter().map(|new| (new.file, new.table)).collect());
     }
 
-    /// Deletes the retired files that have no readers any more, and that no other generation has.
+    /// Deletes the retired files that have no readers any more and that no other generation names.
     pub fn delete_retired(&self) {
         let unread: Vec<FileId> = {
             let mut retired = lock(&self.retired);

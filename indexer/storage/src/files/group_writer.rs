@@ -2,17 +2,17 @@
 //!
 //! Every fragment of a slice's entries has whole rows: entry, epoch, tombstone flag. The groups
 //! differ in the value. The group of the entries leaves the value out. The group of the included
-//! values stores the value beside entry and epoch, and has the tombstones too. So each column by
-//! itself has its whole history, and its chain of fragments
+//! values stores the value beside entry and epoch, and has the tombstones too. So each column has
+//! its whole history in one chain of fragments, and that chain
 //!
 //! - is read alone: a scan reads the chain of the entries or, if it wants included values, the
 //!   chain of the values, and never joins the two;
-//! - is compacted alone: within the chain it is decided which versions are dropped and which epochs
-//!   are rounded down, whatever the state of the other chain;
+//! - is compacted alone: the chain decides which versions are dropped and which epochs are rounded
+//!   down, whatever the state of the other chain;
 //! - moves between groups without touching the other chain.
 //!
 //! The price is that keys and ids are stored twice where values are apart. Fragments of values
-//! alone would have to name entry and epoch of each value as well, to be joined by them.
+//! alone would have to name entry and epoch of each value as well, to allow a join.
 
 use std::sync::Arc;
 
@@ -44,19 +44,19 @@ struct GroupPart {
     out: TableBuilder<FragmentWriter>,
 }
 
-/// The time for which new fragments must last.
+/// The durability that new fragments need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lifetime {
     /// The fragments are synced, since a manifest may name them later.
     Synced,
-    /// The fragments are not synced, since the next start deletes them in any case.
+    /// The fragments are not synced, since the next start deletes them.
     UntilRestart,
 }
 
 /// The fragment of a group, finished or suspended; `None` if the group has no rows.
 pub type GroupFragment<T> = (FileId, Columns, Option<T>);
 
-/// A stamped fragment whose rows are durable, and have no epoch yet.
+/// A stamped fragment whose rows are durable but have no epoch yet.
 #[derive(Debug)]
 pub struct SuspendedFragment {
     writer: FragmentWriter,
@@ -73,7 +73,7 @@ impl SuspendedFragment {
 }
 
 impl GroupWriter {
-    /// Adds the fragment of a group.
+    /// Adds the fragment `file` for a group.
     pub fn add(&mut self, columns: Columns, file: FileId, out: TableBuilder<FragmentWriter>) {
         self.parts.push(GroupPart { columns, file, out });
     }
@@ -83,7 +83,7 @@ impl GroupWriter {
         self.parts.iter().map(|part| part.file).collect()
     }
 
-    /// Puts all further blocks into the cache.
+    /// Puts all further blocks into the block cache.
     pub fn set_warm(&mut self) {
         self.parts.iter_mut().for_each(|part| part.out.sink_mut().set_warm());
     }
@@ -93,7 +93,7 @@ impl GroupWriter {
         self.parts.iter().map(|part| part.out.bytes()).sum()
     }
 
-    /// Writes the rest, and syncs the files if they must survive a crash.
+    /// Writes the remaining rows, and syncs the files if they must survive a crash.
     pub fn finish(self, lasting: Lifetime) -> Result<Vec<GroupFragment<Table>>> {
         self.end(|writer, stats, index| {
             let unsynced = writer.finish_unsynced(stats, index)?;
@@ -139,7 +139,8 @@ impl RowSink for GroupWriter {
         Ok(())
     }
 
-    /// Whole blocks hold values, so a group of entries alone cannot take them.
+    /// Returns true if whole blocks can be copied. Blocks contain values, so a group of entries
+    /// alone cannot copy them.
     fn takes_blocks(&self) -> bool {
         matches!(&self.parts[..], [only] if only.columns != Columns::ENTRY)
     }

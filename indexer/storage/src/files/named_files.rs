@@ -21,12 +21,13 @@ pub struct NamedFiles {
 }
 
 impl NamedFiles {
-    /// Notes that a manifest is being written: from now on it may be on disk, and the previous one still is.
+    /// Records that a manifest is being written: from now on either this manifest or the previous
+    /// one may be on disk.
     pub fn may_be_durable(&mut self, manifest: &IndexManifest) {
         self.by_manifest.entry(manifest.info.local_id()).or_default().extend(manifest.files());
     }
 
-    /// Notes that a manifest is on disk, and the previous one no longer is.
+    /// Records that a manifest is on disk, and the previous one no longer is.
     pub fn is_durable(&mut self, manifest: &IndexManifest) {
         self.by_manifest.insert(manifest.info.local_id(), manifest.files());
     }
@@ -36,17 +37,18 @@ impl NamedFiles {
         self.by_manifest.remove(&index);
     }
 
-    /// Records the files that an index is about to name. The caller holds a lock under which another index names them.
+    /// Records the files that an index is about to name. The caller holds the lock of another
+    /// index's lists that name them.
     pub fn reserve(&mut self, index: LocalIndexId, files: BTreeSet<FileId>) {
         self.reserved.insert(index, files);
     }
 
-    /// Records that the manifest of an index was written, or will not be.
+    /// Ends a reservation, after the manifest of the index was written or given up.
     pub fn end_reservation(&mut self, index: LocalIndexId) {
         self.reserved.remove(&index);
     }
 
-    /// The files of a list that a manifest names.
+    /// Returns those of `files` that a manifest names.
     pub fn among(&self, files: &[FileId]) -> BTreeSet<FileId> {
         let all = || self.by_manifest.values().chain(self.reserved.values());
         let is_named = |file: &&FileId| all().any(|named| named.contains(file));

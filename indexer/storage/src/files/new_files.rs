@@ -12,7 +12,7 @@ pub struct UnnamedFragments<'a> {
 }
 
 impl<'a> UnnamedFragments<'a> {
-    /// Takes new fragments.
+    /// Takes ownership of new fragments.
     pub fn new(files: &'a DataFiles, fragments: Vec<NewFragment>) -> Self {
         Self { files, fragments }
     }
@@ -22,8 +22,8 @@ impl<'a> UnnamedFragments<'a> {
         self.fragments.extend(more);
     }
 
-    /// Passes the fragments to the caller, which owns them from now on. Called before a manifest that names them is written, since after an
-    /// error that manifest may be on disk.
+    /// Returns the fragments, which the caller owns from now on. Must be called before the write of
+    /// a manifest that names them: after an error that manifest may be on disk.
     pub fn keep(mut self) -> Vec<NewFragment> {
         std::mem::take(&mut self.fragments)
     }

@@ -2,9 +2,10 @@
 //! fast enough that fragments do not pile up.
 //!
 //! Each write of a compaction takes tokens from a bucket. The refill rate doubles with every
-//! [`DOUBLING_FRAGMENTS`] fragments that the longest list of the index has too many. From
-//! [`UNLIMITED_FRAGMENTS`] on there is no limit. So however fast fragments are written, the list stops growing at the
-//! latest where merges run at full speed. While the list is short, a compaction also waits for flushes in progress.
+//! [`DOUBLING_FRAGMENTS`] excess fragments in the longest list of the index. From
+//! [`UNLIMITED_FRAGMENTS`] on there is no limit. So the list stops growing at the latest when
+//! merges run at full speed, however fast fragments are written. While the list is short, a
+//! compaction also waits for flushes in progress.
 //!
 //! The wall clock may jump. A jump forward fills the bucket once; a jump back costs the tokens of
 //! one step.
@@ -25,11 +26,11 @@ use crate::rows::sinks::RowSink;
 /// Number of excess fragments that doubles the rate. It is small because each excess fragment costs
 /// every short scan a seek.
 const DOUBLING_FRAGMENTS: usize = 1;
-/// Number of fragments from which on the rate is unlimited.
+/// Number of fragments above which the rate is unlimited.
 const UNLIMITED_FRAGMENTS: usize = FRAGMENTS_MIN + 4 * DOUBLING_FRAGMENTS;
 /// Number of fragments below which a compaction yields to flushes.
 const YIELD_FRAGMENTS: usize = FRAGMENTS_MIN + 2 * DOUBLING_FRAGMENTS;
-/// The bucket holds the tokens of this fraction of a second.
+/// The token bucket's capacity, as a divisor of the tokens of one second.
 const BURST_PARTS: u64 = 8;
 /// Bytes between two pauses: few enough that a compaction never occupies the disk for long.
 const STEP_BYTES: u64 = 256 << 10;
@@ -37,11 +38,11 @@ const STEP_BYTES: u64 = 256 << 10;
 const STEP_ROWS: u32 = 256;
 /// Longest single pause.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Length of one yield to a flush, and the number of yields in a step.
+/// Length of one pause that yields to a flush, and the largest number of such pauses in a step.
 const YIELD: Duration = Duration::from_millis(2);
 const YIELDS_MAX: usize = 50;
 
-/// Slows compactions down.
+/// The limiter of the write rate of compactions.
 pub struct Pacer {
     env: Env,
     bytes_per_s: u64,
@@ -50,7 +51,7 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer with `bytes_per_s` while lists are short.
+    /// Creates a limiter that allows `bytes_per_s` while lists are short.
     pub fn new(env: &Env, bytes_per_s: u64) -> Self {
         let at_ms = env.clock.unix_ms();
         Self {
@@ -67,7 +68,7 @@ impl Pacer {
         FlushGuard(self)
     }
 
-    /// Pauses after `bytes` were written; `fragments` is the length of the index's longest list.
+    /// Pauses after a write of `bytes`; `fragments` is the length of the index's longest list.
     fn wrote(&self, bytes: u64, fragments: usize) {
         let Some(rate) = rate(self.bytes_per_s, fragments) else { return };
         let wait = lock(&self.bucket).spend(self.env.clock.unix_ms(), bytes, rate);
@@ -98,7 +99,8 @@ fn rate(bytes_per_s: u64, fragments: usize) -> Option<u64> {
     (fragments < UNLIMITED_FRAGMENTS).then(|| bytes_per_s << doublings)
 }
 
-/// Bytes that may be written at once. Below zero: bytes that were written too early.
+/// The number of bytes that may be written at once. A negative number is a debt of bytes that were
+/// written too early.
 #[derive(Debug)]
 struct TokenBucket {
     tokens: i64,
@@ -106,7 +108,7 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Takes tokens out and returns the wait until the debt is paid.
+    /// Takes `bytes` tokens out of the bucket and returns the wait until the debt is paid.
     fn spend(&mut self, now_ms: u64, bytes: u64, rate: u64) -> Duration {
         let passed_ms = now_ms.saturating_sub(self.at_ms);
         self.at_ms = now_ms;
@@ -123,14 +125,14 @@ impl TokenBucket {
 pub struct PacedSink<'a, F> {
     out: &'a mut GroupWriter,
     pacer: &'a Pacer,
-    /// Length of the longest list.
+    /// Returns the length of the index's longest list.
     fragments: F,
     rows: u32,
     bytes: u64,
 }
 
 impl<'a, F: Fn() -> usize> PacedSink<'a, F> {
-    /// Writes to `out`.
+    /// Creates a sink that writes to `out`.
     pub fn new(out: &'a mut GroupWriter, pacer: &'a Pacer, fragments: F) -> Self {
         let bytes = out.bytes();
         Self { out, pacer, fragments, rows: 0, bytes }
@@ -165,10 +167,10 @@ mod tests {
 
     const MB: u64 = 1 << 20;
 
-    /// A flush that lasts for a number of pauses, and its end.
+    /// A simulated flush: the number of pauses that it lasts, and the action at its end.
     type Flush = (usize, Box<dyn FnOnce() + Send>);
 
-    /// A spawner whose pauses advance the clock. A flush lasts for some of them.
+    /// A spawner whose pauses advance the clock. A flush lasts for a number of pauses.
     struct Pauses {
         clock: Arc<SimClock>,
         flush: Mutex<Option<Flush>>,

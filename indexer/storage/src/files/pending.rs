@@ -1,23 +1,25 @@
 //! Garbage collection of fragment files.
 //!
-//! File ids grow and are never reused, so age is a number. A file is garbage when no manifest names it and no later
-//! manifest can name it. [`PendingFiles`] tracks the second condition: the files that are being written, or were
-//! written and are not in a manifest yet, by a flush, a compaction, a build or a move. This node will never publish a
-//! file that is older than the oldest pending file (or, with none pending, older than the next id). Its heartbeats may
-//! report that.
+//! File ids grow and are never reused, so a smaller id means an older file. A file is garbage when
+//! no manifest names it and no later manifest can name it. [`PendingFiles`] tracks the second
+//! condition with the list of pending files: the files that are being written, or were written and
+//! are not in a manifest yet. They belong to a flush, a compaction, a build or a move. This node
+//! will never publish a file that is older than the oldest pending file (or, with none pending,
+//! older than the next id). Its heartbeats may report that.
 //!
 //! A file stops being pending when a write of a manifest that names it has ended, even with an
-//! error. After an error either manifest may be on disk, but the file is not published again, and the next start finds
-//! out whether it is named.
+//! error. After an error either manifest may be on disk, but the file is not published again, and
+//! the next start finds out whether it is named.
 //!
-//! Each node has its own directory, and moves copy files. So the node's manifests and its pending files alone decide,
-//! file by file. An old pending file (of a build that takes hours) does not keep younger files from being deleted.
+//! Each node has its own directory, and moves copy files. So the node's manifests and its pending
+//! files alone decide, file by file. An old pending file (of a build that takes hours) does not
+//! keep younger files from being deleted.
 
 use std::collections::BTreeSet;
 
 use crate::file_id::FileId;
 
-/// The source of file ids, which knows the files that a later manifest may still name.
+/// The source of file ids, with the list of files that a later manifest may still name.
 #[derive(Debug)]
 pub struct PendingFiles {
     files: BTreeSet<FileId>,
@@ -84,7 +86,7 @@ mod tests {
         ids.into_iter().map(FileId).collect()
     }
 
-    /// Of files 1 to 12, of which 2 and 5 are named.
+    /// Returns the deletable files of files 1 to 12, of which 2 and 5 are named.
     fn deleted(pending: &PendingFiles) -> Vec<FileId> {
         deletable(&ids(1..13), &ids([2, 5]).into_iter().collect(), pending)
     }

@@ -1,4 +1,4 @@
-//! New fragments whose rows are durable and have no epoch yet (`fragment`: stamped fragments).
+//! New fragments whose rows are durable and have no epoch yet (stamped fragments, see `fragment`).
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::fragment::writer::FragmentOptions;
 use crate::rows::columns::Columns;
 
 impl DataFiles {
-    /// Writes new fragments whose rows get their epoch later. `filter_rows` asks for a filter over about that many keys.
+    /// Writes new fragments whose rows get their epoch later. `filter_rows` requests a filter for
+    /// about that many keys.
     pub fn write_unstamped(
         self: &Arc<Self>,
         groups: &[Columns],
@@ -39,12 +40,13 @@ pub struct UnstampedFragment {
     files: Arc<DataFiles>,
     columns: Columns,
     file: FileId,
-    /// `None` once the file has another owner.
+    /// The suspended fragment; `None` once another value owns the file.
     rows: Option<SuspendedFragment>,
 }
 
 impl UnstampedFragment {
-    /// Gives all rows an epoch, durably. After an error the file is deleted. The name of the file is not durable yet.
+    /// Gives all rows an epoch, durably; the name of the file is not durable yet. Returns `None` if
+    /// the group has no rows. After an error the file is deleted.
     pub fn stamp(mut self, epoch: Epoch) -> Result<Option<NewFragment>> {
         let (file, columns) = (self.file, self.columns);
         let Some(rows) = self.rows.take() else { return Ok(None) };

@@ -31,9 +31,9 @@ pub trait BlobStore: Send + Sync + 'static {
     fn store_name(&self) -> String;
 }
 
-/// A blob that is being written. A writer that is dropped leaves an unfinished blob.
+/// A blob that is being written. Dropping the writer leaves an unfinished blob.
 pub trait BlobWriter: Send + Sync {
-    /// Appends bytes. After an error nothing counts as appended.
+    /// Appends bytes. After an error none of them count as appended.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes the content durable.
@@ -43,7 +43,7 @@ pub trait BlobWriter: Send + Sync {
     fn into_blob(self: Box<Self>) -> Arc<dyn Blob>;
 }
 
-/// A finished blob; positional, so that readers share it.
+/// A finished blob. Reads take an offset, so that readers share the blob.
 pub trait Blob: Send + Sync + 'static {
     /// Length in bytes.
     fn byte_len(&self) -> io::Result<u64>;

@@ -13,12 +13,12 @@ use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::rows::block::Block;
 
-/// Approximate cost of a block of the usual size.
+/// Approximate size of a typical block.
 const BLOCK_BYTES_TYPICAL: u64 = 4 << 10;
 /// Overhead of a cached block: the cache's own entry and the `Arc`.
 const ENTRY_BYTES: u64 = 64;
-/// Number of shards: a power of two well above the number of concurrent readers, the same on every
-/// machine, so that a simulation does not depend on where it runs.
+/// Number of shards: a power of two well above the number of concurrent readers. The number is the
+/// same on every machine, so that a simulation gives the same result everywhere.
 const SHARDS: usize = 32;
 
 /// Cache of blocks by (file, block number), bounded in bytes and shared by all fragments of a node.
@@ -43,7 +43,7 @@ impl Weighter<Key, Arc<Block>> for Weight {
 }
 
 impl BlockCache {
-    /// A cache of at most `capacity_bytes`.
+    /// Creates a cache of at most `capacity_bytes`.
     pub fn new(capacity_bytes: u64) -> Self {
         let mut options = OptionsBuilder::new();
         options
@@ -76,7 +76,8 @@ impl BlockCache {
         }
     }
 
-    /// The block, or the right to read it. Waits while another caller reads it.
+    /// Returns the block, or a guard with the right to read it. Waits while another caller reads
+    /// the block.
     fn value_or_guard(&self, key: &Key) -> ValueOrGuard<'_> {
         #[cfg(any(test, feature = "testing"))]
         {
@@ -97,20 +98,19 @@ impl BlockCache {
         self.blocks.get(&(file, block))
     }
 
-    /// Adds a block that is in memory already.
+    /// Adds a block that is already in memory.
     pub(super) fn put(&self, file: u64, block: u32, found: Arc<Block>) {
         self.blocks.insert((file, block), found);
     }
 
-    /// Drops the blocks `0..blocks` of a file without readers, so that they take no room from other
-    /// files.
+    /// Drops the blocks `0..blocks` of a file that has no readers any more.
     pub(super) fn forget(&self, file: u64, blocks: u32) {
         for block in 0..blocks {
             self.blocks.remove(&(file, block));
         }
     }
 
-    /// Counts the blocks of `0..blocks` of a file that are cached.
+    /// Returns the number of cached blocks among the blocks `0..blocks` of a file.
     pub(super) fn count(&self, file: u64, blocks: u32) -> u32 {
         (0..blocks).filter(|block| self.blocks.contains_key(&(file, *block))).count() as u32
     }

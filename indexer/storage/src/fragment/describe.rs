@@ -1,5 +1,5 @@
-//! Description of a fragment for `sextant inspect fragment` and `sextant verify`. Every block is
-//! read and checked, and the file's statistics are compared with its rows.
+//! Describes a fragment for `sextant inspect fragment` and `sextant verify`. Every block is read
+//! and checked, and the file's statistics are compared with its rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub struct FragmentInfo {
     pub raw_bytes: u64,
     /// The size of the filter in bytes.
     pub filter_bytes: u64,
-    /// Statistics, as the file states them.
+    /// The statistics that the file contains.
     pub stats: TableStats,
     /// Rows of each slice.
     pub sections: Vec<SectionInfo>,
@@ -53,9 +53,9 @@ pub struct SectionInfo {
     pub rows: u64,
     /// Bytes of the blocks as they are stored.
     pub bytes: u64,
-    /// First entry, in hexadecimal.
+    /// First entry of the section, in hexadecimal.
     pub first: String,
-    /// Last entry, in hexadecimal.
+    /// Last entry of the section, in hexadecimal.
     pub last: String,
 }
 
@@ -92,7 +92,7 @@ pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&BlockInfo)) -> Res
     describe_in(&*env.fs, path, each)
 }
 
-/// Like [`describe()`], in a file system.
+/// Like [`describe()`], with the given file system.
 pub fn describe_in(
     fs: &dyn FileSystem,
     path: &Path,
@@ -138,16 +138,16 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares the rows with the statistics and the index, in one pass.
+/// A comparison of a fragment's rows with its statistics and its sparse index, in one pass.
 struct Check<'a> {
     table: &'a OpenFragment,
     filter: Option<&'a Filter>,
     /// Statistics of the rows that were read so far.
     found: TableStats,
     raw_bytes: u64,
-    /// True if all blocks could be read. Otherwise the sums prove nothing.
+    /// True if all blocks could be read. Otherwise the sums are not compared.
     whole: bool,
-    /// Rows and bytes of the section so far.
+    /// Number of rows of the section so far.
     rows: u64,
     bytes: u64,
     /// The entry and epoch of the last row of the section that was read.

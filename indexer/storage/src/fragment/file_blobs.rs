@@ -20,16 +20,17 @@ pub struct FileBlobs {
     readers: Arc<Readers>,
 }
 
-/// The fragments that may have readers.
+/// The readers of each open fragment, by id.
 type Readers = Mutex<BTreeMap<u64, Vec<Reader>>>;
 
 impl FileBlobs {
-    /// The fragments of an indexer's directory `dir`, of which at most `open_max` are open at once.
+    /// Creates a store of the blobs in an indexer's directory `dir`, of which at most `open_max`
+    /// are open at once.
     pub fn new(fs: &Arc<dyn FileSystem>, dir: &Path, open_max: usize) -> Self {
         Self::with_pool(fs, dir, &OpenFiles::new(fs, open_max))
     }
 
-    /// The fragments of a directory; those of several directories can share a pool of open files.
+    /// Creates a store of the blobs in a directory; several stores can share a pool of open files.
     pub fn with_pool(fs: &Arc<dyn FileSystem>, dir: &Path, open: &Arc<OpenFiles>) -> Self {
         let open = Arc::clone(open);
         Self { fs: Arc::clone(fs), dir: dir.to_path_buf(), open, readers: Arc::default() }
@@ -82,7 +83,7 @@ pub fn open_file(fs: &dyn FileSystem, path: &Path) -> io::Result<Arc<dyn Blob>> 
     Ok(Arc::new(FileBlob(fs.open(path, OpenMode::Read)?)))
 }
 
-/// Remembers a blob's file for its deletion.
+/// Remembers the reader of a blob's file for the blob's deletion, and returns it as a blob.
 fn remembered(readers: &Readers, id: u64, file: PooledFile) -> Arc<dyn Blob> {
     let mut readers = lock(readers);
     let of_file = readers.entry(id).or_default();

@@ -1,4 +1,4 @@
-//! A bounded number of fragments is open at once, and every one can be read.
+//! Tests that a bounded number of fragments is open at once, and that every fragment can be read.
 
 use proto::env::Env;
 use proto::env::sim::{SimFs, Turns, world};

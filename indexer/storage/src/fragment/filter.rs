@@ -13,7 +13,8 @@ pub const FILTER_BYTES: u64 = 2;
 /// Size of a cache line.
 pub const LINE_BYTES: usize = 64;
 const LINE_BITS: u64 = 8 * LINE_BYTES as u64;
-/// More bits per key would cost more cache misses than the avoided false positives save.
+/// The number of bits per key. More bits would cost more cache misses than the avoided false
+/// positives save.
 const BITS_PER_KEY: u64 = 10;
 /// Bits set per key. Of 5 to 8, seven gives the fewest false positives at ten bits per key.
 const PROBES: u32 = 7;
@@ -23,7 +24,7 @@ pub fn filter_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
 }
 
-/// Aligned to a cache line, so that a line never straddles two.
+/// Eight words, aligned so that they never straddle two cache lines.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Line([u64; 8]);
@@ -40,7 +41,8 @@ impl Filter {
         Self { lines: vec![Line::default(); lines.clamp(1, u64::from(u32::MAX)) as usize] }
     }
 
-    /// Location of a key's bits: the line, and nine bits for each probe in the line.
+    /// Returns the location of a key's bits: the number of the line, and a word with nine bits for
+    /// each probe in the line.
     fn place(&self, hash: u64) -> (usize, u64) {
         let line = (u128::from(hash) * self.lines.len() as u128) >> 64;
         // The high bits choose the line. Without mixing, the keys of a line would share their
@@ -67,7 +69,7 @@ impl Filter {
         }
     }
 
-    /// False only if the key was never added.
+    /// Returns false only if the key was never added.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         let (line, places) = self.place(hash);
@@ -95,7 +97,7 @@ impl Filter {
         self.lines.chunks(lines).map(|lines| lines.iter().flat_map(|line| line.0))
     }
 
-    /// A filter without lines, to be filled by [`Self::decode_lines`].
+    /// Creates a filter without lines, to be filled by [`Self::decode_lines`].
     pub fn to_decode(lines: usize) -> Self {
         Self { lines: Vec::with_capacity(lines) }
     }

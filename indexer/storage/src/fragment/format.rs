@@ -13,16 +13,16 @@ const TRAILER_MAGIC: &[u8; 4] = b"rfxs";
 const VERSION: u16 = 1;
 /// Offset of the kind in the header; a byte of zero follows it.
 pub(super) const KIND_AT: usize = 6;
-/// The kind of a fragment whose rows have their own epochs.
+/// The kind of a fragment whose rows contain their epochs.
 const OWN_EPOCHS: u8 = 0;
-/// The kind of a fragment whose rows have one epoch, which the statistics name.
+/// The kind of a fragment whose rows all have the epoch that the statistics name.
 pub(super) const STAMPED: u8 = 1;
 /// Size of the header; the first block follows it.
 pub const HEADER_BYTES: u64 = 20;
 /// Size of the trailer, which ends the file.
 pub const TRAILER_BYTES: u64 = 32;
 
-/// Damage at a place, before the file's name is added.
+/// Creates an error for damage in a file; the caller adds the file's name.
 pub(super) fn corrupt(what: impl Into<String>) -> Error {
     Error::new(ErrorCode::Corrupt, what)
 }
@@ -40,7 +40,7 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub struct FragmentHeader {
     /// Id under which the file was written.
     pub id: u64,
-    /// True if all rows have the epoch that the statistics name, whatever epoch the blocks contain.
+    /// True if all rows have the epoch in the statistics, and the epochs in the blocks are ignored.
     pub is_stamped: bool,
 }
 
@@ -83,7 +83,7 @@ impl FragmentHeader {
     }
 }
 
-/// The trailer of a file: where the other parts are.
+/// The trailer of a file: the places of the meta section and the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentTrailer {
     /// Offset of the meta section, where the blocks end.
@@ -118,8 +118,8 @@ impl FragmentTrailer {
         bytes
     }
 
-    /// Decodes the trailer of a file of `file_bytes`; `seed` is the header's checksum. The parts
-    /// that the trailer names must fill the file.
+    /// Decodes the trailer of a file of `file_bytes`; `seed` is the header's checksum. Fails unless
+    /// the sections that the trailer names fill the file.
     pub fn decode(
         bytes: &[u8; TRAILER_BYTES as usize],
         seed: u32,
@@ -167,7 +167,7 @@ pub struct MetaRef<'a> {
     pub index: &'a BlockIndex,
 }
 
-/// The meta section, for reading: the same fields as [`MetaRef`].
+/// The meta section as it is read, with the fields of [`MetaRef`].
 #[derive(Deserialize)]
 pub struct Meta {
     /// Columns of the rows.
@@ -179,7 +179,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The epoch of all rows of a stamped fragment.
+    /// Returns the epoch of all rows of a stamped fragment.
     pub fn stamp(&self) -> Result<Epoch> {
         let TableStats { oldest, newest, .. } = self.stats;
         match oldest == newest {

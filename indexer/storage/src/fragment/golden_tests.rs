@@ -1,5 +1,5 @@
-//! The format does not change: fragments of versions 1 and 2 are read, and written again to the same
-//! bytes. And every damaged bit is found.
+//! Tests that the format does not change: fragments of versions 1 and 2 are read, and are written
+//! again to the same bytes. Every damaged bit is found.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,8 @@ fn golden() -> Vec<(&'static str, FragmentOptions, Vec<Row>)> {
     ]
 }
 
-/// Two slices; each third entry has an older version, each fifth is deleted in the newest epoch.
+/// Returns rows of two slices; each third entry has an older version, each fifth is deleted in the
+/// newest epoch.
 fn forward_rows(count: u64, value: &str) -> Vec<Row> {
     let mut rows = Vec::new();
     for n in 0..count {

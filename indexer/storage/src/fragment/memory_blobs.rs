@@ -10,7 +10,7 @@ use crate::fragment::blob_store::{Blob, BlobStore, BlobWriter};
 
 type Blobs = Arc<Mutex<BTreeMap<u64, Arc<Vec<u8>>>>>;
 
-/// A store of blobs that lives as long as its memory.
+/// A store of blobs whose contents are lost when it is dropped.
 #[derive(Clone, Default)]
 pub struct MemoryBlobs {
     blobs: Blobs,

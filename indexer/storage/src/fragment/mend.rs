@@ -1,4 +1,5 @@
-//! Correction of a damaged fragment's checksums, so that a fuzzer gets past them.
+//! Correction of a damaged fragment's checksums, so that a fuzzer reaches the code after the
+//! checks.
 
 use crate::fragment::format::{
     FragmentHeader, FragmentTrailer, HEADER_BYTES, KIND_AT, Meta, STAMPED, TRAILER_BYTES,

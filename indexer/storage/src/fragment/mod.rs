@@ -16,13 +16,14 @@
 //! ```
 //! Integers are little endian, checksums are CRC-32C.
 //!
-//! All rows of a *stamped* fragment have one epoch, the one that the statistics name. Its blocks are written before this epoch is known,
-//! and contain zero; a reader puts the epoch into each block that it reads. So a large commit is written ahead of its epoch.
+//! All rows of a *stamped* fragment have one epoch, the one that the statistics name. Its blocks
+//! are written before this epoch is known, and contain zero; a reader puts the epoch into each
+//! block that it reads. So a large commit is written ahead of its epoch.
 //!
 //! # Invariants
 //!
 //! - The header's checksum covers everything before it, in every version of the format. So an
-//!   unknown version can be told from damage.
+//!   unknown version can be distinguished from damage.
 //! - The header's checksum is the seed of all other checksums, and the checksum of a block also
 //!   covers its offset. So a block that was written to the wrong place, or left over from another
 //!   file, does not pass.
@@ -32,10 +33,11 @@
 //! - A name is durable only after its directory was synced. The caller does that once for all
 //!   fragments that it wrote.
 //!
-//! Fragments are read and written through [`BlobStore`]: as files of a directory ([`FileBlobs`]), or in
-//! memory for tests and fuzzers.
+//! Fragments are read and written through [`BlobStore`]: as files of a directory ([`FileBlobs`]),
+//! or in memory for tests and fuzzers.
 //!
-//! A bounded number of files is open at once (`open_files`). A deleted file stays open for its readers, so that they can continue.
+//! A bounded number of files is open at once (`open_files`). A deleted file stays open for its
+//! readers, so that they can continue.
 
 pub(crate) mod blob_store;
 pub(crate) mod cache;

@@ -1,9 +1,10 @@
 //! A bounded pool of open files.
 //!
-//! A store may have more fragments than its process may have open files. A [`PooledFile`] opens its file when it is
-//! read, and the pool closes files that were not read lately: it goes round the open files (the clock algorithm), and
-//! skips each file that was read since the last round. A file that is about to be deleted is *pinned*: it stays open as
-//! long as it has readers, since nothing could open it again.
+//! A store may have more fragments than its process may have open files. A [`PooledFile`] opens its
+//! file when it is read, and the pool closes files that were not read lately: the pool visits the
+//! open files in turn (the clock algorithm), and skips each file that was read since the last
+//! visit. A file that is about to be deleted is *pinned*: it stays open as long as it has readers,
+//! since it could not be opened again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,21 +15,21 @@ use std::sync::{Arc, Mutex, Weak};
 use proto::env::{File, FileSystem, OpenMode};
 use proto::lock::lock;
 
-/// Files of a directory of which a bounded number is open at once.
+/// A pool that keeps a bounded number of files open.
 pub struct OpenFiles {
     fs: Arc<dyn FileSystem>,
     max: usize,
-    /// The open files that are not pinned, and some that are closed by now.
+    /// The open files that are not pinned, and some files that were closed since they were added.
     open: Mutex<VecDeque<Weak<Slot>>>,
 }
 
-/// A file that is open from time to time.
+/// A file that the pool may close, and that is opened again when it is read.
 pub struct PooledFile {
     pool: Arc<OpenFiles>,
     slot: Arc<Slot>,
 }
 
-/// The place of a file in the pool; locked after the pool.
+/// The state of a file in the pool; its lock is taken after the pool's lock.
 struct Slot {
     path: PathBuf,
     mode: OpenMode,
@@ -57,8 +58,9 @@ impl OpenFiles {
         self.add_as(OpenMode::Read, path, file)
     }
 
-    /// Takes over an open file for reading and writing. The writer holds the file until it is synced, since the kernel reports a failure of
-    /// the disk only to processes with the file open.
+    /// Takes over an open file for reading and writing. The writer keeps the file open until it is
+    /// synced, since the kernel reports a failure of the disk only to processes that have the file
+    /// open.
     pub fn add_writable(self: &Arc<Self>, path: &Path, file: Arc<dyn File>) -> PooledFile {
         self.add_as(OpenMode::ReadWrite, path, file)
     }
@@ -72,7 +74,8 @@ impl OpenFiles {
         file
     }
 
-    /// Opens a file. If the process has too many open files, others of the pool are closed first.
+    /// Opens a file. If the process has too many open files, other files of the pool are closed
+    /// first.
     fn open_now(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let first = self.fs.open(path, mode);
         match &first {
@@ -118,7 +121,7 @@ impl OpenFiles {
 }
 
 impl PooledFile {
-    /// The open file.
+    /// Returns the open file, and opens it if necessary.
     pub fn file(&self) -> io::Result<Arc<dyn File>> {
         let mut state = lock(&self.slot.state);
         self.slot.was_read.store(true, Ordering::Relaxed);
@@ -139,31 +142,31 @@ impl PooledFile {
         Ok(file)
     }
 
-    /// The file if it is open.
+    /// Returns the file if it is open.
     pub fn file_if_open(&self) -> Option<Arc<dyn File>> {
         self.slot.was_read.store(true, Ordering::Relaxed);
         lock(&self.slot.state).file.clone()
     }
 
-    /// A reference by which a deletion finds the file's readers.
+    /// Returns a reference through which the deletion of the file finds its readers.
     pub fn reader(&self) -> Reader {
         Reader { pool: Arc::downgrade(&self.pool), slot: Arc::downgrade(&self.slot) }
     }
 }
 
-/// A reference to a file that does not keep it open.
+/// A weak reference to a pooled file, which does not keep the file open.
 pub struct Reader {
     pool: Weak<OpenFiles>,
     slot: Weak<Slot>,
 }
 
 impl Reader {
-    /// True if the file can no longer be read by this reference.
+    /// Returns true if no reader has the file any more.
     pub fn is_gone(&self) -> bool {
         self.slot.strong_count() == 0
     }
 
-    /// Keeps the file open for its readers, whatever happens to its name.
+    /// Keeps the file open for its readers, even if its name is deleted.
     pub fn pin(&self) -> io::Result<()> {
         let (Some(pool), Some(slot)) = (self.pool.upgrade(), self.slot.upgrade()) else {
             return Ok(());
@@ -183,7 +186,7 @@ impl std::fmt::Debug for OpenFiles {
     }
 }
 
-/// True if the process or the system has no room for another open file (ENFILE, EMFILE).
+/// Returns true for the errors ENFILE and EMFILE: too many open files in the process or the system.
 fn is_out_of_files(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }

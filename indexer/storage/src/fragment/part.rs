@@ -1,19 +1,21 @@
-//! The part of a fragment that one slice needs, as it is sent to another node.
+//! The part of a fragment that contains one slice's rows, as it is sent to another node.
 //!
-//! Slices share fragments. No block has rows of two slices, so the part of a slice is a run of blocks, and is sent as the file stores them,
-//! after the values that a reader needs to check them:
+//! Several slices can share a fragment. No block has rows of two slices, so the part of a slice is
+//! a run of blocks. They are sent as the file stores them, after the values that a reader needs to
+//! check them:
 //!
 //! ```text
 //! part := header columns:u64 slice:u16 rows:u64 offset:u64 blocks:u32 [stamp:u64] stored-bytes:u32{blocks} stored{blocks}
 //! ```
-//! A stamped fragment has its epoch as the stamp, and so has the fragment that the receiver writes.
-//! `header` is the file's own, `slice` the number that the rows have in the file, `offset` the place of the first block in the
-//! file. So each block is checked by its own checksum, which covers its place and the file's id: damage on the source's disk
-//! does not pass, wherever the bytes are checked.
+//! The part of a stamped fragment contains the fragment's epoch as `stamp`, and the receiver writes
+//! a stamped fragment. `header` is the header of the file, `slice` the number that the rows have in
+//! the file, `offset` the place of the first block in the file. So each block is checked by its own
+//! checksum, which covers its place and the file's id: damage on the source's disk is found,
+//! wherever the bytes are checked.
 //!
-//! A part is a function of the file and the slice. So its length is known before it is read, and it can be read from any
-//! offset. The receiver writes the blocks into a new fragment, with its own sparse index, statistics and filter
-//! ([`super::writer`]).
+//! A part is a function of the file and the slice. So its length is known before it is read, and it
+//! can be read from any offset. The receiver writes the blocks into a new fragment, with its own
+//! sparse index, statistics and filter ([`super::writer`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,14 +30,14 @@ use crate::fragment::stored_block as stored;
 use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 
-/// Bytes before the lengths of the blocks.
+/// The number of bytes before the lengths of the blocks, without the stamp.
 const PREFIX_BYTES: usize = HEADER_BYTES as usize + 30;
-/// The bytes of the stamp after the fixed fields, if there is one.
+/// The size in bytes of the stamp, if there is one.
 const STAMP_BYTES: usize = 8;
-/// Bytes of the length of a block.
+/// The size in bytes of the length of a block.
 const LENGTH_BYTES: u64 = 4;
 
-/// The part of a fragment that one slice needs.
+/// The blocks of a fragment that contain one slice's rows.
 #[derive(Debug)]
 pub struct FragmentPart {
     fragment: Arc<Fragment>,
@@ -47,7 +49,8 @@ pub struct FragmentPart {
 }
 
 impl FragmentPart {
-    /// The part of a fragment with the rows of a slice; `None` if it has no such rows.
+    /// Returns the part of a fragment with the rows of a slice; `None` if the fragment has no rows
+    /// of the slice.
     pub fn new(fragment: &Arc<Fragment>, index: &BlockIndex, slice: SliceNo) -> Option<Self> {
         let section = &index.sections()[index.section(slice)?];
         let (offset, _) = index.place(section.first_block)?;
@@ -74,7 +77,8 @@ impl FragmentPart {
         self.blocks_at() + self.block_bytes
     }
 
-    /// Reads bytes of the part, which must have them. Blocks the thread.
+    /// Reads `len` bytes of the part from `offset`; the part must be long enough. Blocks the
+    /// thread.
     pub fn read(&self, index: &BlockIndex, offset: u64, len: usize) -> Result<Bytes> {
         let end = offset + len as u64;
         let mut out = Vec::with_capacity(len);
@@ -103,7 +107,7 @@ impl FragmentPart {
     }
 }
 
-/// The decoded beginning of a part.
+/// The decoded header and fixed fields of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartHead {
     /// Columns of the rows.
@@ -116,23 +120,23 @@ pub struct PartHead {
     pub stamp: Option<Epoch>,
 }
 
-/// The next thing that a reader has found.
+/// The next item that a reader of a part has decoded.
 #[derive(Debug)]
 pub enum PartItem<'a> {
-    /// The beginning.
+    /// The header and fixed fields, once per part.
     Head(PartHead),
-    /// A block that is whole: as stored, and parsed.
+    /// A complete block: as stored, and parsed.
     Block(&'a [u8], Block),
 }
 
-/// Reads a part from its bytes, which arrive in order, and checks all of them.
+/// A decoder of a part whose bytes arrive in order. All of them are checked.
 #[derive(Debug)]
 pub struct PartReader {
     /// Length of the part.
     len: u64,
-    /// The number of bytes taken so far.
+    /// The number of bytes received so far.
     taken: u64,
-    /// The bytes that were taken; the bytes before `at` were parsed.
+    /// The received bytes; the bytes before `at` are parsed.
     buffer: Vec<u8>,
     at: usize,
     stage: Stage,
@@ -141,13 +145,13 @@ pub struct PartReader {
 #[derive(Debug)]
 enum Stage {
     Prefix,
-    /// The lengths of this many blocks follow.
+    /// The lengths of this many blocks are expected.
     Lengths {
         source: SourceFile,
         offset: u64,
         blocks: u32,
     },
-    /// Block `next` follows, from `offset` of the source's file.
+    /// The block number `next` is expected; it was stored at `offset` of the source's file.
     Blocks {
         source: SourceFile,
         offset: u64,
@@ -156,7 +160,7 @@ enum Stage {
     },
 }
 
-/// The facts about the source's file without which its blocks cannot be read.
+/// The header values of the source's file that the checksums of its blocks depend on.
 #[derive(Clone, Copy, Debug)]
 struct SourceFile {
     seed: u32,
@@ -171,12 +175,12 @@ impl PartReader {
         Self { len, taken: 0, buffer: Vec::new(), at: 0, stage: Stage::Prefix }
     }
 
-    /// The number of bytes taken so far.
+    /// Returns the number of bytes received so far.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// Takes the next bytes. [`Self::next`] must have returned `None` before.
+    /// Adds the next bytes. [`Self::next`] must have returned `None` before.
     pub fn take(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.at);
         self.at = 0;
@@ -184,7 +188,7 @@ impl PartReader {
         self.taken += bytes.len() as u64;
     }
 
-    /// True if the whole part was taken and read.
+    /// Returns true if all bytes of the part were received and parsed.
     pub fn is_whole(&self) -> bool {
         let read =
             matches!(&self.stage, Stage::Blocks { lengths, next, .. } if *next == lengths.len());

@@ -1,4 +1,4 @@
-//! Tests of parts: a slice's rows become a fragment of their own, and no damage passes.
+//! Tests of parts: a slice's rows become a separate fragment, and all damage is found.
 
 use std::path::Path;
 
@@ -157,8 +157,8 @@ fn versions_of_one_entry_are_noticed_across_blocks() {
     assert!(stats.versions);
 }
 
-/// The columns, the slice and the rows are not under a checksum of the part: each piece has one in transit, and the writer
-/// counts the rows.
+/// A part has no checksum over the columns, the slice and the row count: each piece has a checksum
+/// in transit, and the writer counts the rows.
 #[test]
 fn every_changed_byte_of_a_part_is_found() {
     let random = &SeededRandom::new(6);
@@ -187,7 +187,8 @@ fn every_changed_byte_of_a_part_is_found() {
     }
 }
 
-/// The checksums of the blocks are those of the source's file, so its disk is checked as well.
+/// A part contains the checksums of the blocks in the source's file, so damage on the source's disk
+/// is found too.
 #[test]
 fn damage_on_the_disk_of_the_source_is_found_in_its_part() {
     let random = &SeededRandom::new(7);

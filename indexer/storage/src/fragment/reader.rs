@@ -31,7 +31,7 @@ const FILTER_READ_BYTES: usize = 4096 * LINE_BYTES;
 const DAMAGE_HINT: &str =
     "`sextant verify` lists all damage; a replica or a new build replaces the slice";
 
-/// An opened fragment, and its file's description of its rows.
+/// An opened fragment, with the statistics and the sparse index of its file.
 #[derive(Debug)]
 pub struct OpenFragment {
     /// The file.
@@ -69,7 +69,7 @@ impl Fragment {
         Self::read(blobs.open(id), blobs.name(id), id, cache)
     }
 
-    /// Opens a fragment by the path of its file; the cache knows it by `id`.
+    /// Opens a fragment by the path of its file; `id` is its key in the cache.
     pub fn open_path(
         fs: &dyn FileSystem,
         path: &Path,
@@ -136,8 +136,9 @@ impl Fragment {
             .map_err(|error| self.blame(error))
     }
 
-    /// Returns a block from the cache, or from the kernel's page cache (which fills this one); [`ErrorCode::NotInMemory`] if it is in
-    /// neither. It never waits for the disk, nor for a reader of the same block.
+    /// Returns a block from the cache or from the kernel's page cache, without waiting for the disk
+    /// or for another reader of the block. A block from the page cache is added to the cache.
+    /// [`ErrorCode::NotInMemory`] if the block is in neither.
     pub fn block_in_memory(&self, index: &BlockIndex, block: u32) -> Result<Arc<Block>> {
         if let Some(found) = self.cache.get(self.id, block) {
             return Ok(found);
@@ -204,7 +205,7 @@ impl Fragment {
         })
     }
 
-    /// Reads bytes of the file as they are. Blocks the thread.
+    /// Reads bytes of the file without parsing or checking them. Blocks the thread.
     pub(super) fn read_stored(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         read_at(&*self.blob, out, offset).map_err(|error| self.blame(error))
     }
@@ -221,8 +222,8 @@ impl Fragment {
         self.cache.count(self.id, self.blocks)
     }
 
-    /// False only if the fragment has no row of a document; `hash` is the [`super::filter_hash`] of
-    /// its id. Without a filter, always true.
+    /// Returns false only if the fragment has no row of a document; `hash` is the
+    /// [`super::filter_hash`] of its id. Without a filter, always returns true.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         self.filter.as_ref().is_none_or(|filter| filter.may_contain(hash))

@@ -16,7 +16,7 @@ const ZSTD: u8 = 2;
 /// Checksum and codec.
 const PLAIN_HEADER_BYTES: usize = 5;
 /// Largest accepted compression ratio. A block that would shrink more is stored plain. So a wrong
-/// length with a valid checksum cannot ask for more memory than a multiple of the file.
+/// length with a valid checksum cannot cause an allocation of more than a multiple of the file.
 const RATIO_MAX: usize = 1024;
 /// The usual level of zstd: above it, writing slows down faster than blocks shrink.
 const ZSTD_LEVEL: i32 = 3;
@@ -89,7 +89,8 @@ impl Encoder {
     }
 }
 
-/// Appends a block again as a file stores it, for another place or file, where `seed` is the header's checksum.
+/// Appends a block that is already in stored form, for another place or file; `seed` is the
+/// checksum of the new file's header.
 pub(super) fn put_again(seed: u32, offset: u64, stored: &[u8], out: &mut Vec<u8>) {
     let content = stored.get(4..).unwrap_or_default();
     out.extend_from_slice(&checksum(seed, offset, content).to_le_bytes());
@@ -154,7 +155,7 @@ pub(super) fn decode(seed: u32, offset: u64, stored: &[u8], stamp: Option<Epoch>
     Ok(block)
 }
 
-/// Compression of a stored block that was read before.
+/// Returns the compression of a stored block whose checksum was checked before.
 pub(super) fn compression(stored: &[u8]) -> Compression {
     match codec(stored) {
         LZ4 => Compression::Lz4,

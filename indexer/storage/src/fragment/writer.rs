@@ -19,8 +19,8 @@ use crate::rows::row::RowVersion;
 use crate::rows::sinks::BlockSink;
 use crate::rows::stats::TableStats;
 
-/// Size of a write. It is large enough that the system call costs nothing beside the copy, and
-/// small enough for many concurrent writers.
+/// Size of a write in bytes: large enough that the cost of the system call is small compared with
+/// the copy, and small enough for many concurrent writers.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// Number of keys that are added to the filter at a time.
@@ -35,7 +35,8 @@ pub struct FragmentOptions {
     pub filter_rows: Option<u64>,
     /// Columns of the rows, as in `rows::columns::Columns`.
     pub columns: u64,
-    /// True for a fragment whose rows get their epoch when it is finished ([`FragmentWriter::finish_stamped`]).
+    /// True for a fragment whose rows get one epoch when it is finished
+    /// ([`FragmentWriter::finish_stamped`]).
     pub is_stamped: bool,
 }
 
@@ -56,12 +57,12 @@ pub struct FragmentWriter {
     hashes: Vec<u64>,
     columns: u64,
     is_stamped: bool,
-    /// Bytes that are not written yet, and their offset in the file.
+    /// The bytes that are not written yet; `offset` is their offset in the file.
     buffer: Vec<u8>,
     buffer_offset: u64,
     /// The number of blocks written so far.
     blocks: u32,
-    /// True if all blocks go into the cache.
+    /// True if all further blocks are also put into the cache.
     warm: bool,
 }
 
@@ -104,7 +105,7 @@ impl FragmentWriter {
         self.id
     }
 
-    /// Puts all further blocks into the cache too: for a table that replaces cached blocks.
+    /// Puts all further blocks into the cache too: used for a table that replaces cached blocks.
     pub fn set_warm(&mut self) {
         self.warm = true;
     }
@@ -116,14 +117,16 @@ impl FragmentWriter {
         self.placed(offset, from)
     }
 
-    /// Writes a block that was stored in another file, without another compression; returns its offset and length.
+    /// Writes a block in the stored form of another file, without another compression; returns its
+    /// offset and length.
     pub fn put_stored(&mut self, stored: &[u8]) -> Result<(u64, u32)> {
         let (offset, from) = (self.offset(), self.buffer.len());
         put_again(self.seed, offset, stored, &mut self.buffer);
         self.placed(offset, from)
     }
 
-    /// Ends a block that is in the buffer from `from` on.
+    /// Ends a block that is in the buffer from `from` on; returns its offset and length in the
+    /// file.
     fn placed(&mut self, offset: u64, from: usize) -> Result<(u64, u32)> {
         let len = u32::try_from(self.buffer.len() - from).map_err(|_| {
             let what = format!("a block of {} is above 4 GiB", self.name);
@@ -146,7 +149,7 @@ impl FragmentWriter {
         }
     }
 
-    /// Makes everything durable that has left the buffer.
+    /// Makes the bytes that were written to the file durable; bytes in the buffer are not written.
     pub fn sync(&mut self) -> Result<()> {
         if plant::is(Plant::FragmentsNotSynced) {
             return Ok(());
@@ -174,7 +177,7 @@ impl FragmentWriter {
         self.sync()
     }
 
-    /// Finishes a stamped fragment: all its rows get this epoch. So an epoch that is known only later costs no rewriting.
+    /// Finishes a stamped fragment: all its rows get this epoch, and no row is rewritten.
     pub fn finish_stamped(
         self,
         epoch: Epoch,
@@ -184,8 +187,8 @@ impl FragmentWriter {
         self.finish(TableStats { oldest: epoch, newest: epoch, ..stats }, index)
     }
 
-    /// Writes the rest of the table, syncs the file, and opens it. The name becomes durable only
-    /// when the caller syncs the directory, once for all fragments.
+    /// Writes the remaining bytes of the table, syncs the file, and opens it. The name becomes
+    /// durable only when the caller syncs the directory, once for all fragments.
     pub fn finish(self, stats: TableStats, index: BlockIndex) -> Result<OpenFragment> {
         self.finish_unsynced(stats, index)?.sync()
     }
@@ -241,7 +244,7 @@ impl FragmentWriter {
     }
 }
 
-/// A complete fragment that is not durable yet.
+/// A complete fragment whose content is not durable yet.
 #[derive(Debug)]
 pub struct UnsyncedFragment {
     writer: FragmentWriter,
@@ -258,7 +261,7 @@ impl UnsyncedFragment {
         Ok(self.open())
     }
 
-    /// Opens the fragment as it is, for a file that need not survive a crash.
+    /// Opens the fragment without a sync, for a file that need not survive a crash.
     pub fn open(self) -> OpenFragment {
         let Self { writer, stats, index, filter, meta_offset } = self;
         let FragmentWriter { name, id, blob, cache, seed, columns, buffer_offset: bytes, .. } =

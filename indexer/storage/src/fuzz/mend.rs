@@ -1,5 +1,5 @@
-//! Recomputes the checksums of fuzzed bytes, so that a fuzzer reaches the code after the checks. `fragment::mend` does
-//! the same for fragments.
+//! Recomputes the checksums of fuzzed bytes, so that a fuzzer reaches the code after the checks.
+//! `fragment::mend` corrects fragments.
 
 use crc32c::{crc32c, crc32c_append};
 

@@ -1,6 +1,6 @@
-//! Entry points for fuzzers. Each function reads arbitrary bytes as one of the formats on disk or
-//! on the wire, as far as they can be read. It must not panic, and must not allocate much more memory than the bytes
-//! take. `tests/src/fuzz` runs the functions over mutated files, and `fuzz/` runs them under libFuzzer.
+//! Entry points for fuzzers. Each function decodes arbitrary bytes as one of the formats on disk or
+//! on the wire. It must not panic, and must not allocate much more memory than the bytes take.
+//! `tests/src/fuzz` runs the functions over mutated files, and `fuzz/` runs them under libFuzzer.
 
 mod mend;
 
@@ -36,7 +36,7 @@ use crate::tables::table::Table;
 
 const DIR: &str = "fuzz";
 
-/// Reads a bare block, without the parts that a file adds.
+/// Decodes a block without checksum and compression.
 pub fn block(data: &[u8]) {
     if let Ok(block) = Block::parse(data.into()) {
         read_rows(&block, data);
@@ -175,7 +175,7 @@ fn read_fragment(data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Reads each row with every accessor.
+/// Reads each row of a block with every accessor.
 fn read_rows(block: &Block, bound: &[u8]) {
     let bound = &bound[..bound.len().min(64)];
     block.lower_bound(bound);

@@ -1,4 +1,4 @@
-//! The fuzzers' corrections are right, and what fuzzers have found stays mended.
+//! Tests that the fuzzers' corrections are right, and that bugs found by fuzzers do not return.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,8 @@ fn golden(extension: &str) -> Vec<Vec<u8>> {
     files
 }
 
-/// Otherwise all corrected mutations would be refused, and the fuzzing would prove nothing.
+/// Wrong corrections would let the decoders refuse all mutations, and the fuzzing would test
+/// nothing.
 #[test]
 fn checksums_of_good_files_are_right_already() {
     type Mend = fn(&mut [u8]);

@@ -11,11 +11,11 @@ use crate::files::data_files::NewFragment;
 use crate::rows::packed::{self, PackedEntry, include_hash};
 use crate::rows::row_sorter::RowSorter;
 
-/// A backfill snapshot, with the documents that have arrived so far.
+/// A backfill snapshot, with the documents received so far.
 #[derive(Default)]
 pub struct Backfill {
     gathered: GatheredRows,
-    /// Slices to load; `None` loads all.
+    /// The slices that are loaded; `None` means all.
     only: Option<BTreeSet<SliceNo>>,
     /// Fragments of entries and included values, oldest first.
     pub forward: Vec<NewFragment>,
@@ -33,7 +33,7 @@ pub struct GatheredRows {
 }
 
 impl Backfill {
-    /// An empty backfill that loads only these slices; `None` loads all.
+    /// Creates an empty backfill that loads only the slices in `only`; `None` loads all.
     pub fn restricted_to(only: Option<BTreeSet<SliceNo>>) -> Self {
         Self { only, ..Self::default() }
     }
@@ -73,7 +73,8 @@ impl Backfill {
         self.gathered.forward.size() + self.gathered.back.size()
     }
 
-    /// Takes the documents that are not written yet.
+    /// Removes and returns the documents that are not written yet: rows of entries, and rows of the
+    /// back index.
     pub fn take_gathered(&mut self) -> (RowSorter, RowSorter) {
         let GatheredRows { forward, back } = &self.gathered;
         // The next batch will have about the same size, so its buffers are allocated at once.
@@ -82,7 +83,7 @@ impl Backfill {
         (forward, back)
     }
 
-    /// All fragments.
+    /// Returns all written fragments.
     pub fn into_written(self) -> Vec<NewFragment> {
         self.forward.into_iter().chain(self.back).collect()
     }

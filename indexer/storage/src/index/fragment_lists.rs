@@ -15,13 +15,13 @@ use crate::tables::table::Table;
 
 /// The lists of fragments of an index, and its build in progress.
 pub struct FragmentLists {
-    /// The manifest on disk. During a build it exists in memory only.
+    /// The manifest of the index. During a build it is in memory only.
     pub manifest: IndexManifest,
     /// Tables that the lists name.
     pub tables: BTreeMap<FileId, Arc<Table>>,
     /// Backfill of a build in progress.
     pub backfill: Option<Backfill>,
-    /// True if the index was dropped: nothing may be written any more.
+    /// True if the index was dropped: its files must not be written any more.
     pub is_dropped: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Load states of an index on a node: states 0 to 7 of the tablet server's notes, and the answer of
-//! each state to requests.
+//! Load states of an index on a node: a state machine with the numbered states 0 to 7, and how each
+//! state answers requests.
 //!
 //! ```text
 //! Unknown ─Load─▶ ReadingManifest ─▶ ReplayingLog ─▶ SavingManifest ─▶ LoadingFragments ─▶ Active
@@ -8,9 +8,10 @@
 //! ```
 //!
 //! Why this order is safe: no write is acknowledged before the manifest that names this node's log
-//! is durable (3 → 4), so a crash at any time leaves a manifest that names all data. The manifest without that log is
-//! written (7 → 0) only when the fragments hold everything. The durability of an epoch is never a property of a single
-//! index: the node has one log, and durability is reported for whole buckets.
+//! is durable (3 → 4), so a crash at any time leaves a manifest that names all data. The manifest
+//! without that log is written (7 → 0) only when the fragments contain all data. The durability of
+//! an epoch is never a property of a single index: the node has one log, and durability is reported
+//! for whole buckets.
 //!
 //! A load that fails stays in its state. This file only decides; `recover/load.rs` does the work.
 
@@ -18,25 +19,25 @@ use proto::{Error, Result};
 
 use crate::read::slice_fragments::UnopenedPolicy;
 
-/// State of an index in its life on this node.
+/// The load state of an index on this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoadState {
-    /// 0: the index is not here.
+    /// 0: the index is not on this node.
     #[default]
     Unknown,
-    /// 1: a placeholder; the manifest is being read.
+    /// 1: the manifest is being read.
     ReadingManifest,
     /// 2: the fragments are known; the log that the manifest names is being replayed.
     ReplayingLog,
     /// 3: the log is replayed; the manifest that names the index and this log is being saved.
     SavingManifest,
-    /// 4: that manifest is synced; the fragments are being opened.
+    /// 4: the manifest is synced; the fragments are being opened.
     LoadingFragments,
     /// 5: the index is served.
     Active,
-    /// 6: the index is being unloaded; memory is written to fragments.
+    /// 6: the index is being unloaded; its memory is being flushed.
     ReadOnly,
-    /// 7: everything is in fragments and readers are disconnected; the manifest without the log is
+    /// 7: all data is in fragments and readers are disconnected; the manifest without the log is
     /// being saved.
     SavingLast,
 }
@@ -60,7 +61,7 @@ pub enum LoadEvent {
     MemoryFlushed,
 }
 
-/// Kind of a request.
+/// The kinds of requests that a load state answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadRequest {
     /// Read rows.
@@ -69,12 +70,12 @@ pub enum LoadRequest {
     Write,
 }
 
-/// Answer to a request.
+/// The answer of a load state to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Serve the request now.
     Serve,
-    /// Let the request wait for the next state.
+    /// Let the request wait for a later state.
     Defer,
     /// Refuse the request with an error.
     Refuse,
@@ -99,17 +100,17 @@ impl LoadState {
         }
     }
 
-    /// True in the states between absent and served.
+    /// Returns true in the states from the beginning of a load until the index is served.
     pub fn is_loading(self) -> bool {
         (Self::ReadingManifest..=Self::LoadingFragments).contains(&self)
     }
 
-    /// Treatment of fragments that are not open in this state.
+    /// Returns how fragments that are not open are treated in this state.
     pub fn unopened(self) -> UnopenedPolicy {
         if self.is_loading() { UnopenedPolicy::LeftOut } else { UnopenedPolicy::Missing }
     }
 
-    /// Answer to a request in this state.
+    /// Returns the answer to a request in this state.
     pub fn answer(self, request: LoadRequest) -> Answer {
         match (self, request) {
             (Self::Unknown, _) => Answer::Refuse,

@@ -30,39 +30,39 @@ use crate::tables::table::Table;
 
 /// One index on this node.
 pub struct LocalIndex {
-    /// Definition and topology when its slices were made.
+    /// The definition of the index, and its topology at the time when its slices were created.
     pub info: Arc<IndexInfo>,
-    /// Lists of fragments; locked while they change, until the manifest is synced.
+    /// Lists of fragments; locked during a change, until the manifest is synced.
     pub fragment_lists: Mutex<FragmentLists>,
-    /// State of the writer: the bucket's writer, and the ends of flushes and merges.
+    /// The state that the bucket's writer changes, and also the ends of flushes and merges.
     writer: Mutex<WriterState>,
     /// Lock-free statistics of the writer.
     pub stats: IndexStats,
-    /// Version that readers see.
+    /// The version that readers use.
     pub version: ArcSwap<IndexVersion>,
-    /// Held by a flush, so that only one runs at a time.
+    /// Locked by a flush, so that only one runs at a time.
     pub flush: Mutex<()>,
     /// True during a backfill.
     pub is_backfilling: AtomicBool,
-    /// Bytes of the backfill that wait to be written.
+    /// Bytes of the backfill that are not written yet.
     pub backfill_bytes: AtomicU64,
-    /// Entries of the backfill so far, by slice. Reports read them without a lock.
+    /// Number of the backfill's entries so far, by slice. Reports read it without a lock.
     pub backfill_entries: ArcSwap<BTreeMap<SliceNo, u64>>,
-    /// Bytes of the fragments' indexes and filters.
+    /// Bytes of memory that the sparse indexes and filters of the fragments use.
     fragment_bytes: AtomicU64,
-    /// True while a slice is sent to another node: compactions then leave the files alone.
+    /// True while a slice is sent to another node: compactions then do not touch the index.
     pub keeps_files: AtomicBool,
     /// Number of fragments in the longest list.
     pub longest_list: AtomicUsize,
     /// The present load state, for waiting readers.
     pub load: watch::Sender<LoadState>,
-    /// Error of the last failed load.
+    /// Error message of the last load, if it failed.
     pub load_trouble: ArcSwapOption<String>,
-    /// Bytes held temporarily by work in progress.
+    /// Bytes of memory that work in progress uses temporarily.
     held_bytes: AtomicU64,
 }
 
-/// Memory that stays counted until this value is dropped.
+/// A guard that counts memory as used until it is dropped.
 pub struct HeldMemory<'a> {
     counter: &'a AtomicU64,
     bytes: u64,
@@ -75,7 +75,7 @@ impl Drop for HeldMemory<'_> {
 }
 
 impl LocalIndex {
-    /// An index whose slices are to be built.
+    /// Creates an index whose slices will be built.
     pub fn building(info: Arc<IndexInfo>, slices: &[SliceNo], grouping: Grouping) -> Self {
         let groups = grouping.possible_for(&info).groups();
         let lists = |slice: &SliceNo| (*slice, SliceLists::new(groups));
@@ -94,7 +94,7 @@ impl LocalIndex {
         Self::from_parts(manifest, BTreeMap::new(), writer, version, LoadState::Active)
     }
 
-    /// An index as its manifest describes it, with the fragments that a replay of the log needs.
+    /// Creates an index from its manifest, and opens the fragments that a replay of the log needs.
     pub fn open(manifest: IndexManifest, files: &DataFiles) -> Result<Self> {
         let mut load = LoadState::default().after(LoadEvent::Load)?;
         let tables = open_back(&manifest, files)?;
@@ -106,7 +106,7 @@ impl LocalIndex {
         Ok(Self::from_parts(manifest, tables, writer, version, load))
     }
 
-    /// An index as its manifest describes it, with all fragments that it names.
+    /// Creates an index from its manifest and the tables of all fragments that the manifest names.
     pub fn from_tables(
         manifest: IndexManifest,
         tables: BTreeMap<FileId, Arc<Table>>,
@@ -152,7 +152,7 @@ impl LocalIndex {
         }
     }
 
-    /// Slices that are here or being built, ascending.
+    /// Returns the slices on this node, including those being built, ascending.
     pub fn slices(&self) -> Vec<SliceNo> {
         self.version.load().slices.keys().copied().collect()
     }
@@ -162,7 +162,7 @@ impl LocalIndex {
         self.fragment_bytes.load(Ordering::Relaxed) + self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts memory of work in progress.
+    /// Counts memory of work in progress as used, until the guard is dropped.
     pub fn hold_memory(&self, bytes: u64) -> HeldMemory<'_> {
         self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
         HeldMemory { counter: &self.held_bytes, bytes }
@@ -211,7 +211,7 @@ impl LocalIndex {
         Ok(())
     }
 
-    /// Error of the last failed load.
+    /// Returns the error message of the last load, if it failed.
     pub fn load_trouble(&self) -> Option<String> {
         self.load_trouble.load().as_ref().map(|trouble| trouble.to_string())
     }

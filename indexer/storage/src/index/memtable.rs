@@ -1,9 +1,10 @@
 //! The newest part of the back index, in memory: for each document its states by slice, found by
 //! the hash of the document's id.
 //!
-//! States are appended to an arena of chunks and never change. A later state of a document points to the previous one.
-//! The hash table holds 32 bits of a document's hash and the place of its newest state. So a look-up rarely touches a
-//! wrong state, and growing the table touches none.
+//! States are appended to an arena of chunks and never change. A later state of a document points
+//! to the previous one. The hash table holds 32 bits of a document's hash and the place of its
+//! newest state. So a look-up rarely reads a state of another document, and growing the table reads
+//! no state.
 //!
 //! ```text
 //! record := before slice len(id) epoch-base len(state)  id state       (integers LEB128)
@@ -21,11 +22,11 @@ use crate::rows::bytes::{common, head_of};
 
 /// Size of the first chunk. Each further chunk is twice as large, up to `CHUNK_BYTES`.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// Size of the largest regular chunk. A larger state gets a chunk of its own.
+/// Size of the largest regular chunk. A larger state gets a separate chunk.
 const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_BITS: u32 = 20;
-/// Number of chunks at which the table is full. It is half of what places can address; the rest is
-/// room for the current epoch.
+/// Number of chunks at which the table is full. Places can address twice as many; the other half is
+/// for the current epoch.
 const CHUNKS_MAX: usize = 1 << (31 - CHUNK_BITS);
 /// Memory that sorting takes per state.
 pub const SORT_BYTES: u64 = 28;
@@ -40,7 +41,7 @@ pub struct BackMemtable {
     places: HashTable<(u32, u32)>,
     chunks: Vec<Vec<u8>>,
     bytes: usize,
-    /// First epoch; others are stored relative to it.
+    /// First epoch; the epochs of states are stored as differences from it.
     base: Epoch,
     states: u64,
     /// One bit for each slice that has states.
@@ -54,11 +55,11 @@ pub struct BackState<'a> {
     pub slice: SliceNo,
     /// The document's id.
     pub id: &'a [u8],
-    /// Epoch from which the state holds.
+    /// The first epoch at which the state is valid.
     pub epoch: Epoch,
     /// Packed entries; empty if the document has none.
     pub state: &'a [u8],
-    /// Place of the previous state of the same document, in any slice.
+    /// The place of the previous state of the document, in any slice.
     before: u32,
 }
 
@@ -93,7 +94,7 @@ impl BackMemtable {
         self.bytes + self.places.capacity() * 9 * 8 / 7
     }
 
-    /// True if the table should take no further epoch.
+    /// Returns true if no further epoch should be added to the table.
     pub fn is_full(&self) -> bool {
         self.chunks.len() >= CHUNKS_MAX
     }
@@ -132,7 +133,7 @@ impl BackMemtable {
         }
     }
 
-    /// Place of the next state, of at most `bytes` bytes.
+    /// Returns the place of the next state, which takes at most `bytes` bytes.
     fn next_place(&mut self, bytes: usize) -> u32 {
         let fits = self.chunks.last().is_some_and(|last| last.len() + bytes <= last.capacity());
         if !fits {
@@ -146,14 +147,14 @@ impl BackMemtable {
         (self.chunks.len() as u32) << CHUNK_BITS | used as u32
     }
 
-    /// Makes the processor load the entries that [`Self::set`] will read for several documents, in parallel.
+    /// Prefetches the table entries that [`Self::set`] will read for several documents.
     pub fn prefetch(&self, hashes: impl Iterator<Item = u64>) {
         for hash in hashes.map(short) {
             black_box(self.places.find(spread(hash), |(other, _)| *other == hash));
         }
     }
 
-    /// Makes the processor load a state.
+    /// Prefetches the state at a place.
     fn touch(&self, place: u32) {
         let chunk = self.chunks.get(((place >> CHUNK_BITS) as usize).wrapping_sub(1));
         let at = (place & ((1 << CHUNK_BITS) - 1)) as usize;
@@ -196,7 +197,7 @@ impl BackMemtable {
         })
     }
 
-    /// All states by slice, id, and newest first.
+    /// Returns all states, sorted by slice, then id, then newest first.
     pub fn sorted(&self) -> SortedStates<'_> {
         let mut shared: Option<&[u8]> = None;
         for (_, BackState { id, .. }) in self.all() {
@@ -220,7 +221,7 @@ impl BackMemtable {
         SortedStates { table: self, places, at: 0, batch: Vec::with_capacity(BATCH) }
     }
 
-    /// Appends the states of another table up to an epoch. They must be newer than the states here.
+    /// Appends the states of the newer table `newer` up to an epoch.
     pub fn append(&mut self, newer: &Self, up_to: Epoch) {
         let states: Vec<_> = newer.sorted().filter(|state| state.epoch <= up_to).collect();
         for state in states.into_iter().rev() {
@@ -230,13 +231,13 @@ impl BackMemtable {
     }
 }
 
-/// The states of a table in order. They are scattered in memory, so several are read at a time and
-/// the processor loads them in parallel.
+/// An iterator over the states of a table in order. The states are scattered in memory, so several
+/// are read at a time, which the processor loads in parallel.
 pub struct SortedStates<'a> {
     table: &'a BackMemtable,
     places: Vec<u32>,
     at: usize,
-    /// Next states, in reverse.
+    /// The states that were read ahead, in reverse order.
     batch: Vec<BackState<'a>>,
 }
 

@@ -17,7 +17,7 @@ use crate::manifest::index_manifest::IndexManifest;
 use crate::read::index_version::IndexVersion;
 use crate::retention::RetainedEpochs;
 
-/// Stands for "none" in an atomic statistic.
+/// The value of an atomic statistic that means "none".
 const NONE: u64 = u64::MAX;
 
 /// State that only the writer changes, under its lock.
@@ -27,30 +27,30 @@ pub struct WriterState {
     pub memtable: BackMemtable,
     /// States that a flush is writing.
     pub frozen: Option<Arc<BackMemtable>>,
-    /// Number of the oldest runs that a flush is writing.
+    /// The number of runs that a flush is writing; they are the oldest.
     pub frozen_runs: usize,
     /// Number of entries at the newest epoch, by slice.
     pub entries: BTreeMap<SliceNo, i64>,
-    /// Arrived slices that were not counted yet. Their number of entries is what the source
-    /// reported; a manifest does not contain it. After a crash it is unknown until the slice is
-    /// loaded.
+    /// Arrived slices whose entries were not counted yet. Their number of entries is the one that
+    /// the source reported; a manifest does not contain it. After a crash it is unknown until the
+    /// slice is loaded.
     pub uncounted: BTreeSet<SliceNo>,
     /// Newest epoch that was applied or is in the fragments.
     pub applied: Epoch,
-    /// Epochs that merges must retain, as of the newest epoch.
+    /// The epochs whose versions merges must retain, as of the newest epoch.
     pub retained: RetainedEpochs,
-    /// Oldest epoch in memory, and the LSN of its record.
+    /// Oldest epoch in memory, and the LSN of its log record.
     pub unflushed: Option<(Epoch, Lsn)>,
-    /// The oldest unflushed epoch and log position of the rows that a flush is writing.
+    /// The oldest epoch that a flush is writing, and the LSN of its log record.
     pub frozen_unflushed: Option<(Epoch, Lsn)>,
-    /// True during a build: every document of an epoch is remembered.
+    /// True during a build, when every document of an epoch is added to the back index.
     pub is_building: bool,
-    /// True while a merge in the background reads some of the runs.
+    /// True while a background merge reads some of the runs.
     pub is_merging: bool,
 }
 
 impl WriterState {
-    /// The writer of an index that has nothing in memory.
+    /// Creates the state of an index that has nothing in memory.
     pub fn from_manifest(manifest: &IndexManifest) -> Self {
         let whole = manifest.floor.is_some();
         let unknown = |slice: &&SliceNo| whole && !manifest.entries.contains_key(slice);
@@ -63,8 +63,8 @@ impl WriterState {
         }
     }
 
-    /// Oldest epoch in memory and the LSN from which the log is needed. A build needs no log,
-    /// because it starts again after a crash.
+    /// Returns the oldest epoch in memory and the LSN from which the log is needed. A build needs
+    /// no log, because it restarts after a crash.
     fn needs_log(&self) -> Option<(Epoch, Lsn)> {
         match (self.frozen_unflushed, self.unflushed) {
             _ if self.is_building => None,
@@ -79,7 +79,7 @@ impl WriterState {
         self.uncounted.insert(slice);
     }
 
-    /// True if memory holds anything of a slice.
+    /// Returns true if the memory has rows or states of a slice.
     pub fn has(&self, slice: SliceNo, version: &IndexVersion) -> bool {
         version.runs.iter().any(|run| run.index.section(slice).is_some())
             || self.memtable.has(slice)
@@ -120,7 +120,8 @@ pub struct EntryCounts {
 }
 
 impl EntryCounts {
-    /// The entries of a slice. Those of an arrived slice that was not counted yet are what its source reported.
+    /// Returns the number of entries of a slice. For an arrived slice that was not counted yet it
+    /// is the number that the source reported.
     pub fn of(&self, slice: SliceNo) -> u64 {
         self.entries.get(&slice).copied().unwrap_or(0).max(0) as u64
     }
@@ -132,7 +133,7 @@ impl EntryCounts {
 }
 
 impl IndexStats {
-    /// Statistics of a new writer.
+    /// Creates the statistics of a writer's state.
     pub fn from_writer(writer: &WriterState) -> Self {
         let stats = Self {
             unflushed_epoch: AtomicU64::new(NONE),
@@ -184,7 +185,7 @@ impl IndexStats {
         self.memtable_bytes.load(Ordering::Acquire)
     }
 
-    /// True if the memtable should take no further epoch.
+    /// Returns true if no further epoch should be added to the memtable.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Acquire)
     }

@@ -1,4 +1,5 @@
-//! The store of a node: takes the changes of open transactions, and gives their own views.
+//! The late-commit store of a node: keeps the changes of open transactions, and creates their own
+//! views.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +25,8 @@ use crate::late_commit::transactions::spiller::Spiller;
 use crate::options::StoreOptions;
 use crate::read::snapshot::Snapshot;
 
-/// The longest wait of a stream for room. A spill that takes longer means that the disk is too slow for the stream.
+/// The longest time that a stream waits for room. If a spill takes longer, the disk is too slow for
+/// the stream.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The open transactions of a node. The stream of each bucket changes those of the bucket, one message after another.
@@ -32,11 +34,11 @@ pub struct LateCommitStore {
     pub(super) usage: Arc<Usage>,
     pub(super) buckets: Arc<Buckets>,
     pub(super) spiller: Arc<Spiller>,
-    /// The number of bytes that the cursors of one walk over spilled pieces may hold.
+    /// The maximum of bytes that the cursors of one walk over spilled pieces use.
     walk_bytes: usize,
-    /// Held while a commit is written ahead of its epoch.
+    /// Locked while a commit is written ahead of its epoch.
     pub(super) preparing: Mutex<()>,
-    /// Counts changes of places.
+    /// Incremented at each change of a transaction's place.
     changed: watch::Sender<u64>,
 }
 
@@ -51,7 +53,8 @@ pub struct LateCommitFigures {
     pub disk_bytes: u64,
     /// Pieces that were spilled since the process has started.
     pub spilled: u64,
-    /// Transactions that were given up since the process has started. One that a new stream brings again counts again.
+    /// Transactions that were given up since the process has started. A transaction that a new
+    /// stream sends again may be counted again.
     pub given_up: u64,
     /// Transactions whose commit has entered the indexes from the store since the process has started.
     pub entered: u64,
@@ -61,7 +64,7 @@ pub struct LateCommitFigures {
     pub prepared: u64,
 }
 
-/// The error of a view whose place the node has not reached.
+/// The error of a view whose place the node has not reached yet.
 pub fn not_there(own: OwnView) -> Error {
     let OwnView { transaction, place } = own;
     Error::unavailable(format!(
@@ -94,7 +97,8 @@ impl LateCommitStore {
         self.usage.memory_bytes()
     }
 
-    /// Bytes of all transactions on disk. Files that only a view still reads count as well.
+    /// Returns the size of all transactions on disk, in bytes, including files that only a view
+    /// still reads.
     pub fn disk_bytes(&self) -> u64 {
         self.usage.disk_bytes()
     }
@@ -128,7 +132,8 @@ impl LateCommitStore {
         }
     }
 
-    /// Forgets the transactions and indexes of a bucket: a new stream will send them again, or the bucket is rolled back.
+    /// Drops the transactions and indexes of a bucket, because a new stream will send them again,
+    /// or the bucket is rolled back.
     pub fn forget(&self, bucket: BucketId) {
         let forgotten = {
             let mut buckets = self.buckets.lock();
@@ -140,15 +145,17 @@ impl LateCommitStore {
         self.spiller.dispose(forgotten);
     }
 
-    /// Forgets everything of a bucket, also which transactions have ended: the node does not follow it any more.
+    /// Drops all data of a bucket, including the list of ended transactions: the node no longer
+    /// follows the bucket.
     pub fn drop_bucket(&self, bucket: BucketId) {
         let dropped = self.buckets.lock().remove(&bucket);
         dropped.iter().for_each(BucketTransactions::void_preparations);
         self.spiller.dispose(dropped);
     }
 
-    /// The stream of the index's bucket carries these slices of an index from now on. If any of them is new, the stored changes of open
-    /// transactions lack it: they are forgotten, and the stream sends them again.
+    /// Records that the bucket's stream carries these slices of an index from now on. If a slice is
+    /// new, the stored changes of open transactions lack it: they are dropped, and the stream sends
+    /// them again.
     pub fn join(&self, info: &Arc<IndexInfo>, slices: BTreeSet<SliceNo>) {
         let forgotten = {
             let mut buckets = self.buckets.lock();
@@ -164,7 +171,7 @@ impl LateCommitStore {
         self.spiller.dispose(forgotten);
     }
 
-    /// The stream of a bucket does not carry an index any more.
+    /// Records that the stream of a bucket does not carry an index any more.
     pub fn leave(&self, bucket: BucketId, index: LocalIndexId) {
         let open: Vec<_> = {
             let mut buckets = self.buckets.lock();
@@ -179,7 +186,8 @@ impl LateCommitStore {
         self.spiller.dispose(parts);
     }
 
-    /// Waits, for a bounded time, until changes of this many bytes fit in memory: a running spill frees some.
+    /// Waits, for at most [`WAIT_MAX`], until changes of `bytes` bytes fit in memory; a running
+    /// spill may free memory.
     pub async fn room(&self, bytes: u64) {
         self.spiller.room(bytes, WAIT_MAX).await;
     }
@@ -210,7 +218,7 @@ impl LateCommitStore {
         taken
     }
 
-    /// Gives transactions up until this many bytes fit, if [`Self::room`] was not enough.
+    /// Gives up transactions until `bytes` bytes fit, if the wait in [`Self::room`] was not enough.
     fn make_room(&self, transaction: &OpenTransaction, bytes: u64) {
         if bytes > self.spiller.limits().memory_bytes {
             // No part of it is being written, and no other transaction makes room for it.
@@ -220,7 +228,8 @@ impl LateCommitStore {
         while !self.spiller.has_room(bytes) && self.spiller.give_up_largest(GivenUp::Memory) {}
     }
 
-    /// Takes a transaction back to an earlier place. One that is not here has nothing to take back.
+    /// Rolls a transaction back to an earlier place. Does nothing if the transaction is not in the
+    /// store.
     pub fn back_to(&self, bucket: BucketId, id: TransactionId, to: TransactionPlace) -> Result<()> {
         let transaction = self.buckets.get(bucket, id);
         let back = transaction.map_or(Ok(()), |transaction| transaction.go_back(to));
@@ -238,8 +247,8 @@ impl LateCommitStore {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// True if the node has reached the place of a view. `SnapshotTooOld` if the transaction has ended or was rolled back from
-    /// there.
+    /// Returns true if the node has reached the place of a view. `SnapshotTooOld` if the
+    /// transaction has ended or was rolled back before that place.
     fn has_come_to(&self, bucket: BucketId, own: OwnView) -> Result<bool> {
         if own.place == TransactionPlace(0) {
             return Ok(true);
@@ -250,7 +259,8 @@ impl LateCommitStore {
         Ok(!matches!(transaction.seen(own, None)?, TransactionPart::NotYet))
     }
 
-    /// Waits until the node has reached the place of a view, also in a transaction that it does not know yet.
+    /// Waits until the node has reached the place of a view, also if the transaction is not in the
+    /// store yet.
     pub async fn wait(&self, bucket: BucketId, own: OwnView) -> Result<()> {
         let mut changed = self.changed.subscribe();
         while !self.has_come_to(bucket, own)? {
@@ -259,8 +269,9 @@ impl LateCommitStore {
         Ok(())
     }
 
-    /// Merges a transaction's rows, as of the place of its view, over a snapshot of an epoch. `Unavailable` if the node has not reached the
-    /// place, `OverLimit` if the transaction was given up.
+    /// Returns a snapshot that merges a transaction's rows, as of the view's place, over `base`.
+    /// `Unavailable` if the node has not reached the place, `OverLimit` if the transaction was
+    /// given up.
     pub fn own_view(&self, base: Arc<dyn Snapshot>, own: OwnView) -> Result<Arc<dyn Snapshot>> {
         if own.place == TransactionPlace(0) {
             return Ok(base);
@@ -308,7 +319,7 @@ impl LateCommitStore {
     }
 }
 
-/// The error of changes that continue what is not here.
+/// The error of changes that continue a transaction which is not in the store.
 fn not_here(bodies: &TransactionBodies) -> Error {
     let TransactionBodies { transaction, from, .. } = bodies;
     let text = format!("the changes of transaction {transaction} up to place {from} are not here");

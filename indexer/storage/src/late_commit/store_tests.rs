@@ -1,4 +1,4 @@
-//! Gaps, limits and waits of the store.
+//! Tests of gaps, limits and waits of the store.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ async fn store(memory_bytes: u64) -> StorageEngine {
     built(&env, StoreOptions { memory_bytes, ..StoreOptions::default() }, Grouping::Together).await
 }
 
-/// A store whose transactions stay in memory.
+/// Returns a store that keeps all transactions in memory.
 async fn store_in_memory(memory_bytes: u64) -> StorageEngine {
     let (env, _, _) = sim::world(5);
     let open_transactions_disk_bytes_max = Some(0);
@@ -29,7 +29,7 @@ async fn store_in_memory(memory_bytes: u64) -> StorageEngine {
     built(&env, options, Grouping::Together).await
 }
 
-/// Changes of as many documents, each with one entry.
+/// Returns changes of the documents `from..to`, each with one entry.
 fn documents(transaction: u64, from: u64, to: u64) -> TransactionBodies {
     let ids: Vec<String> = (from..to).map(|n| format!("document {n}")).collect();
     let state = State::from([((1, 1), 1)]);
@@ -37,7 +37,7 @@ fn documents(transaction: u64, from: u64, to: u64) -> TransactionBodies {
     bodies(transaction, from, to, body(changes))
 }
 
-/// The number of rows that a transaction sees at epoch 1.
+/// Returns the number of rows that a transaction's view has over epoch 1.
 fn count(store: &StorageEngine, transaction: u64, place: u64) -> Result<u64> {
     let snapshot = store.snapshot_with_own(BY_ID, Epoch(1), Some(own(transaction, place)))?;
     let slices: Vec<SliceNo> = (0..SLICES).map(SliceNo).collect();

@@ -1,8 +1,9 @@
 //! The chain: one checksum over all records that were ever written to a log.
 //!
-//! The chain of a segment's header covers all earlier segments: the checksums of their headers, and of the headers of
-//! all their records, marks included. Since the header of a record covers the checksum of its payload, no earlier
-//! segment can be exchanged for another one without a contradiction in the segment after it.
+//! The chain in a segment's header covers all earlier segments: the checksums of their headers, and
+//! of the headers of all their records, including marks. Since the header of a record covers the
+//! checksum of its payload, an earlier segment cannot be replaced by another one without a
+//! contradiction in the next segment.
 
 use crate::log::format::{
     RECORD_CHECKSUM_AT, RECORD_HEADER_BYTES, RECORD_LEN_AT, SegmentHead, u32_at,
@@ -16,17 +17,17 @@ impl Chain {
     /// The chain before the first segment of a log.
     pub(super) const START: Self = Self(0);
 
-    /// The chain after the header of a segment.
+    /// Returns the chain after the header of a segment.
     pub(super) fn behind_header(head: &SegmentHead) -> Self {
         Self(head.chain).with(head.checksum())
     }
 
-    /// The chain after one more header.
+    /// Returns the chain after one more header, whose checksum is given.
     pub(super) fn with(self, checksum: u32) -> Self {
         Self(crc32c::crc32c_append(self.0, &checksum.to_le_bytes()))
     }
 
-    /// The chain after encoded, whole records.
+    /// Returns the chain after the encoded records, which must be complete.
     pub(super) fn with_records(mut self, records: &[u8]) -> Self {
         let mut at = 0;
         while at < records.len() {
@@ -36,7 +37,7 @@ impl Chain {
         self
     }
 
-    /// The number for the header of the next segment.
+    /// Returns the number that is stored in the header of the next segment.
     pub(super) fn value(self) -> u32 {
         self.0
     }

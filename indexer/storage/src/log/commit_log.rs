@@ -21,7 +21,7 @@ use crate::log::writer::LogWriter;
 /// instead of filling the memory.
 pub(super) const PENDING_BYTES_MAX: usize = 64 << 20;
 
-/// The remedy for a damaged log of an indexer.
+/// The remedy that errors of a damaged indexer log recommend.
 const HINT: &str =
     "restore the file, or remove the node's data directory: the slices are then rebuilt";
 
@@ -75,8 +75,9 @@ impl CommitLog {
         Ok(Self { shared, _writer: env.spawn_service("commit-log", writer.run()) })
     }
 
-    /// Appends a record and returns the LSN of its end; waits while too much is pending. The record
-    /// is durable once [`Self::durable`] reaches that LSN. `OverLimit` if the record is too long.
+    /// Appends a record and returns the LSN of its end; waits while too many bytes are pending. The
+    /// record is durable once [`Self::durable`] reaches that LSN. `OverLimit` if the record is too
+    /// long.
     pub async fn append(&self, payload: &[u8]) -> Result<Lsn> {
         self.append_parts(&[payload]).await
     }
@@ -118,13 +119,13 @@ impl CommitLog {
         self.shared.pending().bytes.len() as u64
     }
 
-    /// Watches the position up to which the log is durable. Watching does not sync, see
-    /// [`crate::log::SyncPolicy::OnDemand`].
+    /// Returns a watch of the position up to which the log is durable. A watch does not cause a
+    /// sync, see [`crate::log::SyncPolicy::OnDemand`].
     pub fn durable(&self) -> watch::Receiver<DurableEnd> {
         self.shared.durable.subscribe()
     }
 
-    /// Syncs the log up to an LSN, and waits for it.
+    /// Syncs the log up to an LSN, and waits for the sync.
     pub async fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         let mut durable = self.durable();
         {

@@ -1,5 +1,5 @@
 //! Crashes in every operation of a log that rolls and releases, and in its recovery: durable
-//! records come back, in order, and nothing that was not appended.
+//! records are replayed, in order, and no record that was not appended.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,19 @@ use proto::env::{Env, Random as _, sim};
 
 use super::*;
 
-/// The expected contents of the log: the records of all runs, by their ends.
+/// The expected contents of the log: the records of all runs, by the LSNs of their ends.
 #[derive(Default)]
 struct Model {
     appended: Vec<(Lsn, Vec<u8>)>,
-    /// All records up to here must come back.
+    /// All records that end at or before this LSN must be replayed.
     durable: Lsn,
-    /// Records that end at or before this need not come back.
+    /// Records that end at or before this LSN may be missing.
     released: Lsn,
 }
 
 impl Model {
-    /// Compares with the replayed records, and forgets the records that the crash took.
+    /// Compares the model with the replayed records, and removes the records that the crash lost
+    /// from the model.
     fn check(&mut self, replayed: &[(Lsn, Vec<u8>)], seen: &str) {
         let first = replayed.first().map_or(Lsn::MAX, |(lsn, _)| *lsn);
         let from = self.appended.partition_point(|(lsn, _)| *lsn < first);
@@ -39,7 +40,7 @@ impl Model {
 struct Run {
     env: Env,
     fs: sim::SimFs,
-    /// Random numbers of the workload alone; the crashes have their own.
+    /// Random numbers of the workload; crashes draw from another generator.
     random: SeededRandom,
     options: LogOptions,
     model: Model,

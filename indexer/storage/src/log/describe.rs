@@ -17,24 +17,24 @@ use crate::log::reader::{FoundRecord, SegmentReader, read_head};
 pub enum RecordState {
     /// The record is valid.
     Ok,
-    /// The header is valid; the payload is damaged or cut short.
+    /// The header is valid; the payload is damaged or truncated.
     BadPayload,
-    /// There is no valid header before the next record, or before the end of the file.
+    /// No valid header precedes the next record or the end of the file.
     Unreadable,
 }
 
-/// A record, or a damaged part of the file.
+/// A record, or a damaged range of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordInfo {
     /// Offset in the file.
     pub offset: u64,
-    /// Place in the log.
+    /// LSN of the beginning of the record.
     pub lsn: Lsn,
-    /// Bytes of the payload, or of the unreadable part.
+    /// Bytes of the payload, or of the unreadable range.
     pub bytes: u64,
-    /// The end of the durable part when the record was written.
+    /// The LSN in the header up to which the log was durable when the record was written.
     pub durable: Option<Lsn>,
-    /// True for a mark, which only records up to where the log is durable.
+    /// True for a mark, which has no payload and only records the durable end of the log.
     pub mark: bool,
     /// Condition of the record.
     pub state: RecordState,
@@ -43,7 +43,7 @@ pub struct RecordInfo {
 /// A segment as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SegmentInfo {
-    /// LSN of the beginning.
+    /// LSN of the segment's beginning.
     pub base: Lsn,
     /// Random id of the log.
     pub log_id: u64,
@@ -51,7 +51,8 @@ pub struct SegmentInfo {
     pub chain: u32,
     /// LSN of the end of the last record.
     pub end: Lsn,
-    /// Zeros after it, which the next records overwrite. Only the last segment has such room.
+    /// Bytes of zeros after the last record, which the next records overwrite. Only the last
+    /// segment has them.
     pub room_bytes: u64,
     /// The chain that the next segment must have; `None` if this segment is damaged.
     pub chain_end: Option<u32>,
@@ -59,7 +60,7 @@ pub struct SegmentInfo {
     pub records: u64,
     /// Bytes of their payloads.
     pub payload_bytes: u64,
-    /// Number of damaged parts. After a crash the end of the last segment may be damaged; opening
+    /// Number of damaged ranges. After a crash the end of the last segment may be damaged; opening
     /// the log cuts it off.
     pub damaged: u64,
 }
@@ -70,7 +71,8 @@ impl SegmentInfo {
         self.end - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// The reason why this segment cannot follow another one, apart from their positions.
+    /// Returns the reason why this segment cannot follow `before`, apart from their positions;
+    /// `None` if it can.
     pub fn contradiction(&self, before: &Self) -> Option<&'static str> {
         if self.log_id != before.log_id {
             return Some("offset 0: the segment belongs to another log than the segment before it");
@@ -88,8 +90,8 @@ pub fn describe(env: &Env, path: &Path, each: &mut dyn FnMut(&RecordInfo)) -> Re
     scan(&*env.fs, path, &mut |record, _| each(record))
 }
 
-/// Like [`describe`], and passes the payload of each valid record too; an empty one of the others. The memory is that of
-/// the longest record.
+/// Like [`describe`], and also passes the payload of each record, which is empty unless the record
+/// is valid. Uses as much memory as the longest record takes.
 pub fn scan(
     fs: &dyn FileSystem,
     path: &Path,
@@ -147,13 +149,13 @@ pub fn segment_log_id(fs: &dyn FileSystem, path: &Path) -> Result<u64> {
 /// A walk over the records of a segment.
 struct RecordWalk {
     at: Lsn,
-    /// The chain up to here; `None` after damage.
+    /// The chain up to the present position; `None` after damage.
     chain: Option<Chain>,
 }
 
 impl RecordWalk {
-    /// Describes the record at this place, and advances to the next one. Returns false if only preallocated space
-    /// follows.
+    /// Describes the record at the present position, and advances to the next one. Returns false if
+    /// only preallocated space follows.
     fn next_record(
         &mut self,
         reader: &mut SegmentReader,

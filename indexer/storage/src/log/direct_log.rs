@@ -1,14 +1,16 @@
-//! A log whose callers do their own writing: [`DirectLog`].
+//! A log that is written on the threads of its callers: [`DirectLog`].
 //!
-//! An append writes its record with one call and returns; a sync makes everything durable that was appended before.
+//! An append writes its record with one call and returns; a sync makes all earlier appends durable.
 //! Segments, records, marks and recovery are those of the commit log. Two things are added:
 //!
-//! - *Random reads.* Any part of a retained segment can be read, also of the last one as soon as it is appended. A read returns the bytes
-//!   as they are on disk; the caller verifies them.
-//! - *A witness* (`log/witness.rs`), which distinguishes a lost or shortened last segment from one that a crash has torn.
+//! - *Random reads.* Any bytes of a retained segment can be read, including the last segment. A
+//!   read returns the bytes as they are on disk; the caller verifies them.
+//! - *A witness* (`log/witness.rs`), which distinguishes a lost or truncated last segment from one
+//!   that was torn by a crash.
 //!
-//! One thread at a time appends, syncs or marks, and holds the lock of the writer meanwhile. Readers take no lock during
-//! file input and output. A failed write or sync stops the log for good.
+//! One thread at a time appends, syncs or marks, and holds the lock of the writer meanwhile.
+//! Readers take no lock during file input and output. A failed write or sync stops the log for
+//! good.
 
 use std::io;
 use std::ops::Range;
@@ -32,13 +34,14 @@ use crate::log::segment_files::SegmentFiles;
 use crate::log::tail::{TailSegment, WriteFailure, WriteGroup};
 use crate::log::witness::{Witness, WitnessFile};
 
-/// Largest buffer that is kept for the next record; a larger one is freed, since it was needed for a burst only.
+/// Largest buffer, in bytes, that is kept for the next record; a larger one was needed for a burst
+/// only and is freed.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
-/// Files that a log without a shared pool keeps open.
+/// Number of files that a log without a shared pool keeps open.
 const OPEN_FILES_MAX: usize = 2;
 
-/// The maximum preallocated space after the last record: enough for some hundred small groups.
+/// The maximum of preallocated bytes after the last record: enough for some hundred small groups.
 const ROOM_BYTES_MAX: u64 = 256 << 10;
 
 /// The log, open for appending and reading. All calls block the thread.
@@ -50,13 +53,13 @@ pub struct DirectLog {
     segments: Segments,
     files: SegmentFiles,
     writer: Mutex<DirectWriter>,
-    /// End of the written records.
+    /// LSN of the end of the written records.
     end: AtomicU64,
 }
 
-/// The writing half.
+/// The state of the log's writer.
 struct DirectWriter {
-    /// The record that is written next, and the ends of the log.
+    /// The next record to be written, and the ends of the log.
     pending: PendingRecords,
     tail: TailSegment,
     witness: WitnessFile,
@@ -65,8 +68,8 @@ struct DirectWriter {
 }
 
 impl DirectLog {
-    /// Opens or creates the log in a directory. Passes the records to `replay`, in order, without those of segments that
-    /// end before [`DirectLogOptions::from`].
+    /// Opens or creates the log in a directory. Passes the records to `replay`, in order, except
+    /// the records of segments that end before [`DirectLogOptions::from`].
     pub fn open(
         env: &Env,
         dir: &Path,
@@ -117,9 +120,9 @@ impl DirectLog {
         self.log_id
     }
 
-    /// Appends a record whose payload comes in parts, and returns its place: from the beginning of the record to the
-    /// end of the payload. The record is written when this returns, and durable after a [`Self::sync`]. `OverLimit` if
-    /// the payload is too long.
+    /// Appends a record whose payload is the concatenation of `parts`. Returns its place: from the
+    /// LSN of its beginning to the LSN of its end. The record is written when this returns, and
+    /// durable after a [`Self::sync`]. `OverLimit` if the payload is too long.
     pub fn append(&self, parts: &[&[u8]]) -> Result<Range<Lsn>> {
         let len: usize = parts.iter().map(|part| part.len()).sum();
         if len > RECORD_BYTES_MAX {
@@ -144,8 +147,9 @@ impl DirectLog {
         Ok(())
     }
 
-    /// Appends the mark that proves the synced records, unless it was appended already. For an idle log. If the file of the last segment
-    /// cannot be opened, there is no effect, and a later call tries again.
+    /// Appends the mark that proves that the synced records were durable, unless it was appended
+    /// already. Called when the log is idle. If the file of the last segment cannot be opened,
+    /// nothing is written, and a later call tries again.
     pub fn mark(&self) -> Result<()> {
         let mut writer = self.writer()?;
         let pending = &writer.pending;
@@ -184,19 +188,21 @@ impl DirectLog {
         self.segments.bases()
     }
 
-    /// The segment that holds an LSN, or the last one if the LSN is not written yet: its beginning, and its end if it is
-    /// closed. `None` if it was released.
+    /// Returns the beginning of the segment that contains an LSN, and its end if the segment is
+    /// closed. For an LSN that is not written yet, it is the last segment. `None` if the segment
+    /// was released.
     pub fn segment_of(&self, lsn: Lsn) -> Option<(Lsn, Option<Lsn>)> {
         self.segments.holding(lsn)
     }
 
-    /// The file that holds an LSN, and the offset there.
+    /// Returns the file that contains an LSN, and the offset in the file.
     pub fn place_of(&self, lsn: Lsn) -> (PathBuf, u64) {
         let base = self.segments.holding(lsn).map_or(lsn, |(base, _)| base);
         (segment_path(&self.dir, base), lsn - base + SEGMENT_HEADER_BYTES as u64)
     }
 
-    /// Reads bytes of the log as they are on disk. `HistoryPurged` if they were released.
+    /// Reads `len` bytes of the log from an LSN, without a check of their contents. `HistoryPurged`
+    /// if they were released.
     pub fn read(&self, lsn: Lsn, len: usize) -> Result<Bytes> {
         let Some((base, end)) = self.segments.holding(lsn) else { return Err(self.released(lsn)) };
         if lsn + len as u64 > end.unwrap_or_else(|| self.end()) {
@@ -233,12 +239,13 @@ impl DirectLog {
         error.context(format!("reading {} at offset {offset}", path.display()))
     }
 
-    /// Returns the error of the first failed write or sync: the log writes nothing after it.
+    /// Returns the error of the first failed write or sync, if there was one: the log writes
+    /// nothing after it.
     pub fn check(&self) -> Result<()> {
         self.writer().map(|_| ())
     }
 
-    /// The writer, unless it has failed.
+    /// Locks the writer; returns its error if it has failed.
     fn writer(&self) -> Result<MutexGuard<'_, DirectWriter>> {
         let writer = lock(&self.writer);
         match &writer.failed {
@@ -247,7 +254,7 @@ impl DirectLog {
         }
     }
 
-    /// Writes the pending record.
+    /// Writes the pending record; with `rolls`, into a new segment if the present one is full.
     fn write(&self, writer: &mut DirectWriter, rolls: bool) -> Result<()> {
         let bytes = std::mem::take(&mut writer.pending.bytes);
         let mut group = WriteGroup { bytes, sync: false, rolls };

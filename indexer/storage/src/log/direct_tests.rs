@@ -1,4 +1,5 @@
-//! Logs whose callers do their own writing, and segments that belong to no log or to another one.
+//! Tests of logs that are written on the callers' threads, and of segments that belong to no log or
+//! to another one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -173,7 +174,8 @@ fn a_failed_write_stops_the_log_for_good() {
     assert_eq!(open(&env, &options(0)).unwrap().1, records);
 }
 
-/// A process without further open files cannot open the last segment of a log that has rested.
+/// A process that cannot open more files fails to open the last segment of an idle log for a mark;
+/// a later call writes the mark.
 #[test]
 fn a_mark_that_cannot_open_the_file_is_made_later() {
     let (env, _, fs) = sim::world(1);
@@ -196,7 +198,7 @@ fn a_mark_that_cannot_open_the_file_is_made_later() {
     assert_eq!(open(&env, &options(0)).unwrap().1.len(), 2);
 }
 
-/// Two commit logs of a seed with records of equal lengths; those of `text` differ.
+/// Writes a commit log from a seed, with records of fixed lengths whose contents depend on `text`.
 async fn commit_log(seed: u64, text: u8) -> Env {
     let (env, _, _) = sim::world(seed);
     let log = CommitLog::open(&env, &dir(), small(100), &mut |_, _| Ok(())).unwrap();
@@ -335,7 +337,7 @@ fn zeros_in_the_place_of_synced_records_are_damage() {
     assert!(refused(&env, &options(0)).message.contains("synced as a whole"));
 }
 
-/// A description reads a segment once, however small its records are.
+/// The description of a log reads a segment only once, with records of any size.
 #[test]
 fn a_description_reads_each_part_of_a_segment_once() {
     let (env, _, fs) = sim::world(1);

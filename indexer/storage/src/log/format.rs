@@ -17,20 +17,20 @@ const MARK_MAGIC: u32 = 0x5ec0_4d23;
 pub(super) const MAGIC_PREFIX: [u8; 3] = [0x4d, 0xc0, 0x5e];
 /// Size of a record's header.
 pub(crate) const RECORD_HEADER_BYTES: usize = 24;
-/// Offset of the payload's length in a record's header.
+/// Offset of the payload's length in a record header.
 pub(super) const RECORD_LEN_AT: usize = 4;
-/// Offset of the header's checksum in a record's header.
+/// Offset of the header's checksum in a record header.
 pub(super) const RECORD_CHECKSUM_AT: usize = 12;
-/// Maximum payload. A longer record is damage: an epoch of that size is never accepted.
+/// Maximum payload in bytes. A longer record is damage: an epoch of that size is never accepted.
 pub(crate) const RECORD_BYTES_MAX: usize = 1 << 30;
 
-/// Bound of all LSNs, so that sums of LSNs cannot overflow. A larger LSN is damage.
+/// Upper bound of all LSNs, so that sums of LSNs cannot overflow. A larger LSN is damage.
 const LSN_MAX: Lsn = 1 << 62;
 
 /// Header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHead {
-    /// LSN of the beginning.
+    /// LSN of the segment's beginning.
     pub(crate) base: Lsn,
     /// Random id of the log.
     pub(crate) log_id: u64,
@@ -97,7 +97,7 @@ pub(super) struct RecordHeader {
     pub(super) len: u32,
     /// CRC-32C of the payload.
     pub(super) payload_crc: u32,
-    /// The end of the durable part when the record was written.
+    /// The LSN up to which the log was known to be durable when the record was written.
     pub(super) durable: Lsn,
 }
 
@@ -133,7 +133,7 @@ impl RecordHeader {
         u32_at(&self.encode(lsn), RECORD_CHECKSUM_AT)
     }
 
-    /// Decodes the header of a record at `lsn`; `None` if the bytes are no header.
+    /// Decodes the header of a record at `lsn`; `None` if the bytes are not a valid header.
     pub(super) fn parse(bytes: &[u8; RECORD_HEADER_BYTES], lsn: Lsn) -> Option<Self> {
         let mark = match u32_at(bytes, 0) {
             DATA_MAGIC => false,

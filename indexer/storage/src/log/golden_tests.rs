@@ -1,4 +1,4 @@
-//! The format does not change by accident, and damage of any kind is reported.
+//! Tests that the format does not change by accident, and that damage of any kind is reported.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ fn dir() -> PathBuf {
     PathBuf::from("/log")
 }
 
-/// A machine with this segment as its only one.
+/// Returns a machine with this segment as its only one.
 fn world_with(segment: &[u8]) -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(1);
     fs.create_dir_all(&dir()).unwrap();

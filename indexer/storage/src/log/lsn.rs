@@ -1,4 +1,5 @@
 //! Log sequence numbers.
 
-/// Log sequence number: the number of record bytes that were ever logged before a place.
+/// Log sequence number: the number of record bytes logged before a place, since the log was
+/// created.
 pub type Lsn = u64;

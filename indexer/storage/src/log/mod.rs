@@ -1,10 +1,11 @@
-//! Logs: checksummed records in segment files. [`CommitLog`] is the commit log of a node, shared by its slices;
-//! [`DirectLog`] has the same format and blocks its callers.
+//! Logs: checksummed records in segment files. [`CommitLog`] is the commit log of a node, shared by
+//! its slices; [`DirectLog`] has the same format and blocks its callers.
 //!
-//! Callers of a commit log append records to a buffer and continue. One writer takes all buffered records, writes them with one call, syncs
-//! them with another (group commit), and then publishes the position up to which the log is durable. The place of a record is its [`Lsn`]:
-//! the number of record bytes that were ever logged before it. LSNs only grow, across segments and restarts, and they name the segment
-//! files:
+//! Callers of a commit log append records to a buffer and continue. One writer takes all buffered
+//! records, writes them with one call, syncs them with another (group commit), and then publishes
+//! the position up to which the log is durable. The place of a record is its [`Lsn`]: the number of
+//! record bytes that were ever logged before it. LSNs only grow, across segments and restarts. A
+//! segment file is named by the LSN of its beginning:
 //!
 //! ```text
 //! DIR/00000000000000000000.log      the records from LSN 0 on
@@ -14,18 +15,20 @@
 //! record  := magic:u32 len:u32 payload_crc:u32 header_crc:u32 durable:u64  payload[len]
 //! ```
 //!
-//! `log_id` is random and the same in all segments of a log. `chain` is a checksum over all earlier segments: the CRC-32C
-//! over the `crc` of their headers and the `header_crc` of all their records, in order (`log/chain.rs`). So a segment of
-//! another log, an older copy and an exchanged segment are damage, and are never replayed. The chain of the first retained
-//! segment is trusted.
+//! `log_id` is a random number that all segments of a log share. `chain` is a checksum over all
+//! earlier segments: the CRC-32C over the `crc` of their headers and the `header_crc` of all their
+//! records, in order (`log/chain.rs`). So a segment of another log, an older copy and an exchanged
+//! segment are damage, and are never replayed. The chain of the first retained segment is trusted.
 //!
-//! `header_crc` covers the rest of the header and the record's LSN. So a length is trusted only if
-//! it is right, and a record only at the place where it was written.
+//! `header_crc` covers the rest of the header and the record's LSN. So a wrong length is detected,
+//! and so is a record at another place than the one where it was written.
 //!
-//! `durable` is the position up to which the log was known to be synced when the record was written. It distinguishes damage from a torn
-//! tail. A crash can tear only data after every `durable` ever written. So a bad record below the largest `durable` found after it is
-//! damage, which opening the log reports; a bad record above it is the torn tail, which opening cuts off. An idle writer appends a *mark*,
-//! a record without payload that is never replayed, so that the last records, too, have a `durable` after them.
+//! `durable` is the position up to which the log was known to be synced when the record was
+//! written. It distinguishes damage from a torn tail. A crash can tear only data after every
+//! `durable` ever written. So a bad record below the largest `durable` found after it is damage,
+//! which opening the log reports; a bad record above it is the torn tail, which opening cuts off.
+//! An idle writer appends a *mark*, a record without payload that is never replayed, so that a
+//! `durable` also covers the last records.
 //!
 //! # Invariants (`log/invariants.rs`)
 //!
@@ -39,8 +42,8 @@
 //! - The log never holds a record after a failed write or sync.
 //!
 //! A failed write or sync stops the log for good, because the content of a disk after a failed sync
-//! is unknown; appenders and waiters get the error. A full disk does not stop a commit log: the writer
-//! retries the same write. It stops a direct log, whose caller opens it again.
+//! is unknown; appenders and waiters get the error. A full disk does not stop a commit log: the
+//! writer retries the same write. It stops a direct log, whose caller opens it again.
 
 mod chain;
 pub(crate) mod commit_log;
@@ -71,7 +74,7 @@ pub use segment::{segment_bases, segment_path};
 pub use shared::DurableEnd;
 pub use witness::Witness;
 
-/// Bytes of a record besides its payload.
+/// Bytes of a record in addition to its payload.
 pub const RECORD_OVERHEAD_BYTES: u64 = format::RECORD_HEADER_BYTES as u64;
 /// Bytes of a segment before its first record.
 pub const SEGMENT_OVERHEAD_BYTES: u64 = format::SEGMENT_HEADER_BYTES as u64;

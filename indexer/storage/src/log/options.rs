@@ -6,10 +6,10 @@ use crate::fragment::OpenFiles;
 use crate::log::format::RECORD_BYTES_MAX;
 use crate::log::lsn::Lsn;
 
-/// When written records are synced: always, or only when a caller waits.
+/// The times at which written records are synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// At once, for each group.
+    /// Each group is synced as soon as it is written.
     #[default]
     EachGroup,
     /// Records are synced when a caller of `CommitLog::wait_durable` waits, and before a segment is closed.
@@ -19,12 +19,12 @@ pub enum SyncPolicy {
 /// Settings of a log.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
-    /// Size above which a segment is closed. Release works in whole segments: smaller segments are
-    /// released sooner, but each costs three syncs.
+    /// Size in bytes above which a segment is closed. Release works in complete segments: smaller
+    /// segments are released sooner, but each costs three syncs.
     pub segment_bytes: u64,
-    /// When written records are synced.
+    /// The times at which written records are synced.
     pub sync: SyncPolicy,
-    /// Maximum record size; bounded by the maximum of the format.
+    /// Maximum payload of a record in bytes; the format has a maximum too.
     pub record_bytes_max: usize,
 }
 
@@ -35,20 +35,21 @@ impl Default for LogOptions {
     }
 }
 
-/// Settings of a direct log, and its opener's knowledge of its contents.
+/// The settings of a direct log, and the contents that the opener expects.
 #[derive(Clone, Debug)]
 pub struct DirectLogOptions {
     /// Size above which a segment is closed.
     pub segment_bytes: u64,
-    /// The pool of open files, which logs can share; `None` for a small pool of its own.
+    /// The pool of open files, which logs can share; `None` for a small separate pool.
     pub open_files: Option<Arc<OpenFiles>>,
-    /// The id of the log; `None` if the opener does not know the log yet. A known log is never created.
+    /// The expected id of the log; `None` if the opener has no record of the log. A log with an
+    /// expected id is never created.
     pub log_id: Option<u64>,
-    /// The opener has all records before this LSN. Segments that end before it are not replayed.
+    /// The opener needs no record before this LSN. Segments that end before it are not replayed.
     pub from: Lsn,
-    /// The log was synced up to this LSN, as far as the opener knows: damage or missing records before it are never taken for the effect of
-    /// a crash.
+    /// The opener knows that the log was synced up to this LSN: damage or missing records before it
+    /// are never taken for the effect of a crash.
     pub synced: Lsn,
-    /// The remedy for damage.
+    /// The remedy that errors of a damaged log recommend.
     pub hint: &'static str,
 }

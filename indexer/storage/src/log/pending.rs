@@ -13,11 +13,11 @@ pub(super) struct PendingRecords {
     pub(super) end: Lsn,
     /// LSN of the end of the last record that is not a mark.
     pub(super) data_end: Lsn,
-    /// The `durable` of the last record in the log.
+    /// The `durable` field of the last record in the log.
     pub(super) vouched: Lsn,
-    /// The end of the durable part, as in the watch.
+    /// The LSN up to which the log is durable, as published to waiters.
     pub(super) durable: Lsn,
-    /// The position up to which callers wait for the log to be durable.
+    /// The largest LSN that a caller waits for to become durable.
     pub(super) wanted: Lsn,
 }
 

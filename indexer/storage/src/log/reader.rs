@@ -21,13 +21,13 @@ pub(super) fn read_head(file: &dyn File) -> Result<SegmentHead> {
     SegmentHead::parse(&header)
 }
 
-/// The contents of a segment at a place.
+/// The result of a read at a place in a segment.
 pub(super) enum FoundRecord<'a> {
-    /// A whole record.
+    /// A complete record with a valid checksum.
     Record(RecordHeader, &'a [u8]),
     /// A valid header with a missing or damaged payload.
     BadPayload(RecordHeader),
-    /// No valid header.
+    /// No valid header at the place.
     BadHeader,
 }
 
@@ -46,12 +46,12 @@ impl SegmentReader {
         Ok(Self { file, base, file_bytes, window: Vec::new(), window_at: 0 })
     }
 
-    /// LSN of the beginning.
+    /// Returns the LSN of the segment's beginning.
     pub(super) fn base(&self) -> Lsn {
         self.base
     }
 
-    /// LSN of the end of the file, whatever the file holds there.
+    /// Returns the LSN that corresponds to the end of the file, even if no record is there.
     pub(super) fn end(&self) -> Lsn {
         self.base + self.file_bytes.saturating_sub(SEGMENT_HEADER_BYTES as u64)
     }
@@ -102,7 +102,8 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// True if the file holds nothing but zeros from here on: the room of the last segment (`log/tail.rs`).
+    /// Returns true if the file contains only zeros from an LSN on: the preallocated room of the
+    /// last segment (`log/tail.rs`).
     pub(super) fn is_room(&mut self, from: Lsn) -> Result<bool> {
         let mut at = self.offset(from);
         while at < self.file_bytes {
@@ -115,7 +116,7 @@ impl SegmentReader {
         Ok(true)
     }
 
-    /// Bytes of the file; `None` if the file ends before.
+    /// Reads `len` bytes at a file offset; `None` if the file ends before.
     fn bytes(&mut self, at: u64, len: usize) -> Result<Option<&[u8]>> {
         if at + len as u64 > self.file_bytes {
             return Ok(None);

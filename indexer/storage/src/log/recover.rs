@@ -21,22 +21,22 @@ use crate::log::witness::Witness;
 pub struct LogRecord<'a> {
     /// Random id of the log.
     pub log_id: u64,
-    /// LSN of the beginning of its segment.
+    /// LSN of the beginning of the record's segment.
     pub segment: Lsn,
-    /// LSN of its beginning.
+    /// LSN of the record's beginning.
     pub start: Lsn,
-    /// LSN of its end.
+    /// LSN of the record's end.
     pub end: Lsn,
     /// The payload of the record, which ends where the record ends.
     pub payload: &'a [u8],
 }
 
-/// Receiver of each record, in order.
+/// A function that receives each record, in order.
 pub type Replay<'a> = &'a mut dyn FnMut(LogRecord<'_>) -> Result<()>;
 
-/// State of an opened log; everything in it is synced.
+/// The state of an opened log; all of its records are synced.
 pub(super) struct RecoveredLog {
-    /// Beginnings of the segments.
+    /// LSNs of the beginnings of the segments.
     pub(super) bases: VecDeque<Lsn>,
     /// The last segment.
     pub(super) tail: FoundTail,
@@ -44,7 +44,7 @@ pub(super) struct RecoveredLog {
     pub(super) end: Lsn,
     /// End of the last record that is not a mark.
     pub(super) data_end: Lsn,
-    /// The `durable` of the last record.
+    /// The `durable` field of the last record.
     pub(super) vouched: Lsn,
 }
 
@@ -52,17 +52,17 @@ pub(super) struct RecoveredLog {
 pub(super) struct Recovery<'a> {
     pub(super) fs: &'a dyn FileSystem,
     pub(super) dir: &'a Path,
-    /// Of segments that end before this LSN only the headers and the lengths are checked.
+    /// For segments that end before this LSN only the headers and the lengths are checked.
     pub(super) from: Lsn,
-    /// The log's id, if known. A log without segments is then damage.
+    /// The expected id of the log, if known. A log without segments is then damage.
     pub(super) log_id: Option<u64>,
     /// The content of the log's witness file, if there is one.
     pub(super) witness: Option<Witness>,
-    /// The position up to which the log was synced, according to its opener.
+    /// The LSN up to which the opener knows the log to be synced.
     pub(super) synced: Lsn,
     /// Source of the id of a new log.
     pub(super) random: &'a dyn Random,
-    /// The remedy for damage.
+    /// The remedy that errors of a damaged log recommend.
     pub(super) hint: &'static str,
 }
 
@@ -147,9 +147,9 @@ impl Recovery<'_> {
 /// A walk over the records of all segments.
 struct LogWalk<'a, 'r> {
     recovery: &'r Recovery<'r>,
-    /// Id of the log, once known.
+    /// Id of the log, once a header was read.
     log_id: Option<u64>,
-    /// The chain after the last record that was read; the first segment's is trusted.
+    /// The chain after the last record that was read; the chain of the first segment is trusted.
     chain: Option<Chain>,
     end: Lsn,
     data_end: Lsn,
@@ -158,7 +158,7 @@ struct LogWalk<'a, 'r> {
 }
 
 impl LogWalk<'_, '_> {
-    /// Skips a segment that the caller knows already.
+    /// Skips a segment that the caller does not need; only its header and length are checked.
     fn known_segment(&mut self, path: &Path, base: Lsn) -> Result<()> {
         let file = self.recovery.fs.open(path, OpenMode::Read)?;
         self.header(&*file, base)?;
@@ -218,7 +218,8 @@ impl LogWalk<'_, '_> {
         Ok(FoundTail { file, base, log_id: head.log_id, chain })
     }
 
-    /// The header of a last segment whose creation was interrupted; `None` if it cannot have been.
+    /// Returns the header for a last segment whose creation was interrupted; `None` if the
+    /// segment's creation was complete.
     fn begun(&self, base: Lsn) -> Result<Option<SegmentHead>> {
         if self.synced() > base {
             return Ok(None);
@@ -236,7 +237,7 @@ impl LogWalk<'_, '_> {
         }
     }
 
-    /// The position up to which the log was synced, according to its witness and its opener.
+    /// Returns the LSN up to which the log was synced, according to its witness and its opener.
     fn synced(&self) -> Lsn {
         let Recovery { witness, synced, .. } = *self.recovery;
         witness.map_or(0, |witness| witness.synced).max(synced)
@@ -255,7 +256,7 @@ impl LogWalk<'_, '_> {
         )))
     }
 
-    /// Cuts off a torn tail, unless it was synced once.
+    /// Cuts off a torn tail; an error if a part of it was synced.
     fn cut_torn_tail(
         &self,
         path: &Path,
@@ -279,7 +280,8 @@ impl LogWalk<'_, '_> {
         Ok(file.set_len(offset)?)
     }
 
-    /// Replays the records of a segment; false if no valid record is at `self.end`.
+    /// Replays the records of a segment; returns false if it stops before the segment's end,
+    /// without a valid record at `self.end`.
     fn records(&mut self, reader: &mut SegmentReader) -> Result<bool> {
         while self.end < reader.end() {
             let start = self.end;
@@ -334,7 +336,7 @@ fn is_damage(error: &Error) -> bool {
     error.code == ErrorCode::Corrupt
 }
 
-/// Largest `durable` of the headers at or after `from`, where a record is damaged.
+/// Returns the largest `durable` of the headers at or after `from`, the place of a damaged record.
 fn largest_durable(reader: &mut SegmentReader, from: Lsn) -> Result<Lsn> {
     let (mut largest, mut at) = (0, from);
     while let Some((lsn, header)) = reader.find_header(at)? {

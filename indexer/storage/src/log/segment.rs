@@ -27,7 +27,7 @@ pub(super) fn segment_base(path: &Path) -> Option<Lsn> {
     if plain { digits.parse().ok() } else { None }
 }
 
-/// The beginnings of the segments in a directory, oldest first.
+/// Returns the LSNs of the segments' beginnings in a directory, oldest first.
 pub fn segment_bases(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<Lsn>> {
     let listing =
         |error: io::Error| Error::from(error).context(format!("listing {}", dir.display()));
@@ -35,13 +35,13 @@ pub fn segment_bases(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<Lsn>> {
     Ok(names.iter().filter_map(|path| segment_base(path)).collect())
 }
 
-/// The beginning of the oldest segment in a directory; `None` if there is no segment.
+/// Returns the LSN of the oldest segment's beginning in a directory; `None` if there is no segment.
 pub(crate) fn first_lsn(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Lsn>> {
     Ok(segment_bases(fs, dir)?.first().copied())
 }
 
 /// Writes the header of a segment into an empty file, and makes the header and the file's name
-/// durable. Only then may records follow.
+/// durable. Records may be written only afterwards.
 pub(super) fn begin_segment(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -59,7 +59,7 @@ pub(super) fn begin_segment(
 /// The existing segments by their first LSN, oldest first; never empty.
 pub(super) struct Segments {
     bases: Mutex<VecDeque<Lsn>>,
-    /// Held during a release, so that releases do not overlap.
+    /// Locked during a release, so that releases do not overlap.
     releasing: Mutex<()>,
 }
 
@@ -94,8 +94,9 @@ impl Segments {
         Ok(())
     }
 
-    /// Forgets the oldest segment, which a release up to `lsn` has removed. One lock in every build: a simulation counts locks,
-    /// and a seed must take the same course with and without the checks.
+    /// Removes the oldest segment from the list after a release up to `lsn` has deleted its file.
+    /// Takes one lock in every build: a simulation counts locks, and a seed must take the same
+    /// course with and without the checks.
     #[cfg_attr(not(debug_assertions), expect(unused_variables, reason = "the checks use it"))]
     fn forget_first(&self, lsn: Lsn) {
         let mut bases = lock(&self.bases);
@@ -111,7 +112,7 @@ impl Segments {
         }
     }
 
-    /// The oldest segment, unless it is the last or ends after `lsn`.
+    /// Returns the oldest segment; `None` if it is the last one or ends after `lsn`.
     fn first_below(&self, lsn: Lsn) -> Option<Lsn> {
         let bases = lock(&self.bases);
         let end = *bases.get(1)?;
@@ -128,14 +129,15 @@ impl Segments {
         lock(&self.bases).back().copied().unwrap_or_default()
     }
 
-    /// The segment that holds an LSN below the end of the log: its beginning, and its end if another segment follows.
+    /// Returns the beginning of the segment that contains an LSN below the end of the log, and its
+    /// end if another segment follows.
     pub(super) fn holding(&self, lsn: Lsn) -> Option<(Lsn, Option<Lsn>)> {
         let bases = lock(&self.bases);
         let behind = bases.partition_point(|base| *base <= lsn);
         Some((*bases.get(behind.checked_sub(1)?)?, bases.get(behind).copied()))
     }
 
-    /// The number of bytes of all segments, if the last one ends at `end`.
+    /// Returns the number of bytes of all segments, given that the last one ends at `end`.
     pub(super) fn held_bytes(&self, end: Lsn) -> u64 {
         let bases = lock(&self.bases);
         let first = bases.front().copied().unwrap_or(end);

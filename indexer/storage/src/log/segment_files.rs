@@ -1,4 +1,4 @@
-//! Segments that are open for reading.
+//! Segments that are opened for reading.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use crate::fragment::open_files::{OpenFiles, PooledFile};
 use crate::log::lsn::Lsn;
 use crate::log::segment::segment_path;
 
-/// The segments of a log, which are open as long as the pool has room for them.
+/// The open files of a log's segments; the pool may close any of them.
 pub(super) struct SegmentFiles {
     dir: PathBuf,
     pool: Arc<OpenFiles>,
@@ -24,7 +24,7 @@ impl SegmentFiles {
         Self { dir: dir.to_owned(), pool: Arc::clone(pool), files: Mutex::default() }
     }
 
-    /// The open file of a segment. No lock is held while it is opened.
+    /// Returns the open file of a segment. No lock is held while it is opened.
     pub(super) fn file(&self, base: Lsn) -> io::Result<Arc<dyn File>> {
         let known = lock(&self.files).get(&base).cloned();
         let file = match known {
@@ -37,7 +37,7 @@ impl SegmentFiles {
         file.file()
     }
 
-    /// Forgets the segments before `first`, whose files were deleted.
+    /// Removes the segments before `first`, whose files were deleted, from the pool.
     pub(super) fn forget_before(&self, first: Lsn) {
         let mut files = lock(&self.files);
         let kept = files.split_off(&first);

@@ -13,12 +13,12 @@ use crate::log::pending::PendingRecords;
 use crate::log::segment::Segments;
 use crate::log::tail::TailSegment;
 
-/// The end of the durable part, or the reason why the log has stopped.
+/// The LSN up to which the log is durable, or the reason why the log has stopped.
 #[derive(Clone, Debug)]
 pub struct DurableEnd {
     /// All records that end at or before this LSN are durable.
     pub lsn: Lsn,
-    /// The first write or sync that failed; nothing is written after it.
+    /// The error of the first failed write or sync; nothing is written after it.
     pub failed: Option<Error>,
 }
 

@@ -1,12 +1,13 @@
 //! The last segment, which receives the writes.
 //!
-//! **Room.** A sync of a file that has grown writes metadata as well, and takes half as long again. So a small group that
-//! reaches the end of the file is followed by zeros, the *room*, and the next groups overwrite them. The room is as large as
-//! what the segment holds, up to a limit. Zeros are never a record: a crash leaves them as a torn tail, and opening the log
-//! cuts them off. A segment is closed without room.
+//! **Room.** A sync of a file that has grown writes metadata as well, and takes about 1.5 times as
+//! long. So a small group that reaches the end of the file is followed by zeros, the *room*, and
+//! the next groups overwrite them. The room is as large as the segment's contents, up to a limit.
+//! Zeros are never a record: a crash leaves them as a torn tail, and opening the log cuts them off.
+//! A segment is closed without room.
 //!
-//! **Open files.** A process may have more logs than open files. The segment of a log with a pool is open from a write to the
-//! next sync, and otherwise as long as the pool has room for it.
+//! **Open files.** A process may have more logs than open files. The segment of a log with a pool
+//! is open from a write to the next sync, and otherwise as long as the pool has room for it.
 
 use std::io;
 use std::path::Path;
@@ -21,11 +22,11 @@ use crate::log::format::{SEGMENT_HEADER_BYTES, SegmentHead};
 use crate::log::lsn::Lsn;
 use crate::log::segment::{Segments, begin_segment, segment_path};
 
-/// Why a group was not written.
+/// The reasons why a group was not written.
 pub(super) enum WriteFailure {
-    /// The disk was full and nothing was synced: the same write can be retried.
+    /// The disk was full and nothing was synced, so the write can be retried.
     Full(io::Error),
-    /// Any other failure. The content of a disk after a failed sync is unknown.
+    /// Any other failure. The content of the disk is unknown after a failed sync.
     Failed(io::Error),
 }
 
@@ -38,7 +39,7 @@ impl WriteFailure {
     }
 }
 
-/// The smallest room: a block of most file systems.
+/// The smallest room in bytes: a block of most file systems.
 const ROOM_BYTES_MIN: u64 = 4 << 10;
 /// The zeros with which space is preallocated.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -47,12 +48,12 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 struct TailFile {
     /// The file in its pool; `None` if it is always open.
     pooled: Option<(Arc<OpenFiles>, PooledFile)>,
-    /// The file while it must be open.
+    /// The open file, while the pool must not close it.
     open: Option<Arc<dyn File>>,
 }
 
 impl TailFile {
-    /// Opens the file, until [`Self::rest`].
+    /// Opens the file, and keeps it open until [`Self::rest`].
     fn open(&mut self) -> io::Result<Arc<dyn File>> {
         let file = match (&self.open, &self.pooled) {
             (Some(file), _) => Arc::clone(file),
@@ -62,14 +63,14 @@ impl TailFile {
         Ok(Arc::clone(self.open.insert(file)))
     }
 
-    /// Lets the pool close the file, since nothing in it is unsynced.
+    /// Lets the pool close the file; all of its contents are synced.
     fn rest(&mut self) {
         if self.pooled.is_some() {
             self.open = None;
         }
     }
 
-    /// Goes on to the file of the next segment.
+    /// Continues with the file of the next segment.
     fn replace(&mut self, path: &Path, file: Arc<dyn File>) {
         if let Some((pool, pooled)) = &mut self.pooled {
             *pooled = pool.add_writable(path, Arc::clone(&file));
@@ -83,20 +84,20 @@ pub(super) struct TailSegment {
     file: TailFile,
     /// Size at which the segment is closed.
     segment_bytes: u64,
-    /// The size limit of the room; no room if it is zero.
+    /// The maximum of the room in bytes; zero disables room.
     room_bytes_max: u64,
-    /// The bytes of the file after the written records: zeros.
+    /// The number of zero bytes in the file after the written records.
     room_bytes: u64,
     base: Lsn,
     log_id: u64,
     /// The chain after the written records.
     chain: Chain,
-    /// End of the written records.
+    /// LSN of the end of the written records.
     written: Lsn,
-    /// End of the synced records.
+    /// LSN of the end of the synced records.
     synced: Lsn,
     closed: bool,
-    /// True if creation of the next segment began and did not finish.
+    /// True if the creation of the next segment began and did not finish.
     rolling: bool,
 }
 
@@ -113,12 +114,12 @@ pub(super) struct FoundTail {
 pub(super) struct WriteGroup {
     pub(super) bytes: Vec<u8>,
     pub(super) sync: bool,
-    /// True if the group may begin a new segment when this one is full.
+    /// True if the group may be written into a new segment when the present one is full.
     pub(super) rolls: bool,
 }
 
 impl TailSegment {
-    /// The last segment, synced up to its end.
+    /// Creates the state of the last segment, which is synced up to its end.
     pub(super) fn new(found: FoundTail, segment_bytes: u64, end: Lsn) -> Self {
         let FoundTail { file, base, log_id, chain } = found;
         Self {
@@ -136,12 +137,12 @@ impl TailSegment {
         }
     }
 
-    /// Gives small groups room of up to this size.
+    /// Enables room after small groups, of at most `room_bytes_max` bytes.
     pub(super) fn with_room(self, room_bytes_max: u64) -> Self {
         Self { room_bytes_max, ..self }
     }
 
-    /// Leaves the file to a pool while nothing is written.
+    /// Lets a pool close the file while nothing is written.
     pub(super) fn with_pool(mut self, pool: &Arc<OpenFiles>, dir: &Path) -> Self {
         if let Some(file) = self.file.open.take() {
             let pooled = pool.add_writable(&segment_path(dir, self.base), file);
@@ -150,7 +151,7 @@ impl TailSegment {
         self
     }
 
-    /// Refuses all further writes.
+    /// Makes all further writes fail.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
@@ -188,12 +189,12 @@ impl TailSegment {
         Ok(Some(self.synced))
     }
 
-    /// Opens the file for a write, which cannot fail for lack of open files then.
+    /// Opens the file before a write, so that the write cannot fail for lack of open files.
     pub(super) fn open(&mut self) -> io::Result<()> {
         self.file.open().map(drop)
     }
 
-    /// Syncs what is written.
+    /// Syncs all written records.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.synced < self.written {
             self.file.open()?.sync()?;
@@ -203,12 +204,12 @@ impl TailSegment {
         Ok(())
     }
 
-    /// The offset of the end of the written records.
+    /// Returns the file offset of the end of the written records.
     fn file_offset(&self) -> u64 {
         self.written - self.base + SEGMENT_HEADER_BYTES as u64
     }
 
-    /// Writes zeros after a group of this size, unless it is large: the time of its sync hardly depends on room.
+    /// Writes zeros after a small group; room hardly shortens the sync of a large one.
     fn make_room(&mut self, file: &dyn File, group_bytes: u64) {
         self.room_bytes = 0;
         let offset = self.file_offset();
@@ -239,7 +240,8 @@ impl TailSegment {
         Ok(())
     }
 
-    /// Begins the next segment. The present segment is synced before, so that only the last segment can be torn.
+    /// Begins the next segment, after a sync of the present one, so that only the last segment can
+    /// be torn.
     fn roll(
         &mut self,
         fs: &dyn FileSystem,

@@ -345,7 +345,8 @@ async fn a_full_disk_stalls_the_log_and_loses_nothing() {
     }
 }
 
-/// Without an error, callers that wait for the log would wait for ever.
+/// A panic of the writer must end the process: otherwise callers that wait for the log would wait
+/// forever.
 #[tokio::test]
 async fn a_panic_of_the_writer_ends_the_process() {
     let (env, fs, mut ends) = sim::process(1);

@@ -1,7 +1,7 @@
 //! The witness: a small file with the position up to which a log was synced.
 //!
-//! A lost or shortened last segment looks like a crash before the sync, since the records that would contradict it are
-//! gone as well. The witness contradicts it:
+//! A lost or truncated last segment looks like a crash before the sync, since the records that
+//! would prove the loss are missing too. The witness proves it:
 //!
 //! ```text
 //! DIR/synced.witness := "sxlw" version:u32 log_id:u64 synced:u64 crc:u32      (little endian)
@@ -9,9 +9,10 @@
 //!
 //! # Invariants
 //!
-//! - The witness is written only after the sync that it records, so it never claims more than is durable.
-//! - The witness is not synced itself and lies within one sector. An old or damaged witness proves less, and does no
-//!   other harm.
+//! - The witness is written only after the sync that it records, so it never claims more than is
+//!   durable.
+//! - The witness is not synced itself and lies within one sector. An old or damaged witness proves
+//!   less, and is otherwise harmless.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,7 @@ const FIELDS_BYTES: usize = WITNESS_BYTES - 4;
 pub struct Witness {
     /// Random id of the log.
     pub log_id: u64,
-    /// Everything before this LSN was synced.
+    /// All records before this LSN were synced.
     pub synced: Lsn,
 }
 
@@ -91,7 +92,8 @@ pub(super) struct WitnessFile {
 }
 
 impl WitnessFile {
-    /// Writes the witness if its position is later than the last one. A failure does no harm: the older one stays.
+    /// Writes the witness if its position is later than the last one written. A failure is ignored:
+    /// the older witness remains valid.
     pub(super) fn write(&mut self, fs: &dyn FileSystem, dir: &Path, witness: Witness) {
         if witness.synced <= self.written {
             return;

@@ -13,7 +13,8 @@ use crate::log::options::SyncPolicy;
 use crate::log::shared::LogState;
 use crate::log::tail::{WriteFailure, WriteGroup};
 
-/// Largest buffer that is kept for the next group; a larger one is freed, since it was needed for a burst only.
+/// Largest buffer, in bytes, that is kept for the next group; a larger one was needed for a burst
+/// only and is freed.
 const KEPT_BUFFER_BYTES_MAX: usize = 8 << 20;
 
 /// Interval of retries while the disk is full.
@@ -32,7 +33,8 @@ impl LogWriter {
         Self { shared, policy, spare: Vec::new() }
     }
 
-    /// Writes groups; idle once a write has failed (all waiters then get the error) or the log is closed.
+    /// Writes groups. Once a write has failed (all waiters then get the error) or the log is
+    /// closed, it stays idle and never returns.
     pub(super) async fn run(mut self) -> Infallible {
         if let Err(error) = self.write_groups().await {
             self.fail(error);
@@ -55,7 +57,8 @@ impl LogWriter {
         }
     }
 
-    /// Writes a group; retries while the disk is full. Appenders wait meanwhile.
+    /// Writes a group; retries while the disk is full. Appenders wait meanwhile. Returns the LSN up
+    /// to which the log is durable, if it can be written to further, and the group's buffer.
     async fn write(&self, mut group: WriteGroup) -> io::Result<(Option<Lsn>, Vec<u8>)> {
         let mut was_full = false;
         loop {
@@ -81,7 +84,7 @@ impl LogWriter {
         }
     }
 
-    /// Takes the next group; `None` if there is nothing to do.
+    /// Takes the next group; `None` if no record is pending and no sync is requested.
     fn next_group(&mut self) -> Option<WriteGroup> {
         let mut pending = self.shared.pending();
         if !pending.bytes.is_empty() {

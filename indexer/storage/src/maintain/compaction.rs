@@ -1,15 +1,16 @@
 //! Compaction: merges neighbouring fragments of a list into one.
 //!
 //! The choice is a pure function of sizes. It is made for one slice and extended to all slices
-//! whose lists have the same fragments in a row. The merge runs without a lock. Its result is
-//! thrown away if the lists no longer have the inputs in a row when it ends. A large enough slice gets a separate file.
+//! whose lists contain the same fragments next to each other. The merge runs without a lock. Its
+//! result is discarded if the lists no longer contain the inputs next to each other when it ends. A
+//! large enough slice gets a separate file.
 //!
 //! **After a change of column groups** a list can begin with fragments of which only some of the
-//! group's columns count: where groups were joined, the chains of their columns lie side by side.
-//! These items are *welded*: they are merged all together, from the oldest to the last such item,
-//! or not at all. Only as a whole do the chains have the same history, and only then can the
-//! output, which has all columns of the group, replace each of them. The output's rows come from
-//! the chain of the included values, which has all columns.
+//! group's columns count: where groups were joined, the list contains the parallel chains of their
+//! columns. These items are *welded*: all of them, from the oldest to the last such item, are
+//! merged in one compaction, or none is. Only complete chains have the same history, and only then
+//! can the output, which has all columns of the group, replace each of them. The output's rows come
+//! from the chain of the included values, which has all columns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -39,13 +40,13 @@ use crate::tables::table::Table;
 /// The size in bytes from which a slice gets a separate file, so that it can be moved alone.
 const OWN_FILE_BYTES: u64 = 64 << 20;
 
-/// Number of fragments that lists may reach while a slice is sent away. Beyond it they are merged,
-/// and sent again.
+/// Number of fragments up to which lists may grow while a slice is sent to another node. Longer
+/// lists are merged, and the merged fragments are sent again.
 const KEPT_FRAGMENTS_MAX: usize = 24;
 
-/// Lists that a compaction considers.
+/// The lists that a compaction considers.
 pub enum CompactionScope<'a> {
-    /// Merge where it pays.
+    /// Merge where a merge is worthwhile.
     WherePays,
     /// Merge each list into one fragment, except the lists in this set. Finished lists are added to
     /// the set.
@@ -59,18 +60,18 @@ struct CompactionChoice {
     retained: RetainedEpochs,
 }
 
-/// A slice that has the inputs in a row in its list.
+/// The inputs of a compaction in the list of one slice.
 struct ListPiece {
     slice: SliceNo,
     inputs: Vec<ListItem>,
     sources: Vec<Source>,
     at_bottom: bool,
-    /// True if the inputs are the whole list.
+    /// True if the inputs are the complete list.
     whole: bool,
     bytes: u64,
 }
 
-/// Runs one compaction; false if there is none to run.
+/// Runs one compaction; returns false if none is needed.
 pub fn compact_index(
     index: &LocalIndex,
     files: &DataFiles,
@@ -117,7 +118,8 @@ fn choose_fragments(index: &LocalIndex, scope: &CompactionScope<'_>) -> Option<C
     })
 }
 
-/// Replaces the inputs by the outputs; deletes the outputs if the inputs are no longer in the lists.
+/// Replaces the inputs by the outputs in the lists; deletes the outputs if the inputs are no longer
+/// in the lists.
 fn replace(
     index: &LocalIndex,
     choice: &CompactionChoice,
@@ -170,8 +172,8 @@ pub fn compact_everything(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     Ok(())
 }
 
-/// Chooses the fragments to merge in a column group, for one slice, and collects all slices that
-/// have the same fragments in a row.
+/// Chooses the fragments to merge in a column group, for one slice, and returns all slices whose
+/// lists contain these fragments next to each other.
 fn choose_pieces(
     fragment_lists: &FragmentLists,
     group: Columns,
@@ -219,13 +221,13 @@ fn choose_pieces(
 }
 
 impl CompactionChoice {
-    /// Memory of the output's filter and, approximately, of its sparse index.
+    /// Returns the bytes of memory of the output's filter and, approximately, of its sparse index.
     fn held_bytes(&self) -> u64 {
         let sources = self.pieces.iter().flat_map(|piece| &piece.sources);
         sources.map(section_rows).sum::<u64>() * FILTER_BYTES
     }
 
-    /// Writes the outputs; the length of the longest list sets the pace.
+    /// Writes the outputs; `longest` returns the length of the longest list, which sets the pace.
     fn run<'a>(
         &self,
         files: &'a DataFiles,
@@ -282,17 +284,19 @@ fn section_rows(source: &Source) -> u64 {
     index.section(source.rows_of).map_or(0, |section| index.sections()[section].rows)
 }
 
-/// Number of welded items: all up to the last item that lacks columns of the group.
+/// Returns the number of welded items: all items up to the last one that lacks columns of the
+/// group.
 fn welded(items: &[ListItem], group: Columns) -> usize {
     items.iter().rposition(|item| item.columns != group).map_or(0, |last| last + 1)
 }
 
-/// Columns whose chain has the rows of a group.
+/// Returns the columns whose chain has the rows of a group.
 fn deciding(group: Columns) -> Columns {
     if group.intersects(Columns::INCLUDE) { Columns::INCLUDE } else { group }
 }
 
-/// Chooses items of a list, of which the first `welded` are welded.
+/// Chooses the range of a list's items to merge; the first `welded` items are merged together or
+/// not at all. `None` if no merge is worthwhile.
 fn choose_piece(
     sources: &[Source],
     welded: usize,

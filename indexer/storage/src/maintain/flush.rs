@@ -28,11 +28,11 @@ use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 use crate::tables::table::Table;
 
-/// Memory that a flush writes.
+/// The memory of an index that a flush writes.
 struct FrozenMemory {
     runs: Vec<Arc<Table>>,
     memtable: Arc<BackMemtable>,
-    /// All changes up to this epoch are in this memory or in fragments.
+    /// All changes up to this epoch are in this memory or in older fragments.
     epoch: Epoch,
     retained: RetainedEpochs,
     reach: Option<RetainedEpochs>,
@@ -42,7 +42,7 @@ struct FrozenMemory {
     grouping: Grouping,
 }
 
-/// Writes the memory of an index; true if there was something to write.
+/// Writes the memory of an index into fragments; returns false if there was nothing to write.
 pub fn flush(index: &LocalIndex, files: &DataFiles) -> Result<bool> {
     let _one_at_a_time = lock(&index.flush);
     let _compactions_give_way = files.pacer.flushing();
@@ -65,8 +65,8 @@ pub fn flush(index: &LocalIndex, files: &DataFiles) -> Result<bool> {
     Ok(true)
 }
 
-/// Sets the memory aside; later epochs go to a new memtable and new runs. A floor that is higher in
-/// memory than on disk is a reason for a flush too.
+/// Sets the memory of an index aside for a flush; later epochs use a new memtable and new runs.
+/// `None` if a flush is not needed; a floor that is higher in memory than on disk needs one too.
 fn freeze(
     index: &LocalIndex,
     floor_on_disk: Option<Epoch>,
@@ -133,7 +133,7 @@ fn write_runs(
     })
 }
 
-/// Writes the rows of runs, without versions that no read can need.
+/// Writes the rows of runs, except versions that no read can need.
 pub fn put_runs(
     runs: &[Arc<Table>],
     retained: &RetainedEpochs,
@@ -161,7 +161,7 @@ fn write_memtable(
     })
 }
 
-/// Writes the states of a memtable, without states that no read can need.
+/// Writes the states of a memtable, except states that no read can need.
 pub fn put_states(
     memtable: &BackMemtable,
     retained: &RetainedEpochs,
@@ -186,7 +186,7 @@ pub fn put_states(
 }
 
 /// Adds the fragments to the lists of their slices and frees the memory. If the columns were
-/// regrouped meanwhile, each column goes to the list of its new group.
+/// regrouped meanwhile, each column is added to the list of its new group.
 fn install(
     index: &LocalIndex,
     frozen: &FrozenMemory,

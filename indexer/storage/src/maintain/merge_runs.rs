@@ -17,7 +17,7 @@ use crate::retention::RetainedEpochs;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// Largest output of a merge in memory.
+/// Largest output of a merge in memory, in bytes.
 const RUN_BYTES_MAX: u64 = 48 << 20;
 
 /// True if a merge of runs pays.
@@ -33,13 +33,14 @@ fn choose_runs(index: &LocalIndex, writer: &WriterState) -> Option<Range<usize>>
     Some(range.start + writer.frozen_runs..range.end + writer.frozen_runs)
 }
 
-/// Chooses the runs to merge, of some that lie oldest first; `None` if no merge pays.
+/// Chooses the range of `runs` to merge; they are ordered oldest first. `None` if no merge is
+/// worthwhile.
 pub fn choose_of(runs: &[Arc<Table>]) -> Option<Range<usize>> {
     let sizes: Vec<_> = runs.iter().map(|run| run.bytes()).collect();
     choose(&sizes, RUNS_MIN, RUN_BYTES_MAX)
 }
 
-/// Merges runs as long as that pays, unless another merge is in progress.
+/// Merges runs while a merge is worthwhile, unless another merge is in progress.
 pub fn merge_index_runs(index: &LocalIndex) -> Result<()> {
     loop {
         let (inputs, retained) = {
@@ -103,7 +104,7 @@ fn same_tables(left: &[Arc<Table>], right: &[Arc<Table>]) -> bool {
     left.iter().zip(right).all(|(left, right)| Arc::ptr_eq(left, right))
 }
 
-/// Merges runs into one, with the rows up to an epoch.
+/// Merges the rows of runs up to the epoch `newest` into one run; `None` if no row remains.
 pub fn merge_tables(
     inputs: &[Arc<Table>],
     retained: &RetainedEpochs,

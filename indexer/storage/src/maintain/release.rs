@@ -1,4 +1,4 @@
-//! Release of the log: removes the part whose epochs are in fragments.
+//! Release of the log: removes the segments whose epochs are in fragments.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use proto::plant::{self, Plant};
 use crate::log::lsn::Lsn;
 use crate::node::context::EngineContext;
 
-/// Writes the node manifest and releases the part of the log whose epochs are in fragments in all indexes.
+/// Writes the node manifest and releases the segments of the log whose epochs are in fragments in
+/// all indexes.
 pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
     let task = Arc::clone(context);
     context.env.blocking(move || settle_doubts(&task)).await;
@@ -47,8 +48,8 @@ pub async fn release_log(context: &Arc<EngineContext>) -> Result<()> {
     Ok(())
 }
 
-/// Makes the manifests on disk agree with memory where a failed write has left a doubt. Doubts that
-/// remain are kept for the next call. Blocks the thread.
+/// Makes the manifests on disk agree with memory again after failed writes that left a doubt.
+/// Doubts that remain are retried at the next call. Blocks the thread.
 pub fn settle_doubts(context: &EngineContext) {
     for (index, doubt) in context.files.doubts() {
         let bucket_lock = context.state.bucket_lock(doubt.bucket);

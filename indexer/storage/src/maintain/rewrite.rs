@@ -14,13 +14,13 @@ use crate::rows::sinks::RowSink;
 /// The rules by which a merge rewrites rows.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// Epochs that must stay visible.
+    /// The epochs whose versions must be retained.
     pub retained: RetainedEpochs,
     /// True if the values are packed states of the back index.
     pub back: bool,
 }
 
-/// A version of the current entry.
+/// A version of the current entry that is retained.
 struct RetainedVersion {
     epoch: Epoch,
     tombstone: bool,
@@ -28,8 +28,8 @@ struct RetainedVersion {
 }
 
 impl Rewrite {
-    /// Appends the rows of one slice. Slices must come in ascending order. `at_bottom` means that no rows older than
-    /// the sources exist (see [`crate::retention`]).
+    /// Appends the rows of one slice. Must be called for slices in ascending order. `at_bottom`
+    /// means that no rows older than the sources exist (see [`crate::retention`]).
     pub fn slice(
         &self,
         slice: SliceNo,
@@ -92,8 +92,8 @@ impl Rewrite {
         RetainedVersion { epoch: block.epoch(row), tombstone, value: from..values.len() }
     }
 
-    /// True if every row of a run is kept unchanged, away from the bottom. False for the back
-    /// index, whose filter must see each row.
+    /// Returns true if all rows of a run are retained unchanged when the merge is not at the
+    /// bottom. Always false for the back index, whose filter must read each row.
     fn keeps_whole(&self, run: &Source) -> bool {
         let Source { table, range, epochs, .. } = run;
         !self.back

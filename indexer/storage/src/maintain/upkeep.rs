@@ -1,17 +1,18 @@
 //! Background work: merges of runs, flushes, compactions, and the release of memory and log.
 //!
 //! Each kind has its own workers, so that no kind starves another: merges of runs never wait for a
-//! flush, nor flushes for a compaction. An index has at most one worker of a kind. Several indexes
-//! are flushed or compacted at once, up to [`StoreOptions::workers_max`]; a second flush begins only if the indexes without a worker are a
-//! reason for one.
+//! flush, nor flushes for a compaction. An index has at most one worker of a kind. Up to
+//! [`StoreOptions::workers_max`] indexes are flushed or compacted concurrently; a second flush
+//! begins only if the indexes without a worker exceed the limits too.
 //!
 //! A flush begins when memory exceeds a first limit or the log grows too long. It picks the index
 //! with the largest `A·memory + B·log held`. Above a second limit, epochs wait. Both limits leave
 //! room for the block cache.
 //!
-//! Counted are runs, memtables, the fragments' indexes and filters, pending log records, and memory
-//! held by flushes and compactions, and the changes of open transactions. Not counted are the current epoch, the allocator's overhead,
-//! and what only a stalled scan or a commit that waits for its epoch still reads.
+//! The memory in use is the sum of runs, memtables, the fragments' indexes and filters, pending log
+//! records, the memory of flushes and compactions in progress, and the changes of open
+//! transactions. It does not include the current epoch, the allocator's overhead, and data that
+//! only a stalled scan or a waiting commit still reads.
 //!
 //! [`StoreOptions::workers_max`]: crate::options::StoreOptions::workers_max
 
@@ -35,10 +36,10 @@ use crate::node::context::EngineContext;
 const RETRY: Duration = Duration::from_millis(100);
 /// Weight of a byte of memory in the choice of a flush.
 const MEMORY_WEIGHT: u64 = 4;
-/// Weight of a byte of held log.
+/// Weight of a byte of retained log in the choice of a flush.
 const LOG_WEIGHT: u64 = 1;
 
-/// Waits until memory is below the second limit.
+/// Waits until the memory in use is below the second limit.
 pub async fn wait_for_room(context: &Arc<EngineContext>) {
     loop {
         let room = context.room.notified();
@@ -51,7 +52,7 @@ pub async fn wait_for_room(context: &Arc<EngineContext>) {
     }
 }
 
-/// An index that a worker of a kind has, until this value is dropped.
+/// A worker's exclusive use of an index for one kind of work, until this value is dropped.
 struct Turn<'a> {
     context: &'a EngineContext,
     kind: WorkKind,
@@ -64,7 +65,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Takes the index that `choose` chooses among the indexes without a worker of the kind.
+/// Lets `choose` choose among the indexes without a worker of the kind, and reserves the chosen
+/// index.
 fn take(
     context: &EngineContext,
     kind: WorkKind,
@@ -77,8 +79,9 @@ fn take(
     Some(Turn { context, kind, index })
 }
 
-/// The index whose flush frees the most, among indexes without a worker that are not in `tried`, if there is a reason
-/// to flush one of them. The memory of other indexes is no reason: their flushes are in progress, or have failed.
+/// Returns the index whose flush frees the most, among indexes without a worker that are not in
+/// `tried`; `None` if these indexes alone are no reason for a flush. The memory of other indexes
+/// does not count: their flushes are in progress, or have failed.
 fn pick_flush(
     context: &EngineContext,
     flushes: &Workers,
@@ -109,8 +112,8 @@ fn pick_flush(
     free.into_iter().max_by_key(weight)
 }
 
-/// Starts a worker, unless the most of its kind are running: then one of them looks for more work
-/// before it ends.
+/// Starts a worker. If the maximum of the kind is running, one of the running workers looks for
+/// more work before it ends.
 fn start(
     context: &Arc<EngineContext>,
     kind: WorkKind,
@@ -151,7 +154,8 @@ pub(crate) fn after_epoch(context: &Arc<EngineContext>, bucket: BucketId) {
     flush_if_wanted(context);
 }
 
-/// Starts the compactions that commits have made worthwhile, whose rows were written beside the flushes.
+/// Starts the compactions that commits have made worthwhile; the rows of large commits are written
+/// without flushes.
 pub(crate) fn after_commits(context: &Arc<EngineContext>) {
     start(context, WorkKind::Compact, compact);
 }
@@ -240,7 +244,8 @@ mod tests {
     use crate::engine::storage_engine::StorageEngine;
     use crate::options::StoreOptions;
 
-    /// Otherwise its place would stay taken, and in the end no worker of its kind would run again.
+    /// A panic of a worker must end the process: otherwise the worker's place would remain
+    /// occupied, and finally no worker of its kind could run.
     #[tokio::test]
     async fn a_panic_of_a_worker_ends_the_process() {
         let (env, _, mut ends) = sim::process(1);

@@ -1,5 +1,5 @@
-//! Columns that move between groups while fragments are merged, against a plain map; and the traces
-//! that go wrong without the restrictions of fragments.
+//! Tests of columns that move between groups while fragments are merged, against a plain map, and
+//! of histories that return wrong values without the restrictions of fragments.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Table {
         FileId(self.files.len() as u64 + 1)
     }
 
-    /// Flushes a fragment with these cells.
+    /// Adds a flushed fragment with these cells; returns its number.
     fn insert(&mut self, cells: Cells) -> FileId {
         let file = self.next_file();
         let columns = of(&cells.keys().map(|(column, _)| *column).collect::<Vec<_>>());
@@ -57,12 +57,13 @@ impl Table {
         file
     }
 
-    /// Writes the same value into each of some columns of key 0.
+    /// Writes the same value into each of `columns` of key 0, and flushes.
     fn put(&mut self, columns: &[Columns], value: u32) -> FileId {
         self.insert(columns.iter().map(|column| ((*column, 0), Some(value))).collect())
     }
 
-    /// Merges a piece of a group's list; tombstones are dropped if nothing older is in the list.
+    /// Merges the range `piece` of a group's list; tombstones are dropped if nothing older is in
+    /// the list.
     fn compact(&mut self, group: Columns, piece: std::ops::Range<usize>) {
         let inputs = self.lists().group(group).unwrap().items[piece.clone()].to_vec();
         let mut cells = Cells::new();

@@ -23,7 +23,7 @@ pub enum CheckedManifest {
     Node {
         /// Number of the next file.
         next_file: FileId,
-        /// For each bucket, the epoch that the fragments of all its indexes have.
+        /// For each bucket, the newest epoch that the fragments of all its indexes contain.
         buckets: Vec<MarkInfo>,
         /// Epochs that rollbacks have undone.
         dead: Vec<DeadEpochs>,
@@ -38,20 +38,20 @@ pub enum CheckedManifest {
         name: String,
         /// The bucket of the index.
         bucket: BucketId,
-        /// Oldest epoch that the index answers; none during a build.
+        /// Oldest epoch that can be read in the index; `None` during a build.
         floor: Option<Epoch>,
         /// Rollback points below the floor.
         points: Vec<Epoch>,
         /// Newest epoch that is in the fragments.
         flushed: Epoch,
-        /// Number of entries of each slice at that epoch.
+        /// Number of entries of each slice at the epoch `flushed`.
         entries: BTreeMap<SliceNo, u64>,
-        /// One line for each fragment of each list, oldest first.
+        /// The fragments of each list, oldest first.
         items: Vec<ItemInfo>,
     },
 }
 
-/// Progress of a bucket on disk.
+/// A bucket's mark in a node manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MarkInfo {
     /// The bucket that the mark belongs to.
@@ -67,27 +67,29 @@ pub struct MarkInfo {
 /// A fragment in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemInfo {
-    /// The slice whose lists follow.
+    /// The slice whose list has the fragment.
     pub slice: SliceNo,
-    /// Columns of the group.
+    /// The columns of the list's group.
     pub group: String,
-    /// The fragment.
+    /// The number of the fragment's file.
     pub file: FileId,
     /// Slice number of the rows in the file.
     pub rows_of: SliceNo,
-    /// Columns that count.
+    /// The columns of the fragment that are read.
     pub columns: String,
-    /// First entry that counts, in hexadecimal; empty for no lower bound.
+    /// The inclusive lower bound of the entries that are read, in hexadecimal; empty for no lower
+    /// bound.
     pub low: String,
-    /// The exclusive upper bound of the entries that count, in hexadecimal; `None` without a bound.
+    /// The exclusive upper bound of the entries that are read, in hexadecimal; `None` without a
+    /// bound.
     pub high: Option<String>,
-    /// Oldest epoch that counts.
+    /// Oldest epoch that is read.
     pub epoch_from: Epoch,
-    /// Newest epoch that counts.
+    /// Newest epoch that is read.
     pub epoch_to: Epoch,
 }
 
-/// Reads and checks a manifest of either kind. Blocks the thread.
+/// Reads and checks a manifest of a node or an index. Blocks the thread.
 pub fn describe(env: &Env, path: &Path) -> Result<CheckedManifest> {
     let bytes = read_bytes(&*env.fs, path)?;
     let described = || match parse(&bytes)?.0 {

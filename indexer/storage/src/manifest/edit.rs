@@ -1,4 +1,5 @@
-//! Edits of lists. An edit that returns an error has changed nothing.
+//! Edits of the lists of runs in a manifest. An edit that returns an error leaves the lists
+//! unchanged.
 
 use bytes::Bytes;
 use proto::model::ids::{Epoch, SliceNo};
@@ -16,16 +17,17 @@ use crate::rows::columns::Columns;
 /// Position of a new item in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Behind all others: for flushed rows.
+    /// After all other items: for flushed rows.
     Newest,
-    /// Before all others: for rows of a backfill, which are older than all epochs since.
+    /// Before all other items: for rows of a backfill, which are older than all later epochs.
     Oldest,
 }
 
 impl IndexManifest {
-    /// Adds a fragment with rows of `slices`, each under its own number. In each slice the fragment
-    /// goes to every group that has one of its columns. `epochs` is the range in the fragment: it restricts nothing
-    /// yet, but lets [`Self::truncate`] find fragments that lie wholly above an epoch.
+    /// Adds a fragment with rows of `slices`, each with its own slice number. In each slice the
+    /// fragment is added to every group that has one of its columns. `epochs` is the range in the
+    /// fragment: it restricts nothing yet, but lets [`Self::truncate`] find fragments that lie
+    /// wholly above an epoch.
     pub fn add(
         &mut self,
         file: FileId,
@@ -45,9 +47,9 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// Replaces the inputs of a merge by its outputs. Returns false and changes nothing if `inputs`
-    /// are no longer a contiguous piece of the list with the same restrictions: the slice was
-    /// split, dropped, rolled back or regrouped meanwhile, and the outputs must be thrown away.
+    /// Replaces the inputs of a merge by its outputs. Returns false and changes nothing if the list
+    /// no longer contains `inputs` next to each other with the same restrictions. The slice was
+    /// then split, dropped, rolled back or regrouped meanwhile, and the outputs must be discarded.
     pub fn replace(
         &mut self,
         slice: SliceNo,
@@ -89,7 +91,7 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// Makes `to` a slice with the same entries.
+    /// Creates the slice `to` with all entries of `slice`.
     pub fn clone_slice(&mut self, slice: SliceNo, to: SliceNo) -> Result<()> {
         let lists = self.lists(slice)?.clone();
         if self.slices.contains_key(&to) {
@@ -108,17 +110,18 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// Epochs that can be answered, now or after a rollback; `None` during a build.
+    /// Returns the epochs that can be read, now or after a rollback; `None` during a build.
     pub fn reach(&self) -> Option<RetainedEpochs> {
         Some(RetainedEpochs { horizon: self.floor?, points: self.points.clone() })
     }
 
-    /// Replaces the epochs that can be answered.
+    /// Replaces the epochs that can be read.
     pub fn set_reach(&mut self, reach: RetainedEpochs) {
         (self.floor, self.points) = (Some(reach.horizon), reach.points);
     }
 
-    /// Restricts the epochs that can be answered, after merges that kept only those of `to`.
+    /// Restricts the epochs that can be read to those in `to`, after merges that retained only
+    /// these.
     pub fn restrict_to(&mut self, to: &RetainedEpochs) {
         if let Some(reach) = self.reach() {
             self.set_reach(reach.intersection(to));
@@ -189,9 +192,10 @@ impl SliceLists {
         Ok(())
     }
 
-    /// A copy of the lists, restricted to a range of entries. Items with an empty restriction are removed. In a back
-    /// index this reveals no older state of a document: an item has had at least the splits of the newer items after
-    /// it, so if its part of a range is empty, the part of each older item is empty too.
+    /// A copy of the lists, restricted to a range of entries. Items with an empty restriction are
+    /// removed. In a back index the removal of an item never makes an older state of a document
+    /// visible: an older item has been split at least as often as a newer one, so if the newer
+    /// item's restriction is empty, each older item's restriction is empty too.
     pub fn restricted(&self, range: &KeyRange) -> Self {
         let mut lists = self.clone();
         for group in &mut lists.groups {

@@ -1,4 +1,4 @@
-//! Tests of edits of lists: the fragments that count afterwards, and the edits that are refused.
+//! Tests of edits of lists: the fragments that are read afterwards, and the edits that are refused.
 
 use proto::ErrorCode;
 use proto::model::ids::{Epoch, SliceNo};
@@ -18,7 +18,8 @@ fn epochs(from: u64, to: u64) -> EpochRange {
     EpochRange { from: Epoch(from), to: Epoch(to) }
 }
 
-/// Slices 0 and 1 with fragments 1, 2 and 3 of the epochs 1–10, 11–20 and 21–30; 4 is a back index.
+/// Returns a manifest with the slices 0 and 1 and the fragments 1, 2 and 3 of the epochs 1–10,
+/// 11–20 and 21–30; fragment 4 is of the back index.
 fn with_fragments() -> IndexManifest {
     let mut manifest = manifest();
     manifest.flushed = Epoch(30);
@@ -43,7 +44,7 @@ fn files(manifest: &IndexManifest, n: u16) -> Vec<u64> {
     items(manifest, n).iter().map(|item| item.file.0).collect()
 }
 
-/// The fragments in which an entry counts.
+/// Returns the fragments in which a read finds an entry.
 fn holding(manifest: &IndexManifest, n: u16, entry: &[u8]) -> Vec<u64> {
     let holds = items(manifest, n).iter().filter(|item| item.range.contains(entry));
     holds.map(|item| item.file.0).collect()

@@ -4,12 +4,13 @@
 //! file := "sxmf" version:u32 kind:u32 len:u64 number:u64 crc:u32  body[len]      (little endian)
 //! ```
 //!
-//! `body` is postcard; `crc` is CRC-32C over kind, length, number and body. A manifest is written whole
-//! under a temporary name, synced and renamed. So a crash leaves the old manifest or the new one.
+//! `body` is postcard; `crc` is CRC-32C over kind, length, number and body. A manifest is written
+//! completely under a temporary name, synced and renamed. So a crash leaves the old manifest or the
+//! new one.
 //!
-//! `number` grows with each write of an index manifest on a node; the node manifest repeats the known numbers. An index
-//! manifest with a smaller number is an old copy, which lacks epochs that the log has released since. The number of a
-//! node manifest is 0.
+//! `number` grows with each write of an index manifest on a node; the node manifest contains the
+//! numbers of all index manifests. An index manifest with a smaller number is an old copy, which
+//! lacks epochs that the log has released since. The number of a node manifest is 0.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub struct Manifests {
     pub node: Option<NodeManifest>,
     /// Index manifests, by index and generation.
     pub indexes: Vec<IndexManifest>,
-    /// Numbers of the index manifests.
+    /// Numbers of the index manifests, for the node manifest.
     pub numbers: BTreeMap<LocalIndexId, u64>,
 }
 
@@ -133,12 +134,15 @@ pub fn read_all(fs: &dyn FileSystem, dir: &Path) -> Result<Manifests> {
 }
 
 impl Manifests {
-    /// Checks that the manifests of a directory belong together. `Corrupt` names the file that does not.
+    /// Checks that the manifests of a directory belong together. The error `Corrupt` names the file
+    /// that does not fit.
     ///
-    /// - An index manifest has a floor only after the node manifest named an applied epoch of its bucket
-    ///   (`node/checkpoints.rs`). Without the node manifest it is unknown which part of the log the fragments need.
-    /// - The log was released up to the position in the node manifest because of the index manifests whose numbers it
-    ///   has. An older index manifest lacks epochs that the log no longer has.
+    /// - An index manifest has a floor only after the node manifest named an applied epoch of its
+    ///   bucket (`node/checkpoints.rs`). Without the node manifest it is unknown which part of the
+    ///   log the fragments need.
+    /// - The log was released up to the position in the node manifest, since the index manifests
+    ///   with the numbers in the node manifest needed no earlier record. An older index manifest
+    ///   lacks epochs that the log no longer has.
     pub fn check(&self, dir: &Path) -> Result<()> {
         match self.contradiction() {
             None => Ok(()),

@@ -29,7 +29,7 @@ fn dir() -> &'static Path {
     Path::new("/data")
 }
 
-/// A machine with an empty directory.
+/// Returns a machine with an empty directory.
 fn world(seed: u64) -> (proto::env::Env, sim::SimFs) {
     let (env, _, fs) = sim::world(seed);
     proto::env::create_dir_durably(&fs, dir()).unwrap();

@@ -17,20 +17,21 @@ use crate::rows::columns::{Columns, Grouping};
 /// Describes all data of one generation of an index on a node's disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexManifest {
-    /// The index.
+    /// The definition of the index and its slices.
     pub info: Arc<IndexInfo>,
-    /// Oldest epoch that the slices answer; `None` while they are being built.
+    /// Oldest epoch that can be read in the slices; `None` while they are being built.
     pub floor: Option<Epoch>,
     /// Rollback points below the floor, ascending.
     pub points: Vec<Epoch>,
-    /// The further restriction of slices that were received from another node or rebuilt.
+    /// The epochs that can be read in slices which were received from another node or rebuilt; they
+    /// further restrict `floor` and `points`.
     pub arrived: BTreeMap<SliceNo, RetainedEpochs>,
     /// All epochs up to this one are in the fragments.
     pub flushed: Epoch,
     /// The slices of the generation on this node.
     pub slices: BTreeMap<SliceNo, SliceLists>,
-    /// Number of entries of each slice at the epoch `flushed`. A slice that arrived and was not
-    /// counted yet is absent.
+    /// Number of entries of each slice at the epoch `flushed`. The map lacks a slice that arrived
+    /// and was not counted yet.
     pub entries: BTreeMap<SliceNo, u64>,
 }
 
@@ -44,8 +45,8 @@ impl IndexManifest {
         Ok(())
     }
 
-    /// Column groups of the index, the same in all slices. An index without slices counts as not
-    /// grouped.
+    /// Returns the column groups of the index, which all slices share. An index without slices is
+    /// not grouped.
     pub fn grouping(&self) -> Grouping {
         let apart = |lists: &SliceLists| lists.group(Columns::INCLUDE).is_some();
         match self.slices.values().next().is_some_and(apart) {

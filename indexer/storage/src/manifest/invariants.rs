@@ -1,7 +1,7 @@
 //! Invariants of manifests, as predicates. Debug builds check them at each write.
 //!
-//! Reading a manifest checks only the invariants of lists ([`IndexManifest::check`]), since a file on disk
-//! may be damaged. A write that breaks an invariant is a bug of this crate.
+//! A read of a manifest checks only the invariants of lists ([`IndexManifest::check`]), since a
+//! file on disk may be damaged. A write that breaks an invariant is a bug of this crate.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::manifest::node_manifest::NodeManifest;
 use crate::manifest::order::common_order;
 use crate::rows::columns::Columns;
 
-/// Name of a broken invariant of an index manifest, if any.
+/// Returns the name of a broken invariant of an index manifest; `None` if all hold.
 pub(super) fn broken_in_index(manifest: &IndexManifest) -> Option<&'static str> {
     let all = |holds: fn(&SliceLists) -> bool| manifest.slices.values().all(holds);
     let broken = [
@@ -28,7 +28,7 @@ pub(super) fn broken_in_index(manifest: &IndexManifest) -> Option<&'static str> 
     broken.into_iter().find_map(|(holds, name)| (!holds).then_some(name))
 }
 
-/// Name of a broken invariant of a node manifest, if any.
+/// Returns the name of a broken invariant of a node manifest; `None` if all hold.
 pub(super) fn broken_in_node(manifest: &NodeManifest) -> Option<&'static str> {
     let broken = [
         (buckets_have_one_mark(manifest), "buckets have one mark"),
@@ -38,7 +38,7 @@ pub(super) fn broken_in_node(manifest: &NodeManifest) -> Option<&'static str> {
     broken.into_iter().find_map(|(holds, name)| (!holds).then_some(name))
 }
 
-/// The groups of a slice share no column, and no group is without columns.
+/// Returns true if the groups of a slice share no column, and no group is without columns.
 fn groups_share_no_column(lists: &SliceLists) -> bool {
     let mut seen = Columns::NONE;
     lists.groups.iter().all(|group| {
@@ -48,7 +48,7 @@ fn groups_share_no_column(lists: &SliceLists) -> bool {
     })
 }
 
-/// Each item has columns, and only columns of its group.
+/// Returns true if each item has columns, and only columns of its group.
 fn items_fit_their_group(lists: &SliceLists) -> bool {
     lists.groups.iter().all(|group| {
         let fits =
@@ -57,42 +57,43 @@ fn items_fit_their_group(lists: &SliceLists) -> bool {
     })
 }
 
-/// An item of which nothing counts is absent.
+/// Returns true if the restriction of each item allows at least one row.
 fn no_restriction_is_empty(lists: &SliceLists) -> bool {
     let mut items = lists.groups.iter().flat_map(|group| &group.items);
     items.all(|item| !item.epochs.is_empty() && !is_empty(&item.range))
 }
 
-/// There is an order of all fragments of a slice of which each list is a part.
+/// Returns true if all lists of a slice agree on one order of its fragments.
 fn lists_agree_on_one_order(lists: &SliceLists) -> bool {
     common_order(lists).is_ok()
 }
 
-/// An entry count or an arrival of a slice that the manifest lacks is absent.
+/// Returns true if the manifest contains each slice that has an entry count or an arrival.
 fn counts_and_arrivals_have_slices(manifest: &IndexManifest) -> bool {
     let mut slices = manifest.entries.keys().chain(manifest.arrived.keys());
     slices.all(|slice| manifest.slices.contains_key(slice))
 }
 
-/// Rollback points are ascending and below the floor; a build, which has no floor, has none.
+/// Returns true if the rollback points are ascending and below the floor; a build, which has no
+/// floor, must have none.
 fn points_are_below_the_floor(manifest: &IndexManifest) -> bool {
     let is_ascending = manifest.points.is_sorted_by(|left, right| left < right);
     let last = manifest.points.last();
     is_ascending && last.is_none_or(|last| manifest.floor.is_some_and(|floor| *last < floor))
 }
 
-/// No bucket has two marks.
+/// Returns true if no bucket has two marks.
 fn buckets_have_one_mark(manifest: &NodeManifest) -> bool {
     let mut seen = BTreeSet::new();
     manifest.marks.iter().all(|mark| seen.insert(mark.bucket))
 }
 
-/// A range of dead epochs does not end below its beginning.
+/// Returns true if no range of dead epochs ends below its beginning.
 fn dead_ranges_are_valid(manifest: &NodeManifest) -> bool {
     manifest.dead.iter().all(|dead| dead.above <= dead.to)
 }
 
-/// No bucket's newest epoch is one that a rollback has undone.
+/// Returns true if no bucket's newest epoch was undone by a rollback.
 fn no_mark_is_dead(manifest: &NodeManifest) -> bool {
     let is_dead =
         |mark: &EpochMark| manifest.dead.iter().any(|dead| dead.contains(mark.bucket, mark.epoch));

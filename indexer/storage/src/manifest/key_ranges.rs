@@ -11,7 +11,7 @@ pub(super) fn intersection(a: &KeyRange, b: &KeyRange) -> KeyRange {
     KeyRange { low: a.low.clone().max(b.low.clone()), high: high.cloned() }
 }
 
-/// True if no entry can lie in a range.
+/// Returns true if a range contains no entry.
 pub(super) fn is_empty(range: &KeyRange) -> bool {
     range.high.as_ref().is_some_and(|high| *high <= range.low)
 }

@@ -54,12 +54,13 @@ pub struct ListItem {
     /// Slice number of the rows in the file. After a split or a clone it differs from the list's
     /// slice.
     pub rows_of: SliceNo,
-    /// Entries in this range count. In a back index, the range restricts the entries in a
-    /// document's packed state; a state without entries in the range means that the document has none here.
+    /// The entries that are read from the fragment. In a back index, the range restricts the
+    /// entries in a document's packed state; a state without entries in the range means that the
+    /// document has none in this slice.
     pub range: KeyRange,
-    /// Columns that count.
+    /// The columns that are read from the fragment.
     pub columns: Columns,
-    /// Epochs of the versions that count.
+    /// The epochs of the versions that are read from the fragment.
     pub epochs: EpochRange,
 }
 
@@ -72,7 +73,7 @@ pub struct GroupList {
     pub items: Vec<ListItem>,
 }
 
-/// Fragments of a slice.
+/// The fragments of a slice, by column group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceLists {
     /// Lists by column group.
@@ -80,7 +81,7 @@ pub struct SliceLists {
 }
 
 impl SliceLists {
-    /// Empty lists.
+    /// Creates empty lists for these column groups.
     pub fn new(groups: &[Columns]) -> Self {
         let group = |columns: &Columns| GroupList { columns: *columns, items: Vec::new() };
         Self { groups: groups.iter().map(group).collect() }
@@ -118,7 +119,8 @@ impl SliceLists {
 }
 
 impl GroupList {
-    /// Finds a contiguous piece of items in the list.
+    /// Returns the position of a contiguous sequence of items in the list; `None` if the list does
+    /// not contain it.
     pub(super) fn find_piece(&self, piece: &[ListItem]) -> Option<usize> {
         if piece.is_empty() {
             return None;

@@ -2,9 +2,9 @@
 //!
 //! A node has one manifest for each generation of an index that it keeps, and one for the node
 //! itself. An index manifest lists the fragments of each slice and column group, oldest first. Each
-//! list item has a *restriction*: a key range, columns, epochs. A fragment counts only within its
-//! restriction. So a split, a clone, a change of column groups and a rollback are edits of these
-//! lists: no row is written, and several lists can name one file.
+//! list item has a *restriction*: a key range, columns, epochs. Only the rows within the
+//! restriction are read. So a split, a clone, a change of column groups and a rollback are edits of
+//! these lists: no row is written, and several lists can name one file.
 //!
 //! ```text
 //! index ── slice 0 ── group {entry, include}   [ 4: all │ 7: all │ 9: epochs ≤ 60 ]
@@ -20,15 +20,15 @@
 //!   an earlier one. So only a merge that begins at the oldest item may drop a tombstone.
 //! - All lists of a slice agree on one order of its fragments. A change of column groups needs that
 //!   order (`order.rs`).
-//! - No restriction is empty: an item without any row that counts is absent.
+//! - No restriction is empty: an item without any row to read is absent.
 //! - An entry count and an arrival exist only for slices that the manifest has.
 //! - The rollback points are ascending and below the floor. A manifest without a floor (a build)
 //!   has none.
 //! - No fragment number is at or above the `next_file` of the node manifest that was written after
 //!   it.
 //!
-//! The edits here are pure; `file.rs` makes a manifest durable. An edit counts once its file is
-//! written: first the fragments are synced, then the manifest that names them, then the log is
+//! The edits here are pure; `file.rs` makes a manifest durable. An edit takes effect once its file
+//! is written: first the fragments are synced, then the manifest that names them, then the log is
 //! released, and a file that no manifest names any more becomes garbage (`files/pending.rs`).
 
 pub(crate) mod damage;

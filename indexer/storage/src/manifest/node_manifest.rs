@@ -9,24 +9,23 @@ use serde::{Deserialize, Serialize};
 use crate::file_id::FileId;
 use crate::log::lsn::Lsn;
 
-/// The durable state of a node besides its indexes.
+/// The durable state of a node, apart from its index manifests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeManifest {
-    /// No file has this number or a larger one.
+    /// All file numbers in use are below this number.
     pub next_file: FileId,
     /// For each bucket, the epoch up to which the fragments of all its indexes are complete.
     pub marks: Vec<EpochMark>,
-    /// Epochs that a rollback has undone on all indexes. A replay skips them where the log
-    /// still has them.
+    /// Epochs that a rollback has undone in all indexes. A replay skips their log records.
     pub dead: Vec<DeadEpochs>,
-    /// The log is complete from here on: a replay that begins later lacks epochs that no fragment has.
+    /// The LSN from which the log must be complete: no fragment has the epochs of later records.
     pub log_from: Lsn,
-    /// Numbers of the index manifests that the log's release relies on. A manifest may have a larger number by now, and
-    /// a dropped index has no manifest.
+    /// The index manifest numbers that were taken into account when the log was released. A
+    /// manifest may have a larger number by now, and a dropped index has no manifest.
     pub index_numbers: BTreeMap<LocalIndexId, u64>,
 }
 
-/// Epochs of a bucket that a rollback has undone: those in `(above, to]`.
+/// Epochs of a bucket that a rollback has undone: the range `(above, to]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadEpochs {
     /// The bucket that was rolled back.

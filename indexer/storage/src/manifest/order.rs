@@ -10,9 +10,9 @@ use crate::rows::columns::Columns;
 
 /// A fragment, with all items of a slice that name it.
 pub(super) struct FragmentNode<'a> {
-    /// One of the list items with this fragment and restriction.
+    /// One of the list items with this file and restriction.
     pub(super) item: &'a ListItem,
-    /// Columns of all the items.
+    /// The union of the columns of all these items.
     pub(super) columns: Columns,
 }
 
@@ -27,11 +27,11 @@ pub(super) fn common_order(lists: &SliceLists) -> Result<Vec<FragmentNode<'_>>> 
     nodes.sorted()
 }
 
-/// Fragments, and which of them must precede which.
+/// A graph of fragments, with the order in which they must follow each other.
 #[derive(Default)]
 struct FragmentOrder<'a> {
     nodes: Vec<FragmentNode<'a>>,
-    /// The nodes of each file: one per restriction, so usually one.
+    /// The nodes of each file: one per different restriction, so usually one.
     by_file: BTreeMap<u64, Vec<usize>>,
     /// Pairs of a node and a node that follows it.
     edges: BTreeSet<(usize, usize)>,
@@ -55,7 +55,7 @@ impl<'a> FragmentOrder<'a> {
         self.nodes.len() - 1
     }
 
-    /// Adds nodes that follow each other.
+    /// Adds edges between consecutive nodes of `chain`.
     fn chain(&mut self, chain: impl Iterator<Item = usize>) {
         let mut before = None;
         for node in chain {
@@ -66,7 +66,8 @@ impl<'a> FragmentOrder<'a> {
         }
     }
 
-    /// Sorts the nodes topologically. Among the nodes that may follow, the oldest file is first.
+    /// Sorts the nodes topologically. If several nodes may be next, the one with the oldest file
+    /// is.
     fn sorted(self) -> Result<Vec<FragmentNode<'a>>> {
         let mut waits_for = vec![0usize; self.nodes.len()];
         self.edges.iter().for_each(|(_, after)| waits_for[*after] += 1);

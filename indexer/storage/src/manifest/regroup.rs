@@ -1,27 +1,29 @@
 //! Change of column groups, which keeps the order of versions.
 //!
 //! A slice's columns (the entry itself, the included values, the back index) are divided into
-//! groups, and each group has its own list of fragments. When columns move between groups, the lists are rebuilt:
+//! groups, and each group has its own list of fragments. When columns move between groups, the
+//! lists are rebuilt:
 //!
 //! 1. All lists are merged into one order of the slice's fragments that agrees with each list. So
-//!    each *column* keeps its chain: the fragments that count for it, in the order of their
+//!    each *column* keeps its chain: the fragments that are read for it, in the order of their
 //!    versions.
-//! 2. Each new group takes, in that order, the fragments that counted for one of its columns,
+//! 2. Each new group takes, in that order, the fragments that were read for one of its columns,
 //!    restricted to these columns.
 //!
 //! The restriction is essential. A fragment can hold values of a column that moved to another group
-//! and were merged there since. Such values are outdated or deleted, and must never count again, whichever group the
-//! column moves to. Tests contain two histories that fail without the restriction.
+//! and were merged there since. Such values are outdated or deleted, and must never be read again,
+//! whichever group the column moves to. Tests contain two histories that fail without the
+//! restriction.
 //!
 //! **The merge of lists never finds a cycle**, because all lists of a slice are parts of one common
-//! order of its fragments. A new fragment goes to the end of that order, a backfilled one to its
-//! beginning. A compaction puts its output in the place of its last input. The inputs are
-//! neighbours in one list, so predecessors and successors stay on their sides, and no other list
-//! has the output. Removing items changes no order. And a change of groups takes all its lists from
-//! one order. For that reason it merges the lists of *all* groups, not only of the groups that a
-//! new group takes columns from: otherwise two groups could order the same fragments differently,
-//! compactions would fix both orders in new fragments, and a later change could find a cycle. So a
-//! cycle in a file is damage, and an error.
+//! order of its fragments. A new fragment is added at the end of that order, a backfilled one at
+//! the beginning. A compaction puts its output in the place of its last input. The inputs are
+//! neighbours in one list, so all other fragments keep their order relative to the output, and no
+//! other list has the output. A removal of items changes no order. A change of groups takes all new
+//! lists from one order. For that reason it merges the lists of *all* old groups, not only of those
+//! that share columns with a new group: otherwise two groups could order the same fragments
+//! differently, compactions would fix both orders in new fragments, and a later change could find a
+//! cycle. So a cycle in a file is damage, and an error.
 
 use proto::Result;
 

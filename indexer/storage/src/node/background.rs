@@ -1,10 +1,11 @@
-//! Workers in the background: a bounded number of each kind, and for flushes and compactions one for each index.
+//! Background workers: a bounded number of each kind, and for flushes and compactions at most one
+//! per index.
 
 use std::sync::Arc;
 
 use crate::index::local_index::LocalIndex;
 
-/// Kinds of work. No kind waits for another.
+/// Kinds of background work. No kind waits for another.
 #[derive(Clone, Copy, Debug)]
 pub enum WorkKind {
     MergeRuns,
@@ -16,7 +17,7 @@ pub enum WorkKind {
 #[derive(Default)]
 pub struct Background {
     workers: [Workers; 3],
-    /// Error of the last flush or compaction.
+    /// Error message of the last flush or compaction, if it failed.
     pub trouble: Option<String>,
 }
 
@@ -24,9 +25,10 @@ pub struct Background {
 #[derive(Default)]
 pub struct Workers {
     running: usize,
-    /// True if new work arrived while all workers were busy: a worker that would end checks again.
+    /// True if new work arrived while all workers were busy: a worker checks for work again before
+    /// it ends.
     again: bool,
-    /// Indexes that workers have.
+    /// Indexes that workers are working on.
     taken: Vec<Arc<LocalIndex>>,
 }
 
@@ -38,7 +40,8 @@ impl Background {
 }
 
 impl Workers {
-    /// True if another worker may begin; it then counts as running.
+    /// Registers another worker and returns true; returns false if `workers_max` workers are
+    /// running.
     pub fn begin(&mut self, workers_max: usize) -> bool {
         let may = self.running < workers_max;
         match may {
@@ -48,7 +51,8 @@ impl Workers {
         may
     }
 
-    /// True if a worker that found no more work may end. Otherwise work has come meanwhile.
+    /// Ends a worker that found no more work and returns true; returns false if new work has
+    /// arrived, for which the worker must check again.
     pub fn end(&mut self) -> bool {
         let ends = !std::mem::take(&mut self.again);
         self.running -= usize::from(ends);
@@ -60,22 +64,22 @@ impl Workers {
         self.running == 0
     }
 
-    /// True if no worker has an index.
+    /// Returns true if no worker works on an index.
     pub fn is_at_rest(&self) -> bool {
         self.taken.is_empty()
     }
 
-    /// True if a worker has the index.
+    /// Returns true if a worker works on the index.
     pub fn has(&self, index: &Arc<LocalIndex>) -> bool {
         self.taken.iter().any(|taken| Arc::ptr_eq(taken, index))
     }
 
-    /// Gives an index to a worker.
+    /// Reserves an index for a worker.
     pub fn take(&mut self, index: &Arc<LocalIndex>) {
         self.taken.push(Arc::clone(index));
     }
 
-    /// Takes an index back from its worker.
+    /// Ends a worker's reservation of an index.
     pub fn give_back(&mut self, index: &Arc<LocalIndex>) {
         self.taken.retain(|taken| !Arc::ptr_eq(taken, index));
     }

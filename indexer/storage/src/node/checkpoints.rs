@@ -1,17 +1,21 @@
-//! Checkpoints of the log: the releasable part, and the node manifest's record of it.
+//! Checkpoints of the log: up to where the log can be released, and how the node manifest records
+//! that.
 //!
 //! # Invariant
 //!
-//! The node manifest on disk has a mark of each bucket of which an index manifest has a floor. Without a mark, and without the log, the
-//! epoch of the fragments would be unknown, and the stream of mutations would begin at the wrong place. So `name_bucket`
-//! (`node/name_bucket.rs`) comes before the first slice of a bucket becomes readable.
+//! If an index manifest has a floor, the node manifest on disk has a mark of the index's bucket.
+//! Without a mark, and without the log, the epoch of the fragments would be unknown, and the stream
+//! of mutations would begin at the wrong place. So `name_bucket` (`node/name_bucket.rs`) is called
+//! before the first slice of a bucket becomes readable.
 //!
 //! # Skipped epochs
 //!
-//! A bucket that is rolled back to zero drops its indexes; nothing is truncated, and its mark stays. The next epoch skips all
-//! earlier ones, that of the mark included. The mark moves on when that epoch is in fragments. Until then the log has the
-//! epoch, because it is newer than the mark, and a replay of it finds the skipped epochs again. So they enter the node manifest only once
-//! no mark is among them. Epochs that a rollback has truncated are in the manifest at once: their marks are rolled back with them.
+//! A bucket that is rolled back to zero drops its indexes; nothing is truncated, and its mark is
+//! kept. The next epoch skips all earlier epochs, including the epoch of the mark. The mark moves
+//! on when that epoch is in fragments. Until then the log has the epoch, because it is newer than
+//! the mark, and a replay of it finds the skipped epochs again. So they enter the node manifest
+//! only once no mark is among them. Epochs that a rollback has truncated are in the manifest at
+//! once: their marks are rolled back with them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -24,25 +28,25 @@ use crate::file_id::FileId;
 use crate::log::lsn::Lsn;
 use crate::manifest::node_manifest::{DeadEpochs, NodeManifest};
 
-/// Checkpoints of the log, in its order.
+/// Checkpoints of the log, in log order.
 #[derive(Default)]
 pub struct LogCheckpoints {
-    /// LSNs with the buckets' newest epochs before them, oldest first.
+    /// LSNs with the newest epoch of each bucket before that LSN, oldest first.
     pub checkpoints: VecDeque<(Lsn, Vec<EpochMark>)>,
     /// Marks of the last node manifest.
     pub marks: Vec<EpochMark>,
     /// Buckets with a mark in the node manifest on disk.
     pub named: BTreeSet<BucketId>,
-    /// The part of the log before this place may be released.
+    /// The LSN before which the log may be released.
     pub log_from: Lsn,
-    /// Epochs that rollbacks have undone on all indexes, without those of `skipped`.
+    /// Epochs that rollbacks have undone in all indexes, except those in `skipped`.
     pub dead: Arc<Mutex<Vec<DeadEpochs>>>,
-    /// Epochs that an epoch of the log has skipped.
+    /// Epochs that an epoch in the log has skipped.
     pub skipped: Vec<DeadEpochs>,
 }
 
 impl LogCheckpoints {
-    /// Replaces marks of a bucket above an epoch that it is rolled back to.
+    /// Replaces the marks of a bucket above the epoch that it is rolled back to.
     pub fn roll_back_to(&mut self, mark: &EpochMark) {
         let of_checkpoints = self.checkpoints.iter_mut().flat_map(|(_, marks)| marks);
         for known in self.marks.iter_mut().chain(of_checkpoints) {
@@ -52,7 +56,7 @@ impl LogCheckpoints {
         }
     }
 
-    /// The current node manifest.
+    /// Returns the current node manifest.
     pub fn node_manifest(
         &self,
         next_file: FileId,
@@ -68,7 +72,8 @@ impl LogCheckpoints {
         NodeManifest { next_file, marks, dead, log_from: self.log_from, index_numbers }
     }
 
-    /// Adds the mark of a bucket that has none, also to the checkpoints that may become the node manifest.
+    /// Adds the mark of a bucket without one, also to the checkpoints that may later be written to
+    /// the node manifest.
     pub fn add_mark(&mut self, mark: &EpochMark) {
         let of_checkpoints = self.checkpoints.iter_mut().map(|(_, marks)| marks);
         for marks in of_checkpoints.chain([&mut self.marks]) {

@@ -19,7 +19,8 @@ use crate::options::StoreOptions;
 /// State that the engine shares with its background work.
 pub(crate) struct EngineContext {
     pub env: Env,
-    /// Random mark of this opening of the store. File numbers are valid only together with it.
+    /// Random mark of this opening of the store. File numbers sent to other nodes are valid only
+    /// together with this mark.
     pub opening: u64,
     pub node: NodeId,
     pub options: StoreOptions,
@@ -37,12 +38,12 @@ pub(crate) struct EngineContext {
 }
 
 impl EngineContext {
-    /// Bytes of memory that flushes free.
+    /// Returns the bytes of memory that flushes would free.
     pub fn unwritten_bytes(&self) -> u64 {
         self.state.indexes_and_rebuilds().iter().map(|index| index.memory_bytes()).sum()
     }
 
-    /// Bytes of backfills that wait to be written.
+    /// Returns the bytes of backfills that are not written yet.
     pub fn backfill_bytes(&self) -> u64 {
         let bytes = |index: &Arc<LocalIndex>| {
             index.backfill_bytes.load(std::sync::atomic::Ordering::Relaxed)
@@ -50,7 +51,8 @@ impl EngineContext {
         self.state.indexes_and_rebuilds().iter().map(bytes).sum()
     }
 
-    /// Bytes of the fragments' indexes and filters, of work in progress, and of open transactions.
+    /// Returns the bytes of the fragments' indexes and filters, of work in progress, and of open
+    /// transactions.
     pub fn resident_bytes(&self) -> u64 {
         let of_indexes: u64 =
             self.state.indexes_and_rebuilds().iter().map(|index| index.resident_bytes()).sum();
@@ -63,21 +65,22 @@ impl EngineContext {
         self.unwritten_bytes() + self.backfill_bytes() + written
     }
 
-    /// Memory above which epochs wait. Resident memory, work in progress and pending log records
-    /// reduce it, but never so much that no work can progress.
+    /// Returns the bytes of unflushed memory above which epochs wait. Resident memory, work in
+    /// progress and pending log records reduce this limit, but never so much that no work can
+    /// progress.
     pub fn room_bytes(&self) -> u64 {
         let stop = self.options.stop_bytes();
         let taken = self.resident_bytes() + self.log.pending_bytes();
         stop.saturating_sub(taken).max(stop / 4)
     }
 
-    /// True if there is memory for an epoch.
+    /// Returns true if there is memory for another epoch.
     pub fn has_room(&self) -> bool {
         self.unwritten_bytes() < self.room_bytes()
             && !self.state.indexes_and_rebuilds().iter().any(|index| index.stats.is_full())
     }
 
-    /// True if the log is longer than it should be.
+    /// Returns true if the log is longer than its limit.
     pub fn is_log_long(&self) -> bool {
         self.log.held_bytes() > self.options.log_bytes
     }

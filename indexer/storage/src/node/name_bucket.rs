@@ -7,9 +7,9 @@ use proto::model::cut::EpochMark;
 
 use crate::node::context::EngineContext;
 
-/// Makes sure that the node manifest on disk has a mark of a bucket. Called before the first slices of the bucket become
-/// readable, at the epoch of `mark`, which must be the newest applied one: no index of the bucket lacks an epoch up to
-/// it in its fragments, because none is readable, and builds begin again after a crash.
+/// Makes sure that the node manifest on disk has a mark of a bucket. Called before the first slices
+/// of the bucket become readable, at the epoch of `mark`, which must be the newest applied one. The
+/// mark is true: no index of the bucket is readable yet, and builds restart after a crash.
 pub async fn name_bucket(context: &Arc<EngineContext>, mark: &EpochMark) -> Result<()> {
     let mut order = context.order.lock().await;
     if order.named.contains(&mark.bucket) {

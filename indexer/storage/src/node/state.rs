@@ -1,4 +1,4 @@
-//! Indexes of a node, and the progress of its buckets.
+//! The indexes of a node, and the progress of its buckets.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, RwLock};
@@ -13,7 +13,7 @@ use crate::index::local_index::LocalIndex;
 use crate::log::lsn::Lsn;
 use crate::manifest::node_manifest::DeadEpochs;
 
-/// Indexes and buckets of a node.
+/// The indexes and the progress of the buckets of a node.
 #[derive(Default)]
 pub(crate) struct NodeState {
     /// The indexes of this node; each generation has its own entry.
@@ -32,11 +32,11 @@ pub(crate) struct BucketProgress {
     pub applied: Option<EpochMark>,
     /// Newest epoch in the log.
     pub logged: Option<EpochMark>,
-    /// Epochs in the log and the LSNs of their ends, oldest first. Durable epochs are removed when the counters are
-    /// next read.
+    /// Epochs in the log and the LSNs of their ends, oldest first. Durable epochs are removed when
+    /// the counters are read.
     pub ends: VecDeque<(Epoch, Lsn)>,
     pub durable: Epoch,
-    /// LSN of the first record that is logged but not applied: of an epoch or a rollback that is in
+    /// LSN of the first log record that is not applied: of an epoch or a rollback that is in
     /// progress or has failed.
     pub unapplied_from: Option<Lsn>,
     /// Epochs that rollbacks have undone.
@@ -58,7 +58,7 @@ impl NodeState {
         indexes
     }
 
-    /// Indexes that are here or being built, without rebuilds.
+    /// Returns the indexes on this node, including those being built, without rebuilds.
     pub fn indexes(&self) -> Vec<Arc<LocalIndex>> {
         let indexes = read(&self.indexes);
         indexes.values().cloned().collect()
@@ -79,13 +79,13 @@ impl NodeState {
         indexes.remove(&index)
     }
 
-    /// Newest epoch of each bucket that was ever in the log.
+    /// Returns the newest logged epoch of each bucket.
     pub fn logged(&self) -> Vec<EpochMark> {
         let buckets = lock(&self.buckets);
         buckets.values().filter_map(|progress| progress.logged.clone()).collect()
     }
 
-    /// Records that the log's records of a bucket are not applied from `begin` on.
+    /// Records that the bucket's log records from `begin` on are not applied.
     pub fn mark_unapplied_from(&self, bucket: BucketId, begin: Lsn) {
         let mut buckets = lock(&self.buckets);
         let unapplied_from = &mut buckets.entry(bucket).or_default().unapplied_from;
@@ -97,12 +97,12 @@ impl NodeState {
         lock(&self.buckets).entry(bucket).or_default().unapplied_from = None;
     }
 
-    /// Lock of a bucket's changes: an epoch and a rollback must not overlap.
+    /// Returns the lock of a bucket's changes, because an epoch and a rollback must not overlap.
     pub fn bucket_lock(&self, bucket: BucketId) -> Arc<Mutex<()>> {
         Arc::clone(lock(&self.bucket_locks).entry(bucket).or_default())
     }
 
-    /// True if a rollback has taken an epoch back.
+    /// Returns true if a rollback has undone an epoch of the bucket.
     pub fn is_dead(&self, bucket: BucketId, epoch: Epoch) -> bool {
         let buckets = lock(&self.buckets);
         let mut dead = buckets.get(&bucket).into_iter().flat_map(|progress| &progress.dead);
@@ -130,8 +130,8 @@ impl NodeState {
         rebuilds.insert(index.info.local_id(), index);
     }
 
-    /// Makes epochs above the mark invisible. This must happen before the first index is rolled
-    /// back, so that no scan reads a half of it.
+    /// Makes epochs above the mark invisible. Must be called before the first index is rolled back,
+    /// so that no scan reads a half-removed epoch.
     pub fn roll_back_to(&self, mark: &EpochMark, dead: DeadEpochs) {
         if let Some(progress) = lock(&self.buckets).get_mut(&mark.bucket) {
             progress.staged = mark.epoch;
@@ -149,8 +149,9 @@ impl NodeState {
     }
 }
 
-/// Epochs between an epoch and its parent: a rollback has removed them. A node whose newest epoch is the parent need
-/// not roll back, but must refuse them too.
+/// Returns the epochs between an epoch and its parent, which a rollback has removed; `None` if
+/// there are none. A node whose newest epoch is the parent need not roll back, but must refuse
+/// these epochs.
 pub(crate) fn epochs_skipped_by(mark: &EpochMark) -> Option<DeadEpochs> {
     let to = Epoch(mark.epoch.0.saturating_sub(1));
     (mark.parent < to).then_some(DeadEpochs { bucket: mark.bucket, above: mark.parent, to })

@@ -7,12 +7,12 @@ use crate::read::rows::Rows;
 use crate::read::source::Source;
 use crate::read::visible_rows::VisibleRows;
 
-/// Counts the entries that some sources show at their newest epoch.
+/// Counts the entries of `sources` that are visible at their newest epoch.
 pub fn count(sources: Vec<Source>) -> Result<u64> {
     count_at(sources, Epoch(u64::MAX))
 }
 
-/// Counts the entries that some sources show at an epoch.
+/// Counts the entries of `sources` that are visible at an epoch.
 pub fn count_at(sources: Vec<Source>, epoch: Epoch) -> Result<u64> {
     let mut rows = VisibleRows::new(sources, epoch, false, false)?;
     let mut entries = 0;

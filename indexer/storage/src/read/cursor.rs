@@ -2,9 +2,9 @@
 //! reverse.
 //!
 //! A cursor stays inside the blocks `first..end` that can hold rows of its range, and compares rows
-//! with the bounds only in the first and the last of these blocks. The first blocks come through
-//! the block cache. Further blocks are read ahead with growing reads that bypass the cache. So a
-//! long scan neither waits for many small reads nor evicts the blocks of short scans.
+//! with the bounds only in the first and the last of these blocks. The first blocks are read
+//! through the block cache. Further blocks are read ahead with growing reads that bypass the cache.
+//! So a long scan does not wait for many small reads, and does not evict the blocks of short scans.
 
 use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
@@ -21,20 +21,20 @@ use crate::rows::bytes::common;
 use crate::rows::heads::Heads;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// Number of blocks that come through the cache before a cursor reads ahead.
+/// Number of blocks that a cursor reads through the cache before it reads ahead.
 const CACHED_BLOCKS: u32 = 3;
-/// Maximum number of blocks of one read.
+/// Maximum number of blocks of one read ahead.
 pub const AHEAD_BLOCKS_MAX: u32 = 32;
 
 /// A position in a section.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     table: Arc<Table>,
-    /// Slice that the rows count for.
+    /// The slice that the cursor's rows belong to.
     pub slice: SliceNo,
-    /// Epochs that count.
+    /// The epochs whose rows are read.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: the range of entries that are included.
+    /// In a back table: the range of the entries that are read from the packed states.
     pub keys: KeyRange,
     low: Bytes,
     high: Option<Bytes>,
@@ -46,7 +46,7 @@ pub struct Cursor {
     at: u32,
     block: Arc<Block>,
     row: u32,
-    /// Row after which the cursor leaves the block; in reverse, the first row to visit.
+    /// The row after the last one to visit in the block; in reverse, the last row to visit.
     last_row: u32,
     heads: Heads,
     skip: usize,
@@ -56,7 +56,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Opens a cursor on the first row in its direction; `None` if there is none.
+    /// Opens a cursor on the first row in its direction; `None` if there is no row.
     pub fn open(source: Source, reverse: bool) -> Result<Option<Self>> {
         let Source { table, slice, rows_of, range, epochs, keys, blocks } = source;
         let Some(section) = table.index.section(rows_of) else { return Ok(None) };
@@ -103,18 +103,18 @@ impl Cursor {
         Ok(found.then_some(cursor))
     }
 
-    /// Prefix that all entries of the section share.
+    /// Returns the prefix that all entries of the section share.
     pub fn beginning(&self) -> &[u8] {
         self.table.index.beginning(self.section)
     }
 
-    /// Limits the blocks that are read at once; at least one.
+    /// Limits the number of blocks that are read ahead at once; the minimum is one.
     pub fn set_ahead_max(&mut self, blocks: u32) {
         self.ahead_max = blocks.max(1);
     }
 
-    /// Sets the length of the prefix, shared by all entries of a merge, after which heads are
-    /// read.
+    /// Sets the length of the prefix that all entries of a merge share. Heads are the bytes after
+    /// it.
     pub fn set_skip(&mut self, skip: usize) {
         self.skip = skip;
         self.heads = self.block.heads(skip);
@@ -140,8 +140,8 @@ impl Cursor {
         self.row = (self.row + rows).min(self.last_row - 1);
     }
 
-    /// Skips all rows of the current block but the last one in the cursor's direction. Returns the number of rows from the current one
-    /// on.
+    /// Skips all rows of the current block except the last one in the cursor's direction. Returns
+    /// the number of rows in the block from the current one on, including the last.
     pub fn skip_to_last(&mut self) -> u32 {
         let last = if self.reverse { self.last_row } else { self.last_row - 1 };
         let rows = self.row.abs_diff(last) + 1;
@@ -149,7 +149,8 @@ impl Cursor {
         rows
     }
 
-    /// Epoch and tombstone flag of the current row, if the row counts and is visible at `epoch`.
+    /// Returns the epoch and the tombstone flag of the current row; `None` if the row is not
+    /// visible at `epoch` or its epoch is excluded.
     #[inline]
     pub fn version_at(&self, epoch: Epoch) -> Option<(Epoch, bool)> {
         let version = self.block.epoch(self.row);
@@ -157,13 +158,13 @@ impl Cursor {
         counts.then(|| (version, self.block.is_tombstone(self.row)))
     }
 
-    /// Current block and row.
+    /// Returns the current block and the number of the current row in it.
     #[inline]
     pub fn place(&self) -> (&Block, u32) {
         (&self.block, self.row)
     }
 
-    /// Head of the current row.
+    /// Returns the head of the current row.
     #[inline]
     pub fn head(&self) -> u64 {
         self.block.head(&self.heads, self.row)
@@ -184,7 +185,8 @@ impl Cursor {
         self.next_block()
     }
 
-    /// Enters the current block; false if none of its rows is in the range.
+    /// Sets the cursor to the first row of the current block; returns false if none of its rows is
+    /// in the range.
     fn enter(&mut self) -> bool {
         let low = match self.at == self.first && !self.low.is_empty() {
             true => self.block.lower_bound(&self.low),

@@ -1,4 +1,4 @@
-//! The engine's snapshot: an index at one epoch.
+//! A snapshot of an index of the engine at one epoch.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub fn too_old(epoch: Epoch, what: String, floor: Epoch) -> Error {
     Error::new(ErrorCode::SnapshotTooOld, text).with_hint("restart the scan or the transaction")
 }
 
-/// An index at one epoch.
+/// An index at one epoch, for reads.
 pub struct IndexSnapshot {
     info: Arc<IndexInfo>,
     epoch: Epoch,
@@ -32,8 +32,8 @@ pub struct IndexSnapshot {
 }
 
 impl IndexSnapshot {
-    /// A snapshot of `version`. The cursors of a walk hold about `walk_bytes_max` bytes of blocks
-    /// together, but each at least the current block and one ahead.
+    /// Creates a snapshot of `version`. The cursors of a walk use about `walk_bytes_max` bytes of
+    /// blocks together, but each at least two blocks: the current one and one ahead.
     pub fn new(
         info: Arc<IndexInfo>,
         epoch: Epoch,
@@ -48,8 +48,8 @@ impl IndexSnapshot {
     }
 }
 
-/// Number of blocks that each cursor of a walk may read at once, if one block of every cursor takes
-/// `block_bytes` together.
+/// Returns the number of blocks that each cursor of a walk may read at once; `block_bytes` is the
+/// total size of one block of every cursor.
 pub fn ahead_max(walk_bytes_max: usize, block_bytes: usize) -> u32 {
     let blocks = walk_bytes_max / block_bytes.max(1);
     u32::try_from(blocks).unwrap_or(u32::MAX).saturating_sub(1).clamp(1, AHEAD_BLOCKS_MAX)

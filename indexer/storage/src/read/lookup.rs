@@ -3,8 +3,8 @@
 //! Documents are looked up in the order of the fragments, slice by slice and by id, so that each
 //! block is read once. A fragment is skipped for a document if its filter excludes the document.
 //! Newer fragments are read first, so the first state found is the newest. Versions of a document
-//! can straddle two blocks. For that reason the search begins at the last block whose first row is
-//! before the document, and finds the newest version first.
+//! can straddle two blocks. For that reason the search begins at the last block whose first row
+//! precedes the document, and finds the newest version first.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,10 +18,10 @@ use crate::read::source::Source;
 use crate::rows::block::Block;
 use crate::rows::packed;
 
-/// Query for the state of a document in a slice.
+/// A query for the state of a document in a slice.
 #[derive(Clone, Copy, Debug)]
 pub struct StateQuery<'a> {
-    /// Number of the document among those of the query.
+    /// Position of the document among the documents of the look-up.
     pub document: u32,
     /// Hash of the document's id.
     pub hash: u64,
@@ -31,19 +31,19 @@ pub struct StateQuery<'a> {
     pub id: &'a [u8],
 }
 
-/// The state of a document in a slice.
+/// The found state of a document in a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundState {
-    /// Number of the document among those of the query.
+    /// Position of the document among the documents of the look-up.
     pub document: u32,
-    /// The slice of the state.
+    /// The slice that the state belongs to.
     pub slice: SliceNo,
     /// Range of the packed state in the buffer of states.
     pub state: Range<usize>,
 }
 
 impl FoundState {
-    /// A state that is appended to the buffer of states.
+    /// Appends a state to `states`, and returns its place there.
     pub fn put(document: u32, slice: SliceNo, state: &[u8], states: &mut Vec<u8>) -> Self {
         let from = states.len();
         states.extend_from_slice(state);
@@ -51,7 +51,8 @@ impl FoundState {
     }
 }
 
-/// Looks up the newest states of some documents. Documents without a state in any fragment are left out.
+/// Looks up the newest states of some documents. Appends them to `states`, and their places to
+/// `found`. A document without a state in any fragment is omitted.
 pub fn look_up(
     slices: &BTreeMap<SliceNo, Arc<SliceFragments>>,
     wanted: Vec<StateQuery<'_>>,
@@ -93,18 +94,18 @@ pub fn look_up(
     Ok(())
 }
 
-/// True if a back table has a state of a document that counts.
+/// Returns true if a back table has a state of a document within the restrictions of `source`.
 pub fn knows(source: &Source, id: &[u8]) -> Result<bool> {
     Ok(Reader::new(source).newest(id, &mut Vec::new())?.is_some())
 }
 
-/// A query, and a bit for each fragment of its slice that may know the document.
+/// A query, with a bit for each fragment of its slice whose filter allows the document.
 struct LookupQuery<'a> {
     wanted: StateQuery<'a>,
     fragments: u64,
 }
 
-/// The back index of the slice that some queries share.
+/// Returns the back index of the slice that all these queries have in common.
 fn back_of<'a>(
     slices: &'a BTreeMap<SliceNo, Arc<SliceFragments>>,
     of_slice: &[LookupQuery<'_>],
@@ -113,8 +114,8 @@ fn back_of<'a>(
     slice.map_or(&[], |fragments| &fragments.back)
 }
 
-/// Bit of a fragment in a list. Fragments beyond the last bit share it: that costs only unnecessary
-/// reads.
+/// Returns the bit of the fragment at a position of a list. Fragments beyond the last bit share
+/// that bit, which only causes unnecessary reads.
 fn bit(fragment: usize) -> usize {
     fragment.min(63)
 }
@@ -123,7 +124,7 @@ fn may_contain(source: &Source, hash: u64) -> bool {
     source.table.fragment().is_none_or(|fragment| fragment.may_contain(hash))
 }
 
-/// Reader of one fragment, which keeps the last block.
+/// A reader of one fragment, which keeps the last block in memory.
 struct Reader<'a> {
     source: &'a Source,
     section: Option<usize>,
@@ -146,8 +147,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Appends the newest state of a document to `states`; `None` if the fragment does not know the
-    /// document.
+    /// Appends the newest state of a document to `states` and returns its range; `None` if the
+    /// fragment has no state of the document.
     fn newest(&mut self, id: &[u8], states: &mut Vec<u8>) -> Result<Option<Range<usize>>> {
         let Some(section) = self.section else { return Ok(None) };
         let index = &self.source.table.index;
@@ -190,7 +191,7 @@ mod tests {
     use crate::rows::row::RowVersion;
     use crate::rows::table_builder::TableBuilder;
 
-    /// A table in which the document "m" has so many versions that they straddle blocks.
+    /// Returns a table in which the document "m" has so many versions that they straddle blocks.
     fn many_versions() -> Source {
         let mut builder = TableBuilder::default();
         let value = [7u8; 300];

@@ -1,10 +1,10 @@
 //! Merge of cursors into one sequence of entries, forward or in reverse.
 //!
 //! The cursors play in a tournament (a tree of losers: Knuth, The Art of Computer Programming,
-//! volume 3, 5.4.1). To find the next row, only the games on the path from the last winner's leaf
-//! to the root are played again. Almost every game is decided by the *heads* of two rows: eight
-//! bytes after the prefix that all entries of the merge share. Only equal heads lead to a
-//! comparison of entries.
+//! volume 3, 5.4.1). For the next row, only the games on the path from the last winner's leaf to
+//! the root are played again. Almost every game is decided by the *heads* of two rows: eight bytes
+//! after the prefix that all entries of the merge share. Only equal heads lead to a comparison of
+//! entries.
 //!
 //! All versions of an entry are adjacent, in any order, and the newest version at or below the
 //! epoch decides. So neither the direction of the merge nor the order of the tables matters.
@@ -33,8 +33,8 @@ pub struct Merge {
 struct Player(u128);
 
 impl Player {
-    /// No player has reached this node of the tree yet.
-    const NOBODY: Self = Self(u128::MAX);
+    /// The value of a tree node that no cursor has reached yet.
+    const VACANT: Self = Self(u128::MAX);
 
     fn new(cursor: usize, head: u64) -> Self {
         Self(u128::from(head) << 64 | cursor as u128)
@@ -67,26 +67,28 @@ impl Merge {
         }
         let skip = shared_beginning(&cursors);
         cursors.iter_mut().for_each(|cursor| cursor.set_skip(skip));
-        let tree = vec![Player::NOBODY; cursors.len().max(1)];
+        let tree = vec![Player::VACANT; cursors.len().max(1)];
         let mut merge = Self { cursors, tree, reverse };
         (0..merge.cursors.len()).for_each(|cursor| merge.enter(cursor));
         Ok(merge)
     }
 
-    /// Limits the blocks that each cursor reads at once.
+    /// Limits the number of blocks that each cursor reads at once.
     pub fn set_ahead_max(&mut self, blocks: u32) {
         self.cursors.iter_mut().for_each(|cursor| cursor.set_ahead_max(blocks));
     }
 
-    /// The cursor on the next row, and its head.
+    /// Returns the number of the cursor on the next row, and the head of that row; `None` after the
+    /// last row.
     #[inline]
     pub(super) fn winner(&self) -> Option<(usize, u64)> {
         let winner = self.tree[0];
         (!winner.is_done()).then(|| (winner.cursor(), winner.head()))
     }
 
-    /// The cursor on the next row; `None` after the last row. In a forward merge, the rows of one entry are in the
-    /// order of the sources, and those of one source from the newest to the oldest.
+    /// Returns the cursor on the next row; `None` after the last row. In a forward merge, the rows
+    /// of one entry are in the order of the sources, and the rows of one source are ordered from
+    /// the newest to the oldest.
     #[inline]
     pub fn next_row(&self) -> Option<&Cursor> {
         self.winner().map(|(winner, _)| &self.cursors[winner])
@@ -98,18 +100,18 @@ impl Merge {
         self.winner().map_or(Ok(()), |(winner, _)| self.advance(winner))
     }
 
-    /// Node of a cursor's first game.
+    /// Returns the tree node of a cursor's first game.
     fn first_place(&self, cursor: usize) -> usize {
         (cursor + self.cursors.len()) / 2
     }
 
-    /// Plays a cursor's first games. At a node without an opponent, the cursor waits there.
+    /// Plays a cursor's games up to the first node without an opponent, where the cursor is stored.
     fn enter(&mut self, cursor: usize) {
         let mut player = Player::new(cursor, directed(self.cursors[cursor].head(), self.reverse));
         let mut place = self.first_place(cursor);
         while place > 0 {
             let other = self.tree[place];
-            if other == Player::NOBODY {
+            if other == Player::VACANT {
                 self.tree[place] = player;
                 return;
             }
@@ -119,7 +121,7 @@ impl Merge {
         self.tree[0] = player;
     }
 
-    /// Advances the winner's cursor and plays its games again.
+    /// Moves the winner's cursor to its next row and plays its games again.
     #[inline]
     pub(super) fn advance(&mut self, winner: usize) -> Result<()> {
         let cursor = &mut self.cursors[winner];
@@ -160,7 +162,7 @@ impl Merge {
         }
     }
 
-    /// Returns the winner if its row has the given entry and slice.
+    /// Returns the number of the winning cursor if its row has the given entry and slice.
     #[inline]
     pub(super) fn same_entry(&self, head: u64, slice: SliceNo, entry: &[u8]) -> Option<usize> {
         let (winner, _) = self.winner().filter(|winner| winner.1 == head)?;
@@ -169,8 +171,9 @@ impl Merge {
         (cursor.slice == slice && block.compare(row, entry).is_eq()).then_some(winner)
     }
 
-    /// Passes all versions of the next entry to `visit`, in any order, without those that a
-    /// source's epochs exclude. Puts the entry into `entry`. Returns false after the last entry.
+    /// Moves past the next entry. Passes all versions of it to `visit`, in any order, except those
+    /// that a source's epochs exclude, and puts the entry into the buffer `entry`. Returns false
+    /// after the last entry.
     pub fn next_versions(
         &mut self,
         entry: &mut Vec<u8>,

@@ -1,17 +1,18 @@
 //! Walks over visible entries.
 //!
-//! A walk reads one entry after another (each is a *look*), and some of them are visible at its epoch. After many deletions long stretches
-//! may have no visible entry, so a caller with a time limit bounds the looks, not the rows.
+//! A walk reads one entry after another (each is a *look*), and some of them are visible at its
+//! epoch. After many deletions long stretches may have no visible entry, so a caller with a time
+//! limit bounds the number of looks instead of the number of rows.
 
 use proto::Result;
 use proto::rpc::rows::RowBlockBuilder;
 
-/// A walk over the entries of a snapshot. It keeps the tables that it reads alive.
+/// A walk over the entries of a snapshot. The tables that it reads are kept until it is dropped.
 pub trait Rows: Send {
-    /// Looks at the next entry. Returns whether it is visible, `None` after the last.
+    /// Reads the next entry. Returns whether the entry is visible; `None` after the last entry.
     fn look(&mut self) -> Result<Option<bool>>;
 
-    /// Moves to the next visible entry; false after the last.
+    /// Moves to the next visible entry; returns false after the last one.
     fn next(&mut self) -> Result<bool> {
         loop {
             match self.look()? {
@@ -22,16 +23,17 @@ pub trait Rows: Send {
         }
     }
 
-    /// Current entry, if it is visible: encoded key parts, then the document id.
+    /// Returns the current entry, which must be visible: encoded key parts, then the document id.
     fn entry(&self) -> &[u8];
 
-    /// Encoded included values of the current entry; empty if they were not requested.
+    /// Returns the encoded included values of the current entry; empty if they were not requested.
     fn include(&self) -> &[u8];
 
     /// Appends the next entry to be read; false after the last one.
     fn put_ahead(&self, out: &mut Vec<u8>) -> bool;
 
-    /// Packs visible entries until a bound is reached, or the end. There is no current entry then.
+    /// Packs visible entries into `block` until a bound or the end is reached. Afterwards there is
+    /// no current entry.
     fn pack(&mut self, block: &mut RowBlockBuilder, bounds: Bounds) -> Result<WalkPiece> {
         let mut walked = WalkPiece::default();
         while !bounds.are_reached(&walked, block.len()) {
@@ -48,8 +50,8 @@ pub trait Rows: Send {
         Ok(walked)
     }
 
-    /// Counts visible entries with this many looks, or to the end. One look may cover many entries, if all are visible. There is no
-    /// current entry then.
+    /// Counts visible entries with at most `looks_max` looks. If all entries are visible, one look
+    /// may count many of them. Afterwards there is no current entry.
     fn count(&mut self, looks_max: u64) -> Result<WalkPiece> {
         let mut walked = WalkPiece::default();
         while walked.looks < looks_max {
@@ -63,42 +65,43 @@ pub trait Rows: Send {
     }
 }
 
-/// The bounds of a piece of a walk; the first that is reached ends it.
+/// The bounds of one piece of a walk; the piece ends when the first of them is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The block has this many bytes.
+    /// The maximum size of the block in bytes.
     pub bytes: usize,
-    /// The number of rows that were found.
+    /// The maximum number of visible entries.
     pub rows: u64,
-    /// The number of entries that were read.
+    /// The maximum number of entries that are read, visible or not.
     pub looks: u64,
 }
 
 impl Bounds {
-    /// Bounds of the rows alone.
+    /// Returns bounds without a limit of the looks.
     pub fn of_rows(bytes: usize, rows: u64) -> Self {
         Self { bytes, rows, looks: u64::MAX }
     }
 
-    /// True if a piece with a block of so many bytes ends here.
+    /// Returns true if a piece that has walked so far, with a block of `bytes` bytes, has reached a
+    /// bound.
     pub fn are_reached(&self, walked: &WalkPiece, bytes: usize) -> bool {
         bytes >= self.bytes || walked.rows >= self.rows || walked.looks >= self.looks
     }
 }
 
-/// A piece of a walk.
+/// The result of one piece of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkPiece {
     /// The number of visible entries.
     pub rows: u64,
-    /// The number of looks.
+    /// The number of entries that were read, visible or not.
     pub looks: u64,
     /// True after the last entry.
     pub is_end: bool,
 }
 
 impl WalkPiece {
-    /// The piece, which ends after the last entry.
+    /// Marks the piece as the last one.
     pub fn to_end(self) -> Self {
         Self { is_end: true, ..self }
     }

@@ -14,12 +14,12 @@ use crate::read::source::Source;
 use crate::rows::columns::Columns;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// Treatment of listed fragments that are not open.
+/// The treatment of listed fragments that are not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnopenedPolicy {
-    /// Leave the fragments out: the index is being loaded.
+    /// The fragments are left out, because the index is being loaded.
     LeftOut,
-    /// Report an error: the fragments are missing.
+    /// The fragments are missing, which is an error.
     Missing,
 }
 
@@ -44,7 +44,7 @@ impl SliceFragments {
         }
     }
 
-    /// Length of the longest list.
+    /// Returns the length of the longest of the lists.
     pub fn longest(&self) -> usize {
         self.rows(false).len().max(self.rows(true).len()).max(self.back.len())
     }

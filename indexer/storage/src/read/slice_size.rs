@@ -1,12 +1,16 @@
-//! The size of a slice, and the value that divides it into halves: both from the sparse indexes of its tables, without reading a block.
+//! The size of a slice, and the value that divides it into halves. Both are computed from the
+//! sparse indexes of its tables, without reading a block.
 //!
-//! The tables have superseded versions and tombstones too, until compactions drop them, and those that rollback points keep for longer.
-//! The *live* bytes are the part of the size that the entries of the newest epoch use: their number, which the writer counts, times the
-//! mean size of a row. Tombstones count as rows here, so the figure is rather too low, where entries are larger than tombstones, than too
-//! high: a slice that was split without need is not joined again.
+//! The tables also contain superseded versions and tombstones, until compactions drop them, and
+//! versions for rollback points. The *live* bytes are the part of the size that the entries of the
+//! newest epoch use: their number, which the writer counts, times the mean size of a row.
+//! Tombstones count as rows in this mean, so the figure is too low rather than too high if entries
+//! are larger than tombstones. That is the safe side: a slice that was split without need is not
+//! joined again.
 //!
-//! A slice that was split shares fragments with its other half, and only its range of their blocks counts. A fragment of the back
-//! index is ordered by document: of it the same share counts as of the entries.
+//! A slice that was split shares fragments with its other half, and only the blocks of its range
+//! are counted. A fragment of the back index is ordered by document, so the same share of it is
+//! counted as of the entries.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,19 +24,21 @@ use crate::read::slice_fragments::SliceFragments;
 use crate::read::source::Source;
 use crate::rows::block_index::BlockIndex;
 
-/// The blocks of a table from which a split point may be taken: fewer blocks are too small a sample of the values.
+/// The minimum number of blocks of a table from which a split point may be taken: fewer blocks are
+/// too small a sample.
 const BLOCKS_MIN: u32 = 8;
-/// On each side of a split point there must be at least one in this many of the blocks. A value with more entries than the rest is not
-/// divided by any split point.
+/// A split point needs on each side at least the number of blocks divided by this number. So a
+/// value with more entries than all others together gives no split point.
 const SIDE_SHARE: u32 = 8;
 
-/// Blocks of a table.
+/// The blocks of one section of a table, and those of a range in it.
 struct Blocks<'a> {
     index: &'a BlockIndex,
     section: usize,
-    /// The blocks with entries of the range. Of two neighbouring ranges, the block with the bound counts for the lower one.
+    /// The numbers of the blocks with entries of the range. A block with the bound of two
+    /// neighbouring ranges belongs to the lower range.
     own: Range<u32>,
-    /// The blocks of the whole section, their bytes and their rows.
+    /// The number of blocks of the complete section; then their bytes and their rows.
     all: u32,
     bytes: u64,
     rows: u64,
@@ -63,30 +69,30 @@ impl<'a> Blocks<'a> {
         self.own.end - self.own.start
     }
 
-    /// The bytes of the blocks of the range.
+    /// Returns the approximate bytes of the range's blocks.
     fn own_bytes(&self) -> u64 {
         share_of(self.bytes, self.len().into(), self.all.into())
     }
 
-    /// The number of rows in these blocks.
+    /// Returns the approximate number of rows in the range's blocks.
     fn own_rows(&self) -> u64 {
         share_of(self.rows, self.len().into(), self.all.into())
     }
 
-    /// The leading key part, ascending, of a block's first entry.
+    /// Returns the leading key part, in ascending encoding, of a block's first entry.
     fn part(&self, block: u32) -> Option<&'a [u8]> {
         let entry = self.index.first_entry(block);
         entry.get(..skip_part(entry, false).ok()?)
     }
 
-    /// The number of blocks of the range that begin before some bytes.
+    /// Returns the number of the range's blocks whose first key part is less than `bytes`.
     fn before(&self, bytes: &[u8]) -> u32 {
         self.index.lower_bound(self.section, bytes).clamp(self.own.start, self.own.end)
             - self.own.start
     }
 
-    /// A leading key part that has about half of the blocks before it. If the value in the middle has many entries, they are on one side
-    /// as a whole.
+    /// Returns the leading key part that has about half of the blocks before it; `None` if there is
+    /// no good split point. Entries with an equal key part are all on one side.
     fn middle(&self) -> Option<&'a [u8]> {
         let (len, side) = (self.len(), self.len() / SIDE_SHARE);
         if len < BLOCKS_MIN {
@@ -107,18 +113,19 @@ fn blocks_of(source: &Source) -> Option<Blocks<'_>> {
     Blocks::of(&source.table.index, source.rows_of, &source.range)
 }
 
-/// The part of a number that `own` of `all` have.
+/// Returns `number` times `own` divided by `all`.
 fn share_of(number: u64, own: u64, all: u64) -> u64 {
     (u128::from(number) * u128::from(own) / u128::from(all.max(1))) as u64
 }
 
-/// The size of a slice, in memory and on disk.
+/// The number and the bytes of a slice's rows, in memory and on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SliceSize {
-    /// Versions and tombstones of entries, and their bytes with those of the included values.
+    /// Number of versions and tombstones of entries; then their bytes, with those of the included
+    /// values.
     rows: u64,
     row_bytes: u64,
-    /// Versions in the back index, and their bytes.
+    /// Number of versions in the back index; then their bytes.
     states: u64,
     state_bytes: u64,
 }
@@ -129,7 +136,8 @@ impl SliceSize {
         self.row_bytes + self.state_bytes
     }
 
-    /// The size of this many entries, and of their documents in the back index, at most one for each entry.
+    /// Returns the size in bytes of `entries` entries, and of their documents in the back index, at
+    /// most one document per entry.
     pub fn of_entries(self, entries: u64) -> u64 {
         let (of_rows, of_states) = (self.rows, self.rows.max(self.states));
         share_of(self.row_bytes, entries.min(of_rows), of_rows)
@@ -137,7 +145,7 @@ impl SliceSize {
     }
 }
 
-/// The size of a slice.
+/// Returns the size of a slice.
 pub fn slice_size(version: &IndexVersion, slice: SliceNo, fragments: &SliceFragments) -> SliceSize {
     let is_back = |source: &Source| {
         fragments.back.iter().any(|other| Arc::ptr_eq(&other.table, &source.table))
@@ -166,7 +174,7 @@ pub fn slice_size(version: &IndexVersion, slice: SliceNo, fragments: &SliceFragm
     size
 }
 
-/// The share of the entries' fragments that a slice has.
+/// Returns the share of a slice in the fragments of its entries, from 0 to 1.
 fn own_share(fragments: &SliceFragments) -> f64 {
     let blocks = || fragments.forward.iter().filter_map(blocks_of);
     share(blocks().map(|blocks| blocks.len()).sum(), blocks().map(|blocks| blocks.all).sum())
@@ -176,15 +184,15 @@ fn share(own: u32, all: u32) -> f64 {
     if all == 0 { 1.0 } else { f64::from(own) / f64::from(all) }
 }
 
-/// The share of the blocks of some sources that a further restriction leaves.
+/// Returns the share of the blocks of some sources that are in `range`, from 0 to 1.
 pub fn share_in(sources: &[Source], range: &KeyRange) -> f64 {
     let before = sources.iter().filter_map(blocks_of).map(|blocks| blocks.len()).sum();
     let clipped: Vec<Source> = sources.iter().map(|source| source.clone().clip(range)).collect();
     share(clipped.iter().filter_map(blocks_of).map(|blocks| blocks.len()).sum(), before)
 }
 
-/// The leading key part, ascending, that has about half of a slice's entries before it, by the largest of its tables; `None` if none divides it
-/// well.
+/// Returns the leading key part, in ascending encoding, that has about half of a slice's entries
+/// before it, according to the largest table; `None` if no value divides the table well.
 pub fn middle(version: &IndexVersion, slice: SliceNo) -> Option<Vec<u8>> {
     let fragments = version.slices.get(&slice)?;
     let runs = version.runs.iter();

@@ -37,7 +37,7 @@ fn table(values: impl IntoIterator<Item = i64>) -> Arc<Table> {
     Arc::new(builder.finish().unwrap().expect("rows"))
 }
 
-/// A version with the slice in one table.
+/// Returns a version whose slice has one table.
 fn version(source: Source) -> IndexVersion {
     let fragments = SliceFragments { forward: vec![source], ..SliceFragments::default() };
     IndexVersion {
@@ -102,7 +102,7 @@ fn the_parts_of_a_slice_have_its_bytes_together() {
     assert!((all / 4..all / 3).contains(&parts[0]), "{parts:?} of {all}");
 }
 
-/// Of a back index, the share of its entries counts.
+/// A slice with a share of the entries gets an equal share of the back index in its size.
 #[test]
 fn a_restricted_back_index_counts_in_part() {
     let table = table(0..1_000);

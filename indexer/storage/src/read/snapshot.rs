@@ -10,34 +10,34 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::read::rows::Rows;
 
-/// The number of entries between two checks whether a checksum is still needed.
+/// The number of entries between two checks of whether a checksum is still needed.
 const LOOK_EVERY_ENTRIES: u64 = 4096;
 
 /// An index at one epoch. Its content never changes, even if the index is written, flushed,
 /// compacted, split or dropped meanwhile.
 pub trait Snapshot: Send + Sync {
-    /// The index.
+    /// Returns the definition of the index.
     fn info(&self) -> &Arc<IndexInfo>;
 
-    /// True if a slice is here.
+    /// Returns true if a slice is on this node.
     fn has(&self, slice: SliceNo) -> bool;
 
-    /// A copy of the snapshot for reads that must not wait: a read of a block that is not in memory fails with
-    /// [`ErrorCode::NotInMemory`], and the caller restarts its read.
+    /// Returns a copy of the snapshot for reads that must not wait: a read of a block that is not
+    /// in memory fails with [`ErrorCode::NotInMemory`], and the caller restarts its read.
     fn without_waiting(&self) -> Arc<dyn Snapshot>;
 
-    /// Approximate bytes of fragment blocks that a walk over some slices holds at once.
+    /// Returns the approximate bytes of fragment blocks that a walk over some slices uses at once.
     fn walk_bytes(&self, _slices: &[SliceNo], _include: bool) -> usize {
         0
     }
 
-    /// The number of cursors that a walk over some slices opens, about.
+    /// Returns the approximate number of cursors that a walk over some slices opens.
     fn cursors(&self, slices: &[SliceNo], _include: bool) -> usize {
         slices.len()
     }
 
     /// Walks the entries of some slices in a range, merged, forward or in reverse. Included values
-    /// are read only if `include`.
+    /// are read only with `include`.
     fn rows(
         &self,
         slices: &[SliceNo],
@@ -46,12 +46,13 @@ pub trait Snapshot: Send + Sync {
         include: bool,
     ) -> Result<Box<dyn Rows>>;
 
-    /// Additive checksum of a slice's entries, and their number.
+    /// Returns an additive checksum of a slice's entries, and their number.
     fn checksum(&self, slice: SliceNo) -> Result<(u64, u64)> {
         self.checksum_while(slice, &|| true)
     }
 
-    /// Like [`Self::checksum`], but gives up once `wanted` returns false; it is called every few thousand entries.
+    /// Like [`Self::checksum`], but fails once `wanted` returns false; `wanted` is called every few
+    /// thousand entries.
     fn checksum_while(&self, slice: SliceNo, wanted: &dyn Fn() -> bool) -> Result<(u64, u64)> {
         let mut rows = self.rows(&[slice], &KeyRange::all(), false, true)?;
         let (mut sum, mut entries) = (0u64, 0u64);

@@ -14,22 +14,22 @@ use crate::tables::table::{BlocksFrom, Table};
 pub struct Source {
     /// The table that the source reads.
     pub table: Arc<Table>,
-    /// Slice that the rows count for.
+    /// The slice to which the rows are attributed.
     pub slice: SliceNo,
     /// Slice number of the rows in the table.
     pub rows_of: SliceNo,
-    /// Entries that count.
+    /// The range of the entries that are read.
     pub range: KeyRange,
-    /// Epochs that count; rows of other epochs are skipped.
+    /// The epochs whose rows are read.
     pub epochs: RangeInclusive<Epoch>,
-    /// In a back table: entries of the packed states that count.
+    /// In a back table: the range of the entries that are read from the packed states.
     pub keys: KeyRange,
-    /// The places from which blocks may be read.
+    /// The origin of blocks: disk too, or memory only.
     pub blocks: BlocksFrom,
 }
 
 impl Source {
-    /// All rows of a slice.
+    /// Creates a source with all rows of a slice in a table.
     pub fn whole(table: &Arc<Table>, slice: SliceNo) -> Self {
         Self {
             table: Arc::clone(table),
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// Approximate size of one block; 0 if the blocks are in memory anyway.
+    /// Returns the approximate size of one block in bytes; 0 for a table in memory.
     pub fn block_bytes(&self) -> usize {
         let index = &self.table.index;
         let Some(section) = index.section(self.rows_of) else { return 0 };
@@ -54,12 +54,12 @@ impl Source {
         (section.bytes / blocks).max(BLOCK_BYTES as u64) as usize
     }
 
-    /// A copy of the source that reads its blocks from here.
+    /// Returns the source with another rule for reads from disk.
     pub fn with_blocks(self, blocks: BlocksFrom) -> Self {
         Self { blocks, ..self }
     }
 
-    /// Restricts the range further.
+    /// Restricts the range of entries further, to `range`.
     pub fn clip(mut self, range: &KeyRange) -> Self {
         if range.low > self.range.low {
             self.range.low = range.low.clone();

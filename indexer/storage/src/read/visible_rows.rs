@@ -1,4 +1,4 @@
-//! The entries of some sources that an epoch shows.
+//! The entries of some sources that are visible at an epoch.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::read::merge::Merge;
 use crate::read::rows::{Bounds, Rows, WalkPiece};
 use crate::read::source::Source;
 
-/// The entries that an epoch shows.
+/// A walk over the entries that are visible at an epoch.
 pub struct VisibleRows {
     merge: Merge,
     epoch: Epoch,
@@ -50,13 +50,13 @@ impl VisibleRows {
         Ok(Self { merge, epoch, with_values, shows_all, whole, entry, value })
     }
 
-    /// Limits the blocks that are read at once of each source.
+    /// Limits the number of blocks that are read at once from each source.
     pub fn with_ahead_max(mut self, blocks: u32) -> Self {
         self.merge.set_ahead_max(blocks);
         self
     }
 
-    /// Moves to the next entry where every row is visible.
+    /// Moves to the next entry, if all rows are visible; returns false after the last.
     fn next_shown(&mut self) -> Result<bool> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
         let (block, row) = self.merge.cursors[winner].place();
@@ -70,7 +70,8 @@ impl VisibleRows {
         Ok(true)
     }
 
-    /// Skips the rest of a block where every row is visible; returns the number of rows, `None` after the last.
+    /// Skips the remaining rows of a block, if all rows are visible. Returns the number of rows;
+    /// `None` after the last.
     fn skip_block(&mut self) -> Result<Option<u64>> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(None) };
         let rows = self.merge.cursors[winner].skip_to_last();
@@ -78,7 +79,8 @@ impl VisibleRows {
         Ok(Some(u64::from(rows)))
     }
 
-    /// Packs the rest of a block (forward) where every row is visible; returns the number of rows.
+    /// Packs the remaining rows of a block (forward), if all rows are visible; returns the number
+    /// of rows.
     fn pack_block(
         &mut self,
         block: &mut RowBlockBuilder,
@@ -101,7 +103,8 @@ impl VisibleRows {
         Ok(u64::from(count))
     }
 
-    /// Packs the next entry, without its value, where every row is visible. Returns false after the last.
+    /// Packs the next entry, without its value, if all rows are visible. Returns false after the
+    /// last entry.
     #[inline]
     fn pack_shown(&mut self, out: &mut RowBlockBuilder) -> Result<bool> {
         let Some((winner, _)) = self.merge.winner() else { return Ok(false) };
@@ -116,8 +119,8 @@ impl VisibleRows {
         Ok(true)
     }
 
-    /// Packs the next entry, without its value, if it is visible. Returns whether it is; `None`
-    /// after the last.
+    /// Packs the next entry, without its value, if it is visible. Returns whether the entry is
+    /// visible; `None` after the last.
     #[inline]
     fn pack_entry(&mut self, out: &mut RowBlockBuilder) -> Result<Option<bool>> {
         let Self { merge, epoch, .. } = self;

@@ -1,4 +1,4 @@
-//! Merges against a naive model: a map from (slice, entry) to its versions.
+//! Tests of merges against a naive model: a map from (slice, entry) to versions.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,7 +17,8 @@ use crate::rows::row::RowVersion;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// Key, id, epoch, tombstone, value. Its length makes a key self-delimiting.
+/// Key, id, epoch, tombstone flag, value. The model puts the length before a key, so that keys are
+/// self-delimiting.
 type Row = (Vec<u8>, Vec<u8>, u64, bool, u8);
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -56,10 +57,11 @@ fn table_of(slice: SliceNo, rows: &[Row]) -> Option<Arc<Table>> {
     builder.finish().expect("in memory").map(Arc::new)
 }
 
-/// By entry and epoch: the tombstone flag and the value.
+/// For each entry and epoch: the tombstone flag and the value.
 type Model = BTreeMap<Vec<u8>, BTreeMap<u64, (bool, u8)>>;
 
-/// Tables of some rows, each (entry, epoch) in one table only.
+/// Returns one table for each part, and the model of all rows. Each (entry, epoch) is in one table
+/// only.
 fn tables(parts: &[Vec<Row>]) -> (Vec<Arc<Table>>, Model) {
     let mut model = Model::new();
     let mut tables = Vec::new();
@@ -85,7 +87,8 @@ fn shown(mut rows: VisibleRows) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// The rows of a walk, packed for the wire in blocks of `bytes_max` bytes, `rows_max` rows at a time.
+/// Returns the rows of a walk, packed in the wire format in blocks of `bytes_max` bytes, `rows_max`
+/// rows at a time.
 fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>> {
     let mut block = proto::rpc::rows::RowBlockBuilder::default();
     let (mut found, mut more) = (Vec::new(), true);
@@ -101,7 +104,7 @@ fn packed(mut rows: VisibleRows, bytes_max: usize, rows_max: u64) -> Vec<Vec<u8>
 }
 
 proptest! {
-    /// Tables in which each row is visible are walked without comparing versions, also several of them.
+    /// Tables in which each row is visible, one or several, are read without comparing versions.
     #[test]
     fn slices_without_old_versions_are_walked_like_any_others(
         rows in rows(),

@@ -1,4 +1,4 @@
-//! A log or a node manifest that is lost, cut or replaced by an old copy.
+//! Tests of a log or a node manifest that is lost, truncated or replaced by an old copy.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,8 @@ use crate::slice_store::SliceStore;
 use crate::verify::verify;
 use crate::{layout, manifest};
 
-/// A store in which an index became readable at epoch 1, and nothing was flushed or released since.
+/// Creates a store with an index that became readable at epoch 1; nothing was flushed or released
+/// afterwards.
 async fn young_node() -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);

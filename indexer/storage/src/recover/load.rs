@@ -28,7 +28,7 @@ use crate::index::local_index::LocalIndex;
 use crate::node::context::EngineContext;
 use crate::read::count::count;
 
-/// Opens the missing fragments and makes the index readable.
+/// Opens the remaining fragments and makes the index readable.
 pub fn load(index: &LocalIndex, files: &DataFiles) -> Result<()> {
     let loaded = open_and_show(index, files);
     let trouble = loaded.as_ref().err().map(|error| Arc::new(error.to_string()));
@@ -66,8 +66,7 @@ pub fn load_in_background(context: &Arc<EngineContext>) {
     });
 }
 
-/// Waits until an index is loaded. An index that is still waiting, or whose load has failed, is
-/// loaded now.
+/// Waits until an index is loaded. Loads the index now if its load has not begun or has failed.
 pub async fn wait_loaded(context: &Arc<EngineContext>, index: LocalIndexId) -> Result<()> {
     let Some(index) = context.state.get(index) else { return Ok(()) };
     if index.load_state().answer(LoadRequest::Read) != Answer::Defer {

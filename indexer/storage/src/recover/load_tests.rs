@@ -30,7 +30,7 @@ pub(crate) const INDEXES: [LocalIndexId; 2] = [
 ];
 pub(crate) const DIR: &str = "/node";
 
-/// A spawner that holds the first blocking work until the test releases it.
+/// A spawner that delays the first blocking work until the test releases it.
 #[derive(Default)]
 pub(crate) struct Hold {
     pub(crate) first: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -92,7 +92,8 @@ pub(crate) fn info(index: LocalIndexId) -> Arc<IndexInfo> {
     Arc::new(IndexInfo::new(index.index, BucketId(1), spec, vec![vec![NODE]]))
 }
 
-/// Two indexes that show epoch 3: one epoch built, one flushed, and one only in the log.
+/// Returns a node with two indexes at epoch 3: one epoch built, one flushed, and one only in the
+/// log.
 pub(crate) async fn node() -> (Env, sim::SimFs) {
     let (env, _, fs) = sim::world(3);
     let store = open(&env);
@@ -144,7 +145,7 @@ async fn an_index_is_read_as_soon_as_it_is_loaded_and_epochs_never_wait() {
     assert_eq!(entries(&store, one, 4).unwrap_err().code, ErrorCode::SliceMoved);
 }
 
-/// A rollback counts entries, and so needs all fragments.
+/// A rollback counts entries, so it needs all fragments, even while the node loads.
 #[tokio::test]
 async fn a_rollback_while_a_node_loads_goes_back_to_the_same_entries() {
     let (env, _fs) = node().await;
@@ -186,7 +187,7 @@ async fn a_damaged_fragment_keeps_no_other_index_from_being_read() {
     assert_eq!(entries(&store, INDEXES[0], 4).unwrap(), 25);
 }
 
-/// Found with real processes: the worker that merges runs took an index that had just been dropped.
+/// Regression: the worker that merges runs chose an index that had just been dropped.
 #[tokio::test]
 async fn an_index_that_is_dropped_during_a_flush_has_nothing_to_merge() {
     let (env, _fs) = node().await;

@@ -1,13 +1,15 @@
 //! Opening of a store after a restart or a crash.
 //!
-//! 1. The manifests list the fragments of each slice. The fragments of the back index are opened. A fragment that no
-//!    manifest names is left over from a flush, merge or build that a crash has interrupted, and is deleted.
-//! 2. The node manifest records which epochs all indexes have in their fragments, and which epochs a rollback has
-//!    undone.
+//! 1. The manifests list the fragments of each slice. The fragments of the back index are opened. A
+//!    fragment that no manifest names is left over from a flush, merge or build that a crash has
+//!    interrupted, and is deleted.
+//! 2. The node manifest records which epochs all indexes have in their fragments, and which epochs
+//!    a rollback has undone.
 //! 3. The log is replayed. Each epoch is applied to the indexes whose fragments lack it, by the
-//!    same code as the first time. If memory runs short, it is flushed. The part of the log that no data in memory came
-//!    from is released. 4. From here on epochs are accepted. The other fragments are opened in the background, one
-//!    index after another, and each index is readable as soon as it is complete (`load`).
+//!    same code as the first time. If memory runs short, it is flushed. The segments of the log
+//!    whose data is not in memory are released.
+//! 4. From now on epochs are accepted. The other fragments are opened in the background, one index
+//!    after another, and each index is readable as soon as all its fragments are open (`load`).
 //!
 //! A crash during an opening leaves a state that the next opening handles in the same way.
 
@@ -44,8 +46,8 @@ use crate::node::state::{NodeState, epochs_skipped_by};
 use crate::options::StoreOptions;
 use crate::{layout, manifest};
 
-/// Number of replayed records between merges of runs. There are no reads during a replay, and the more runs are merged
-/// at once, the fewer times each row is merged.
+/// Number of replayed records between merges of runs: large, because no reads run during a replay,
+/// and large merges rewrite each row fewer times.
 const MERGE_EVERY: u64 = 256;
 
 /// Opens a store; returns its context.
@@ -111,8 +113,9 @@ fn create_dirs(env: &Env, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the log reaches back to the epochs that are in fragments according to the node manifest. A log that ends
-/// too early, or is missing, is accepted: the stream sends the rest again, from the marks of the node manifest on.
+/// Checks that the log reaches back to the epochs that are in fragments according to the node
+/// manifest. A log that ends too early, or is missing, is accepted: the stream sends the lost
+/// epochs again, from the marks of the node manifest on.
 fn check_log(env: &Env, dir: &Path, node: &NodeManifest) -> Result<()> {
     match first_lsn(&*env.fs, dir)? {
         None => {
@@ -137,7 +140,7 @@ pub(crate) fn late_log(dir: &Path, first: Lsn, log_from: Lsn) -> String {
     )
 }
 
-/// Sets the progress of the buckets from the node manifest.
+/// Sets the progress of each bucket to its mark in the node manifest.
 fn restore_buckets(state: &NodeState, manifest: &NodeManifest) {
     let mut buckets = lock(&state.buckets);
     for mark in &manifest.marks {
@@ -151,7 +154,8 @@ fn restore_buckets(state: &NodeState, manifest: &NodeManifest) {
     }
 }
 
-/// The checkpoints after a replay, which has found these rollbacks and skipped epochs.
+/// Returns the checkpoints of the log after a replay that has found these rollbacks and skipped
+/// epochs.
 fn order_after_replay(
     state: &NodeState,
     manifest: &NodeManifest,
@@ -173,8 +177,8 @@ fn order_after_replay(
     order
 }
 
-/// Saves the changes of the replay, and releases the log if no data in memory came from it. From here on indexes load
-/// their other fragments.
+/// Saves the changes of the replay in manifests, and releases the log if no data in memory came
+/// from it. Indexes may load their other fragments afterwards.
 fn save_replayed(
     state: &NodeState,
     files: &DataFiles,
@@ -216,10 +220,10 @@ fn dead_epochs(state: &NodeState) -> Vec<DeadEpochs> {
     all
 }
 
-/// Rolls indexes back that are ahead of the log. A flush does not wait for the log, so an index may
-/// have epochs in its fragments whose log records a crash took. They are undone, so that the next history is applied to
-/// the same epoch everywhere. If the floor is above that epoch, the index waits until the stream has reached the floor
-/// again.
+/// Rolls back indexes that are ahead of the log. A flush does not wait for the log, so fragments
+/// may contain epochs whose log records a crash has lost. They are undone, so that the next history
+/// begins at one epoch everywhere. An index with a floor above that epoch waits until the stream
+/// has reached the floor again.
 fn undo_unlogged_epochs(state: &NodeState, files: &DataFiles) -> Result<()> {
     for index in state.indexes_and_rebuilds() {
         let applied = lock(&state.buckets)
@@ -258,10 +262,10 @@ struct Replay<'a> {
     files: &'a DataFiles,
     manifest: &'a NodeManifest,
     stop_bytes: u64,
-    /// LSN at or before the beginning of the current record.
+    /// An LSN at or before the beginning of the current record.
     begin: Lsn,
     records: u64,
-    /// Rollbacks that a crash had interrupted.
+    /// Rollbacks that a crash had interrupted and that the replay has finished.
     gone_back: Vec<EpochMark>,
     /// Epochs that replayed epochs have skipped.
     skipped: Vec<DeadEpochs>,
@@ -299,9 +303,10 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies a rollback that all indexes have in their manifests already. Its record has two facts that no manifest has: the bucket is at
-    /// the rollback point even if the node itself had no epoch that old, since all of its slices came from other copies; and the bucket is
-    /// no longer at an epoch that the rollback has undone, even if an earlier record of the log led there.
+    /// Applies a rollback that all index manifests contain already. The record has two facts that
+    /// no manifest has. First, the bucket is at the rollback point, even if the node itself had no
+    /// epoch that old because all slices were received from other copies. Second, the bucket is no
+    /// longer at an undone epoch, even if an earlier log record was of such an epoch.
     fn went_back(&self, mark: EpochMark, to: Epoch) {
         let mut buckets = lock(&self.state.buckets);
         let progress = buckets.entry(mark.bucket).or_default();

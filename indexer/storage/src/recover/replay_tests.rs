@@ -1,4 +1,4 @@
-//! Replayed epochs: their log records stay until fragments have them.
+//! Tests of replayed epochs: their log records are kept until fragments have them.
 
 use proto::model::ids::{BucketId, Epoch};
 
@@ -6,7 +6,8 @@ use super::load::tests::{INDEXES, apply, entries, node, open};
 use crate::maintain::release::release_log;
 use crate::slice_store::SliceStore;
 
-/// A release may come at any time, even before the first epoch after a restart, and the node may go down right after it.
+/// A release may run at any time, even before the first epoch after a restart, and the node may
+/// stop right after it.
 #[tokio::test]
 async fn a_release_after_a_restart_keeps_the_records_of_epochs_that_are_in_memory_alone() {
     let (env, _fs) = node().await;

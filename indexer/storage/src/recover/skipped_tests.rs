@@ -1,6 +1,7 @@
 //! Restarts after a rollback to zero: the indexes are rebuilt, and the next epoch of the bucket skips all earlier ones.
 //!
-//! Until the indexes have that epoch in fragments, the node manifest has a mark among the skipped epochs.
+//! Until this epoch is in fragments of the indexes, the mark in the node manifest is one of the
+//! skipped epochs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ const OTHER_INDEX: LocalIndexId = LocalIndexId { index: IndexId(3), generation: 
 const FIRST: u64 = 10;
 const NEWEST: u64 = FIRST + 1;
 
-/// The mark of an epoch that follows on nothing.
+/// Returns the mark of an epoch without a parent.
 fn first_mark() -> EpochMark {
     EpochMark { parent: Epoch(0), ..mark(FIRST) }
 }
@@ -60,7 +61,7 @@ async fn go_on(store: &StorageEngine) -> Result<()> {
     store.wait_durable(BUCKET, Epoch(NEWEST)).await
 }
 
-/// Checks that the indexes show the newest epoch, and none that the rollback has undone.
+/// Checks that the indexes are at the newest epoch, without data of an undone epoch.
 fn check(store: &StorageEngine) {
     assert_eq!(store.committed(BUCKET), Epoch(NEWEST));
     for index in INDEXES {
@@ -106,7 +107,7 @@ async fn each_restart_after_a_rollback_to_zero_shows_the_epochs_after_it() {
     check(&reopened(&env, store));
 }
 
-/// A second rollback to zero begins while the mark is still older than the first one.
+/// A second rollback to zero begins while the bucket's mark is still older than the first one.
 #[tokio::test]
 async fn a_restart_after_two_rollbacks_to_zero_shows_the_epochs_after_both() {
     let (env, _fs) = node().await;
@@ -161,8 +162,9 @@ async fn apply_other(store: &StorageEngine, mark: EpochMark) {
     store.apply(EpochBatch { mark, pieces: Vec::new(), commits: Vec::new() }).await.unwrap();
 }
 
-/// The node manifest is written for another bucket, while its mark of the rolled-back bucket is old: when the other bucket is named, when a
-/// part of the log is released, when the other bucket is rolled back, and when its epoch skips others.
+/// The node manifest is written for another bucket, while its mark of the rolled-back bucket is
+/// old: when the other bucket gets its first mark, when the log is released, when the other bucket
+/// is rolled back, and when an epoch of it skips others.
 #[tokio::test]
 async fn the_manifest_is_written_for_another_bucket_after_a_rollback_to_zero() {
     let (env, _fs) = node().await;

@@ -7,10 +7,10 @@
 //! document. The *entry* of a row is its key and id, concatenated. Rows are ordered by entry, and
 //! the versions of one entry from the newest to the oldest.
 //!
-//! Keys, ids and values are columns of their own. Each column leaves out the prefix that all of its
+//! Keys, ids and values are separate columns. Each column leaves out the prefix that all of its
 //! strings share, and has either a fixed width or an offset table. So any row is reached without
-//! reading the rows before it. Epochs are stored as differences to the smallest epoch, as narrow as
-//! possible: in most blocks they need no byte.
+//! reading the rows before it. Epochs are stored as differences to the smallest epoch, in as few
+//! bytes as possible: in most blocks in none.
 //!
 //! ```text
 //! block  := rows:u16 flags:u8 epoch-width:u8 epoch-base:u64 column{3} prefix{3} data{3} epochs bits
@@ -95,7 +95,7 @@ impl Block {
         Ok(Self { bytes, rows, key, id, value, epochs, tombstones })
     }
 
-    /// Gives all rows an epoch. They must have had one epoch before.
+    /// Replaces the epochs of all rows, which must be equal, by `epoch`.
     pub fn stamp(&mut self, epoch: Epoch) -> Result<()> {
         if self.epochs.width != 0 {
             return Err(corrupt("the rows of a stamped block have several epochs"));
@@ -130,7 +130,7 @@ impl Block {
         &self.bytes[column.range(&self.bytes, row)]
     }
 
-    /// Returns four pieces that, concatenated, are the entry of a row.
+    /// Returns four byte strings whose concatenation is the entry of a row.
     #[inline]
     fn pieces(&self, row: u32) -> [&[u8]; 4] {
         [
@@ -175,7 +175,7 @@ impl Block {
         out.extend_from_slice(self.suffix(&self.value, row));
     }
 
-    /// Two pieces that, concatenated, are the value of a row.
+    /// Returns two byte strings whose concatenation is the value of a row.
     #[inline]
     pub fn value_pieces(&self, row: u32) -> [&[u8]; 2] {
         [self.prefix(&self.value), self.suffix(&self.value, row)]
@@ -251,9 +251,9 @@ impl Block {
         }
     }
 
-    /// Writes a row in wire format, without its value, into the spare room of `out`, and returns
-    /// its length. The caller commits the bytes. Returns `None` and writes nothing if the entry is
-    /// long.
+    /// Writes a row in wire format, without its value, into the spare capacity of `out`, and
+    /// returns its length. The caller commits the bytes. Returns `None` and writes nothing if the
+    /// entry is too long.
     #[inline]
     pub fn put_row(&self, row: u32, out: &mut RowBlockBuilder) -> Option<usize> {
         let key = self.key.range(&self.bytes, row);
@@ -274,8 +274,8 @@ impl Block {
         Some(at + 1)
     }
 
-    /// Packs rows without their values into `out` and returns how many. That is fewer than requested if a row is too
-    /// long for [`Self::put_row`].
+    /// Packs rows without their values into `out` and returns their number. It is smaller than
+    /// requested if a row is too long for [`Self::put_row`].
     pub fn pack(&self, rows: Range<u32>, out: &mut RowBlockBuilder) -> u32 {
         let from = rows.start;
         for row in rows.clone() {
@@ -345,7 +345,7 @@ impl Block {
         Heads::fast(skip, head_of(&[shared]), 8 * shared.len() as u32, data, width)
     }
 
-    /// The head of a row.
+    /// Returns the head of a row.
     #[inline]
     pub fn head(&self, heads: &Heads, row: u32) -> u64 {
         if heads.shift >= 64 {

@@ -24,7 +24,7 @@ enum Shape {
     Offsets32(u32),
 }
 
-/// The unread rest of a block's bytes.
+/// The bytes of a block that are not parsed yet.
 pub struct Input<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
@@ -60,13 +60,13 @@ impl BlockColumn {
         Ok(Self { prefix: (prefix.start as u32, prefix.end as u32), shape, data: data as u32 })
     }
 
-    /// Place of the common prefix.
+    /// Returns the range of the common prefix in the block's bytes.
     #[inline(always)]
     pub fn prefix(&self) -> Range<usize> {
         self.prefix.0 as usize..self.prefix.1 as usize
     }
 
-    /// Place of a row's string, without the prefix.
+    /// Returns the range of a row's string, without the prefix, in the block's bytes.
     #[inline(always)]
     pub fn range(&self, bytes: &[u8], row: u32) -> Range<usize> {
         let data = self.data as usize;

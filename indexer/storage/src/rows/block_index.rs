@@ -1,7 +1,7 @@
 //! The sparse index of a table: the first entry and the file offset of each block.
 //!
-//! Versions of one entry can lie in two neighbouring blocks. So a search for an entry begins at the
-//! last block whose first entry is *before* it.
+//! Versions of one entry can be in two neighbouring blocks. So a search for an entry begins at the
+//! last block whose first entry is *less* than the searched entry.
 
 use std::cmp::Ordering;
 
@@ -21,9 +21,9 @@ pub struct Section {
     pub end_block: u32,
     /// Number of rows.
     pub rows: u64,
-    /// Bytes of the blocks.
+    /// Bytes of the section's blocks.
     pub bytes: u64,
-    /// Last entry.
+    /// Last entry of the section.
     pub last: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ pub struct BlockIndex {
     entries: Vec<u8>,
     /// End of each first entry in `entries`.
     ends: Vec<u32>,
-    /// Place of each block in the file: offset and stored bytes. All zero in memory.
+    /// Place of each block in the file: offset and stored bytes. All zero for a table in memory.
     places: Vec<(u64, u32)>,
     /// Length of the prefix that the entries of each section share.
     #[serde(skip)]
@@ -120,7 +120,7 @@ impl BlockIndex {
         self.entries.len() + 28 * self.ends.len() + 96 * self.sections.len()
     }
 
-    /// Computes the parts that are not stored. Returns false if the stored parts contradict each
+    /// Computes the fields that are not stored. Returns false if the stored fields contradict each
     /// other.
     pub fn prepare(&mut self) -> bool {
         let blocks = self.ends.len();
@@ -172,7 +172,7 @@ impl BlockIndex {
         self.ends.push(self.entries.len() as u32);
     }
 
-    /// Ends a block: its place in the file, its number of rows, its last entry.
+    /// Ends a block that was written to `place`, and has this number of rows and this last entry.
     pub(crate) fn close_block(&mut self, place: (u64, u32), rows: u64, last: Vec<u8>) {
         self.places.push(place);
         if let Some(section) = self.sections.last_mut() {

@@ -19,7 +19,8 @@ pub fn common(left: &[u8], right: &[u8]) -> usize {
     shared + one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// First eight bytes of a string given in pieces, as an integer of the same order.
+/// Returns the first eight bytes of a string given in pieces, as an integer that sorts in the order
+/// of the strings.
 pub fn head_of(pieces: &[&[u8]]) -> u64 {
     let (mut word, mut len) = ([0; 8], 0);
     for piece in pieces {
@@ -30,11 +31,11 @@ pub fn head_of(pieces: &[&[u8]]) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// Short strings are copied with one instruction sequence of this many bytes.
+/// Short strings are copied with one instruction sequence of this number of bytes.
 pub const WIDE_BYTES: usize = 16;
 
-/// Copies a string to `at` and returns its end. Bytes after the end may be overwritten too; the
-/// caller writes them afterwards.
+/// Copies the string `range` of `from` to `at` in `out`, and returns its end there. Bytes after the
+/// end may be overwritten; the caller writes them afterwards.
 #[inline]
 pub fn put_wide(from: &[u8], range: Range<usize>, out: &mut [u8], at: usize) -> usize {
     let end = at + range.len();

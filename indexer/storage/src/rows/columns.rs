@@ -25,7 +25,7 @@ impl Columns {
     /// The entry and all included columns.
     pub const FORWARD: Self = Self(!(1 << 63));
 
-    /// The included column of a number, counted from 0. Columns from 61 on share one bit.
+    /// Returns the included column with a number, counted from 0. Columns from 61 on share one bit.
     pub fn include(number: usize) -> Self {
         Self(1 << (1 + number.min(61)))
     }
@@ -93,13 +93,12 @@ pub enum Grouping {
     /// Included values are stored with their entries: one read finds both.
     #[default]
     Together,
-    /// Included values have fragments of their own: a scan without included values never reads
-    /// them.
+    /// Included values have separate fragments: a scan without included values never reads them.
     Apart,
 }
 
 impl Grouping {
-    /// Groups that entries and included values are written to.
+    /// Returns the groups that rows of entries and included values are written to.
     pub fn forward(self) -> &'static [Columns] {
         match self {
             Self::Together => &[Columns::FORWARD],
@@ -107,13 +106,12 @@ impl Grouping {
         }
     }
 
-    /// Returns the grouping that an index can have: an index without included values has nothing to
-    /// separate.
+    /// Returns this grouping if the index has included values, and `Together` otherwise.
     pub fn possible_for(self, info: &IndexInfo) -> Self {
         if info.spec.include.is_empty() { Self::Together } else { self }
     }
 
-    /// The groups into which the columns are divided, for this grouping.
+    /// Returns the column groups of this grouping.
     pub fn groups(self) -> &'static [Columns] {
         match self {
             Self::Together => &[Columns::FORWARD, Columns::BACK],

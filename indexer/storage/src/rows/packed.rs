@@ -3,12 +3,14 @@
 //! ```text
 //! state := entry*        entry := len(key)*2+hashed  key  [hash:u8{24}]
 //! ```
-//! `hash` is the hash of the included values and tells whether they changed. It is present only if
-//! the entry has included values. A document without entries has no state: its row is a tombstone.
+//! `hash` is the hash of the included values, from which a change of the values is detected. It is
+//! present only if the entry has included values. A document without entries has no state: its row
+//! is a tombstone.
 //!
-//! Values with equal hashes are taken for equal, so a writer must not be able to find two such values: the hash is
-//! cryptographic. Its 192 bits leave 2^96 steps to an attacker who looks for a collision, without a secret that all nodes
-//! would have to share: states move to other nodes with their files.
+//! Values with equal hashes are taken for equal, so a writer must not be able to find two such
+//! values: the hash is cryptographic. With 192 bits, an attack by collisions takes 2^96 steps. A
+//! keyed hash would need a secret that all nodes share, because states move to other nodes with
+//! their files.
 
 use proto::rpc::scan::KeyRange;
 use proto::rpc::varint::{put_varint, take_varint};
@@ -17,7 +19,7 @@ use sha2::{Digest, Sha256};
 /// An entry of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PackedEntry<'a> {
-    /// Encoded key parts.
+    /// The encoded key parts of the entry.
     pub key: &'a [u8],
     /// Hash of the included values; `None` if there are none.
     pub include_hash: Option<IncludeHash>,
@@ -25,7 +27,7 @@ pub struct PackedEntry<'a> {
 
 const HASH_BYTES: usize = 24;
 
-/// The beginning of the SHA-256 of included values.
+/// The first bytes of the SHA-256 of included values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IncludeHash([u8; HASH_BYTES]);
 
@@ -73,7 +75,7 @@ fn take<'a>(rest: &mut &'a [u8]) -> Option<PackedEntry<'a>> {
     Some(PackedEntry { key, include_hash })
 }
 
-/// Appends the entries of a document's state that lie in a range.
+/// Appends those entries of a document's state that are in a range.
 pub fn put_range(out: &mut Vec<u8>, state: &[u8], id: &[u8], range: &KeyRange) {
     if range.low.is_empty() && range.high.is_none() {
         out.extend_from_slice(state);

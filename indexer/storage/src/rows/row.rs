@@ -7,13 +7,13 @@ use proto::model::ids::{Epoch, SliceNo};
 pub struct RowVersion<'a> {
     /// The slice that the row belongs to.
     pub slice: SliceNo,
-    /// First part of the entry.
+    /// The encoded key parts, with which the entry begins.
     pub key: &'a [u8],
-    /// Second part of the entry.
+    /// The document id, with which the entry ends.
     pub id: &'a [u8],
     /// Value of the entry.
     pub value: &'a [u8],
-    /// Epoch from which the version counts.
+    /// Epoch from which the version is visible.
     pub epoch: Epoch,
     /// True if the entry is deleted from this epoch on.
     pub tombstone: bool,

@@ -13,7 +13,7 @@ use crate::rows::bytes::{common, head_of};
 use crate::rows::row::RowVersion;
 use crate::rows::sinks::RowSink;
 
-/// Rows of one epoch, or of a few from it on, in any order.
+/// Rows in any order, all of one epoch or at small distances after it.
 #[derive(Debug, Default)]
 pub struct RowSorter {
     bytes: Vec<u8>,
@@ -60,7 +60,8 @@ impl RowSorter {
         self.push_later(slice, key, id, value, 0);
     }
 
-    /// Adds a row whose epoch is `later` after that of the others. The entries of all rows must then be different.
+    /// Adds a row whose epoch is `later` epochs after that of rows from [`Self::push`]. No two rows
+    /// of the sorter may then have one entry.
     pub fn push_later(
         &mut self,
         slice: SliceNo,

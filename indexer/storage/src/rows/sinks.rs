@@ -13,12 +13,12 @@ pub trait RowSink {
     /// Takes the next row.
     fn push(&mut self, row: &RowVersion<'_>) -> Result<()>;
 
-    /// True if whole blocks can be taken unchanged.
+    /// Returns true if the sink can take complete blocks unchanged.
     fn takes_blocks(&self) -> bool {
         false
     }
 
-    /// Takes all rows of a block. Only valid if [`Self::takes_blocks`].
+    /// Takes all rows of a block. Must only be called if [`Self::takes_blocks`] returns true.
     fn push_block(&mut self, _slice: SliceNo, _block: &Arc<Block>) -> Result<()> {
         Err(Error::internal("this sink takes rows, not blocks"))
     }

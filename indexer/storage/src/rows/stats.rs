@@ -19,8 +19,8 @@ pub struct TableStats {
 }
 
 impl TableStats {
-    /// True if every row is visible at an epoch, each entry once. Then a read needs no check per
-    /// row.
+    /// Returns true if every row is visible at an epoch and no entry has two rows. Then a read
+    /// needs no check per row.
     pub fn shows_whole_at(&self, epoch: Epoch) -> bool {
         self.tombstones == 0 && !self.versions && self.newest <= epoch
     }

@@ -14,7 +14,7 @@ use crate::rows::row::RowVersion;
 use crate::rows::sinks::{BlockSink, RowSink};
 use crate::rows::stats::TableStats;
 
-/// Target size of a block.
+/// Target size of a block in bytes.
 pub const BLOCK_BYTES: usize = 4 << 10;
 
 /// Builds a table from rows in table order.
@@ -43,7 +43,7 @@ impl<S: BlockSink> TableBuilder<S> {
         }
     }
 
-    /// Closes blocks at this size instead of `BLOCK_BYTES`.
+    /// Sets the size in bytes at which blocks are closed, instead of `BLOCK_BYTES`.
     pub fn with_block_bytes(mut self, bytes: usize) -> Self {
         self.block_bytes = bytes;
         self
@@ -82,8 +82,9 @@ impl<S: BlockSink> TableBuilder<S> {
         self.push_whole(slice, block, |sink| sink.shared_block(block))
     }
 
-    /// Appends a block of another table, which `put` writes. The block must follow all rows so far; its entries may have
-    /// several versions. The sink does not see its rows.
+    /// Appends a block of another table, which `put` writes. The block must follow all rows so far;
+    /// its entries may have several versions. The sink's [`BlockSink::row`] is not called for its
+    /// rows.
     pub fn push_stored(
         &mut self,
         slice: SliceNo,
@@ -127,7 +128,7 @@ impl<S: BlockSink> TableBuilder<S> {
         Ok(())
     }
 
-    /// The sink of the blocks.
+    /// Returns the sink that receives the blocks.
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
@@ -164,7 +165,8 @@ impl<S: BlockSink> TableBuilder<S> {
         self.index.close_block(place, rows, last);
     }
 
-    /// Ends the table: returns the sink, the statistics and the index; `None` if there are no rows.
+    /// Ends the table. Returns the sink, the statistics and the sparse index; `None` if there are
+    /// no rows.
     pub fn finish_parts(mut self) -> Result<Option<(S, TableStats, BlockIndex)>> {
         if self.stats.rows == 0 {
             return Ok(None);

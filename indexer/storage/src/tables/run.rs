@@ -9,7 +9,7 @@ use crate::rows::sinks::BlockSink;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::Table;
 
-/// Keeps the blocks of a run in memory.
+/// A sink that keeps the blocks of a run in memory.
 #[derive(Debug, Default)]
 pub struct MemorySink {
     blocks: Vec<Arc<Block>>,
@@ -39,7 +39,7 @@ impl Default for TableBuilder<MemorySink> {
 }
 
 impl TableBuilder<MemorySink> {
-    /// Ends the run; `None` if it has no rows.
+    /// Ends the run and returns it; `None` if it has no rows.
     pub fn finish(self) -> Result<Option<Table>> {
         #[cfg(test)]
         failure::strike()?;

@@ -17,13 +17,14 @@ use crate::rows::block::Block;
 use crate::rows::block_index::BlockIndex;
 use crate::rows::stats::TableStats;
 
-/// Where the blocks of a walk may come from.
+/// The places from which the blocks of a walk may be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BlocksFrom {
-    /// Memory, or else the disk.
+    /// Blocks are read from memory, or else from the disk.
     #[default]
     Anywhere,
-    /// Memory, the kernel's page cache included: a block that is not in memory gives [`proto::ErrorCode::NotInMemory`].
+    /// Blocks are read from memory only, including the kernel's page cache; other blocks give
+    /// [`proto::ErrorCode::NotInMemory`].
     Memory,
 }
 
@@ -45,13 +46,13 @@ enum Blocks {
 }
 
 impl Table {
-    /// A table whose blocks are in a file.
+    /// Creates a table whose blocks are in a file.
     pub fn from_fragment(open: OpenFragment) -> Self {
         let OpenFragment { fragment, stats, index, block_bytes: bytes } = open;
         Self { stats, index, bytes, blocks: Blocks::File(fragment) }
     }
 
-    /// A table whose blocks are in memory and take `bytes` bytes there.
+    /// Creates a table whose blocks are in memory and take `bytes` bytes.
     pub fn from_blocks(
         stats: TableStats,
         index: BlockIndex,
@@ -61,7 +62,8 @@ impl Table {
         Self { stats, index, bytes, blocks: Blocks::Memory(blocks) }
     }
 
-    /// Returns a block: from memory, from the cache, or from the file (which fills the cache).
+    /// Returns a block: from memory, from the cache, or from the file, in which case it is added to
+    /// the cache.
     pub fn block(&self, block: u32) -> Result<Arc<Block>> {
         self.block_from(block, BlocksFrom::Anywhere)
     }

@@ -1,4 +1,4 @@
-//! Tables cut rows into blocks and find them again.
+//! Tests that tables cut rows into blocks and find them again.
 
 use std::cmp::Ordering;
 

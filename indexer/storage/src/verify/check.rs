@@ -1,7 +1,7 @@
 //! Check of an indexer's data directory.
 //!
-//! Nothing is changed: the node may be down, or the directory may be a copy. Damaged or missing
-//! data is a *finding*. Leftovers of a crash, which the next start removes, are *notes*.
+//! The check changes no file: the node may be down, or the directory may be a copy. Damaged or
+//! missing data is a *finding*. Leftovers of a crash, which the next start removes, are *notes*.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use crate::recover::open::late_log;
 use crate::verify::slices;
 use crate::{fragment, layout, log, manifest};
 
-/// Manifests of indexes.
+/// The path of each index manifest.
 type Indexes = BTreeMap<LocalIndexId, PathBuf>;
 
-/// Beginning of the file VERSION in a data directory of any format.
+/// The text with which the file VERSION of any format begins.
 const VERSION_BEGINNING: &[u8] = b"sextant indexer";
 
-/// Content of a data directory, and its damage.
+/// The number of checked files and rows of a data directory, and its damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Segments of the commit log.
@@ -41,11 +41,11 @@ pub struct Report {
     pub fragments: u64,
     /// Rows of these fragments.
     pub rows: u64,
-    /// Bytes of all these files.
+    /// The size in bytes of all checked files.
     pub bytes: u64,
     /// Damaged or missing data.
     pub findings: Vec<Remark>,
-    /// Leftovers.
+    /// Remarks about files that a crash has left.
     pub notes: Vec<Remark>,
 }
 
@@ -87,7 +87,7 @@ pub fn check_format(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-/// Checks the data directory of an indexer. Blocks the thread.
+/// Checks the data directory of an indexer and returns the findings. Blocks the thread.
 pub fn verify(env: &Env, dir: &Path) -> Report {
     let mut verify = Verify { env, report: Report::default() };
     if !is_data_dir(env, dir) {
@@ -115,7 +115,7 @@ struct Verify<'a> {
 }
 
 impl Verify<'_> {
-    /// Files of a directory; none if it cannot be read.
+    /// Returns the files of a directory; none if it cannot be read.
     fn list(&mut self, dir: &Path) -> Vec<PathBuf> {
         if !self.env.fs.exists(dir) {
             return Vec::new();
@@ -134,7 +134,7 @@ impl Verify<'_> {
         self.report.bytes += len.unwrap_or(0);
     }
 
-    /// True if a segment is no longer than its header.
+    /// Returns true if a segment has no bytes after its header.
     fn is_begun(&self, path: &Path) -> bool {
         let len = self.env.fs.open(path, OpenMode::Read).and_then(|file| file.len());
         len.is_ok_and(|len| len <= SEGMENT_HEADER_BYTES as u64)
@@ -150,7 +150,8 @@ impl Verify<'_> {
         }
     }
 
-    /// Checks a segment that must follow another one; returns its description, if it could be read.
+    /// Checks a segment, which must follow the segment `before`. Returns its description; `None` if
+    /// it could not be read.
     fn segment(
         &mut self,
         path: &Path,
@@ -220,7 +221,8 @@ impl Verify<'_> {
         }
     }
 
-    /// Checks the manifests. Returns which manifest names each fragment, and the indexes.
+    /// Checks the manifests. Returns the manifest that names each fragment, and the paths of the
+    /// index manifests.
     fn manifests(&mut self, dir: &Path) -> (BTreeMap<FileId, PathBuf>, Indexes) {
         let (mut named, mut indexes) = (BTreeMap::new(), Indexes::new());
         let (manifests, others): (Vec<_>, Vec<_>) = self
@@ -250,7 +252,8 @@ impl Verify<'_> {
         (named, indexes)
     }
 
-    /// Checks that manifests and log belong together. Damaged manifests are findings already, and are left out.
+    /// Checks that manifests and log belong together. Damaged manifests were reported before, and
+    /// are skipped.
     fn agreement(&mut self, dir: &Path, indexes: &Indexes) {
         let (fs, manifest_dir) = (&*self.env.fs, layout::manifest_dir(dir));
         let Ok(node) = manifest::read_node(fs, &manifest_dir) else { return };

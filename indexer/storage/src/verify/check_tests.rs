@@ -1,4 +1,5 @@
-//! An intact directory passes; everything damaged, missing or left over in it is named.
+//! Tests that an intact directory passes, and that every damaged, missing or left-over file is
+//! reported.
 
 use std::sync::Arc;
 

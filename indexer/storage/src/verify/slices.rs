@@ -1,6 +1,6 @@
 //! Check of an index's manifest against its fragments. A file must have the columns and rows that
-//! count in a list, and a slice must have as many visible entries as the manifest says. Where
-//! included values have fragments of their own, both chains must have equally many entries.
+//! the lists refer to, and a slice must have as many visible entries as the manifest says. If
+//! included values have separate fragments, both chains must have equally many entries.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,24 +1,28 @@
-//! The commits over several buckets that the readable parts of a log name, for a recovery that loses some of them.
+//! The commits over several buckets in the readable ranges of a log, for a recovery that loses some
+//! of them.
 
 use std::collections::VecDeque;
 
 use proto::model::commits::TransactionEvent;
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use proto::model::open_commit::OpenCommit;
 use storage::log::Lsn;
 
-/// The number of remembered commits. The newest ones are kept, since a log loses its end first.
+/// The number of remembered commits. The newest ones are kept, since a damaged log usually loses
+/// its end.
 const SEEN_MAX: usize = 1 << 10;
 
-/// The newest step of a commit over several buckets that a log has.
+/// The newest step of a commit over several buckets in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JointSeen {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// All buckets that it has changed.
+    /// All buckets that the transaction has changed.
     pub participants: Vec<BucketId>,
-    /// The end of the vbuckets that it has changed here; `None` if it is only prepared.
+    /// The last seqno of each vbucket that the commit has changed in this bucket; `None` if it is
+    /// only prepared.
     pub committed: Option<Vec<(VbucketId, Seqno)>>,
-    /// The place of the step.
+    /// The LSN of the step.
     pub at: Lsn,
 }
 
@@ -33,7 +37,7 @@ impl SeenCommits {
             TransactionEvent::Prepared(prepared) => {
                 (prepared.transaction, prepared.participants.clone(), None)
             }
-            TransactionEvent::Joint(joint) => {
+            TransactionEvent::Opened(OpenCommit::Joint(joint)) => {
                 let committed = &joint.committed;
                 let ends = committed.positions.iter().map(|(vbucket, end)| (*vbucket, end.seqno));
                 (committed.transaction, joint.participants.clone(), Some(ends.collect()))
@@ -42,7 +46,7 @@ impl SeenCommits {
             // An epoch has it, which is no reason to lose it.
             TransactionEvent::Settled(_) | TransactionEvent::Committed(_) => return,
             // A producer has the data, and commits again.
-            TransactionEvent::Pushed(_) | TransactionEvent::PushedSettled(_) => return,
+            TransactionEvent::Opened(OpenCommit::Pushed(_)) => return,
         };
         self.forget(transaction);
         self.0.push_back(JointSeen { transaction, participants, committed, at });
@@ -58,7 +62,7 @@ impl SeenCommits {
         }
     }
 
-    /// The commits.
+    /// Returns the newest step of each commit.
     pub fn into_inner(self) -> Vec<JointSeen> {
         self.0.into()
     }

@@ -1,4 +1,4 @@
-//! The change log, as the document store sees it.
+//! The change log of one bucket, as the document store uses it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, RwLock};
@@ -27,13 +27,13 @@ use crate::document_store::LogExtent;
 pub struct ChangeLog {
     pub(super) log: DirectLog,
     pub(super) files: IndexFiles,
-    /// Held by the one thread that appends or syncs.
+    /// The writer; locked by the thread that appends or syncs.
     pub(super) writer: Mutex<Writer>,
     /// The index that readers use; never locked during file input and output.
     pub(super) index: RwLock<LogIndex>,
 }
 
-/// The written data that becomes visible with the next sync.
+/// The state of the writer: written data that becomes visible with the next sync.
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) states: Vec<VbucketState>,
@@ -41,31 +41,31 @@ pub(super) struct Writer {
     pub(super) encoder: Encoder,
 }
 
-/// The place of a group.
+/// The place of an appended group in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupPlace {
-    /// LSN of the beginning.
+    /// LSN of the group's beginning.
     pub start: Lsn,
-    /// LSN of the end.
+    /// LSN of the group's end.
     pub end: Lsn,
-    /// The place of each mutation, in the order in which the builder got them.
+    /// The place of each mutation, in the order in which the mutations were added to the builder.
     pub mutations: Vec<MutationPlace>,
-    /// The indexes of the mutations in the order of their places.
+    /// The indexes of the mutations, in the order of their places.
     pub order: Vec<u32>,
     /// The vbuckets that the group changes, and their new states.
     pub states: Vec<(VbucketId, VbucketState)>,
-    /// The places of the prepared transactions that it brings.
+    /// The places of the prepared transactions in the group.
     pub prepared: Vec<(TransactionId, PreparedPlace)>,
 }
 
 /// An encoded group before it is written.
 #[derive(Default)]
 struct EncodedGroup {
-    /// The place of its first item.
+    /// LSN of the group's first item.
     payload: Lsn,
-    /// The vbuckets that it changes, and their new states.
+    /// The vbuckets that the group changes, and their new states.
     staged: Vec<(VbucketId, VbucketState)>,
-    /// As in [`GroupPlace`].
+    /// The place of each mutation, as in [`GroupPlace`].
     mutations: Vec<MutationPlace>,
     order: Vec<u32>,
 }
@@ -79,11 +79,12 @@ impl EncodedGroup {
 }
 
 impl ChangeLog {
-    /// Appends a group. It is atomic: after a crash all of it is there, or nothing. It is visible and durable after
-    /// [`Self::sync`]. `OutOfOrder` if a mutation does not follow the last one of its vbucket, or an item does not fit
-    /// the state of its vbucket; nothing is written then. After a failed write the log accepts no more groups. A group
-    /// that rewinds or purges makes the groups before it durable and visible first, and must not rewind mutations of
-    /// the group itself.
+    /// Appends a group. The append is atomic: after a crash the log has the complete group or
+    /// nothing of it. The group is visible and durable after [`Self::sync`]. `OutOfOrder` if a
+    /// mutation does not follow the last one of its vbucket, or an item does not fit the state of
+    /// its vbucket; nothing is written then. After a failed write the log accepts no more groups.
+    /// If the group rewinds or purges, earlier groups are made durable and visible first, and the
+    /// group must not rewind its own mutations.
     pub fn append(&self, group: &GroupBuilder) -> Result<GroupPlace> {
         let mut writer = lock(&self.writer);
         let planned = self.plan(&mut writer, group)?;
@@ -91,8 +92,9 @@ impl ChangeLog {
         Ok(planned.at(range, &writer))
     }
 
-    /// Appends a group and makes it durable, and concurrently runs a function with the places of its mutations. Returns both results. The
-    /// outer error means that nothing was written.
+    /// Appends a group and makes it durable, and concurrently runs `beside` with the places of the
+    /// group's mutations. Returns the results of both. The outer error means that nothing was
+    /// written.
     pub fn append_beside<T: Send>(
         &self,
         group: &GroupBuilder,
@@ -132,7 +134,7 @@ impl ChangeLog {
         Ok(EncodedGroup { payload, staged, mutations, order: group.order() })
     }
 
-    /// Writes an encoded group.
+    /// Writes an encoded group; returns the LSNs of its beginning and its end.
     fn write(
         &self,
         writer: &mut Writer,
@@ -163,7 +165,7 @@ impl ChangeLog {
         Ok(start..end)
     }
 
-    /// Reads the changes of a prepared transaction. An error names the file.
+    /// Reads the changes of a prepared transaction from their place. An error names the file.
     pub fn read_prepared(
         &self,
         transaction: TransactionId,
@@ -212,7 +214,8 @@ impl ChangeLog {
         }
     }
 
-    /// A closed segment that is retained.
+    /// Returns a retained closed segment by the LSN of its beginning; `None` if it is not closed or
+    /// was released.
     pub(super) fn closed_segment(&self, base: Lsn) -> Option<IndexedSegment> {
         let log_id = self.log.log_id();
         match self.log.segment_of(base)? {
@@ -221,14 +224,15 @@ impl ChangeLog {
         }
     }
 
-    /// Vouches for everything that is synced, so that damage of it is never taken for the work of a crash. For a log
-    /// without work.
+    /// Writes a mark and the witness for the synced position, so that later damage of synced data
+    /// is never taken for the effect of a crash. Called when the log is idle.
     pub fn mark(&self) -> Result<()> {
         let _writer = lock(&self.writer);
         self.log.mark()
     }
 
-    /// Returns the error of the first failed write or sync: the log accepts no groups after it.
+    /// Returns the error of the first failed write or sync, if there was one: the log accepts no
+    /// groups after it.
     pub fn check(&self) -> Result<()> {
         self.log.check()
     }
@@ -267,14 +271,14 @@ impl ChangeLog {
             .map_or_else(LogExtent::default, |vbucket| vbucket.state.extent)
     }
 
-    /// The state for a checkpoint of the whole durable log.
+    /// Returns the state of the complete durable log, for a checkpoint.
     pub fn state(&self) -> LogState {
         let index = read(&self.index);
         let vbuckets = index.vbuckets.iter().map(|vbucket| vbucket.state).collect();
         LogState { log_id: Some(self.log.log_id()), from: index.end, vbuckets }
     }
 
-    /// LSN of the end of the log, with what is not durable yet.
+    /// Returns the LSN of the end of the log, including groups that are not durable yet.
     pub fn end(&self) -> Lsn {
         self.log.end()
     }
@@ -284,8 +288,9 @@ impl ChangeLog {
         self.log.held_bytes()
     }
 
-    /// The purge after which the log needs only its newest segments, of about `bytes` together. Empty if the log is already that short, or
-    /// if the older segments are not held by mutations.
+    /// Returns the purge points after which the log retains only its newest segments, of about
+    /// `bytes` together. Empty if the log is already that short, or if the older segments are not
+    /// retained for mutations.
     pub fn purge_to_hold(&self, bytes: u64) -> Vec<(VbucketId, Seqno)> {
         if self.held_bytes() <= bytes {
             return Vec::new();

@@ -1,10 +1,10 @@
-//! The change log of one bucket: everything that happens to the bucket, in order.
+//! The change log of one bucket: all changes of the bucket, in order.
 //!
 //! # Format
 //!
-//! The log is a direct log of the storage engine ([`storage::log::DirectLog`]): segment files with checksummed records,
-//! marks that distinguish damage from a torn end, and a witness of the synced position. The payload of a record is a *group*, which a crash
-//! keeps or removes as a whole:
+//! The log is a direct log of the storage engine ([`storage::log::DirectLog`]): segment files with
+//! checksummed records, marks that distinguish damage from a torn end, and a witness of the synced
+//! position. The payload of a record is a *group*, which a crash keeps or removes completely:
 //!
 //! ```text
 //! group     := item+                                                               (little endian)
@@ -24,39 +24,45 @@
 //! ```
 //!
 //! A *run* has mutations of one vbucket on one branch, without a gap. `bytes` counts their entries
-//! ([`entry_bytes`](crate::mutation::entry_bytes)); `bytes_before`, and `bytes` of a rewind and of a purge point, count
-//! the vbucket's log up to there since it began. The checksum of an item covers its place, so one run can be read and verified alone, and
-//! bytes of another place or another log never pass the check.
+//! ([`entry_bytes`](crate::mutation::entry_bytes)); `bytes_before`, and `bytes` of a rewind and of
+//! a purge point, count the vbucket's log up to there since it began. The checksum of an item
+//! covers its place, so one run can be read and verified alone, and bytes from another place or
+//! another log fail the check.
 //!
 //! # Index
 //!
 //! A seqno is found in two steps, without reading other vbuckets' mutations:
 //!
-//! - the *directory* (`index/directory.rs`) finds the segment: in memory, 16 bytes for each vbucket in each segment where the
-//!   vbucket has retained mutations;
-//! - the *index* of the segment (`index/segment.rs`) finds the run: 32 bytes for each run. That of the last segment is in
-//!   memory. That of a closed segment is in a side file, BASE.index (`index/file.rs`); the parts of it that were used
-//!   lately are cached, up to a bound for all logs of a store ([`IndexCache`]).
+//! - the *directory* (`index/directory.rs`) finds the segment: in memory, 16 bytes for each vbucket
+//!   in each segment where the vbucket has retained mutations;
+//! - the *index* of the segment (`index/segment.rs`) finds the run: 32 bytes for each run. That of
+//!   the last segment is in memory. That of a closed segment is in a side file, BASE.index
+//!   (`index/file.rs`); recently used sections of side files are cached, up to a bound for all logs
+//!   of a store ([`IndexCache`]).
 //!
-//! So a log of 100 GiB in segments of 32 MiB with 64 vbuckets has 3 MiB of directory, and with 1,024 vbuckets 50 MiB. The index
-//! of the last segment takes 50 KiB if groups are large, and at most 13 MiB, and twice that while it grows, if all groups
-//! are single, empty mutations. Opening a log reads the header of each side file, and the segments after the checkpoint.
+//! So a log of 100 GiB in segments of 32 MiB with 64 vbuckets has 3 MiB of directory, and with
+//! 1,024 vbuckets 50 MiB. The index of the last segment takes 50 KiB if groups are large, and at
+//! most 13 MiB, and twice that while it grows, if all groups are single, empty mutations. Opening a
+//! log reads the header of each side file, and the segments after the checkpoint.
 //!
 //! # Invariants
 //!
-//! - Readers see a group after the sync that follows it. They see all of it at once.
-//! - The seqnos of a vbucket between its purge point and its end have no gap. A rewind makes those beyond it unreadable, and
-//!   the next run continues from there; each seqno is then found in its newest run.
-//! - A side file follows from its segment alone, so it can be lost at any time.
-//! - A segment is released only if no vbucket's directory names it, and the caller's checkpoint covers it and names no place in it.
+//! - A group becomes visible to readers with the sync that follows it, all of it at once.
+//! - The seqnos of a vbucket between its purge point and its end have no gap. A rewind makes all
+//!   later seqnos unreadable, and the next run continues after the rewind's position; each seqno is
+//!   then found in its newest run.
+//! - A side file is derived from its segment alone, so it can be lost at any time.
+//! - A segment is released only if no vbucket's directory names it, and the caller's checkpoint
+//!   covers it and names no place in it.
 //! - No lock that readers need is held during file input and output.
 //!
 //! # Damage
 //!
-//! A torn end is dropped, a whole group at a time. All other damage is `Corrupt`, at the opening or, in segments that
-//! the checkpoint covers, at the read that finds it: the error names the file, the offset, and the affected mutations, if later ones show
-//! which these are. A lost or shortened last segment is found by the witness, as far as that was written ([`ChangeLog::mark`] writes it,
-//! and each new segment).
+//! A torn end is dropped, in complete groups. All other damage is `Corrupt`, at the opening or, in
+//! segments that the checkpoint covers, at the read that finds it: the error names the file, the
+//! offset, and the affected mutations, if later ones show which these are. A lost or truncated last
+//! segment is detected up to the position in the witness, which [`ChangeLog::mark`] and each new
+//! segment write.
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fuzz;

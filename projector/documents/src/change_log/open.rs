@@ -1,4 +1,4 @@
-//! Opening a change log: the checkpoint, the events after it, and the directory of all segments.
+//! Opening of a change log: the checkpoint, the events after it, and the directory of all segments.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,18 @@ use super::items::item::{Item, LogEvent, items};
 use super::items::state::{LogState, VbucketState};
 use super::log::{ChangeLog, Writer};
 
-/// Size of an index cache by default: the index of some hundred segments of 32 MiB.
+/// Default size of an index cache in bytes: enough for the indexes of some hundred segments of 32
+/// MiB.
 const INDEX_CACHE_BYTES: usize = 16 << 20;
 
 /// Settings of a change log.
 #[derive(Clone, Debug)]
 pub struct ChangeLogOptions {
-    /// Size above which a segment is closed.
+    /// Size in bytes above which a segment is closed.
     pub segment_bytes: u64,
     /// The pool of open files, which logs and tables can share; `None` for a separate small pool.
     pub open_files: Option<Arc<OpenFiles>>,
-    /// Memory for indexes of closed segments, which logs can share.
+    /// The cache of closed segments' indexes, which logs can share.
     pub index_cache: Arc<IndexCache>,
 }
 
@@ -42,23 +43,23 @@ impl Default for ChangeLogOptions {
     }
 }
 
-/// The place of an event.
+/// The place of an event in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPlace {
-    /// The group that it belongs to.
+    /// The LSNs of the beginning and the end of the event's group.
     pub group: Range<Lsn>,
-    /// LSN of its item.
+    /// LSN of the event's item.
     pub item: Lsn,
     /// The number of bytes of the item.
     pub item_bytes: u32,
 }
 
-/// The opener's knowledge of a change log.
+/// The facts that the opener of a change log knows, against which the log is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownLog<'a> {
-    /// The checkpoint, which covers the log before its place.
+    /// The checkpoint; it covers the log before [`LogState::from`].
     pub checkpoint: &'a LogState,
-    /// The log was synced up to this LSN, at least.
+    /// An LSN up to which the log was certainly synced.
     pub synced: Lsn,
 }
 
@@ -68,13 +69,14 @@ impl<'a> From<&'a LogState> for KnownLog<'a> {
     }
 }
 
-/// Receiver of the events after a checkpoint, in order.
+/// A function that receives the events after a checkpoint, in order.
 pub type EventReplay<'a> = &'a mut dyn FnMut(LogEvent<'_>, EventPlace) -> Result<()>;
 
 impl ChangeLog {
-    /// Opens or creates the change log in a directory. The checkpoint covers the log before its place; the events after
-    /// it are replayed. The error is `Corrupt` if the log lacks data that the checkpoint or a reader needs. A missing
-    /// log is not created if a checkpoint names it; so the caller stores [`Self::state`] before the first append.
+    /// Opens or creates the change log in a directory. The events after the checkpoint are passed
+    /// to `replay`. The error is `Corrupt` if the log lacks data that the checkpoint or a reader
+    /// needs. A missing log is not created if a checkpoint names it; so the caller stores
+    /// [`Self::state`] before the first append.
     pub fn open<'a>(
         env: &Env,
         dir: &Path,
@@ -108,7 +110,7 @@ impl ChangeLog {
     }
 }
 
-/// A change log that is being opened.
+/// The state of a change log's opening.
 struct Opening<'a> {
     dir: PathBuf,
     files: IndexFiles,
@@ -116,14 +118,14 @@ struct Opening<'a> {
     states: Vec<VbucketState>,
     /// The index of the segment that is being replayed.
     index: Option<SegmentIndex>,
-    /// The seqnos of the segments that were replayed before it.
+    /// The seqno ranges of the segments that were replayed before the current one.
     walked: Vec<(Lsn, Vec<SeqnoRange>)>,
     log_id: u64,
     replay: EventReplay<'a>,
 }
 
 impl Opening<'_> {
-    /// Processes a group. For a group before the checkpoint only the index is updated.
+    /// Processes a group. A group before the checkpoint only updates the index.
     fn record(&mut self, record: LogRecord<'_>) -> Result<()> {
         let LogRecord { log_id, segment, start, end, payload } = record;
         self.log_id = log_id;
@@ -147,7 +149,8 @@ impl Opening<'_> {
         Ok(())
     }
 
-    /// Begins the index of a segment, and closes that of the previous segment, which ends at or before `end`.
+    /// Begins the index of a segment, and ends the index of the previous segment, which ends at or
+    /// before `end`.
     fn go_to(&mut self, segment: Lsn, end: Lsn) {
         if let Some(index) = self.index.take_if(|index| index.base != segment) {
             let base = index.base;
@@ -209,7 +212,7 @@ impl Opening<'_> {
         Ok(ChangeLog { log, files: self.files, writer, index })
     }
 
-    /// The error for seqnos that no segment has.
+    /// Returns the error for seqnos that no segment has.
     fn lost(&self, log: &DirectLog, base: Lsn, missing: SeqnoRange) -> Error {
         let SeqnoRange { vbucket, first, last } = missing;
         let (path, _) = log.place_of(base);

@@ -1,8 +1,8 @@
-//! Reading one vbucket.
+//! Reads of one vbucket's log.
 //!
-//! A read takes the runs that it needs from the index, releases the lock, and reads each run with one call. Each run is
-//! verified by its own checksum. If the vbucket is rewound meanwhile, the read ends with the mutations read so far, which belong to the
-//! history in which the read began.
+//! A read looks up its runs in the index, releases the lock, and reads each run with one call. Each
+//! run is verified by its own checksum. If the vbucket is rewound meanwhile, the read ends with the
+//! mutations read so far, which belong to the history in which the read began.
 
 use std::sync::Arc;
 
@@ -20,22 +20,22 @@ use super::log::ChangeLog;
 use crate::document_store::LogExtent;
 use crate::mutation::Mutation;
 
-/// A range of a vbucket's log.
+/// A range of seqnos in a vbucket's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VbucketRange {
     /// The vbucket to read.
     pub vbucket: VbucketId,
-    /// The start, exclusive.
+    /// The seqno before the range.
     pub after: Seqno,
-    /// The end, inclusive.
+    /// The last seqno of the range.
     pub to: Seqno,
 }
 
-/// The next part of a read, which lies in one segment.
+/// A part of a read that lies in one segment.
 struct Step {
     after: Seqno,
     to: Seqno,
-    /// The purge point and the history at this moment.
+    /// The purge point and the history counter of the vbucket when the step was made.
     moment: (Seqno, u64),
     base: Lsn,
     runs: StepRuns,
@@ -43,25 +43,25 @@ struct Step {
 
 /// The source of the runs of a step.
 enum StepRuns {
-    /// In the last segment.
+    /// Runs in the last segment.
     Tail(Vec<RunEntry>),
-    /// In a closed segment whose side file is not written yet.
+    /// Runs in a closed segment whose side file is not written yet.
     Closed(Arc<SegmentIndex>),
-    /// In a side file.
+    /// Runs in the side file of a closed segment.
     File,
 }
 
 /// The mutations that were read so far.
 struct Reading {
     found: Vec<Arc<Mutation>>,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     left: usize,
     is_full: bool,
 }
 
 impl ChangeLog {
-    /// Mutations in the order of their seqnos, from the beginning of the range: all of them or about the given number
-    /// of bytes, but at least one. Purged mutations are left out.
+    /// Reads mutations in the order of their seqnos, from the beginning of the range: all of them
+    /// or about `bytes` bytes, but at least one. Purged mutations are omitted.
     pub fn read(&self, range: VbucketRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
         let mut reading = Reading { found: Vec::new(), left: bytes, is_full: false };
         let (mut after, mut history) = (range.after, None);
@@ -94,7 +94,7 @@ impl ChangeLog {
             .map_or_else(Default::default, |vbucket| (vbucket.state.extent.purged, vbucket.history))
     }
 
-    /// The next part of a read; `None` at its end.
+    /// Returns the next part of a read; `None` at its end.
     fn step(&self, range: VbucketRange, after: Seqno, bytes: usize) -> Result<Option<Step>> {
         let index = read(&self.index);
         let Some(vbucket) = index.vbuckets.get(usize::from(range.vbucket.0)) else {
@@ -161,7 +161,7 @@ impl ChangeLog {
         })
     }
 
-    /// Reads the mutations of a run that lie in a range.
+    /// Reads the mutations of a run whose seqnos are in `(after, to]`.
     fn read_run(
         &self,
         vbucket: VbucketId,
@@ -183,7 +183,7 @@ impl ChangeLog {
         Ok(())
     }
 
-    /// The mutations of a run, once its checksum is verified.
+    /// Verifies the checksum of a run and returns its mutations.
     fn mutations<'a>(
         &self,
         item: &'a [u8],
@@ -210,7 +210,7 @@ impl ChangeLog {
         }
     }
 
-    /// Reads the mutation at a place that the log has given.
+    /// Reads the mutation at a place that an append or a replay has returned.
     pub fn read_at(&self, vbucket: VbucketId, place: MutationPlace) -> Result<Mutation> {
         let MutationPlace { item: lsn, item_bytes, .. } = place;
         let bytes = self.log.read(lsn, item_bytes as usize)?;
@@ -232,8 +232,8 @@ impl ChangeLog {
         Ok(Mutation::new((vbucket, found.seqno), found.id.into(), found.kind, document))
     }
 
-    /// The number of bytes of a vbucket's log up to a seqno, since the log began. A seqno that is not retained counts
-    /// as the nearest retained one.
+    /// Returns the number of bytes of a vbucket's log up to a seqno, since the log began. For a
+    /// seqno that is not retained, returns that of the nearest retained one.
     pub fn bytes_to(&self, vbucket: VbucketId, to: Seqno) -> Result<u64> {
         loop {
             let extent = self.extent(vbucket);
@@ -278,7 +278,7 @@ impl ChangeLog {
     }
 }
 
-/// The runs that a read of about some bytes needs.
+/// Returns the runs from the seqno `first` on that a read of about `bytes` bytes needs.
 fn runs_of(runs: &[RunEntry], first: Seqno, to: Seqno, bytes: usize) -> Vec<RunEntry> {
     let at = position_of(runs, first).unwrap_or(runs.len());
     let mut size = 0;

@@ -1,7 +1,7 @@
-//! Reading of a damaged log for a recovery: everything from a checkpoint on, up to the first damage.
+//! Reads of a damaged log for a recovery: all events from a checkpoint on, up to the first damage.
 //!
-//! Damage before the checkpoint does not matter here: the table has those mutations. Data after the first damage is ignored, because its
-//! order is not known any more. No file is changed.
+//! Damage before the checkpoint is ignored: the table has those mutations. Data after the first
+//! damage is ignored too, because its order is unknown. No file is changed.
 
 use std::io;
 use std::path::Path;
@@ -22,16 +22,17 @@ use super::items::state::{Change, LogState};
 use super::joint_seen::{JointSeen, SeenCommits};
 use super::open::{EventPlace, EventReplay};
 
-/// The readable rest of a log.
+/// The result of reading a damaged log.
 #[derive(Debug)]
 pub struct ReadableRest {
-    /// The positions at the end of what is left.
+    /// The positions of the vbuckets after the last event before the damage.
     pub state: LogState,
-    /// The last seqno of each vbucket that any readable part of the log has, also after the damage.
+    /// The last seqno of each vbucket in any readable range of the log, including ranges after the
+    /// damage.
     pub seen: Vec<Seqno>,
-    /// The newest commits over several buckets that any readable part has, from the checkpoint on.
+    /// The newest commits over several buckets in any readable range after the checkpoint.
     pub joint: Vec<JointSeen>,
-    /// The damage at its end; `None` if the log is whole from the checkpoint on.
+    /// The first damage; `None` if the log is intact from the checkpoint on.
     pub damage: Option<Error>,
 }
 
@@ -64,7 +65,7 @@ pub fn salvage(
     Ok(ReadableRest { state, seen, joint: joint.into_inner(), damage })
 }
 
-/// Reads the changes of a prepared transaction of a log that is not open.
+/// Reads the changes of a prepared transaction from a log that is not open.
 pub fn read_prepared(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -87,10 +88,10 @@ pub fn read_prepared(
     prepared_at(log_id, (transaction, place), &bytes).map_err(named)
 }
 
-/// A log that is being read.
+/// The state of reading a damaged log.
 struct Reading<'a> {
     fs: &'a dyn FileSystem,
-    /// The positions after the last whole group.
+    /// The positions of the vbuckets after the last complete group.
     state: LogState,
     seen: Vec<Seqno>,
     joint: SeenCommits,
@@ -127,7 +128,7 @@ impl Reading<'_> {
         failed.map_or(Ok(()), |error| Err(named(error)))
     }
 
-    /// Records the seqnos and the commits of a segment, wherever it is readable.
+    /// Records the seqnos and the commits in all readable ranges of a segment.
     fn look(&mut self, path: &Path) -> Result<()> {
         let log_id = segment_log_id(self.fs, path)?;
         let (seen, joint) = (&mut self.seen, &mut self.joint);
@@ -145,7 +146,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Takes a group as a whole, or fails and takes nothing of it.
+    /// Processes a complete group; after an error none of its events count.
     fn record(&mut self, log_id: u64, record: &RecordInfo, payload: &[u8]) -> Result<()> {
         let start = record.lsn;
         let end = start + RECORD_OVERHEAD_BYTES + record.bytes;
@@ -184,7 +185,7 @@ fn apply(state: &mut LogState, vbucket: VbucketId, change: &Change, lsn: Lsn) ->
     }
 }
 
-/// Reads an event whole, so that nothing fails in its midst.
+/// Decodes an event completely, so that its processing cannot fail midway.
 fn check(event: &LogEvent<'_>) -> Result<()> {
     match event {
         LogEvent::Run(run) => run.mutations().try_for_each(|mutation| mutation.map(drop)),

@@ -16,14 +16,14 @@ use proto::model::commits::TransactionEvent;
 pub(super) struct Contents {
     pub(super) record: BucketRecord,
     pub(super) documents: BTreeMap<Arc<str>, Arc<Mutation>>,
-    /// The mutations of each vbucket from seqno 1 on,
+    /// The mutations of each vbucket from seqno 1 on.
     pub(super) log: Log,
-    /// and the last purged one. The product never reads purged ones.
+    /// The last purged seqno of each vbucket. Purged mutations are kept, but must not be read.
     pub(super) purged: Vec<Seqno>,
-    /// The last mutation that was never stored here, in vbuckets that were copied by their documents. Log entries up to
-    /// it are placeholders.
+    /// The last seqno that was never stored in this copy, for vbuckets that were copied by their
+    /// documents. Log entries up to it are placeholders.
     pub(super) absent: Vec<Seqno>,
-    /// The documents by which vbuckets were copied.
+    /// The documents that were copied without their mutations.
     pub(super) copied: BTreeMap<Arc<str>, Arc<Mutation>>,
 }
 
@@ -55,7 +55,8 @@ impl Contents {
         (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
 
-    /// See [`documents_before`]. Nothing is known of entries up to `purged`.
+    /// Returns the documents before a position, see [`documents_before`]. Entries up to `purged`
+    /// are treated as unknown.
     pub(super) fn documents_before(
         &self,
         vbucket: VbucketId,
@@ -68,7 +69,7 @@ impl Contents {
         documents_before(beyond, before.skip(purged.0 as usize), vbucket, purged)
     }
 
-    /// The last change of a document up to a seqno.
+    /// Returns the last change of a document up to a seqno.
     pub(super) fn change_up_to(&self, id: &str, to: Seqno) -> Option<&Arc<Mutation>> {
         let at = usize::from(vbucket_of(id, self.record.info.vbuckets).0);
         let logged = self.log[at].iter().skip(self.absent[at].0 as usize);

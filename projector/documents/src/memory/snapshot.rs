@@ -9,7 +9,7 @@ use super::contents::Contents;
 use crate::document_store::{DocumentSnapshot, StoredDocument};
 use crate::mutation::Mutation;
 
-/// The range after an id, or of all ids.
+/// Returns the range of the ids after an id; `None` selects all ids.
 fn ids_after(after: Option<&str>) -> (Bound<&str>, Bound<&str>) {
     (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded)
 }

@@ -21,16 +21,16 @@ use crate::mutation::Mutation;
 use crate::record::{BucketRecord, StoredId};
 use crate::rules::{check_empty, check_rewind, get_each, no_bucket};
 
-/// The document store in memory. A clone is the same store, in the same process.
+/// The document store in memory. Clones share their contents and their process.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<MemoryState>>,
     syncs: Arc<Syncs>,
-    /// The number of the process that has it.
+    /// The number of the simulated process that uses this handle.
     process: u64,
 }
 
-/// Commits wait in their sync while it is held.
+/// The state of simulated syncs: commits wait in their sync while it is held.
 #[derive(Default)]
 struct Syncs {
     are_held: Mutex<bool>,
@@ -39,7 +39,7 @@ struct Syncs {
 
 #[derive(Default)]
 struct MemoryState {
-    /// The number of the process that currently may write, to ignore earlier ones.
+    /// The number of the process that may write; handles of earlier processes are ignored.
     process: u64,
     cas: u64,
     unique_ids: BTreeMap<BucketId, StoredId>,
@@ -52,7 +52,7 @@ struct MemoryState {
     listing_fails: bool,
     /// A batch whose sync failed, until the store is opened again.
     in_doubt: Option<Vec<(BucketId, DoubtfulWrites)>>,
-    /// The batches that are durable and not visible yet, in their order.
+    /// The batches that are durable and not visible yet, in order.
     unshown: VecDeque<(BucketId, Arc<Batch>)>,
 }
 
@@ -87,7 +87,7 @@ impl MemoryStore {
         lock(&self.state)
     }
 
-    /// The state, for a write.
+    /// Locks the state for a write; an error if this handle's process must not write.
     fn writable(&self) -> Result<MutexGuard<'_, MemoryState>> {
         let state = self.state();
         if state.process != self.process {
@@ -102,7 +102,8 @@ impl MemoryStore {
         }
     }
 
-    /// The last durable seqno of each vbucket, also if it is not visible yet.
+    /// Returns the last durable seqno of each vbucket, including mutations that are not visible
+    /// yet.
     pub fn durable_ends(&self, bucket: BucketId) -> Result<Vec<Seqno>> {
         let state = self.state();
         let contents = state.bucket(bucket)?;
@@ -124,7 +125,7 @@ impl MemoryStore {
         self.state().listing_fails = true;
     }
 
-    /// Damages a bucket, as its next opening would find it.
+    /// Marks a bucket as damaged, as its next opening would.
     pub fn damage(&self, bucket: BucketId) {
         let mut state = self.state();
         if let Some(Contents { record, log, .. }) = state.buckets.remove(&bucket) {
@@ -138,12 +139,12 @@ impl MemoryStore {
         }
     }
 
-    /// The buckets whose damaged files an operator has to remove.
+    /// Returns the buckets whose damaged files an operator has to remove.
     pub fn kept(&self) -> BTreeSet<BucketId> {
         self.state().kept.clone()
     }
 
-    /// Makes commits wait in their sync, or lets them continue. They block their thread.
+    /// Makes commits block their thread in the sync, or lets them continue.
     pub fn hold_syncs(&self, are_held: bool) {
         *lock(&self.syncs.are_held) = are_held;
         self.syncs.let_go.notify_all();

@@ -1,4 +1,4 @@
-//! The two steps of a batch: its group in the log, then its documents in the table.
+//! The two steps of a batch: its group is logged, then its documents are added to the table.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,8 @@ use crate::mutation::Mutation;
 use crate::table::{MadeRuns, VersionRef};
 
 impl BucketStore {
-    /// Makes mutations and a new record durable. [`Self::show`] follows, in the order of these calls.
+    /// Makes mutations and a new record durable. [`Self::show`] must be called afterwards, in the
+    /// order of these calls.
     pub(super) fn log_group(&self, changes: &Batch) -> Result<LoggedGroup> {
         let mut this = lock(&self.changes);
         // The table may still be processing the previous batch; this step does not wait for it.
@@ -49,7 +50,8 @@ impl BucketStore {
         Ok(LoggedGroup { place, places: this.places.clone(), number: this.batches, made })
     }
 
-    /// Appends and syncs the group of a batch. The runs of a large batch are built concurrently.
+    /// Appends and syncs the group of a batch. For a large batch, the versions for the table are
+    /// built concurrently and returned too.
     fn append_batch(
         &self,
         this: &mut Changes,
@@ -70,9 +72,10 @@ impl BucketStore {
         Ok((place?, Some(made)))
     }
 
-    /// The prepared transactions whose changes a batch writes again: those that the log does not have, and one of those that are only far
-    /// before its end. The distance depends on their total size, so that the log is not filled with them alone; only one is written at a
-    /// time, so that no batch becomes much larger.
+    /// Returns the prepared transactions whose changes a batch writes again: all whose changes the
+    /// log lacks, and one whose changes are far before the end of the log. The distance depends on
+    /// the total size of prepared changes, so that the log does not consist mainly of them; only
+    /// one is written at a time, so that no batch becomes much larger.
     fn far_prepared(&self, this: &Changes, changes: &Batch) -> Vec<TransactionEvent> {
         if !this.record.commits.has_prepared() || changes.record.is_some() {
             return Vec::new();
@@ -88,13 +91,13 @@ impl BucketStore {
         let ends = |prepared: &&Arc<Prepared>| {
             let mut commits = this.record.commits.with_prepared(|one| Some(Arc::clone(one)));
             changes.commits.iter().for_each(|event| commits.add(event));
-            commits.joint().find_prepared(prepared.transaction).is_none()
+            commits.find_prepared(prepared.transaction).is_none()
         };
-        let far = this.record.commits.joint().prepared().filter(is_far);
+        let far = this.record.commits.prepared().filter(is_far);
         far.filter(|prepared| !ends(prepared)).cloned().map(TransactionEvent::Prepared).collect()
     }
 
-    /// Gives a logged batch to the table.
+    /// Adds a logged batch to the table.
     pub(super) fn show(&self, changes: &Batch, logged: LoggedGroup) -> Result<()> {
         let shown = self.show_in_order(changes, logged);
         if shown.is_err() {
@@ -133,7 +136,7 @@ impl BucketStore {
     }
 }
 
-/// Mutations as versions, in the order of their places.
+/// Returns the mutations as versions of the table, in the order of their places.
 fn versions<'m>(
     mutations: &'m [Arc<Mutation>],
     places: &[MutationPlace],

@@ -1,18 +1,19 @@
 //! One bucket: its change log, its table, and the order in which they change.
 //!
-//! A batch of mutations changes the bucket in two steps. [`BucketStore::log_group`] appends it to the log as one group, and
-//! syncs; [`BucketStore::show`] adds it to the table. The next batch may be logged before that, and batches are shown
-//! in the order of the log, each by its number. Any other change is one step, and is refused while a batch is between its
+//! A batch of mutations changes the bucket in two steps. [`BucketStore::log_group`] appends it to
+//! the log as one group, and syncs; [`BucketStore::show`] adds it to the table. The next batch may
+//! be logged before that, and batches are added to the table in the order of the log, each by its
+//! number. Any other change is made in one step, and is refused while a batch is between its two
 //! steps.
 //!
-//! - The log may be ahead of the table, and is never older.
-//! - *Shown* is the state of the log and the record after the last group that the table has. A flush covers that state, so that its
-//!   checkpoint never covers data that only the log has.
-//! - A failure between log and table closes the bucket, and no checkpoint is written then: the next opening replays the
-//!   groups.
+//! - The log may be ahead of the table; the table is never ahead of the log.
+//! - *Shown* is the state of the log and the record after the last group that the table has. A
+//!   flush covers that state, so that its checkpoint never covers data that only the log has.
+//! - A failure between log and table closes the bucket, and no checkpoint is written then: the next
+//!   opening replays the groups.
 //!
-//! Readers take no part in this. They see positions and mutations once a group is synced, and documents once the table has them; the
-//! service publishes a group after both.
+//! Readers take none of these locks. Positions and mutations are visible once a group is synced,
+//! and documents once the table has them; the service publishes a group after both.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -45,38 +46,38 @@ pub struct BucketStore {
     pub(super) log: ChangeLog,
     pub(super) table: DocumentTable,
     pub(super) changes: Mutex<Changes>,
-    /// Locked after `changes` by a caller that needs both.
+    /// The state of the table; locked after `changes` by a caller that needs both.
     pub(super) shown: Mutex<TableState>,
-    /// True after a failed [`Self::show`]: no further batch is logged. Whether a batch is shown is decided under the
-    /// lock.
+    /// True after a failed [`Self::show`]: no further batch is logged. Whether a batch may be added
+    /// to the table is decided under the lock.
     pub(super) has_failed_show: AtomicBool,
     checkpoint: Mutex<LastCheckpoint>,
-    /// Held during a flush, so that flushes run one at a time and checkpoints never move back.
+    /// Locked during a flush, so that flushes run one at a time and checkpoints never move back.
     pub(super) flushing: Mutex<()>,
-    /// True while documents are added that are not in the log.
+    /// True during a load of documents that are not in the log.
     pub(super) is_loading: AtomicBool,
     /// See [`DiskStoreOptions::prepared_behind_bytes`].
     pub(super) prepared_behind_bytes: u64,
 }
 
-/// The state that a change of the log reads and alters; locked from the first read for a group until the group is
-/// synced.
+/// The state that a change of the log reads and alters; locked from the first read for a group
+/// until the sync of the group.
 pub(super) struct Changes {
     pub(super) record: BucketRecord,
     /// The places in the log of the changes of prepared transactions.
     pub(super) places: PreparedPlaces,
     pub(super) group: GroupBuilder,
-    /// Number of batches in the log since the bucket was opened.
+    /// Number of batches logged since the bucket was opened.
     pub(super) batches: u64,
-    /// True if a group may be in the log that the table never gets. Nothing is accepted then.
+    /// True if the log may have a group that the table never gets. Writes are refused then.
     pub(super) is_broken: bool,
 }
 
 /// The state that the table has reached.
 pub(super) struct TableState {
-    /// Number of batches since the bucket was opened.
+    /// Number of batches added to the table since the bucket was opened.
     pub(super) batches: u64,
-    /// The state of the log and the record after the last group that the table has.
+    /// The state of the log and the record after the last group in the table.
     pub(super) state: LogState,
     pub(super) record: BucketRecord,
     pub(super) places: PreparedPlaces,
@@ -84,17 +85,17 @@ pub(super) struct TableState {
     pub(super) is_broken: bool,
 }
 
-/// A batch that the log has and the table has not.
+/// A batch that is in the log and not in the table yet.
 pub(super) struct LoggedGroup {
     pub(super) place: GroupPlace,
-    /// The places of what is prepared after it.
+    /// The places of the changes of transactions that are prepared after the batch.
     pub(super) places: PreparedPlaces,
     pub(super) number: u64,
-    /// The versions of the batch, if they were built while it was logged.
+    /// The versions of the batch, if they were built during the write of the log.
     pub(super) made: Option<MadeRuns>,
 }
 
-/// The last checkpoint on disk.
+/// The newest checkpoint on disk.
 struct LastCheckpoint {
     file: PairedFile,
     last: Checkpoint,
@@ -108,12 +109,12 @@ pub(super) struct CheckpointState {
 }
 
 impl Changes {
-    /// The places of what is prepared that hold for another record.
+    /// Returns the places of prepared transactions that are valid for another record.
     pub(super) fn known_places(&self, next: &BucketRecord) -> PreparedPlaces {
         self.places.that_hold_for(&self.record.commits, &next.commits)
     }
 
-    /// Records the prepared transactions of a group; the record has its steps.
+    /// Records the places of the prepared transactions in a group.
     pub(super) fn note_prepared(&mut self, place: &GroupPlace) {
         for (transaction, item) in &place.prepared {
             self.places.put(*transaction, *item);
@@ -123,7 +124,7 @@ impl Changes {
 }
 
 impl BucketStore {
-    /// Creates a bucket in an empty directory of a number, durably.
+    /// Creates a bucket durably in an empty directory; `number` is the number of the directory.
     pub fn create(
         env: &Env,
         dir: &Path,
@@ -148,8 +149,8 @@ impl BucketStore {
         Ok(made)
     }
 
-    /// Opens a bucket, and replays what its checkpoint does not cover. `Corrupt` if its log, which was `synced` up to an LSN once, lacks
-    /// anything before.
+    /// Opens a bucket, and replays the log after its checkpoint. `Corrupt` if the log lacks records
+    /// before `synced`, an LSN up to which it was synced once.
     pub fn open(
         env: &Env,
         dir: &Path,
@@ -214,7 +215,7 @@ impl BucketStore {
         })
     }
 
-    /// The record of the bucket, including groups that are not shown yet.
+    /// Returns the record of the bucket, including groups that are not in the table yet.
     pub fn record(&self) -> BucketRecord {
         lock(&self.changes).record.clone()
     }
@@ -224,7 +225,7 @@ impl BucketStore {
         self.log.extents().iter().map(|extent| extent.end).collect()
     }
 
-    /// Releases the part of the log that neither readers nor the last checkpoint need.
+    /// Releases the segments of the log that neither readers nor the last checkpoint need.
     pub(super) fn release(&self) -> Result<()> {
         let to = {
             let checkpoint = lock(&self.checkpoint);
@@ -234,7 +235,7 @@ impl BucketStore {
         self.log.release(to)
     }
 
-    /// True if nothing is accepted until the bucket is opened again.
+    /// Returns true if writes are refused until the bucket is opened again.
     pub fn has_failed(&self) -> bool {
         let is_broken = lock(&self.changes).is_broken || lock(&self.shown).is_broken;
         self.log.check().is_err() || is_broken
@@ -248,7 +249,7 @@ impl BucketStore {
         Ok(place)
     }
 
-    /// The documents of some ids, now or as of a cut; see [`crate::DocumentStore::get`].
+    /// Returns the documents of some ids, now or as of a cut, see [`crate::DocumentStore::get`].
     pub fn documents(
         &self,
         ids: &[String],
@@ -263,7 +264,7 @@ impl BucketStore {
         Ok(found.into_iter().map(|found| found.map(|stored| stored.document)).collect())
     }
 
-    /// The mutations of a range, see [`crate::DocumentStore::read_log`].
+    /// Returns the mutations of a range, see [`crate::DocumentStore::read_log`].
     pub fn read_log(&self, range: LogRange, bytes: usize) -> Result<Vec<Arc<Mutation>>> {
         let LogRange { vbucket, after, to, .. } = range;
         self.log.read(VbucketRange { vbucket, after, to }, bytes)
@@ -274,12 +275,12 @@ impl BucketStore {
         self.log.extents()
     }
 
-    /// The versions that a rewind or a read as of a cut can still need.
+    /// Returns the rule for the versions that a rewind or a read as of a cut can still need.
     pub(super) fn retention(&self) -> Retention {
         Retention { from: self.log.extents().iter().map(|extent| extent.purged).collect() }
     }
 
-    /// The state of the log and the record after the last group that the table has. It is durable.
+    /// Returns the durable state of the log and the record after the last group in the table.
     pub(super) fn shown_state(&self) -> Result<CheckpointState> {
         let shown = lock(&self.shown);
         check_whole(shown.is_broken)?;
@@ -287,7 +288,8 @@ impl BucketStore {
         Ok(CheckpointState { log, record, places: shown.places.clone() })
     }
 
-    /// Writes a checkpoint for a change of the table.
+    /// Writes a checkpoint with a changed table; `state` is the new state of the log, if it
+    /// changed.
     pub(super) fn write_table(
         &self,
         state: Option<CheckpointState>,
@@ -304,8 +306,8 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Writes a checkpoint with a new state of the log and an unchanged table. The table must have all groups before
-    /// that state.
+    /// Writes a checkpoint with a new state of the log and an unchanged table. The table must have
+    /// all groups before that state.
     pub(super) fn write_checkpoint(&self, log: LogState) -> Result<()> {
         let table = lock(&self.checkpoint).last.table.clone();
         let covered = {
@@ -315,13 +317,13 @@ impl BucketStore {
         self.write_table(Some(covered), &table)
     }
 
-    /// The place up to which the last checkpoint covers the log.
+    /// Returns the LSN up to which the last checkpoint covers the log.
     pub(super) fn covered(&self) -> Lsn {
         lock(&self.checkpoint).last.log.from
     }
 }
 
-/// Checks that no change has failed half way.
+/// Returns an error if an earlier change has failed midway.
 pub(super) fn check_whole(is_broken: bool) -> Result<()> {
     match is_broken {
         true => {

@@ -1,6 +1,7 @@
 //! The checkpoint of a bucket.
 //!
-//! The newest commits of the record come last, and after them the places of prepared transactions, whose changes the log has.
+//! In the file, the record's newest commits follow the other fields, and after them the places of
+//! prepared transactions, whose changes the log contains.
 
 use proto::{Error, ErrorCode, Result};
 use serde::ser::SerializeStruct as _;
@@ -14,16 +15,18 @@ use crate::table::TableManifest;
 /// The name and kind of a checkpoint's file.
 pub const CHECKPOINT_FILE: (&str, FileKind) = ("checkpoint", FileKind::Checkpoint);
 
-/// The durable state of a bucket from which a start replays the log.
+/// The durable state of a bucket, from which a start replays the log.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// The place in the change log, and the positions there.
+    /// The LSN in the change log, and the positions of the vbuckets at that LSN.
     pub log: LogState,
-    /// The record of the bucket at that place.
+    /// The record of the bucket at that LSN.
     pub record: BucketRecord,
-    /// The fragments of the table. They have everything before the place, and may have more.
+    /// The fragments of the table. They contain all changes before the LSN, and may contain later
+    /// ones.
     pub table: TableManifest,
-    /// The places of prepared transactions in the log. Of these a checkpoint that was read has no changes.
+    /// The places of the changes of prepared transactions in the log. The record of a checkpoint
+    /// that was read lacks these changes.
     pub places: PreparedPlaces,
 }
 

@@ -1,5 +1,6 @@
-//! Damaged buckets. A bucket that the opening finds damaged is kept aside: the manifest names it, its directory is left as it is, and
-//! all other buckets are served. When another copy of it is complete, it is recreated:
+//! Damaged buckets. A bucket that is found damaged at the opening is not served: the manifest names
+//! it, and its directory is not changed. All other buckets are served. The bucket is recreated to
+//! receive a new copy:
 //!
 //! | step | after a crash after it |
 //! |---|---|
@@ -8,8 +9,8 @@
 //! | the manifest names it instead of the damaged one, which is given up for the copy | the bucket exists, is empty, and is filled |
 //! | the bucket is complete: the manifest names the damaged directory as being removed | the damaged directory is removed |
 //!
-//! So the damaged files stay until the new copy is complete. If the damaged copy had data that its leader lacks, they stay
-//! until an operator removes them.
+//! So the damaged files are kept until the new copy is complete. If the damaged copy had data that
+//! its leader lacks, the files are kept until an operator removes them.
 
 use proto::Result;
 use proto::lock::{lock, read, write};
@@ -22,7 +23,8 @@ use crate::record::BucketRecord;
 use crate::rules::no_bucket;
 
 impl DiskStore {
-    /// Recreates a damaged bucket, empty, in another directory.
+    /// Recreates a damaged bucket, empty, in another directory; `files` says when the damaged files
+    /// are removed.
     pub(super) fn make_damaged_anew(
         &self,
         record: &BucketRecord,

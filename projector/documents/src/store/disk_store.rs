@@ -1,4 +1,4 @@
-//! The store on disk, as the service sees it.
+//! The document store on disk, as the service uses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -29,9 +29,9 @@ use crate::rules::no_bucket;
 use crate::table::TableOptions;
 
 /// The content of the data directory's version file. Another number means another layout.
-pub(super) const VERSION: &str = "sextant projector, format 1\n";
+pub(super) const VERSION: &str = "sextant projector, format 2\n";
 
-/// The remedy for a directory that has the log of another bucket.
+/// The remedy that the error recommends if a directory has the log of another bucket.
 const FOREIGN_LOG_HINT: &str = "put the directories of the buckets back as they were, or restore the data directory from a copy";
 
 /// The store on disk. All calls block the thread.
@@ -44,11 +44,11 @@ pub struct DiskStore {
     pub(super) buckets: RwLock<BTreeMap<BucketId, Arc<BucketStore>>>,
     /// The buckets whose files are damaged.
     pub(super) damaged: RwLock<BTreeMap<BucketId, DamagedBucket>>,
-    /// Held while the directories of dropped buckets are removed.
+    /// Locked during the removal of dropped buckets' directories.
     removing: Mutex<()>,
-    /// Bytes of mutations since the store was opened.
+    /// Bytes of mutations that were logged since the store was opened.
     pub(super) logged_bytes: AtomicUsize,
-    /// Rounds of maintenance.
+    /// Number of rounds of maintenance since the store was opened.
     pub(super) idle_rounds: AtomicU32,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct ManifestOnDisk {
 }
 
 impl ManifestOnDisk {
-    /// Writes changed contents durably. After an error the contents are as before.
+    /// Writes changed contents durably. After an error the contents in memory are unchanged.
     pub(super) fn write(&mut self, fs: &dyn FileSystem, next: SourceManifest) -> Result<()> {
         self.file.write(fs, &next)?;
         self.contents = next;
@@ -68,16 +68,17 @@ impl ManifestOnDisk {
 }
 
 impl DiskStore {
-    /// Opens or creates the store in a directory that this process has locked. Blocks the thread. `Version` for a directory of another
-    /// layout, `Corrupt` if both copies of the source's manifest are damaged, or a directory is there that it does not name. A bucket
-    /// that is damaged, or lacks anything that it had, is kept aside ([`DocumentStore::damaged`]).
+    /// Opens or creates the store in a directory that this process has locked. Blocks the thread.
+    /// `Version` for a directory of another layout, `Corrupt` if both copies of the source's
+    /// manifest are damaged, or a directory exists that the manifest does not name. A bucket that
+    /// is damaged, or lacks data that it had, is listed by [`DocumentStore::damaged`].
     pub fn open(env: &Env, dir: &Path, options: DiskStoreOptions) -> Result<Self> {
         let opening =
             |error: Error| error.context(format!("opening the documents in {}", dir.display()));
         Self::open_directory(env, dir, options).map_err(opening)
     }
 
-    /// True if a directory has documents.
+    /// Returns true if a directory contains a document store.
     pub fn is_in(fs: &dyn FileSystem, dir: &Path) -> bool {
         ["buckets", "source.1", "source.2"].iter().any(|name| fs.exists(&dir.join(name)))
     }
@@ -131,7 +132,8 @@ impl DiskStore {
         read(&self.buckets).iter().map(|(id, bucket)| (*id, Arc::clone(bucket))).collect()
     }
 
-    /// Makes the directories of new buckets, which the manifest names already.
+    /// Creates the directories of new buckets, which the manifest names already; `first` is the
+    /// number of the first directory.
     pub(super) fn make(&self, made: &[&BucketRecord], first: u64) -> Result<Vec<MadeBucket>> {
         let make = |(record, directory): (&&BucketRecord, u64)| {
             let path = directory_path(&self.dir, directory);
@@ -148,8 +150,8 @@ impl DiskStore {
         made.iter().zip(first..).map(make).collect()
     }
 
-    /// Removes the directories that the manifest names as leftover, without blocking the manifest. A failed removal is repeated later, and
-    /// at the next start.
+    /// Removes the directories that the manifest lists as left over, without locking the manifest.
+    /// A failed removal is repeated later, and at the next start.
     pub(super) fn remove_left(&self) {
         let _one_at_a_time = lock(&self.removing);
         let left = lock(&self.manifest).contents.removing.clone();
@@ -165,10 +167,10 @@ impl DiskStore {
     }
 }
 
-/// A new bucket: its number, its entry in the manifest, and itself.
+/// A new bucket: its id, its entry in the manifest, and its store.
 pub(super) type MadeBucket = (BucketId, BucketEntry, Arc<BucketStore>);
 
-/// The entry of a bucket as it is now.
+/// Returns the present manifest entry of a bucket.
 pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     let state = bucket.log.state();
     let branches = bucket.record().branches;
@@ -186,13 +188,13 @@ pub(super) fn entry_of(bucket: &BucketStore, directory: u64) -> BucketEntry {
     }
 }
 
-/// The contents of a bucket when the manifest was written, for errors.
+/// Describes the contents of a bucket at the time when the manifest was written, for errors.
 fn had(entry: &BucketEntry) -> String {
     let mutations: u64 = entry.positions.iter().map(|(_, position)| position.seqno.0).sum();
     format!("which had {mutations} mutations")
 }
 
-/// Checks that the log of a bucket is the log that the manifest names.
+/// Returns an error if the log of a bucket is not the log that the manifest names.
 pub(super) fn check_log_id(bucket: &BucketStore, entry: &BucketEntry) -> Result<()> {
     if bucket.log.state().log_id == Some(entry.log_id) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Paired files for fuzzers, and the correction of a damaged one, so that a fuzzer passes its checksum.
+//! Paired files for fuzzers, and the correction of a fuzzed one, so that a fuzzer reaches the code
+//! after the check of the checksum.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::change_log::{LogState, PreparedPlaces};
 use crate::record::BucketRecord;
 use crate::table::TableManifest;
 
-/// A checkpoint of a bucket with vbuckets and a commit, and the manifest of a source.
+/// Returns a checkpoint of a bucket with vbuckets and a commit, and the manifest of a source.
 pub fn samples_of_paired_files() -> Vec<Vec<u8>> {
     let mut record = BucketRecord {
         info: BucketInfo::new(BucketId(1), "b", 4, SourceKind::Embedded, NodeId(1)),
@@ -32,7 +33,7 @@ pub fn samples_of_paired_files() -> Vec<Vec<u8>> {
     files.into_iter().flatten().collect()
 }
 
-/// Corrects the length and the checksum.
+/// Corrects the length and the checksum of a paired file.
 pub fn mend_paired_file(bytes: &mut [u8]) {
     let Some(len) = bytes.len().checked_sub(HEADER_BYTES) else { return };
     bytes[20..28].copy_from_slice(&(len as u64).to_le_bytes());

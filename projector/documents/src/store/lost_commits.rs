@@ -1,4 +1,5 @@
-//! The commits over several buckets of which a recovery loses the part of this bucket: they are *halved* if another bucket has its part.
+//! Commits over several buckets whose part in this bucket is lost by a recovery. Such a commit is
+//! *halved* if another bucket still has its part.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +19,15 @@ use crate::record::BucketRecord;
 pub struct LostCommit {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// All buckets that it has changed.
+    /// All buckets that the transaction has changed.
     pub participants: Vec<BucketId>,
-    /// True if the log had the changes with their numbers; false if they were prepared there, and the deciding bucket may never have
-    /// committed them.
+    /// True if the log had the changes with their seqnos. False if the transaction was only
+    /// prepared; the deciding bucket may never have committed it.
     pub was_committed: bool,
 }
 
-/// The commits that a bucket loses which keeps its log up to a place, and vbuckets up to these ends. `record` is the record at the place.
+/// Returns the commits that a bucket loses if it keeps its log only up to the LSN `from`, and its
+/// vbuckets only up to `ends`. `record` is the record at that LSN.
 pub(super) fn lost_commits(
     record: &BucketRecord,
     (ends, from): (&[Seqno], Lsn),
@@ -34,16 +36,16 @@ pub(super) fn lost_commits(
     let is_beyond = |(vbucket, seqno): &(VbucketId, Seqno)| {
         ends.get(usize::from(vbucket.0)).is_none_or(|end| seqno > end)
     };
-    let joint = record.commits.joint();
+    let commits = &record.commits;
     // A transaction that is still prepared ends again, as the deciding bucket decides.
     let is_lost = |seen: &JointSeen| match &seen.committed {
-        Some(_) if joint.find_prepared(seen.transaction).is_some() => false,
+        Some(_) if commits.find_prepared(seen.transaction).is_some() => false,
         Some(positions) => seen.at >= from || positions.iter().any(is_beyond),
         // The transaction may occur twice.
-        None => seen.at >= from && joint.find_prepared(seen.transaction).is_none(),
+        None => seen.at >= from && commits.find_prepared(seen.transaction).is_none(),
     };
     let mut lost: Vec<_> = seen.into_iter().filter(is_lost).map(lost_commit).collect();
-    for open in joint.open() {
+    for open in commits.joint() {
         let committed = &open.committed;
         let mut positions = committed.positions.iter().map(|(vbucket, end)| (*vbucket, end.seqno));
         let is_new = lost.iter().all(|lost| lost.transaction != committed.transaction);
@@ -58,8 +60,8 @@ pub(super) fn lost_commits(
     lost
 }
 
-/// Adds prepared transactions whose changes are not readable. The lost part of the log may contain the commit of one, which may have been
-/// acknowledged.
+/// Adds prepared transactions whose changes are not readable. The lost range of the log may contain
+/// the commit of such a transaction, which may have been acknowledged.
 pub(super) fn add_unreadable(lost: &mut Vec<LostCommit>, unreadable: &[Arc<Prepared>]) {
     for prepared in unreadable {
         let transaction = prepared.transaction;
@@ -75,16 +77,17 @@ fn lost_commit(seen: JointSeen) -> LostCommit {
     LostCommit { transaction, participants, was_committed: committed.is_some() }
 }
 
-/// The commits of a bucket that is given up as a whole, as far as its files are readable.
+/// Returns all commits of a bucket that is given up completely, as far as its files are readable.
 pub(super) fn all_commits(fs: &dyn FileSystem, dir: &Path) -> Vec<LostCommit> {
     let checkpoint: (Option<Checkpoint>, _) = inspect(fs, dir, CHECKPOINT_FILE);
     let Some(Checkpoint { log, record, .. }) = checkpoint.0 else { return Vec::new() };
     let seen = salvage(fs, &dir.join("log"), &log, &mut |_, _| Ok(()));
     let seen = seen.map_or_else(|_| Vec::new(), |salvaged| salvaged.joint);
     let mut lost: Vec<_> = seen.into_iter().map(lost_commit).collect();
-    let joint = record.commits.joint();
-    let open = joint.open().map(|joint| (joint.committed.transaction, &joint.participants, true));
-    let prepared = joint.prepared().map(|one| (one.transaction, &one.participants, false));
+    let commits = &record.commits;
+    let open = commits.joint();
+    let open = open.map(|joint| (joint.committed.transaction, &joint.participants, true));
+    let prepared = commits.prepared().map(|one| (one.transaction, &one.participants, false));
     for (transaction, participants, was_committed) in open.chain(prepared) {
         if lost.iter().all(|lost| lost.transaction != transaction) {
             let participants = participants.clone();

@@ -1,4 +1,4 @@
-//! Flushes, merges and releases of the log, beside readers and writers.
+//! Flushes, merges and releases of the log, concurrent with readers and writers.
 
 use std::sync::atomic::Ordering;
 
@@ -9,30 +9,33 @@ use proto::plant::{self, Plant};
 use super::bucket_store::BucketStore;
 use super::disk_store::{DiskStore, entry_of};
 
-/// The ends of the logs are written down in each of this many rounds without work: every two seconds.
+/// In each round of maintenance whose number is a multiple of this one, about every two
+/// seconds, the ends of the logs are stored, unless the round has found work.
 const NOTE_EVERY: u32 = 10;
 
-/// A commit flushes by itself when this many times the size of a memtable waits: the maintenance cannot keep up.
+/// The number of memtables in memory above which a commit flushes in its own call, because the
+/// maintenance is too slow.
 const MEMTABLES_MAX: usize = 3;
 
-/// A commit flushes the largest bucket by itself when all together have this many halves of their bound in memory. The
-/// maintenance may be in a long merge.
+/// The number of halves of the memory bound above which a commit flushes the largest bucket in its
+/// own call, because the maintenance may be in a long merge.
 const MEMORY_MAX_HALVES: usize = 3;
 
-/// All buckets are checked each time that this fraction of the bound was logged.
+/// All buckets are checked each time that the memory bound divided by this number was logged.
 const LOOKS: usize = 64;
 
-/// Number of fragments from which on merges do not wait for the end of a load.
+/// Number of fragments above which merges do not wait for the end of a load.
 const UNMERGED_MAX: usize = 128;
 
 impl BucketStore {
-    /// Flushes the memory, and releases the part of the log that the flush covers. False if there was nothing to flush.
+    /// Flushes the memory of the table, and releases the segments of the log that the flush covers.
+    /// Returns false if there was nothing to flush.
     pub fn flush(&self) -> Result<bool> {
         let _one_at_a_time = lock(&self.flushing);
         self.flush_now()
     }
 
-    /// Flushes like [`Self::flush`], for a caller that holds `flushing`.
+    /// Flushes like [`Self::flush`]; the caller has locked `flushing`.
     pub(super) fn flush_now(&self) -> Result<bool> {
         // Order matters: the table has everything of this state, and perhaps more.
         let shown = self.shown_state()?;
@@ -46,7 +49,7 @@ impl BucketStore {
         Ok(true)
     }
 
-    /// Merges fragments if it pays; false if it does not.
+    /// Merges fragments if a merge is worthwhile; returns false otherwise.
     fn merge(&self) -> Result<bool> {
         let Some(change) = self.table.prepare_merge(|| self.retention())? else {
             return Ok(false);
@@ -56,7 +59,8 @@ impl BucketStore {
         Ok(true)
     }
 
-    /// Does one piece of work that is due; false if none is due.
+    /// Does one piece of due maintenance; returns false if none is due. `replay_bytes_max` is the
+    /// size of the log after the checkpoint at which a flush is due.
     pub fn maintain(&self, replay_bytes_max: u64) -> Result<bool> {
         // Records, purges and rewinds take room in the log, and none in memory.
         // Order matters: a writer that flushes moves both on.
@@ -76,14 +80,14 @@ impl BucketStore {
         Ok(false)
     }
 
-    /// True if merges wait for the end of a load.
+    /// Returns true if merges wait for the end of a load.
     pub(super) fn merges_wait(&self) -> bool {
         self.is_loading.load(Ordering::Relaxed) && self.table.fragments() < UNMERGED_MAX
     }
 }
 
 impl DiskStore {
-    /// Does one piece of work for each bucket. Returns true if more may be due.
+    /// Does one piece of maintenance for each bucket. Returns true if more may be due.
     pub(super) fn maintain_all(&self) -> Result<bool> {
         // A bucket that cannot be written does not delay the others.
         let (mut has_worked, mut failed) = match self.flush_largest(self.options.memory_bytes_max) {
@@ -103,12 +107,12 @@ impl DiskStore {
         failed.map_or(Ok(has_worked), Err)
     }
 
-    /// Memory of all buckets' versions, in bytes.
+    /// Returns the memory of all buckets' versions, in bytes.
     fn memory_bytes(&self) -> usize {
         self.all().iter().map(|(_, bucket)| bucket.table.memory_bytes()).sum()
     }
 
-    /// Flushes the bucket with the most in memory if all buckets together have this much.
+    /// Flushes the bucket with the most memory if all buckets together use at least `bytes`.
     fn flush_largest(&self, bytes: usize) -> Result<bool> {
         if self.memory_bytes() < bytes {
             return Ok(false);
@@ -120,7 +124,7 @@ impl DiskStore {
         })
     }
 
-    /// Flushes within a writer's call of this many bytes if the maintenance cannot keep up.
+    /// Flushes inside the call of a writer that has logged `bytes`, if the maintenance is too slow.
     pub(super) fn bound_memory(&self, bucket: &BucketStore, bytes: usize) -> Result<()> {
         self.bound_bucket(bucket)?;
         let before = self.logged_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -131,7 +135,7 @@ impl DiskStore {
         }
     }
 
-    /// Flushes the largest buckets if all together have too much.
+    /// Flushes the largest buckets while all buckets together exceed their bound by half.
     fn bound_all(&self) -> Result<()> {
         let bound = self.options.memory_bytes_max / 2 * MEMORY_MAX_HALVES;
         loop {
@@ -148,7 +152,7 @@ impl DiskStore {
         }
     }
 
-    /// Flushes a bucket if it has too much.
+    /// Flushes a bucket if its memory exceeds [`MEMTABLES_MAX`] memtables.
     fn bound_bucket(&self, bucket: &BucketStore) -> Result<()> {
         let bound = MEMTABLES_MAX * self.options.memtable_bytes;
         while bucket.table.memory_bytes() > bound {
@@ -165,14 +169,15 @@ impl DiskStore {
         Ok(())
     }
 
-    /// Vouches for all that is synced, so that damage of the last groups is never taken for the work of a crash.
+    /// Writes marks and witnesses of all logs for their synced positions, so that later damage of
+    /// the last groups is never taken for the effect of a crash.
     fn vouch(&self) -> Result<()> {
         let marked = self.all().iter().map(|(_, bucket)| bucket.log.mark()).collect::<Vec<_>>();
         self.note_ends()?;
         marked.into_iter().collect()
     }
 
-    /// Writes down how much each bucket has.
+    /// Stores the end of each bucket's log in the manifest of the source.
     fn note_ends(&self) -> Result<()> {
         self.remove_left();
         let mut manifest = lock(&self.manifest);

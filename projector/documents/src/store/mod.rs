@@ -1,31 +1,37 @@
-//! The store on disk: the manifest of the source, and for each bucket its change log, its document table and its checkpoint.
+//! The store on disk: the manifest of the source, and for each bucket its change log, its document
+//! table and its checkpoint.
 //!
 //! ```text
-//! DIR/VERSION                       of the layout
+//! DIR/VERSION                       the version of the layout
 //! DIR/source.1, source.2            the manifest of the source (`source_manifest`)
 //! DIR/buckets/<number>/log/         the change log
 //! DIR/buckets/<number>/fragments/   the document table
 //! DIR/buckets/<number>/checkpoint.1, checkpoint.2
 //! ```
 //!
-//! # How it works
+//! # Overview
 //!
-//! Each change of a bucket is one group of its change log. After the sync of the group the table gets its versions, and the
-//! readers see them. A batch of mutations may wait between the sync and the table, while the log has the next one already
-//! (`bucket_store`). A *checkpoint* has the place up to which the table's fragments are complete, and the positions and the record of the
-//! bucket at that place. A start reads the checkpoint and replays the groups after it.
+//! Each change of a bucket is one group of its change log. After the sync of the group its versions
+//! are added to the table, where readers find them. While a batch of mutations waits between the
+//! sync and the table, the next batch may already be logged (`bucket_store`). A *checkpoint*
+//! contains the LSN up to which the table's fragments are complete, and the positions and the
+//! record of the bucket at that LSN. A start reads the checkpoint and replays the groups after it.
 //!
 //! # Invariants
 //!
-//! - A checkpoint is written after the fragments that it names and the part of the log that it covers are synced.
+//! - A checkpoint is written after the fragments that it names and the part of the log that it
+//!   covers are synced.
 //! - A segment of the log is released after the checkpoint that covers it is written.
-//! - The floor of the table's retention is a durable purge point, so that no version that a merge has dropped is needed after a crash.
-//! - The end of a log that the source's manifest names was synced before. A log that ends earlier has lost data: the bucket is *damaged*,
-//!   as it is if one of its files is. No loss is reported to the coordinators, and no file of it is removed before another copy is complete
+//! - The floor of the table's retention is a durable purge point, so that a version which a merge
+//!   has dropped is not needed after a crash.
+//! - The end of a log that the source's manifest names was synced before. A log that ends earlier
+//!   has lost data: the bucket is *damaged*, as it is after damage of one of its files. Its files
+//!   are kept until another copy is complete, and no loss is reported to the coordinators
 //!   (`damaged`).
 //!
-//! An older copy of the whole directory opens without an error: only the coordinators can detect it. Damage of the manifest of the source,
-//! or a directory that it does not know, keeps the projector from starting.
+//! An older copy of the whole directory opens without an error: only the coordinators can detect
+//! it. Damage of the manifest of the source, or a directory that the manifest does not name,
+//! prevents the projector's start.
 mod batches;
 mod bucket_store;
 mod checkpoint;

@@ -1,4 +1,5 @@
-//! Changes of a bucket in one step: first in the log, then in the table, before any other change.
+//! Changes of a bucket in one step: each is logged and then added to the table, before any other
+//! change.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -17,12 +18,12 @@ use crate::record::BucketRecord;
 use crate::rules::{check_empty, check_rewind, documents_before};
 use crate::table::DeadVersions;
 
-/// The size of a read of the log.
+/// The size in bytes of a read of the log.
 const PIECE_BYTES: usize = 1 << 20;
 
 impl BucketStore {
-    /// Locks the changes for a change in one step. Fails if an earlier change has failed between its steps, or is
-    /// between them.
+    /// Locks the state for a change in one step. Fails if a batch is between its two steps, or a
+    /// change has failed midway.
     pub(super) fn changes(&self) -> Result<MutexGuard<'_, Changes>> {
         let this = lock(&self.changes);
         let shown = lock(&self.shown);
@@ -36,7 +37,7 @@ impl BucketStore {
         }
     }
 
-    /// Ends a change in one step, once the table has it.
+    /// Ends a change in one step, after the table has it.
     pub(super) fn complete(&self, this: &mut Changes) {
         let mut shown = lock(&self.shown);
         (shown.state, shown.record) = (self.log.state(), this.record.clone());
@@ -44,7 +45,7 @@ impl BucketStore {
         this.is_broken = false;
     }
 
-    /// Replaces the record.
+    /// Replaces the record of the bucket.
     pub fn put_record(&self, record: &BucketRecord) -> Result<()> {
         let mut this = self.changes()?;
         let place = self.change(&mut this, Some(record), |_| {})?;
@@ -53,7 +54,8 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Makes a change without mutations; returns its place. The caller applies it to the table.
+    /// Logs a change without mutations; returns its place. The caller applies the change to the
+    /// table.
     pub(super) fn change(
         &self,
         this: &mut MutexGuard<'_, Changes>,
@@ -74,7 +76,7 @@ impl BucketStore {
         Ok(place)
     }
 
-    /// Takes vbuckets back to earlier positions, with the record that has the new branches.
+    /// Rewinds vbuckets to earlier positions; `record` has the new branches.
     pub fn rewind(&self, record: &BucketRecord, to: &[(VbucketId, Seqno)]) -> Result<()> {
         let mut this = self.changes()?;
         let mut back = Vec::new();
@@ -103,8 +105,9 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Checks that the log still determines the documents at an earlier position. A vbucket that was copied by its documents may
-    /// never have had their versions before the purge point.
+    /// Returns an error if the log does not determine the documents at an earlier position any
+    /// more. A vbucket that was copied by its documents may never have had their versions before
+    /// the purge point.
     fn check_versions(&self, vbucket: VbucketId, extent: &LogExtent, to: Seqno) -> Result<()> {
         if extent.purged.0 == 0 || to.0 == 0 {
             return Ok(());
@@ -114,7 +117,7 @@ impl BucketStore {
         documents_before(beyond, before, vbucket, extent.purged).map(|_| ())
     }
 
-    /// The mutations of a range, piece by piece.
+    /// Returns the mutations of a range; the log is read piece by piece.
     fn mutations(&self, range: VbucketRange) -> impl Iterator<Item = Result<Arc<Mutation>>> {
         let mut next = range;
         let mut piece = Vec::new().into_iter();
@@ -136,8 +139,8 @@ impl BucketStore {
         })
     }
 
-    /// Purges the mutations of some vbuckets. The checkpoint keeps the end of a vbucket without any, so that an idle vbucket holds
-    /// no segment of the log.
+    /// Purges the mutations of some vbuckets. The checkpoint stores the end of a vbucket without
+    /// mutations, so that an idle vbucket retains no segment of the log.
     pub fn purge(&self, to: &[(VbucketId, Seqno)]) -> Result<()> {
         let mut this = self.changes()?;
         let points: Vec<(VbucketId, Seqno)> = to
@@ -156,7 +159,7 @@ impl BucketStore {
         Ok(())
     }
 
-    /// Gives an empty vbucket a purge point.
+    /// Gives a purge point to a vbucket without data, and stores the record.
     pub fn begin_purged(
         &self,
         record: &BucketRecord,

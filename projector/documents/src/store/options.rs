@@ -9,21 +9,23 @@ use storage::fragment::{BlockCache, OpenFiles};
 use crate::change_log::ChangeLogOptions;
 use crate::table::TableOptions;
 
-/// Settings of the store.
+/// Settings of the document store.
 #[derive(Clone, Debug)]
 pub struct DiskStoreOptions {
-    /// Settings of the change logs.
+    /// Settings of all change logs.
     pub log: ChangeLogOptions,
-    /// Size of the cache for blocks of all tables.
+    /// Size in bytes of the cache for blocks of all tables.
     pub cache_bytes: u64,
-    /// Bytes of a bucket's versions in memory at which they are flushed.
+    /// Bytes of a bucket's versions in memory at which the bucket is flushed.
     pub memtable_bytes: usize,
-    /// Bytes of all buckets' versions in memory at which the largest are flushed.
+    /// Bytes of all buckets' versions in memory at which the largest buckets are flushed.
     pub memory_bytes_max: usize,
-    /// Bytes of a bucket's log after its checkpoint at which it is flushed: the next start replays them.
+    /// Bytes of a bucket's log after its checkpoint at which the bucket is flushed, because the
+    /// next start replays them.
     pub replay_bytes_max: u64,
-    /// Bytes between the changes of a prepared transaction and the end of the log at which they are written again there, unless they are
-    /// more than a quarter of that.
+    /// Distance in bytes from the end of the log at which the changes of a prepared transaction are
+    /// written again at the end. The distance is larger if prepared changes take more than a
+    /// quarter of it.
     pub prepared_behind_bytes: u64,
     /// Maximum number of files of all tables and logs that are open at once.
     pub open_files_max: usize,

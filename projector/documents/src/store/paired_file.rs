@@ -4,12 +4,13 @@
 //! copy := "sxdm" version:u32 kind:u32 number:u64 len:u64 crc:u32  body[len]      (little endian)
 //! ```
 //!
-//! `body` is postcard; `crc` is CRC-32C over everything before it and the body. `number` grows with each write. A write replaces the
-//! first copy and then the second, each under a temporary name that is synced and renamed. So a crash leaves two copies
-//! whose numbers differ by at most one, and the larger number counts.
+//! `body` is postcard; `crc` is CRC-32C over everything before it and the body. `number` grows with
+//! each write. A write replaces the first copy and then the second, each under a temporary name
+//! that is synced and renamed. So a crash leaves two copies whose numbers differ by at most one,
+//! and the copy with the larger number is valid.
 //!
-//! A copy that is missing or damaged is written again from the other one. If both copies are, reading fails: the caller decides
-//! whether the directory is empty.
+//! A missing or damaged copy is written again from the other one. Without any valid copy the file
+//! cannot be read; if both are missing, the caller decides whether the directory is new.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +19,9 @@ use proto::{Error, ErrorCode, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The type of a paired file's body.
+/// The decoded body of a paired file.
 pub trait Contents: Sized {
-    /// Reads a whole body.
+    /// Decodes a complete body.
     fn decode(body: &[u8]) -> Result<Self>;
 }
 
@@ -38,30 +39,31 @@ impl<T: DeserializeOwned> Contents for T {
 const MAGIC: &[u8; 4] = b"sxdm";
 const VERSION: u32 = 1;
 pub(super) const HEADER_BYTES: usize = 32;
-/// The part of the header before the checksum.
+/// The number of bytes of the header that the checksum covers.
 pub(super) const SUMMED_BYTES: usize = 28;
 const HINT: &str = "restore the file from a copy of the data directory";
 
 /// The kinds of paired files. A file of another kind is damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// The manifest of a source: which buckets it must have.
+    /// The manifest of a source: the buckets that it must have.
     Source = 1,
-    /// The checkpoint of a bucket: what its table has.
+    /// The checkpoint of a bucket: the contents of its table.
     Checkpoint = 2,
 }
 
-/// The names of a file's copies.
+/// Returns the paths of both copies.
 fn copies(dir: &Path, name: &str) -> [PathBuf; 2] {
     [dir.join(format!("{name}.1")), dir.join(format!("{name}.2"))]
 }
 
-/// The name of a copy that is being written. A crash may leave it, and the next write replaces it.
+/// Returns the path of a copy that is being written. A crash may leave it, and the next write
+/// replaces it.
 pub fn temporary(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.tmp"))
 }
 
-/// A file in two copies.
+/// A file that is stored in two copies.
 #[derive(Debug)]
 pub struct PairedFile {
     dir: PathBuf,
@@ -137,7 +139,7 @@ impl PairedFile {
     }
 }
 
-/// The kind of a single copy, if its checksum is right.
+/// Returns the kind of a single copy; an error if its checksum is wrong.
 pub fn kind_of(fs: &dyn FileSystem, path: &Path) -> Result<FileKind> {
     for kind in [FileKind::Source, FileKind::Checkpoint] {
         match read(fs, path, kind) {
@@ -149,7 +151,7 @@ pub fn kind_of(fs: &dyn FileSystem, path: &Path) -> Result<FileKind> {
     Err(Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display())))
 }
 
-/// Reads and checks one of the two copies.
+/// Reads and checks a single copy.
 pub fn read_copy<T: Contents>(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<T> {
     let (_, bytes) = read(fs, path, kind)?.ok_or_else(|| {
         Error::new(ErrorCode::Unknown, format!("{} does not exist", path.display()))
@@ -157,8 +159,8 @@ pub fn read_copy<T: Contents>(fs: &dyn FileSystem, path: &Path, kind: FileKind) 
     T::decode(&bytes[HEADER_BYTES..]).map_err(|error| blame(error, path))
 }
 
-/// Reads the contents without writing anything, for checks of a directory: the contents of the newer copy, and the path and an
-/// error of each copy that is damaged or missing.
+/// Reads the contents without writing anything, for checks of a directory: the contents of the
+/// newer copy, if any, and the path and the error of each damaged or missing copy.
 pub fn inspect<T: Contents>(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -199,7 +201,8 @@ pub(super) fn encode<T: Serialize>(kind: FileKind, number: u64, contents: &T) ->
     Ok(out)
 }
 
-/// Reads a copy: its number, and its bytes with a valid checksum; `None` if there is none.
+/// Reads a copy and checks its checksum. Returns its number and its bytes; `None` if the file is
+/// missing.
 fn read(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<Option<(u64, Vec<u8>)>> {
     if !fs.exists(path) {
         return Ok(None);
@@ -217,7 +220,7 @@ fn read(fs: &dyn FileSystem, path: &Path, kind: FileKind) -> Result<Option<(u64,
     Ok(Some((number, bytes)))
 }
 
-/// Checks a copy; returns its number.
+/// Checks the header and the checksum of a copy; returns its number.
 fn check(bytes: &[u8], kind: FileKind) -> Result<u64> {
     let corrupt = |what: &str| Error::new(ErrorCode::Corrupt, what);
     let Some((header, body)) = bytes.split_at_checked(HEADER_BYTES) else {

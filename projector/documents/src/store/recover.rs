@@ -1,23 +1,28 @@
 //! Recovery of a source that has lost data (`sextant source recover --accept-loss`).
 //!
-//! A bucket whose log is complete stays as it is; it may still be an older copy, which only the coordinators can detect. Any other bucket
-//! is *made again* from its remaining data, in a new directory, as if a projector had copied it document by document:
+//! A bucket with a complete log is not changed; it may still be an older copy, which only the
+//! coordinators can detect. Any other bucket is *made again* from its remaining data, in a new
+//! directory, as if a projector had copied it document by document:
 //!
-//! 1. The fragments of the document table are opened as the checkpoint names them, and read whole. They are the larger part of the
-//!    documents, and these are in no log any more: a bucket with a damaged fragment cannot be made again.
-//! 2. The change log is read from the checkpoint on, up to the first damage (`change_log::salvage`). Its groups are replayed into
-//!    the table, as a start does. Versions in the fragments from after the damage do not count. A vbucket that was rewound after the damage
-//!    may lack versions from before, so it is given up as a whole.
-//! 3. A new directory gets the record, the end of each vbucket as its purge point, and all documents. Its log has no mutation, so a copy of
-//!    an index that lags is resynced.
-//! 4. When all damaged buckets are made, the manifest names the new directories instead of the old ones, which stay until an
-//!    operator removes them. A crash before leaves everything as it was.
+//! 1. The fragments of the document table that the checkpoint names are opened and read completely.
+//!    They contain most documents, which are in no log any more: a bucket with a damaged fragment
+//!    cannot be made again.
+//! 2. The change log is read from the checkpoint on, up to the first damage
+//!    (`change_log::salvage`). Its groups are replayed into the table, as a start does. Versions in
+//!    the fragments from after the damage are ignored. A vbucket that was rewound after the damage
+//!    may lack versions from before it, so its data is given up completely.
+//! 3. A new directory gets the record, the end of each vbucket as its purge point, and all
+//!    documents. Its log has no mutation, so a copy of an index that lags is resynced.
+//! 4. When all damaged buckets are made, the manifest names the new directories instead of the old
+//!    ones, which are kept until an operator removes them. An earlier crash changes nothing.
 //!
-//! A bucket that cannot be made again does not delay the others. It can be given up as a whole: the next catalog recreates it, empty.
+//! A bucket that cannot be made again does not delay the others. An operator can give it up
+//! completely: the next catalog recreates it, empty.
 //!
-//! The coordinators detect the loss of an intact but outdated bucket by comparing it with an epoch; the loss is noted in the manifest with
-//! that epoch. The same write accepts the noted losses ([`crate::DocumentStore::losses`]), and no other ones: a bucket that was made again
-//! is compared first.
+//! The coordinators detect the loss of an intact but outdated bucket by comparing it with an epoch;
+//! the loss is noted in the manifest with that epoch. The write that names the new directories also
+//! accepts the noted losses ([`crate::DocumentStore::losses`]), and no others: a bucket that was
+//! made again must be compared first.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,24 +47,27 @@ use crate::document_store::StoredDocument;
 use crate::record::BucketRecord;
 use crate::table::{self, DeadVersions, DocumentTable, TableManifest, TableOptions};
 
-/// The documents that are read at once: a group of each vbucket becomes a record of the new log.
+/// The bytes of documents that are read at once: the documents of each vbucket in them become a
+/// record of the new log.
 const CHUNK_BYTES: usize = 64 << 20;
 
 /// The outcome of a recovery for one bucket.
 #[derive(Debug)]
 pub enum RecoveryOutcome {
-    /// The files of the bucket are intact. Contains the epoch of the loss that is now accepted, if one was reported.
+    /// The files of the bucket are intact. Contains the epoch of its reported loss, which is
+    /// accepted now; `None` if no loss was reported.
     Whole(Option<Epoch>),
     /// The bucket was made again from its remaining data.
     MadeAgain {
         /// The damage of its files.
         damage: Error,
-        /// The vbuckets that have lost mutations: the last seqno now, and the last seqno that was ever stored.
+        /// The vbuckets that have lost mutations, each with its last seqno now and the last seqno
+        /// that it is known to have had.
         lost: Vec<MissingEnd>,
         /// The old directory of the bucket.
         old: PathBuf,
     },
-    /// The bucket was given up as a whole. Contains its old directory.
+    /// The bucket was given up completely. Contains its old directory.
     GivenUp(PathBuf),
     /// The bucket cannot be made again. Contains the reason.
     Unsaved(Error),
@@ -74,8 +82,8 @@ pub struct RecoveredBucket {
     pub name: String,
     /// The outcome of the recovery.
     pub outcome: RecoveryOutcome,
-    /// The commits over several buckets whose part in this bucket is lost, as far as the files show. The commits that an older copy of the
-    /// directory lacks are unknown here.
+    /// The commits over several buckets whose part in this bucket is lost, according to the
+    /// readable files. Commits that an older copy of the directory lacks are unknown.
     pub commits: Vec<LostCommit>,
 }
 
@@ -134,14 +142,14 @@ pub fn recover(
     Ok(found)
 }
 
-/// Accepts the reported loss of a bucket, and returns its epoch.
+/// Accepts the reported loss of a bucket, and returns its epoch; `None` if no loss was reported.
 fn accept(contents: &mut SourceManifest, bucket: BucketId) -> Option<Epoch> {
     let loss = contents.losses.get_mut(&bucket)?;
     loss.is_accepted = true;
     Some(loss.epoch)
 }
 
-/// The recovery of a directory.
+/// The state of a directory's recovery.
 struct Recovery<'a> {
     env: &'a Env,
     dir: &'a Path,
@@ -149,26 +157,26 @@ struct Recovery<'a> {
     tables: TableOptions,
 }
 
-/// The readable rest of a bucket.
+/// The readable data of a damaged bucket.
 struct BucketRest {
     record: BucketRecord,
     table: DocumentTable,
-    /// The end of each vbucket.
+    /// The last readable seqno of each vbucket.
     ends: Vec<Seqno>,
-    /// The last seqno that was ever stored of each vbucket.
+    /// The last seqno that each vbucket is known to have had.
     seen: Vec<Seqno>,
-    /// The commits over several buckets that are lost.
+    /// The commits over several buckets whose part in this bucket is lost.
     commits: Vec<LostCommit>,
 }
 
 impl Recovery<'_> {
-    /// The name of the bucket in a directory; empty if its checkpoint is not readable.
+    /// Returns the name of the bucket in a directory; empty if its checkpoint is not readable.
     fn name_of(&self, dir: &Path) -> String {
         let checkpoint: (Option<Checkpoint>, _) = inspect(&*self.env.fs, dir, CHECKPOINT_FILE);
         checkpoint.0.map_or_else(String::new, |checkpoint| checkpoint.record.info.name)
     }
 
-    /// Opens the bucket as a start does, and reads the rest of its files.
+    /// Opens the bucket as a start does, and also reads all other files of it.
     fn open_whole(&self, id: BucketId, entry: &BucketEntry) -> Result<()> {
         let dir = directory_path(self.dir, entry.directory);
         let bucket = BucketStore::open(self.env, &dir, entry.end, self.options, &self.tables)?;
@@ -191,7 +199,8 @@ impl Recovery<'_> {
         }
     }
 
-    /// Makes the bucket again in another directory. Returns its entry, and what it lacks.
+    /// Makes the bucket again in the directory `number`. Returns its entry, its lost mutations, and
+    /// its lost commits.
     fn make_again(
         &self,
         id: BucketId,
@@ -218,7 +227,8 @@ impl Recovery<'_> {
         Ok((entry_of(&made, number), lost, commits))
     }
 
-    /// The record, the documents and the end of each vbucket, up to the first damage of the log.
+    /// Reads the record, the documents and the end of each vbucket, up to the first damage of the
+    /// log.
     fn left_of(&self, id: BucketId, entry: &BucketEntry, dir: &Path) -> Result<BucketRest> {
         let fs = &self.env.fs;
         let (_, last) = PairedFile::open::<Checkpoint>(&**fs, dir, CHECKPOINT_FILE)?;

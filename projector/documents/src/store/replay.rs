@@ -1,4 +1,4 @@
-//! From the change log to the table: what the events of the log are there.
+//! The conversion of events in the change log into changes of the table.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::mutation::Mutation;
 use crate::record::BucketRecord;
 use crate::table::{DeadVersions, DocumentTable, VersionRef};
 
-/// The place of a mutation in the order of all versions.
+/// Returns the place of a mutation in the table's order of all versions.
 pub(super) fn version_place(place: &MutationPlace) -> u64 {
     place.item + u64::from(place.offset)
 }
 
-/// A mutation as a version at a place.
+/// Converts a mutation into a version at a place.
 pub(super) fn version(mutation: &Mutation, place: u64) -> VersionRef<'_> {
     let is_upsert = mutation.kind == MutationKind::Upsert;
     VersionRef {
@@ -36,7 +36,8 @@ pub(super) fn version(mutation: &Mutation, place: u64) -> VersionRef<'_> {
     }
 }
 
-/// The versions of copied documents whose item begins at a place. An item is longer than it has documents.
+/// Returns the versions of copied documents whose item begins at `item`. Their places are in the
+/// item, which has more bytes than documents.
 pub(super) fn copied(documents: &[StoredDocument], item: Lsn) -> Vec<VersionRef<'_>> {
     let mut versions = Vec::with_capacity(documents.len());
     for (StoredDocument { id, seqno, document }, place) in documents.iter().zip(item + 1..) {
@@ -48,19 +49,19 @@ pub(super) fn copied(documents: &[StoredDocument], item: Lsn) -> Vec<VersionRef<
 /// The replay of the groups after a checkpoint.
 pub(super) struct Replay<'a> {
     pub(super) table: &'a DocumentTable,
-    /// The table has all versions before this place.
+    /// The place before which the table has all versions.
     pub(super) covered: u64,
     pub(super) record: BucketRecord,
-    /// The places of its prepared transactions.
+    /// The places of the bucket's prepared transactions.
     pub(super) places: PreparedPlaces,
-    /// The prepared transactions whose changes are to be read from their places.
+    /// The prepared transactions whose changes must still be read from their places.
     unread: BTreeSet<TransactionId>,
-    /// The number of events so far.
+    /// The number of events replayed so far.
     pub(super) events: u64,
 }
 
 impl<'a> Replay<'a> {
-    /// A replay after a checkpoint.
+    /// Creates the replay after a checkpoint.
     pub(super) fn behind(checkpoint: &Checkpoint, table: &'a DocumentTable) -> Self {
         let Checkpoint { record, table: manifest, places, .. } = checkpoint;
         let (record, places) = (record.clone(), places.clone());
@@ -68,7 +69,7 @@ impl<'a> Replay<'a> {
         Self { table, covered: manifest.covered(), record, places, unread, events: 0 }
     }
 
-    /// Reads the changes of the transactions that are prepared still, and that no event has brought.
+    /// Reads the changes of transactions that are still prepared, if no event had them.
     pub(super) fn read_prepared(
         &mut self,
         read: impl Fn(TransactionId, PreparedPlace) -> Result<Arc<Prepared>>,
@@ -82,7 +83,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Reads the prepared transactions of a damaged log: unreadable ones are forgotten, and returned without their changes.
+    /// Reads the prepared transactions of a damaged log. Unreadable ones are removed from the
+    /// record, and returned without their changes.
     pub(super) fn read_or_forget(
         &mut self,
         read: impl Fn(TransactionId, PreparedPlace) -> Result<Arc<Prepared>>,
@@ -96,8 +98,7 @@ impl<'a> Replay<'a> {
                 }
                 Err(error) => {
                     tracing::warn!(%transaction, %error, "the changes of a prepared transaction are lost");
-                    forgotten
-                        .extend(self.record.commits.joint().find_prepared(transaction).cloned());
+                    forgotten.extend(self.record.commits.find_prepared(transaction).cloned());
                     self.record.commits.add(&TransactionEvent::RolledBack(transaction));
                 }
             }
@@ -132,12 +133,13 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Takes a record, and keeps the changes that were read from the places which it names.
+    /// Replaces the record, and keeps those changes of prepared transactions that were read
+    /// already.
     fn take_record(&mut self, mut record: BucketRecord, places: PreparedPlaces) {
         for (transaction, place) in places.iter() {
             let is_here =
                 self.places.get(transaction) == Some(place) && !self.unread.contains(&transaction);
-            let here = self.record.commits.joint().find_prepared(transaction);
+            let here = self.record.commits.find_prepared(transaction);
             match here.filter(|_| is_here) {
                 Some(here) => record.commits.add(&TransactionEvent::Prepared(Arc::clone(here))),
                 None => {

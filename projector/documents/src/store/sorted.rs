@@ -1,7 +1,8 @@
 //! Documents that are added without being in the log ([`crate::table`], `sorted`).
 //!
-//! The log gets an empty group for each piece of them, which reserves their place: after all earlier events, and before all later ones. The
-//! piece counts when the checkpoint names its fragment. A crash before leaves the empty group, and a file that the next opening removes.
+//! For each piece of such documents the log gets an empty group, which reserves their place: after
+//! all earlier events, and before all later ones. The piece is valid once the checkpoint names its
+//! fragment. A crash before leaves the empty group, and a file that the next opening removes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,7 @@ use super::bucket_store::BucketStore;
 use crate::document_store::{AddSorted, DocumentRef};
 use crate::table::SortedRows;
 
-/// Written documents that are removed unless they are added.
+/// Written documents whose file is removed unless they are added.
 struct TemporaryDocuments {
     bucket: Arc<BucketStore>,
     rows: Option<SortedRows>,
@@ -29,7 +30,7 @@ impl Drop for TemporaryDocuments {
 }
 
 impl BucketStore {
-    /// Writes sorted documents; returns what adds them.
+    /// Writes sorted documents to a file; returns the function that adds them.
     pub fn write_sorted<'d>(
         self: &Arc<Self>,
         documents: &mut dyn ExactSizeIterator<Item = DocumentRef<'d>>,
@@ -44,12 +45,13 @@ impl BucketStore {
         }))
     }
 
-    /// Ends the addition of documents that are not in the log: merges continue.
+    /// Ends a load of documents that are not in the log, so that merges continue.
     pub fn end_load(&self) {
         self.is_loading.store(false, Ordering::Relaxed);
     }
 
-    /// Adds rows. `rows` is emptied once the table will remove their file itself after a failure.
+    /// Adds rows to the table. Empties `rows` once the table is responsible for the removal of
+    /// their file after a failure.
     fn add_sorted(&self, rows: &mut Option<SortedRows>) -> Result<()> {
         let _one_at_a_time = lock(&self.flushing);
         let mut this = self.changes()?;

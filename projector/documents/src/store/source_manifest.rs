@@ -1,17 +1,17 @@
-//! The manifest of a source: the buckets that it must have, and how much of each. It lies outside of logs and tables, so that a log that
-//! ends too early is distinguished from one that never was longer.
+//! The manifest of a source: the buckets that it must have, and the length of each log. The
+//! manifest is separate from logs and tables, so that a log which ends too early can be
+//! distinguished from one that was never longer.
 //!
-//! Each bucket has its own directory, under a number that is never reused. The manifest names a directory before it is made
-//! and until it is removed:
+//! Each bucket has its own directory, under a number that is never reused. The manifest names a
+//! directory before it is made and until it is removed:
 //!
 //! | named in | a directory at the start |
 //! |---|---|
 //! | `making` | is left of a crash while a bucket was made: it is removed |
 //! | `buckets` | has the bucket |
 //! | `removing` | is left of a crash while a bucket was removed: it is removed |
-//! | `given_up`, by an operator | is damaged; the bucket was made again in another one, or from a copy that lacks something. An operator removes it |
-//! | `given_up`, for a copy | is damaged; the bucket is recreated in another one, from a copy on another projector. It is removed when that
-//! is complete, or the bucket is dropped |
+//! | `given_up`, by an operator | is damaged; the bucket was made again in another directory, or from a copy that lacks data. An operator removes the directory |
+//! | `given_up`, for a copy | is damaged; the bucket is recreated in another directory, from a copy on another projector. The directory is removed when the new copy is complete, or the bucket is dropped |
 //! | nothing | is newer than the manifest, which is an older copy: an error, nothing is removed |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub const SOURCE_FILE: (&str, FileKind) = ("source", FileKind::Source);
 pub struct SourceManifest {
     /// The `cas` of the newest applied catalog.
     pub catalog_cas: u64,
-    /// The number of the next directory.
+    /// The number that the next new directory gets.
     pub next_directory: u64,
     /// The random ids of buckets.
     pub unique_ids: BTreeMap<BucketId, StoredId>,
@@ -44,35 +44,36 @@ pub struct SourceManifest {
     pub losses: BTreeMap<BucketId, KnownLoss>,
     /// The stored buckets.
     pub buckets: BTreeMap<BucketId, BucketEntry>,
-    /// Directories that are being made.
+    /// Numbers of directories that are being created.
     pub making: BTreeSet<u64>,
-    /// Directories that are being removed.
+    /// Numbers of directories that are being removed.
     pub removing: BTreeSet<u64>,
-    /// Damaged directories of buckets that were made again without them.
+    /// Damaged directories of buckets that were recreated in others.
     pub given_up: BTreeMap<u64, GivenUp>,
 }
 
-/// The reason for which a damaged directory was given up: it decides how long the directory stays.
+/// The reason for which a damaged directory was given up, which decides when it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GivenUp {
-    /// An operator made the bucket again from what was left, or gave it up; or the bucket was recreated from another copy, which lacks data
-    /// that this one had. The directory stays until an operator removes it.
+    /// An operator made the bucket again from its remaining data, or gave it up; or the bucket was
+    /// recreated from another copy that lacks data of this one. An operator removes the directory.
     ByOperator,
-    /// Another copy of this bucket is complete, and the bucket here is recreated from it. The directory stays until that is
-    /// complete.
+    /// This bucket is recreated from a complete copy on another projector. The directory is removed
+    /// when the new copy is complete.
     ForCopy(BucketId),
 }
 
-/// A stored bucket.
+/// A bucket in the manifest of a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BucketEntry {
-    /// The number of its directory.
+    /// The number of the bucket's directory.
     pub directory: u64,
-    /// The random id of its log.
+    /// The random id of the bucket's log.
     pub log_id: u64,
-    /// The end of its log when this was written: a log that ends earlier has lost something.
+    /// The end of the bucket's log when the entry was written: a log that ends earlier has lost
+    /// data.
     pub end: Lsn,
-    /// The positions at that end.
+    /// The positions of the vbuckets at that end.
     pub positions: Cut,
 }
 
@@ -81,7 +82,7 @@ pub fn directory_path(dir: &Path, number: u64) -> PathBuf {
     dir.join("buckets").join(format!("{number:08}"))
 }
 
-/// The directories of buckets below a data directory.
+/// Returns the paths of the buckets' directories below a data directory.
 fn directories(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<PathBuf>> {
     let above = dir.join("buckets");
     if !fs.exists(&above) {
@@ -92,7 +93,7 @@ fn directories(fs: &dyn FileSystem, dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 impl SourceManifest {
-    /// True if a directory is left of a crash.
+    /// Returns true if a directory is left over from a crash.
     fn is_left(&self, path: &Path) -> bool {
         let number = number_of(path);
         number
@@ -116,7 +117,8 @@ impl SourceManifest {
         self.removing.extend(gone);
     }
 
-    /// Gives up a damaged directory of a bucket, with any earlier one: the operator removes them.
+    /// Gives up the damaged directories of a bucket, the present one and earlier ones, until the
+    /// operator removes them.
     pub fn give_up_by_operator(&mut self, bucket: BucketId, directory: u64) {
         let earlier = self.replaced().filter(|(_, of)| *of == bucket);
         let given_up: Vec<u64> = earlier.map(|(earlier, _)| earlier).chain([directory]).collect();
@@ -134,7 +136,7 @@ fn number_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
-/// The directories that a manifest does not name.
+/// Returns the directories on disk that a manifest does not name.
 pub fn unknown_directories(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -145,7 +147,8 @@ pub fn unknown_directories(
     Ok(found)
 }
 
-/// The directories that a crash has left, in the midst of making or removing a bucket: the next opening removes them.
+/// Returns the directories that a crash during the creation or removal of a bucket has left; the
+/// next opening removes them.
 pub fn left_directories(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -156,7 +159,8 @@ pub fn left_directories(
     Ok(found)
 }
 
-/// Removes directories that a crash has left, and refuses directories that the manifest does not know.
+/// Removes directories that a crash has left; an error for directories that the manifest does not
+/// name.
 pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Result<()> {
     if let Some(path) = unknown_directories(fs, dir, manifest)?.first() {
         let what = format!(
@@ -170,8 +174,8 @@ pub fn settle(fs: &dyn FileSystem, dir: &Path, manifest: &SourceManifest) -> Res
     left_directories(fs, dir, manifest)?.iter().try_for_each(|path| remove(fs, dir, path))
 }
 
-/// Removes a bucket's directory with its contents. A missing directory is no error; an earlier removal may not be durable yet, and
-/// the manifest forgets the directory after this.
+/// Removes a bucket's directory with its contents. A missing directory is no error. The removal is
+/// made durable in any case, because the caller then removes the directory from the manifest.
 pub fn remove(fs: &dyn FileSystem, dir: &Path, path: &Path) -> Result<()> {
     let above = dir.join("buckets");
     if !fs.exists(&above) {

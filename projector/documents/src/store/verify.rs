@@ -1,4 +1,4 @@
-//! Offline check of a projector's data directory: `sextant verify`. Nothing is changed.
+//! Offline check of a projector's data directory: `sextant verify`. The check changes no file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,12 +17,13 @@ use super::source_manifest::{
 use crate::change_log::{self, LogState, PreparedPlaces, read_prepared};
 use crate::table;
 
-/// True if a directory has the documents of a projector.
+/// Returns true if a directory has the document store of a projector.
 pub fn is_data_dir(env: &Env, dir: &Path) -> bool {
     ["source.1", "source.2", "buckets"].iter().any(|name| env.fs.exists(&dir.join(name)))
 }
 
-/// Refuses the directory of a projector that has another format, or has lost its file VERSION. Nothing is changed.
+/// Returns an error if a projector's directory has another format or has lost its file VERSION.
+/// Changes no file.
 pub fn check_format(env: &Env, dir: &Path) -> Result<()> {
     check_version(&*env.fs, dir, VERSION, true)
 }
@@ -65,7 +66,7 @@ impl Check<'_> {
         self.report.notes.push(Remark { path, message });
     }
 
-    /// Reads a file of two copies; each bad copy is a finding.
+    /// Reads a paired file; each missing or damaged copy is a finding.
     fn paired<T: Contents>(
         &mut self,
         dir: &Path,
@@ -132,7 +133,7 @@ impl Check<'_> {
     }
 }
 
-/// The end of the last segment of a log.
+/// Returns the LSN of the end of the last segment of a log.
 fn end_of(fs: &dyn FileSystem, dir: &Path) -> Result<Lsn> {
     match segment_bases(fs, dir)?.last() {
         Some(last) => Ok(scan(fs, &segment_path(dir, *last), &mut |_, _| ())?.end),

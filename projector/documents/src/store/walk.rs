@@ -1,4 +1,4 @@
-//! A walk through the documents of a bucket, as the contract of stores has it.
+//! A walk over the documents of a bucket, as the contract of stores requires it.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::bucket_store::BucketStore;
 use crate::document_store::{DocumentSnapshot, StoredDocument};
 use crate::table::{DocumentWalk, TableMoment};
 
-/// All documents of a bucket at one moment. The walk begins with the first chunk, since the bucket's writer waits for the caller
-/// that fixes the moment.
+/// All documents of a bucket at one moment. The table is walked only from the first chunk on, since
+/// the bucket's writer waits for the caller that fixes the moment.
 #[derive(Clone)]
 pub struct StoreWalk {
     bucket: Arc<BucketStore>,
@@ -17,12 +17,12 @@ pub struct StoreWalk {
     documents_about: u64,
     /// The moment to walk; `None` once the first chunk was read.
     moment: Option<TableMoment>,
-    /// The walk, which begins with the first chunk.
+    /// The walk, or the error of its beginning; valid once the first chunk was requested.
     walk: Result<DocumentWalk>,
 }
 
 impl StoreWalk {
-    /// Fixes the documents after an id as they are now.
+    /// Fixes the present documents after an id.
     pub fn new(bucket: Arc<BucketStore>, after: Option<&str>) -> Self {
         let moment = bucket.table.moment();
         Self {

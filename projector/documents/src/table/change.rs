@@ -1,16 +1,19 @@
 //! Flushes and merges: changes of the fragments, in two steps.
 //!
-//! 1. A change is *prepared*: its rows are written to a new file, and the file and its name are synced. This takes long, but blocks no
-//!    other operation.
-//! 2. It is *installed*: the new manifest is computed, the caller writes it durably, the tables change for all readers, and the
-//!    files that the manifest no longer names are deleted. Readers that use them can continue.
+//! 1. A change is *prepared*: its rows are written to a new file, and the file and its name are
+//!    synced. This takes long, and other operations continue meanwhile.
+//! 2. It is *installed*: the new manifest is computed, the caller writes it durably, the tables
+//!    change for all readers, and the files that the manifest no longer names are deleted. Readers
+//!    that use them can continue.
 //!
-//! A crash between the steps leaves a file that no manifest names; the next opening removes it. If the caller fails to
-//! write the manifest, either one may be on disk. So the new file stays, and so do the old ones, until a later manifest is
-//! written, which does not name the new one.
+//! A crash between the steps leaves a file that no manifest names; the next opening removes it. If
+//! the caller fails to write the manifest, either the old or the new one may be on disk. So the new
+//! file and the old ones are kept until a later manifest is written, which does not name the new
+//! file.
 //!
-//! One flush and one merge can be in progress at a time. A flush adds a fragment at the end, a merge replaces
-//! neighbours. So neither disturbs the other. Manifests are written one after another, each with all that was installed before.
+//! One flush and one merge can be in progress at a time. A flush adds a fragment at the end, a
+//! merge replaces neighbours. So the two do not conflict. Manifests are written one after another,
+//! each with all earlier installed changes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,11 +30,11 @@ use crate::table::rewrite::Rewrite;
 use crate::table::runs::sources;
 use crate::table::tables::{FragmentTable, Tables};
 
-/// Number of rewinds in the dead list above which flushes and rewrites clear it. Each read of a document of such a vbucket checks the
-/// entries of its vbucket.
+/// Number of rewinds in the dead list above which flushes and rewrites remove entries. Each read of
+/// a document checks all entries of its vbucket.
 const REWINDS_MAX: usize = 64;
 
-/// A prepared change. If it is dropped without being installed, nothing has changed.
+/// A prepared change of the fragments. A drop without an installation leaves the table unchanged.
 #[derive(Debug)]
 #[must_use = "a change counts when it is installed"]
 pub struct TableChange<'a> {
@@ -44,7 +47,7 @@ pub struct TableChange<'a> {
 
 #[derive(Debug)]
 pub(super) enum ChangeKind {
-    /// The runs before a place become a fragment.
+    /// The runs before the place `covered` become a fragment.
     Flush { covered: u64 },
     /// Merges neighbouring fragments into one.
     Merge { files: Vec<u64> },
@@ -72,8 +75,8 @@ impl ChangeKind {
 }
 
 impl TableChange<'_> {
-    /// Installs the change. `write_manifest` writes the manifest durably and must not change the table. After an error the
-    /// change does not count in memory; on disk it may.
+    /// Installs the change. `write_manifest` writes the manifest durably and must not change the
+    /// table. After an error the change is not in memory; on disk it may be.
     pub fn install(
         mut self,
         write_manifest: impl FnOnce(&TableManifest) -> Result<()>,
@@ -104,7 +107,7 @@ impl TableChange<'_> {
         Ok(())
     }
 
-    /// Size of the new file; 0 if no row was left.
+    /// Returns the size of the new file in bytes; 0 if no row was left.
     pub fn bytes(&self) -> u64 {
         self.written.as_ref().map_or(0, |written| written.entry.bytes)
     }
@@ -124,7 +127,8 @@ impl Drop for TableChange<'_> {
 }
 
 impl DocumentTable {
-    /// True if a flush is due: memory is full, or the dead list is long and memory keeps it so.
+    /// Returns true if a flush is due: memory is full, or the dead list is long because of versions
+    /// in memory.
     pub fn needs_flush(&self) -> bool {
         let state = self.state.read();
         let is_full = state.memory_bytes() >= self.options.memtable_bytes;
@@ -133,8 +137,9 @@ impl DocumentTable {
             && (is_full || overdue.is_some_and(|up_to| up_to > state.tables.covered))
     }
 
-    /// Prepares a flush of everything that is in memory now; `None` if there is nothing to flush, or if another flush is in progress.
-    /// `retention` is called after the versions to flush are fixed, so that it is never too new for one of them.
+    /// Prepares a flush of all versions in memory; `None` if there are none, or if another flush is
+    /// in progress. `retention` is called after the versions to flush are fixed, so that it is
+    /// never too new for one of them.
     pub fn prepare_flush(
         &self,
         retention: impl FnOnce() -> Retention,
@@ -170,8 +175,9 @@ impl DocumentTable {
         Ok(Some(change))
     }
 
-    /// The versions that a rewrite may drop. The floors are read first: a floor may be newer than a rewind, and then the versions that the
-    /// rewind removed must be known as dead, or they would hide the older versions that count again.
+    /// Returns the rules for the versions that a rewrite may drop. The floors are read first. A
+    /// floor may be newer than a rewind: the versions that the rewind removed must then be in the
+    /// dead list, or they would hide older versions that are valid again.
     fn rules(&self, retention: impl FnOnce() -> Retention) -> (Retention, Arc<DeadList>) {
         let retention = retention();
         (retention, Arc::clone(&self.state.read().tables.dead))
@@ -241,7 +247,8 @@ impl DocumentTable {
     }
 }
 
-/// The place of the newest rewind that should have left the dead list; `None` if the list is short.
+/// Returns the place of the newest rewind whose entries should have been removed from the dead
+/// list; `None` if the list is short.
 fn overdue(dead: &DeadList) -> Option<u64> {
     if dead.len() <= REWINDS_MAX {
         return None;
@@ -251,8 +258,8 @@ fn overdue(dead: &DeadList) -> Option<u64> {
     places.into_iter().nth(count)
 }
 
-/// Chooses neighbouring fragments to merge: the oldest one that keeps overdue entries in the dead list, or some whose merge is worth its
-/// cost.
+/// Chooses neighbouring fragments to merge: the oldest one that keeps overdue entries in the dead
+/// list, or a range whose merge is worthwhile; `None` if there is neither.
 fn choose_fragments(tables: &Tables) -> Option<Range<usize>> {
     if let Some(up_to) = overdue(&tables.dead) {
         let is_dirty = |fragment: &Arc<FragmentTable>| {

@@ -1,31 +1,31 @@
 //! Versions that a rewind or a removal of a vbucket has made invalid.
 //!
-//! A rewind does not touch rows. It adds an entry to the *dead list*, and every read skips the versions that an entry
-//! names. A merge leaves them out for good. An entry leaves the list when neither memory nor a fragment can hold such a
-//! version any more. For that purpose each entry has a *number*, and each fragment has the number up to which it was
-//! *cleaned*.
+//! A rewind does not touch rows. It adds an entry to the *dead list*, and every read skips the
+//! versions that an entry selects. A merge removes them permanently. An entry is removed from the
+//! list when neither memory nor a fragment can contain such a version any more. For that purpose
+//! each entry has a *number*, and each fragment has the number up to which it was *cleaned*.
 //!
-//! An entry *covers* another one of its vbucket if each version that is dead by the other is dead by the entry too. The
-//! list holds no covered entries.
+//! An entry *covers* another entry of its vbucket if it selects all versions that the other one
+//! selects. The list contains no covered entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto::model::ids::{Seqno, VbucketId};
 use serde::{Deserialize, Serialize};
 
-/// Versions of a vbucket that no longer count: those before a place with a seqno above a limit.
+/// Dead versions of a vbucket: those before a place with a seqno above a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadVersions {
     /// The vbucket of the versions.
     pub vbucket: VbucketId,
-    /// Place of the rewind; only versions before it are dead.
+    /// Place of the rewind: all dead versions are before it.
     pub before: u64,
-    /// The seqno to which the vbucket was rewound; only versions with a larger seqno are dead. 0 if the vbucket was
-    /// removed.
+    /// The seqno to which the vbucket was rewound: all dead versions have a larger seqno. 0 if the
+    /// vbucket was removed.
     pub after: Seqno,
 }
 
-/// Entry of a dead list, without its vbucket.
+/// An entry of the dead list, without its vbucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeadEntry {
     pub before: u64,
@@ -40,7 +40,7 @@ impl DeadEntry {
     }
 }
 
-/// The dead versions that tables may still hold.
+/// The dead versions that tables may still contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DeadList {
     /// Entries by place. Since no entry covers another one, their seqnos ascend too.
@@ -61,7 +61,7 @@ impl DeadList {
         self.newest
     }
 
-    /// True if a version does not exist any more.
+    /// Returns true if a version is dead.
     #[inline]
     pub fn has(&self, vbucket: VbucketId, place: u64, seqno: Seqno) -> bool {
         if self.vbuckets.is_empty() {
@@ -73,7 +73,7 @@ impl DeadList {
         entries.get(behind).is_some_and(|entry| seqno > entry.after)
     }
 
-    /// Adds an entry. An entry that the list covers changes nothing.
+    /// Adds an entry, unless the list has one that covers it.
     pub fn add(&mut self, dead: &DeadVersions) {
         let entry = DeadEntry { before: dead.before, after: dead.after, number: self.newest + 1 };
         let entries = self.vbuckets.entry(dead.vbucket).or_default();
@@ -87,7 +87,7 @@ impl DeadList {
         self.newest = entry.number;
     }
 
-    /// Keeps the entries that are still needed.
+    /// Removes the entries for which `is_needed` returns false.
     pub fn retain(&mut self, is_needed: impl Fn(&DeadEntry) -> bool) {
         self.vbuckets.retain(|_, entries| {
             entries.retain(&is_needed);
@@ -100,7 +100,7 @@ impl DeadList {
         self.vbuckets.values().flatten()
     }
 
-    /// The vbuckets with an entry of a rewind or a removal after a place, ascending.
+    /// Returns the vbuckets with a rewind or a removal after a place, ascending.
     pub fn vbuckets_behind(&self, place: u64) -> BTreeSet<VbucketId> {
         let is_behind = |entries: &[DeadEntry]| entries.iter().any(|entry| entry.before > place);
         let behind = self.vbuckets.iter().filter(|(_, entries)| is_behind(entries));
@@ -112,7 +112,7 @@ impl DeadList {
         self.vbuckets.values().map(Vec::len).sum()
     }
 
-    /// The places of the rewinds, ascending. Entries of one place were added together.
+    /// Returns the places of the rewinds, ascending. Entries of one place were added together.
     pub fn places(&self) -> BTreeSet<u64> {
         self.entries().map(|entry| entry.before).collect()
     }

@@ -1,11 +1,11 @@
-//! Description of a document table: its parts and their sizes.
+//! Description of a document table: its components and their sizes.
 
 use serde::Serialize;
 
 use crate::table::document_table::DocumentTable;
 use crate::table::manifest::FragmentEntry;
 
-/// The parts of a document table and their sizes.
+/// The components of a document table and their sizes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableInfo {
     /// Number of versions in the memtable.
@@ -24,11 +24,11 @@ pub struct TableInfo {
     pub disk_bytes: u64,
     /// Number of entries in the dead list.
     pub dead_entries: usize,
-    /// All versions with a smaller place are in the fragments.
+    /// The place before which all versions are in the fragments.
     pub covered: u64,
-    /// All versions with a smaller place were added.
+    /// The place before which all versions were added.
     pub reached: u64,
-    /// The approximate number of documents: replaced ones may count twice.
+    /// The approximate number of documents; a replaced document may be counted twice.
     pub documents_about: u64,
 }
 
@@ -54,12 +54,13 @@ impl DocumentTable {
         }
     }
 
-    /// Memory of the versions that no fragment has, in bytes. A caller that feeds the table waits while it is above a bound.
+    /// Returns the memory of the versions that no fragment has, in bytes. The caller that adds
+    /// versions waits while it is above a bound.
     pub fn memory_bytes(&self) -> usize {
         self.state.read().memory_bytes()
     }
 
-    /// The place up to which fragments have everything.
+    /// Returns the place before which all versions are in the fragments.
     pub fn covered(&self) -> u64 {
         self.state.read().tables.covered
     }

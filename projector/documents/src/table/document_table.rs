@@ -1,4 +1,4 @@
-//! The document table: its parts, how versions are added, and how one document is read.
+//! The document table: its components, the addition of versions, and reads of single documents.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -19,37 +19,41 @@ use crate::table::tables::Tables;
 use crate::table::version::{StoredVersion, VersionRef, joined};
 use crate::table::yielding_lock::YieldingLock;
 
-/// Number of versions whose hash entries are loaded together.
+/// Number of versions whose hash entries are prefetched together.
 const BATCH: usize = 32;
-/// A batch is large if it has this part of the memory at which a flush is due. Groups of many small writes are much smaller.
+/// A batch is large if it has at least the memory for a flush divided by this number. Groups of
+/// many small writes are much smaller.
 const LARGE_PART: usize = 4;
-/// The approximate bytes of a version in memory in addition to its id and document.
+/// The approximate bytes of a version in memory, without its id and document.
 const VERSION_BYTES: usize = 64;
 
 /// The documents of one bucket by id.
 ///
-/// All calls block the thread. One thread feeds the table (`apply`, `kill`, `reach`), in the order of the change log; any number
-/// of threads read, and any thread may flush and merge.
+/// All calls block the thread. One thread adds versions and dead versions (`apply`, `kill`,
+/// `reach`), in the order of the change log; any number of threads read, and any thread may flush
+/// and merge.
 pub struct DocumentTable {
     pub(super) blobs: FileBlobs,
     pub(super) options: TableOptions,
     pub(super) vbuckets: u16,
     pub(super) state: YieldingLock<State>,
-    /// Held while a manifest is written and installed, so that each manifest follows from the previous one. Contains the files that are
-    /// named only by a manifest whose write has failed: that manifest may be on disk until the next one is written.
+    /// Locked while a manifest is written and installed, so that each manifest is derived from the
+    /// previous one. Contains the files that only a manifest names whose write has failed: that
+    /// manifest may be on disk until the next one is written.
     pub(super) publication: Mutex<Vec<u64>>,
 }
 
-/// The mutable state. Its lock is held for short times only: never for a sort, a merge or a file.
+/// The mutable state. It is locked for short times only: never during a sort, a merge or an access
+/// to a file.
 #[derive(Debug)]
 pub(super) struct State {
     pub memtable: Memtable,
     pub tables: Arc<Tables>,
     /// The smallest place that the next version may have.
     pub next_place: u64,
-    /// Id of the next file.
+    /// The id that the next file gets.
     pub next_file: u64,
-    /// The place up to which runs are being flushed, if a flush is in progress.
+    /// The place before which runs are being flushed; `None` if no flush is in progress.
     pub flushing: Option<u64>,
     /// True while a merge of fragments is in progress.
     pub is_merging: bool,
@@ -58,14 +62,14 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Turns the memtable into a run.
+    /// Converts the memtable into a run.
     pub fn freeze(&mut self) {
         if let Some(run) = Run::freeze(std::mem::take(&mut self.memtable)) {
             self.change_tables(|tables| tables.runs.push(run));
         }
     }
 
-    /// Changes the tables for all later readers.
+    /// Replaces the tables for all later readers by changed ones.
     pub fn change_tables(&mut self, change: impl FnOnce(&mut Tables)) {
         change(Arc::make_mut(&mut self.tables));
         debug_assert!(self.tables.are_in_order(), "{:?}", self.tables);
@@ -76,13 +80,13 @@ impl State {
         self.memtable.places().is_none() && self.tables.runs.is_empty()
     }
 
-    /// Memory of the versions that no fragment has, in bytes.
+    /// Returns the memory of the versions that no fragment has, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let runs: usize = self.tables.runs.iter().map(Run::memory_bytes).sum();
         self.memtable.memory_bytes() + runs
     }
 
-    /// Checks that versions are in the order of their places.
+    /// Returns an error if versions are not in the order of their places.
     fn check_places(&self, versions: &[VersionRef<'_>]) -> Result<()> {
         let mut next = self.next_place;
         for VersionRef { place, .. } in versions {
@@ -95,7 +99,7 @@ impl State {
         Ok(())
     }
 
-    /// Checks that runs have ascending places from `next_place` on.
+    /// Returns an error if the places of runs do not ascend from `next_place` on.
     fn check_runs(&self, runs: &[Run]) -> Result<()> {
         let mut next = self.next_place;
         for Run { places, .. } in runs {
@@ -110,7 +114,7 @@ impl State {
     }
 }
 
-/// Runs of a large batch that the table does not have yet.
+/// Runs of a large batch that are not in the table yet.
 pub struct MadeRuns(Vec<Run>);
 
 impl DocumentTable {
@@ -139,7 +143,8 @@ impl DocumentTable {
         Ok(Self { blobs, options, vbuckets, state, publication })
     }
 
-    /// Adds versions, all or none. Readers see all of them or none. Their places must ascend, and be larger than all before.
+    /// Adds versions, all or none; readers see all of them at once. Their places must ascend, and
+    /// be larger than all earlier ones.
     pub fn apply(&self, versions: &[VersionRef<'_>]) -> Result<()> {
         let Some(last) = versions.last() else { return Ok(()) };
         if self.is_large(versions) {
@@ -165,13 +170,15 @@ impl DocumentTable {
         self.are_large(sizes)
     }
 
-    /// True if versions with ids and documents of these lengths are better added in runs of their own.
+    /// Returns true if versions with ids and documents of these lengths should be added in separate
+    /// runs.
     pub fn are_large(&self, sizes: impl Iterator<Item = (usize, usize)>) -> bool {
         let bytes = sizes.map(|(id, document)| VERSION_BYTES + id + document);
         bytes.sum::<usize>() >= self.options.memtable_bytes / LARGE_PART
     }
 
-    /// Makes runs of the versions of a large batch, which [`Self::add_made`] adds. No reader waits meanwhile.
+    /// Builds runs of the versions of a large batch, which [`Self::add_made`] adds. Readers do not
+    /// wait meanwhile.
     pub fn make(&self, versions: &[VersionRef<'_>]) -> MadeRuns {
         let hashes: Vec<u64> = versions.iter().map(|version| hash_id(version.id)).collect();
         let (mut memtable, mut runs) = (Memtable::default(), Vec::new());
@@ -180,7 +187,8 @@ impl DocumentTable {
         MadeRuns(runs)
     }
 
-    /// Adds runs that were made, all or none. Their places must be larger than all before.
+    /// Adds the runs of [`Self::make`], all or none. Their places must be larger than all earlier
+    /// ones.
     pub fn add_made(&self, made: MadeRuns) -> Result<()> {
         let MadeRuns(mut runs) = made;
         let Some(last) = runs.last().map(|run| run.places.last) else { return Ok(()) };
@@ -192,8 +200,8 @@ impl DocumentTable {
         Ok(())
     }
 
-    /// Takes versions back, all of the list at once. A later version has a place at or after those of the list. Repeating
-    /// a call changes nothing.
+    /// Makes versions dead, all of the list at once. The places of later versions must be at or
+    /// after those of the list. A repeated call has no further effect.
     pub fn kill(&self, dead: &[DeadVersions]) {
         let mut state = self.state.write();
         state.change_tables(|tables| {
@@ -204,7 +212,8 @@ impl DocumentTable {
         state.next_place = state.next_place.max(behind);
     }
 
-    /// Says that everything before a place was fed, so that a flush covers it even if no version has such a place.
+    /// Records that all versions before a place were added, so that a flush covers the place even
+    /// if no version has it.
     pub fn reach(&self, place: u64) {
         let mut state = self.state.write();
         state.next_place = state.next_place.max(place);
@@ -230,8 +239,8 @@ impl DocumentTable {
         Ok(self.find(id, None, &|_, _| ())?.is_some())
     }
 
-    /// The seqno of the newest version of a document that counts, a deletion included; `None` if no version is known. A merge may
-    /// forget a deletion at or below the floor of its vbucket, and no other one.
+    /// Returns the seqno of a document's newest valid version, which may be a deletion; `None` if
+    /// there is no version. A merge may remove a deletion at or below the floor of its vbucket.
     pub fn changed_at(&self, id: &str) -> Result<Option<Seqno>> {
         let newest = self.answer(id, None, &|seqno, _| seqno)?;
         Ok(newest.map(|answer| match answer {
@@ -291,7 +300,7 @@ impl DocumentTable {
         Ok(self.answer(id, cut, take)?.and_then(Answer::present))
     }
 
-    /// The newest version that counts; `None` if no table knows the document.
+    /// Returns the newest valid version of a document; `None` if no table has one.
     fn answer<T>(
         &self,
         id: &str,
@@ -311,7 +320,8 @@ impl DocumentTable {
     }
 }
 
-/// Puts versions into a memtable. A full memtable is frozen, and an empty one takes its place.
+/// Puts versions into a memtable. A full memtable is frozen and added to `frozen`, and an empty one
+/// replaces it.
 fn put_all(
     memtable: &mut Memtable,
     (versions, hashes): (&[VersionRef<'_>], &[u64]),
@@ -328,7 +338,7 @@ fn put_all(
     }
 }
 
-/// Bytes that an answer may still have.
+/// The number of bytes that an answer may still have.
 struct Limit {
     left: usize,
     bytes_max: usize,

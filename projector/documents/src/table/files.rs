@@ -1,4 +1,4 @@
-//! The files of a document table: opening them, and removing unneeded ones.
+//! The files of a document table: their opening, and the removal of unneeded files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::table::tables::FragmentTable;
 const DAMAGE_HINT: &str =
     "`sextant verify` lists all damage; restore the directory of the projector from a backup";
 
-/// Replaces the hint of an error about damage: that of a fragment is about indexes.
+/// Replaces the hint of an error about damage: the hint of a fragment's error is about indexes.
 pub(super) fn with_hint(error: Error) -> Error {
     if error.code == ErrorCode::Corrupt { error.with_hint(DAMAGE_HINT) } else { error }
 }
@@ -58,7 +58,7 @@ pub(super) fn open(
     Ok((blobs, fragments, behind.max(manifest.next_file)))
 }
 
-/// Opens a fragment and checks that it is the one that the manifest names.
+/// Opens a fragment; an error if it is not the fragment in the manifest.
 pub(super) fn open_fragment(
     blobs: &dyn BlobStore,
     entry: &FragmentEntry,
@@ -79,7 +79,7 @@ pub(super) fn open_fragment(
     Ok(Table::from_fragment(open))
 }
 
-/// Removes a file. Its readers can go on. A missing file is no error.
+/// Removes a file. Its readers can continue. A missing file is no error.
 pub(super) fn delete(blobs: &FileBlobs, file: u64) -> Result<()> {
     match blobs.delete(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

@@ -1,7 +1,7 @@
 //! Look-up of one document in one table.
 //!
-//! The versions of a document are adjacent, the newest first, perhaps in several blocks. So the search begins at
-//! the last block whose first row is before the document.
+//! The versions of a document are adjacent, the newest first, and may be in several blocks. So the
+//! search begins at the last block whose first row precedes the document.
 
 use proto::Result;
 use proto::model::ids::{Seqno, VbucketId, hash_id};
@@ -10,7 +10,7 @@ use storage::layers::Table;
 use crate::table::dead::DeadList;
 use crate::table::version::{RowView, SLICE, vbucket_of_hash};
 
-/// A document that is looked up, and the versions of it that count.
+/// A document that is looked up, with the rule for its valid versions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DocumentQuery<'a> {
     /// Id of the document.
@@ -19,21 +19,21 @@ pub(super) struct DocumentQuery<'a> {
     pub hash: u64,
     /// Vbucket of the document.
     vbucket: VbucketId,
-    /// Largest seqno that counts.
+    /// The largest seqno of a valid version.
     up_to: Seqno,
 }
 
-/// The newest version of a document that counts in a table.
+/// The newest valid version of a document in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer<T> {
-    /// The document was deleted by the mutation with this seqno.
+    /// A deletion, by the mutation with this seqno.
     Absent(Seqno),
-    /// The document is there.
+    /// A document.
     Present(T),
 }
 
 impl<T> Answer<T> {
-    /// The answer for a version: a deletion or a document.
+    /// Creates the answer for a version: a deletion or a document.
     #[inline]
     pub fn of(is_tombstone: bool, seqno: Seqno, document: impl FnOnce() -> T) -> Self {
         match is_tombstone {
@@ -42,7 +42,7 @@ impl<T> Answer<T> {
         }
     }
 
-    /// The document, if it is there.
+    /// Returns the document; `None` for a deletion.
     pub fn present(self) -> Option<T> {
         match self {
             Self::Absent(_) => None,
@@ -52,21 +52,23 @@ impl<T> Answer<T> {
 }
 
 impl<'a> DocumentQuery<'a> {
-    /// A document as of now, or as of a cut: the seqno of each vbucket.
+    /// Creates a query for a document as of now, or as of a cut, which has the seqno of each
+    /// vbucket.
     pub fn new(id: &'a str, vbuckets: u16, cut: Option<&[Seqno]>) -> Self {
         let hash = hash_id(id);
         let vbucket = vbucket_of_hash(hash, vbuckets);
         Self { id: id.as_bytes(), hash, vbucket, up_to: seqno_in(cut, vbucket) }
     }
 
-    /// True if a version counts.
+    /// Returns true if a version is valid: not dead, and in the cut.
     #[inline]
     pub fn accepts(&self, dead: &DeadList, place: u64, seqno: Seqno) -> bool {
         seqno <= self.up_to && !dead.has(self.vbucket, place, seqno)
     }
 }
 
-/// Largest seqno of a vbucket that counts. A vbucket that a cut does not know has nothing.
+/// Returns the largest seqno of a vbucket that a cut includes. A vbucket that the cut lacks has no
+/// valid version.
 pub(super) fn seqno_in(cut: Option<&[Seqno]>, vbucket: VbucketId) -> Seqno {
     match cut {
         None => Seqno(u64::MAX),
@@ -74,7 +76,7 @@ pub(super) fn seqno_in(cut: Option<&[Seqno]>, vbucket: VbucketId) -> Seqno {
     }
 }
 
-/// Looks a document up in a sorted table; `None` if there is no version that counts.
+/// Looks a document up in a sorted table; `None` if the table has no valid version.
 pub(super) fn find_in_table<T>(
     table: &Table,
     wanted: &DocumentQuery<'_>,

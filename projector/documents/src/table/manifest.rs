@@ -1,6 +1,7 @@
-//! The manifest of a document table: its fragments, the range that they cover, and the dead versions in them.
+//! The manifest of a document table: its fragments, the places that they cover, and the dead
+//! versions in them.
 //!
-//! The table returns it, and the caller writes it durably, as a part of the manifest of its bucket.
+//! The table returns it, and the caller writes it durably, inside the checkpoint of its bucket.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::dead::DeadList;
 
-/// The number of bits of a file number that count the files of one bucket. Each flush and each merge uses one number.
+/// The number of low bits of a file number that count the files of one bucket. Each flush and each
+/// merge uses one number.
 const FILES_BITS: u32 = 40;
 
 /// A fragment of a document table.
@@ -28,38 +30,40 @@ pub struct FragmentEntry {
     pub documents: u64,
     /// Size of the file.
     pub bytes: u64,
-    /// Number of the last entry of the dead list whose versions the fragment does not hold; neither does it hold those of the
-    /// entries before.
+    /// The number of a dead list's entry: the fragment contains no dead versions of this entry and
+    /// earlier ones.
     pub cleaned: u64,
 }
 
 /// The durable state of a document table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableManifest {
-    /// Fragments from the oldest to the newest. The places of each fragment are larger than those of the previous ones.
+    /// The fragments from the oldest to the newest. The places in each fragment are larger than
+    /// those in the previous ones.
     pub(super) fragments: Vec<FragmentEntry>,
-    /// Id of the next file.
+    /// The id that the next file gets.
     pub(super) next_file: u64,
-    /// All versions with a smaller place are in the fragments.
+    /// The place before which all versions are in the fragments.
     pub(super) covered: u64,
-    /// Dead versions that the fragments may hold.
+    /// Dead versions that the fragments may contain.
     pub(super) dead: DeadList,
 }
 
 impl TableManifest {
-    /// The manifest of an empty table. Its number must be new, different from those of all other tables: files of different tables then
-    /// have different ids, and the tables can share a block cache.
+    /// Creates the manifest of an empty table. `number` must differ from the numbers of all other
+    /// tables, present or former: files of different tables then have different ids, and the tables
+    /// can share a block cache.
     pub fn new(number: u64) -> Self {
         Self { next_file: number << FILES_BITS, ..Self::default() }
     }
 
-    /// The vbuckets that were rewound at or after a place, ascending.
+    /// Returns the vbuckets that were rewound at or after a place, ascending.
     pub fn went_back_behind(&self, place: u64) -> BTreeSet<VbucketId> {
         self.dead.vbuckets_behind(place)
     }
 
-    /// The place up to which the fragments have all versions: the versions and dead versions from there on must be fed to an opened
-    /// table again.
+    /// Returns the place before which all versions are in the fragments: later versions and dead
+    /// versions must be added to an opened table again.
     pub fn covered(&self) -> u64 {
         self.covered
     }
@@ -74,7 +78,8 @@ impl TableManifest {
         self.dead.len()
     }
 
-    /// Checks that the parts agree with each other. The error `Corrupt` names a contradiction.
+    /// Returns the error `Corrupt`, which names the contradiction, if the fields contradict each
+    /// other.
     pub fn check(&self) -> Result<()> {
         match self.contradiction() {
             None => Ok(()),

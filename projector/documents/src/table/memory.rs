@@ -1,7 +1,8 @@
 //! The newest versions, in memory.
 //!
-//! New versions go into a hash table (`storage`'s memtable), where a read of one document finds them. A *frozen* memtable
-//! takes no more versions. It becomes a *run*, a sorted table in memory, when a walk or a flush needs its documents in order.
+//! New versions are added to a hash table (`storage`'s memtable), where a read of one document
+//! finds them. A *frozen* memtable is not changed any more. It becomes a *run*, a sorted table in
+//! memory, when a walk or a flush needs its documents in order.
 //!
 //! ```text
 //! state    := tombstone:u8 value               the memtable's state of a document; value as in `version`
@@ -19,7 +20,7 @@ use crate::table::dead::DeadList;
 use crate::table::lookup::{Answer, DocumentQuery, find_in_table};
 use crate::table::version::{SLICE, VersionRef, seqno_of};
 
-/// Smallest and largest place of some versions.
+/// The smallest and the largest place of some versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     pub first: u64,
@@ -62,17 +63,17 @@ impl Memtable {
         self.states.size()
     }
 
-    /// True if the table should take no further version.
+    /// Returns true if no further version should be added.
     pub fn is_full(&self) -> bool {
         self.states.is_full()
     }
 
-    /// Makes the processor load what the next versions will need.
+    /// Prefetches the hash entries of the next versions.
     pub fn prefetch(&self, hashes: &[u64]) {
         self.states.prefetch(hashes.iter().copied());
     }
 
-    /// Adds a version; its place is larger than all before.
+    /// Adds a version, whose place must be larger than all earlier ones.
     pub fn put(&mut self, hash: u64, version: &VersionRef<'_>) {
         let VersionRef { place, id, seqno, document } = *version;
         self.state.clear();
@@ -84,7 +85,7 @@ impl Memtable {
         self.places.get_or_insert(Places { first: place, last: place }).last = place;
     }
 
-    /// Looks a document up; `None` if there is no version that counts.
+    /// Looks a document up; `None` if there is no valid version.
     pub fn find<T>(
         &self,
         wanted: &DocumentQuery<'_>,
@@ -121,11 +122,11 @@ fn split_state(state: &[u8]) -> Result<(bool, &[u8])> {
     Ok((*flag != 0, value))
 }
 
-/// A memtable that takes no more versions.
+/// A memtable that is not changed any more.
 #[derive(Debug)]
 pub(super) struct FrozenMemtable {
     memtable: Memtable,
-    /// The versions in sorted order, once a reader has needed them. Locked during the sort.
+    /// The versions in sorted order, after the first sort. Locked during the sort.
     sorted: Mutex<Option<Arc<Table>>>,
 }
 
@@ -141,7 +142,7 @@ impl FrozenMemtable {
     }
 }
 
-/// Versions in memory that no longer change.
+/// An immutable set of versions in memory.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     /// Smallest and largest place.
@@ -158,7 +159,7 @@ enum RunData {
 }
 
 impl Run {
-    /// The versions of a memtable; `None` if it has none.
+    /// Makes a run of a memtable; `None` if it has no versions.
     pub fn freeze(memtable: Memtable) -> Option<Self> {
         let places = memtable.places()?;
         let documents = memtable.documents();
@@ -166,13 +167,13 @@ impl Run {
         Some(Self { places, documents, data: RunData::Hashed(Arc::new(frozen)) })
     }
 
-    /// The rows of a table in memory, with versions of some documents.
+    /// Makes a run of a sorted table in memory, which has versions of `documents` documents.
     pub fn from_table(table: Table, documents: u64) -> Self {
         let places = Places { first: table.stats.oldest.0, last: table.stats.newest.0 };
         Self { places, documents, data: RunData::Sorted(Arc::new(table)) }
     }
 
-    /// The table, if the run is sorted.
+    /// Returns the sorted table; `None` if the run is not sorted yet.
     pub fn table(&self) -> Option<&Arc<Table>> {
         match &self.data {
             RunData::Hashed(_) => None,
@@ -180,7 +181,7 @@ impl Run {
         }
     }
 
-    /// Looks a document up; `None` if there is no version that counts.
+    /// Looks a document up; `None` if there is no valid version.
     pub fn find<T>(
         &self,
         wanted: &DocumentQuery<'_>,
@@ -193,7 +194,8 @@ impl Run {
         }
     }
 
-    /// Returns the sorted run; sorts it if that was not done yet. Blocks while another thread sorts.
+    /// Returns the sorted run and its table; sorts it if necessary. Blocks while another thread
+    /// sorts.
     pub fn into_sorted(self) -> Result<(Self, Arc<Table>)> {
         let table = match &self.data {
             RunData::Hashed(frozen) => frozen.sorted()?,

@@ -11,24 +11,25 @@ use storage::fragment::{BlockCache, OpenFiles};
 pub struct TableOptions {
     /// Bytes of versions in memory at which a flush is due.
     pub memtable_bytes: usize,
-    /// Cache of blocks. The tables of different buckets can share it.
+    /// Cache of blocks, which the tables of different buckets can share.
     pub cache: Arc<BlockCache>,
-    /// Pool of open files. Tables can share it.
+    /// Pool of open files, which tables can share.
     pub open_files: Arc<OpenFiles>,
-    /// Ends merges of fragments when it becomes true: nothing needs them, and the process may wait for their threads. Tables can
-    /// share it.
+    /// Cancels merges of fragments when it becomes true, because the process ends. Tables can share
+    /// it.
     pub stop: Arc<AtomicBool>,
     /// Compression of fragments.
     pub compression: Compression,
-    /// Size of a fragment's block before compression. Larger blocks use less disk space, but make the read of one document more expensive.
+    /// Size in bytes of a fragment's block before compression. Larger blocks use less disk space,
+    /// but make the read of one document more expensive.
     pub block_bytes: usize,
 }
 
 impl TableOptions {
-    /// Bytes of versions in memory at which a flush is due by default. It is large enough that a fragment is written in
-    /// large pieces and merges are rare, and small enough for many buckets.
+    /// Default bytes of versions in memory at which a flush is due: large enough that fragments are
+    /// large and merges are rare, and small enough for many buckets.
     pub const MEMTABLE_BYTES: usize = 64 << 20;
-    /// Size of a block by default.
+    /// Default size of a block in bytes.
     pub const BLOCK_BYTES: usize = 8 << 10;
 }
 

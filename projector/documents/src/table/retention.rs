@@ -1,31 +1,33 @@
 //! The rule by which merges drop versions.
 //!
-//! A readable state of a vbucket is the state at a seqno `c` at or above the vbucket's *floor*: as the
-//! cut of a read, or as the state after a rewind. Of the versions of a document that are not dead, the one with the
-//! largest place among those with a seqno up to `c` decides. So a version with seqno `s` is needed if there is such a
-//! `c` with `s <= c`, and below the seqnos of all versions with larger places. A later rewind that kills newer versions makes no
-//! difference: a rewind to `c` leaves the versions with a seqno up to `c`, as the cut does. The removal of a vbucket leaves none.
+//! A readable state of a vbucket is the state at a seqno `c` at or above the vbucket's *floor*: as
+//! the cut of a read, or as the state after a rewind. In this state, the document is its version
+//! with the largest place among the live versions with a seqno up to `c`. So a version with seqno
+//! `s` is needed if there is a readable `c` with `s <= c` that is below the seqnos of all versions
+//! with larger places. A later rewind changes nothing in this rule: a rewind to `c` keeps the
+//! versions with a seqno up to `c`, as a read at `c` does. The removal of a vbucket keeps none.
 //!
-//! In every such state, a tombstone with a seqno up to the floor means the same as the lack of a version. So it is
-//! dropped where no older table can hold a version that it hides.
+//! In every such state, a tombstone with a seqno up to the floor is equivalent to the lack of a
+//! version. So it is dropped if no older table can contain a version that it hides.
 
 use proto::model::ids::{Seqno, VbucketId};
 
-/// The states of vbuckets that can still be read.
+/// The states of vbuckets that may still be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Floor of each vbucket: its smallest seqno that a read or a rewind can still name.
+    /// The floor of each vbucket: the smallest seqno that a read or a rewind may still use.
     pub from: Vec<Seqno>,
 }
 
 impl Retention {
-    /// The floor of a vbucket; 0, which needs every version, if none is given.
+    /// Returns the floor of a vbucket; 0 (all versions are needed) if it is unknown.
     pub fn floor(&self, vbucket: VbucketId) -> Seqno {
         self.from.get(usize::from(vbucket.0)).copied().unwrap_or_default()
     }
 }
 
-/// The versions of one document that are needed. Versions are passed from the largest place to the smallest, without dead ones.
+/// A filter for the needed versions of one document. The versions are passed from the largest place
+/// to the smallest, without dead ones.
 #[derive(Debug)]
 pub(super) struct NeededVersions {
     floor: Seqno,
@@ -38,14 +40,14 @@ impl NeededVersions {
         Self { floor, newer_min: None }
     }
 
-    /// True if the next version is needed.
+    /// Returns true if the next version, with this seqno, is needed.
     pub fn takes(&mut self, seqno: Seqno) -> bool {
         let newer_min = self.newer_min;
         self.newer_min = Some(newer_min.map_or(seqno, |min| min.min(seqno)));
         newer_min.is_none_or(|min| seqno.max(self.floor) < min)
     }
 
-    /// True if a tombstone means no more than the lack of a version.
+    /// Returns true if a tombstone with this seqno is equivalent to the lack of a version.
     pub fn is_past(&self, seqno: Seqno) -> bool {
         seqno <= self.floor
     }
@@ -55,7 +57,7 @@ impl NeededVersions {
 mod tests {
     use super::*;
 
-    /// Numbers of the versions that are needed, of versions from the largest place to the smallest.
+    /// Returns those of the descending seqnos whose versions are needed.
     fn needed(floor: u64, seqnos: &[u64]) -> Vec<u64> {
         let mut needed = NeededVersions::new(Seqno(floor));
         seqnos.iter().copied().filter(|seqno| needed.takes(Seqno(*seqno))).collect()

@@ -14,15 +14,15 @@ use crate::table::version::{RowView, SLICE, vbucket_of_hash};
 /// A merge of neighbouring tables.
 #[derive(Debug)]
 pub(super) struct Rewrite<'a> {
-    /// Versions that are left out.
+    /// The versions that are removed.
     pub dead: &'a DeadList,
-    /// The readable states; `None` keeps all versions that are not dead.
+    /// The readable states; `None` keeps all live versions.
     pub retention: Option<&'a Retention>,
     /// True if there is no older table.
     pub is_at_bottom: bool,
-    /// Vbuckets of the bucket.
+    /// Number of vbuckets of the bucket.
     pub vbuckets: u16,
-    /// Ends the merge with an error when it becomes true; `None` if the merge is never given up.
+    /// Ends the merge with an error when it becomes true; `None` if the merge cannot be cancelled.
     pub stop: Option<&'a AtomicBool>,
 }
 
@@ -30,7 +30,8 @@ pub(super) struct Rewrite<'a> {
 const STOP_ROWS: u32 = 1024;
 
 impl Rewrite<'_> {
-    /// Merges the rows of some sources, newest source first. Returns the number of documents that have versions left.
+    /// Merges the rows of `sources`, newest source first. Returns the number of documents with
+    /// remaining versions.
     pub fn run<S: BlockSink>(
         &self,
         sources: Vec<Source>,
@@ -71,16 +72,17 @@ impl Rewrite<'_> {
     }
 }
 
-/// The document whose versions pass by, from the newest to the oldest.
+/// The state of a merge for the present document, whose versions are read from the newest to the
+/// oldest.
 #[derive(Debug, Default)]
 struct OneDocument {
     id: Vec<u8>,
     vbucket: VbucketId,
-    /// `None` if all versions are needed.
+    /// The filter of needed versions; `None` if all versions are needed.
     needed: Option<NeededVersions>,
-    /// Place of the version before; `None` before the first document.
+    /// Place of the previous version; `None` before the first document.
     place: Option<u64>,
-    /// True if a version was written.
+    /// True if a version of the document was written.
     is_written: bool,
 }
 

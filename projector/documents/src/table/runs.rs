@@ -1,7 +1,9 @@
-//! Runs: frozen memtables, sorted when a reader needs their documents in order, and merged when they become many.
+//! Runs: frozen memtables, sorted when a reader needs their documents in order, and merged when
+//! they become many.
 //!
-//! A walk freezes the memtable, so many walks make many small runs. Runs are merged in memory by the same policy as
-//! fragments. A flush takes all runs. Runs that a flush takes are not merged with newer ones, so that the flush can remove them.
+//! A walk freezes the memtable, so many walks make many small runs. Runs are merged in memory by
+//! the same policy as fragments. A flush writes all runs. Runs that a flush is writing are not
+//! merged with newer ones, so that the flush can remove them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,20 +17,20 @@ use crate::table::rewrite::Rewrite;
 use crate::table::tables::Tables;
 use crate::table::version::SLICE;
 
-/// All rows of some tables, newest table first; the tables come oldest first.
+/// Returns sources of all rows of `tables`, newest first; `tables` are ordered oldest first.
 pub(super) fn sources<'a>(tables: impl DoubleEndedIterator<Item = &'a Arc<Table>>) -> Vec<Source> {
     tables.rev().map(|table| Source::whole(table, SLICE)).collect()
 }
 
 impl DocumentTable {
-    /// Freezes the memtable and returns all tables of this moment.
+    /// Freezes the memtable and returns the tables of this moment.
     pub(super) fn freeze(&self) -> Arc<Tables> {
         let mut state = self.state.write();
         state.freeze();
         Arc::clone(&state.tables)
     }
 
-    /// Sorts runs, also for later readers.
+    /// Returns the sorted tables of runs; later readers reuse them.
     pub(super) fn sort(&self, runs: &[Run]) -> Result<Vec<Arc<Table>>> {
         let mut tables = Vec::with_capacity(runs.len());
         for run in runs {
@@ -50,7 +52,7 @@ impl DocumentTable {
         }
     }
 
-    /// Merges runs in memory if it pays.
+    /// Merges runs in memory if a merge is worthwhile.
     pub(super) fn merge_runs(&self) -> Result<()> {
         let (tables, chosen) = {
             let mut state = self.state.write();
@@ -87,7 +89,8 @@ impl DocumentTable {
     }
 }
 
-/// Chooses neighbouring sorted runs that no flush takes.
+/// Chooses neighbouring sorted runs to merge that no flush is writing; `None` if no merge is
+/// worthwhile.
 fn choose_runs(state: &State, bytes_max: usize) -> Option<Range<usize>> {
     if state.is_merging_runs {
         return None;

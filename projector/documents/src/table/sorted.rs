@@ -1,10 +1,14 @@
-//! Sorted documents that are not in the log: they become a fragment without a memtable, a run and a flush.
+//! Sorted documents that are not in the log: they become a fragment without a memtable, a run and a
+//! flush.
 //!
-//! 1. The rows are written and synced, without a place ([`DocumentTable::write_sorted`]). Several threads may do this at once.
-//! 2. The caller reserves a place in its log, and the fragment is finished with it: all rows get that place
-//!    ([`DocumentTable::prepare_sorted`]). From then on it is a change of the fragments like any other ([`super::change`]).
+//! 1. The rows are written and synced, without a place ([`DocumentTable::write_sorted`]). Several
+//!    threads may do this concurrently.
+//! 2. The caller reserves a place in its log, and the fragment is finished with it: all rows get
+//!    that place ([`DocumentTable::prepare_sorted`]). From then on it is an ordinary change of the
+//!    fragments ([`super::change`]).
 //!
-//! So of two pieces with the same document the one that is placed later decides, whichever was written first.
+//! So if two pieces contain one document, the piece that is placed later decides, whichever was
+//! written first.
 
 use std::sync::Arc;
 
@@ -21,7 +25,7 @@ use crate::table::files::with_hint;
 use crate::table::tables::FragmentTable;
 use crate::table::version::SLICE;
 
-/// Rows on disk that have no place yet.
+/// Rows in a file that have no place yet.
 pub struct SortedRows {
     file: u64,
     writer: FragmentWriter,
@@ -30,7 +34,8 @@ pub struct SortedRows {
 }
 
 impl SortedRows {
-    /// The file with them. The caller removes it if it drops the rows ([`DocumentTable::discard`]).
+    /// Returns the file of the rows. The caller must remove it if it drops the rows
+    /// ([`DocumentTable::discard`]).
     pub fn file(&self) -> u64 {
         self.file
     }
@@ -84,7 +89,8 @@ impl DocumentTable {
         Ok(Some(SortedRows { file, writer, stats, index }))
     }
 
-    /// Gives rows their place, after which the log continues at `covered`, and prepares their fragment. The memory must be empty.
+    /// Gives rows the place `place`, after which the log continues at `covered`, and prepares their
+    /// fragment. The table must have no versions in memory.
     pub fn prepare_sorted(
         &self,
         rows: SortedRows,

@@ -1,11 +1,13 @@
-//! The immutable tables of a document table at one moment: runs and fragments, and the dead versions in them.
+//! The immutable tables of a document table at one moment: runs and fragments, and the dead
+//! versions in them.
 //!
 //! # Invariants
 //!
-//! - The places of each table are larger than those of all older tables, and those of runs are larger than those of fragments. So the
-//!   newest table with a version that counts decides.
+//! - The places of each table are larger than those of all older tables, and those of runs are
+//!   larger than those of fragments. So the newest table with a valid version decides.
 //! - A run has no place that fragments cover.
-//! - The dead list has each entry of which a table, or the memtable, may hold a dead version.
+//! - If a table, or the memtable, may contain dead versions of an entry, the dead list has the
+//!   entry.
 
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ use crate::table::lookup::{Answer, DocumentQuery, find_in_table};
 use crate::table::manifest::{FragmentEntry, TableManifest};
 use crate::table::memory::Run;
 
-/// An open fragment.
+/// An open fragment with the facts of its manifest entry.
 #[derive(Debug)]
 pub(super) struct FragmentTable {
     pub entry: FragmentEntry,
@@ -27,8 +29,8 @@ pub(super) struct FragmentTable {
 }
 
 impl FragmentTable {
-    /// A fragment that was just written to a file: its number of documents, and the entry of the dead list up to which dead versions were
-    /// left out.
+    /// Creates the entry of a fragment that was just written: its file, its number of documents,
+    /// and the number of the last dead entry whose versions were removed.
     pub fn new((file, documents, cleaned): (u64, u64, u64), open: OpenFragment) -> Self {
         let entry = FragmentEntry {
             file,
@@ -42,13 +44,13 @@ impl FragmentTable {
         Self { entry, table: Arc::new(Table::from_fragment(open)) }
     }
 
-    /// True if the fragment may hold dead versions of an entry.
+    /// Returns true if the fragment may contain dead versions of an entry.
     pub fn may_hold(&self, dead: &DeadEntry) -> bool {
         self.entry.first < dead.before && self.entry.cleaned < dead.number
     }
 }
 
-/// The tables at one moment.
+/// The tables of a document table at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tables {
     /// Fragments, oldest first.
@@ -56,7 +58,7 @@ pub(super) struct Tables {
     /// Runs, oldest first.
     pub runs: Vec<Run>,
     pub dead: Arc<DeadList>,
-    /// All versions with a smaller place are in the fragments.
+    /// The place before which all versions are in the fragments.
     pub covered: u64,
 }
 
@@ -85,7 +87,7 @@ impl Tables {
         Ok(None)
     }
 
-    /// Drops the entries of the dead list of which nothing can be left.
+    /// Removes the entries of the dead list that select no version in any table.
     pub fn prune_dead(&mut self) {
         let mut dead = (*self.dead).clone();
         dead.retain(|entry| {
@@ -109,7 +111,7 @@ impl Tables {
         })
     }
 
-    /// The manifest of the fragments.
+    /// Returns the manifest of the fragments.
     pub fn manifest(&self, next_file: u64) -> TableManifest {
         TableManifest {
             fragments: self.fragments.iter().map(|fragment| fragment.entry.clone()).collect(),
@@ -119,7 +121,7 @@ impl Tables {
         }
     }
 
-    /// True if the invariants of the places hold.
+    /// Returns true if the invariants of the places hold.
     pub fn are_in_order(&self) -> bool {
         let fragments =
             self.fragments.iter().map(|fragment| (fragment.entry.first, fragment.entry.last));

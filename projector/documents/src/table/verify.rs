@@ -1,8 +1,8 @@
-//! Check of a document table's files, for `sextant verify`. Nothing is changed.
+//! Check of a document table's files, for `sextant verify`. The check changes no file.
 //!
-//! Every block of every fragment is read through its checksum. The rows must be sorted and agree with statistics, sparse
-//! index and filter (`storage::fragment::describe`). Their places must be those of the manifest, their ids must be text, and
-//! their values must begin with a seqno.
+//! Every block of every fragment is read through its checksum. The rows must be sorted and agree
+//! with statistics, sparse index and filter (`storage::fragment::describe`). Their places must
+//! match the manifest, their ids must be text, and their values must begin with a seqno.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::table::files::open_fragment;
 use crate::table::manifest::{FragmentEntry, TableManifest};
 use crate::table::version::{RowView, SLICE, id_text};
 
-/// Checks the files of a table. Returns what is damaged or missing.
+/// Checks the files of a table. Returns a remark for each damaged or missing file.
 pub fn verify(fs: &Arc<dyn FileSystem>, dir: &Path, manifest: &TableManifest) -> Vec<Remark> {
     let mut findings = Vec::new();
     if let Err(error) = manifest.check() {
@@ -42,7 +42,8 @@ pub fn verify(fs: &Arc<dyn FileSystem>, dir: &Path, manifest: &TableManifest) ->
     findings
 }
 
-/// The fragments in a directory that a manifest does not name: the next opening removes them.
+/// Returns the fragments in a directory that a manifest does not name; the next opening removes
+/// them.
 pub fn unnamed(fs: &dyn FileSystem, dir: &Path, manifest: &TableManifest) -> Vec<PathBuf> {
     // Without the directory, each fragment of the manifest is a finding.
     let mut found = fs.list(&layout::fragment_dir(dir)).unwrap_or_default();
@@ -54,7 +55,7 @@ pub fn unnamed(fs: &dyn FileSystem, dir: &Path, manifest: &TableManifest) -> Vec
     found
 }
 
-/// Reads all versions of a fragment.
+/// Reads all versions of a fragment; an error if one is invalid.
 fn check_rows(blobs: &dyn BlobStore, entry: &FragmentEntry) -> Result<()> {
     let table = Arc::new(open_fragment(blobs, entry, &Arc::new(BlockCache::new(0)))?);
     let Some(mut cursor) = Cursor::open(Source::whole(&table, SLICE), false)? else {

@@ -1,4 +1,4 @@
-//! Versions of documents, and how rows hold them.
+//! Versions of documents, and their encoding in rows.
 //!
 //! ```text
 //! row      := key: id of the document, id: empty, epoch: place of the version, tombstone: deletion, value
@@ -11,7 +11,7 @@ use proto::rpc::varint::take_varint;
 use proto::{Error, ErrorCode, Result};
 use storage::layers::Block;
 
-/// Largest size of a varint.
+/// Largest size of a varint in bytes.
 const VARINT_BYTES_MAX: usize = 10;
 
 /// The slice of all rows: a table has one bucket's documents, and no slices.
@@ -20,7 +20,7 @@ pub(super) const SLICE: SliceNo = SliceNo(0);
 /// One version of a document, borrowed, to be added to a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionRef<'a> {
-    /// Place of the version; larger than that of each earlier version.
+    /// Place of the version, larger than that of each earlier version.
     pub place: u64,
     /// Id of the document.
     pub id: &'a str,
@@ -30,12 +30,12 @@ pub struct VersionRef<'a> {
     pub document: Option<&'a [u8]>,
 }
 
-/// A document as a table holds it.
+/// A document that was read from a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVersion {
-    /// Seqno of the mutation that made it so.
+    /// Seqno of the mutation that wrote the document.
     pub seqno: Seqno,
-    /// The document as it was given.
+    /// The text of the document as its client sent it.
     pub document: Bytes,
 }
 
@@ -45,12 +45,12 @@ pub(super) struct RowView<'a> {
     pub place: u64,
     pub seqno: Seqno,
     pub is_tombstone: bool,
-    /// Two pieces that, concatenated, are the document.
+    /// Two byte strings whose concatenation is the document.
     pub document: [&'a [u8]; 2],
 }
 
 impl<'a> RowView<'a> {
-    /// Reads a row.
+    /// Decodes a row of a block.
     #[inline]
     pub fn of(block: &'a Block, row: u32) -> Result<Self> {
         let (seqno, document) = split_value(block.value_pieces(row))?;
@@ -59,7 +59,7 @@ impl<'a> RowView<'a> {
     }
 }
 
-/// Splits a value, given in two pieces, into seqno and document.
+/// Splits a value, given as two byte strings to be concatenated, into seqno and document.
 #[inline]
 fn split_value(value: [&[u8]; 2]) -> Result<(Seqno, [&[u8]; 2])> {
     let [prefix, mut rest] = value;
@@ -80,25 +80,25 @@ fn split_value(value: [&[u8]; 2]) -> Result<(Seqno, [&[u8]; 2])> {
     Ok((Seqno(seqno), [&prefix[of_prefix..], &rest[taken - of_prefix..]]))
 }
 
-/// Reads the seqno at the beginning of a value.
+/// Decodes the seqno at the beginning of a value; also returns the remaining bytes.
 pub(super) fn seqno_of(value: &[u8]) -> Result<(Seqno, &[u8])> {
     let mut rest = value;
     let seqno = take_varint(&mut rest)?;
     Ok((Seqno(seqno), rest))
 }
 
-/// The vbucket of a document whose id has a hash.
+/// Returns the vbucket of a document from the hash of its id.
 #[inline]
 pub(super) fn vbucket_of_hash(hash: u64, vbuckets: u16) -> VbucketId {
     VbucketId((hash % u64::from(vbuckets.max(1))) as u16)
 }
 
-/// The bytes of two pieces in one buffer.
+/// Concatenates two byte strings into one buffer.
 pub(super) fn joined(pieces: [&[u8]; 2]) -> Bytes {
     Bytes::from(pieces.concat())
 }
 
-/// An id as text. Only ids that are text are ever written.
+/// Returns an id as text; an error if it is not UTF-8.
 pub(super) fn id_text(id: &[u8]) -> Result<&str> {
     std::str::from_utf8(id)
         .map_err(|_| Error::new(ErrorCode::Corrupt, "the id of a document is not text"))

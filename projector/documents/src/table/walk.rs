@@ -1,7 +1,8 @@
 //! Walks: all documents of a table by id, as of one moment.
 //!
-//! A walk freezes the memtable and keeps the tables and the dead list of that moment. They never change, and deleted files stay readable
-//! for the walk. Fixing the moment is quick; the sort of the frozen memtable, and the first reads, are done when the walk begins.
+//! A walk freezes the memtable and keeps the tables and the dead list of that moment. These never
+//! change, and deleted files stay readable for the walk. The moment is fixed quickly; the frozen
+//! memtable is sorted when the walk begins.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::table::runs::sources;
 use crate::table::tables::Tables;
 use crate::table::version::{RowView, id_text, vbucket_of_hash};
 
-/// Memory that a chunk reserves at the beginning, at most.
+/// The largest memory in bytes that a chunk reserves at its beginning.
 const RESERVED_BYTES_MAX: usize = 4 << 20;
 
 /// The contents of a table at one moment.
@@ -30,20 +31,20 @@ pub struct TableMoment {
 }
 
 impl TableMoment {
-    /// The approximate number of documents: replaced ones may count twice.
+    /// Returns the approximate number of documents; a replaced document may be counted twice.
     pub fn documents_about(&self) -> u64 {
         self.tables.documents_about()
     }
 }
 
-/// All documents by id, as of one moment.
+/// A walk over all documents by id, as of one moment.
 #[derive(Clone)]
 pub struct DocumentWalk {
     merge: Merge,
     filter: WalkFilter,
     /// The id of the last document whose versions were read; empty before the first.
     id: Vec<u8>,
-    /// True if later versions of `id` do not count.
+    /// True if older versions of `id` must be skipped.
     is_decided: bool,
     is_begun: bool,
     /// The error that ended the walk.
@@ -51,13 +52,13 @@ pub struct DocumentWalk {
     documents_about: u64,
 }
 
-/// The versions that count.
+/// The rule for the valid versions of a walk.
 #[derive(Clone)]
 struct WalkFilter {
     dead: Arc<DeadList>,
     cut: Option<Arc<[Seqno]>>,
     vbuckets: u16,
-    /// Vbucket of the current document, if the filter depends on it.
+    /// Vbucket of the current document; `None` if the rule does not depend on it.
     vbucket: VbucketId,
     up_to: Seqno,
 }
@@ -79,14 +80,14 @@ impl WalkFilter {
     }
 }
 
-/// Some documents of a walk, in one buffer.
+/// Some documents of a walk, stored in one buffer.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentChunk {
     bytes: Bytes,
     rows: Vec<ChunkRow>,
 }
 
-/// Ends of the id and of the document in the buffer.
+/// The ends of a document's id and of its text in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct ChunkRow {
     seqno: Seqno,
@@ -99,9 +100,9 @@ struct ChunkRow {
 pub struct WalkedDocument<'a> {
     /// Id of the document.
     pub id: &'a str,
-    /// Seqno of the mutation that made it so.
+    /// Seqno of the mutation that wrote the document.
     pub seqno: Seqno,
-    /// The document as it was given.
+    /// The text of the document as its client sent it.
     pub document: &'a [u8],
 }
 
@@ -127,25 +128,25 @@ impl DocumentChunk {
         })
     }
 
-    /// A document of this chunk as a buffer that shares the memory of the chunk.
+    /// Returns a document of this chunk as a buffer that shares the chunk's memory.
     pub fn shared(&self, document: &WalkedDocument<'_>) -> Bytes {
         self.bytes.slice_ref(document.document)
     }
 }
 
 impl DocumentTable {
-    /// Fixes what the table has now, without reading or sorting.
+    /// Fixes the present contents of the table, without reading or sorting.
     pub fn moment(&self) -> TableMoment {
         TableMoment { tables: self.freeze() }
     }
 
-    /// Begins a walk through the current documents, or through those as of a cut, from the first or after an id. The walk keeps
-    /// the memory and the files of this moment.
+    /// Begins a walk over the documents, now or as of a cut, from the first id or after an id. The
+    /// walk keeps the memory and the files of this moment.
     pub fn walk(&self, after: Option<&str>, cut: Option<Arc<[Seqno]>>) -> Result<DocumentWalk> {
         self.walk_at(self.moment(), after, cut)
     }
 
-    /// Begins a walk through the documents of a moment of this table.
+    /// Begins a walk over the documents of a fixed moment of this table.
     pub fn walk_at(
         &self,
         TableMoment { tables }: TableMoment,
@@ -181,8 +182,8 @@ impl DocumentTable {
 }
 
 impl DocumentWalk {
-    /// The next documents, about the given number of bytes, at least one document; empty at the end. After an error the walk has
-    /// ended, and returns the error again.
+    /// Returns the next documents, about `bytes` bytes but at least one document; empty at the end.
+    /// After an error the walk has ended, and returns the error again.
     pub fn next_chunk(&mut self, bytes: usize) -> Result<DocumentChunk> {
         if let Some(error) = &self.failure {
             return Err(error.clone());
@@ -213,13 +214,14 @@ impl DocumentWalk {
         Ok(DocumentChunk { bytes: out.into(), rows })
     }
 
-    /// The approximate number of documents: replaced ones may count twice.
+    /// Returns the approximate number of documents; a replaced document may be counted twice.
     pub fn documents_about(&self) -> u64 {
         self.documents_about
     }
 }
 
-/// Takes the document of a version if the version counts. Returns true if it does, also if it is a tombstone.
+/// Appends the document of a version to `out` and `rows` if the version is valid. Returns true for
+/// a valid version, also if it is a tombstone.
 fn take(
     filter: &WalkFilter,
     id: &[u8],

@@ -1,4 +1,4 @@
-//! Writing a new fragment of a document table.
+//! Writes of new fragments of a document table.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use crate::table::options::TableOptions;
 use crate::table::rewrite::Rewrite;
 use crate::table::tables::FragmentTable;
 
-/// True if at least half of the blocks of some fragments are cached. The new blocks then replace them in the cache. Blocks in
-/// memory do not count: a flush leaves the cache to blocks that are being read.
+/// Returns true if at least half of the blocks of some fragments are cached. The new blocks then
+/// replace them in the cache. Tables in memory are ignored, so that a flush does not evict blocks
+/// that are being read.
 fn is_in_cache(sources: &[Source]) -> bool {
     let (mut cached, mut blocks) = (0, 0);
     for table in sources.iter().map(|source| &source.table) {
@@ -24,7 +25,8 @@ fn is_in_cache(sources: &[Source]) -> bool {
 }
 
 impl DocumentTable {
-    /// Removes files that no manifest names. If that fails, the next opening removes them.
+    /// Removes files that no manifest names. A file that cannot be removed is removed at the next
+    /// opening.
     pub fn discard(&self, files: impl IntoIterator<Item = u64>) {
         for file in files {
             if let Err(error) = delete(&self.blobs, file) {
@@ -33,7 +35,7 @@ impl DocumentTable {
         }
     }
 
-    /// The id of a new file.
+    /// Returns the id of a new file.
     pub(super) fn next_file(&self) -> u64 {
         let mut state = self.state.write();
         state.next_file += 1;
@@ -48,7 +50,7 @@ impl DocumentTable {
         })
     }
 
-    /// Writes a durable fragment with the rows of some sources, newest source first, of at most
+    /// Writes a durable fragment with the rows of `sources`, newest source first, with at most
     /// `documents_max` documents; `None` if no row is left.
     pub(super) fn write_fragment(
         &self,

@@ -1,21 +1,23 @@
 //! A lock for many readers and a writer that locks very often.
 //!
-//! The writer of a table takes the lock for each batch, and releases it for less time than a waiting reader needs to wake up. With a plain
-//! lock the writer would win each time. So the writer first lets waiting readers pass, up to a bound.
+//! The writer of a table takes the lock for each batch, and releases it for less time than a
+//! waiting reader needs to wake up. With a plain lock the writer would win each time. So the writer
+//! first yields to waiting readers, a bounded number of times.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use proto::lock;
 
-/// The number of times that a writer yields its processor while readers wait. A reader that was woken up needs one or a few.
+/// The number of times that a writer yields its processor while readers wait. A woken reader
+/// usually needs one or a few yields.
 const YIELDS_MAX: u32 = 64;
 
-/// A lock whose writers let waiting readers pass.
+/// A read-write lock whose writers first yield to waiting readers.
 #[derive(Debug)]
 pub(super) struct YieldingLock<T> {
     value: RwLock<T>,
-    /// Number of readers that wait or are about to enter.
+    /// Number of readers that wait for the lock or are about to take it.
     waiting: AtomicUsize,
 }
 

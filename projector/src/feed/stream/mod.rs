@@ -1,21 +1,23 @@
 //! A maintenance stream: all mutations of a bucket, as key-versions for one node.
 //!
-//! A stream has a position in each vbucket (`at`) and reads from the head of the bucket's stream or from the log
-//! (`reader`). If the log was purged meanwhile, the stream ends with `HistoryPurged`.
+//! A stream has a position in each vbucket (`at`) and reads from the head of the bucket's stream or
+//! from the log (`reader`). If the log was purged meanwhile, the stream ends with `HistoryPurged`.
 //!
-//! Every batch becomes one frame per touched vbucket, `(at, last seqno]`, even if it has nothing for the node, so the
-//! frames have no gaps (I2). Other messages are sent only between two batches: indexes that join or leave, and
-//! stability timestamps as soon as they are known. The frames before `IndexJoin` lack the index and the frames after
-//! it have it, so `at` is the exact border.
+//! Every batch becomes one frame per touched vbucket, `(at, last seqno]`, even if it has nothing
+//! for the node, so the frames have no gaps (I2). Other messages are sent only between two batches:
+//! indexes that join or leave, and stability timestamps as soon as they are received. The frames
+//! before `IndexJoin` lack the index and the frames after it have it, so `at` is the exact border.
 //!
-//! A few mutations are not sent at once: they are collected for [`GATHER`], because no node needs them before a timestamp covers them, and
-//! a frame for each small write would cost more than the write. A timestamp makes the stream send them at once.
+//! A few mutations are not sent immediately: they are collected for [`GATHER`], because no node
+//! needs them before a timestamp covers them, and a frame for each small write would cost more than
+//! the write. A timestamp makes the stream send them at once.
 //!
-//! The changes of open transactions are sent in addition to frames (`bodies`). If the node has all changes of a large commit already, a
-//! marker replaces the mutations (`markers`).
+//! The changes of open transactions are sent in addition to frames (`bodies`). If the node has all
+//! changes of a large commit already, a marker replaces the mutations (`markers`).
 //!
-//! One task per stream writes into a channel that is bounded in bytes and waits there for its reader. A slow reader delays no other stream:
-//! the head advances, and the stream then reads the log. The bytes of frames beyond the last announced timestamp are bounded as well
+//! One task per stream writes into a channel that is bounded in bytes and waits there for its
+//! reader. A slow reader delays no other stream: the head advances, and the stream then reads the
+//! log. The bytes of frames beyond the last announced timestamp are bounded as well
 //! (`frames_ahead`); beyond the limit the stream waits for the next timestamp.
 
 mod mutations;
@@ -47,17 +49,18 @@ use crate::source::Mutation;
 use crate::source::view::bucket::{Bucket, JoinedAt};
 use documents::ownership::Ownership;
 
-/// The least that a message counts for. While a few messages wait for their reader, new mutations gather in the next
-/// message.
+/// The smallest size in bytes that is counted for a message. While a few messages wait for their
+/// reader, new mutations gather in the next message.
 const MESSAGE_BYTES_MIN: usize = MESSAGE_BYTES / 2;
 
-/// The cost of expressions, as of a few thousand small documents, up to which frames are packed on the stream's own thread:
-/// less than a millisecond, and a hop to another thread would delay each write.
+/// The cost up to which frames are packed on the stream's own thread: that of a few thousand small
+/// documents, less than a millisecond. A hop to another thread would delay each write.
 const INLINE_COST: u64 = 1 << 20;
 
-/// The time for which a few mutations gather: a part of the time between two timestamps.
+/// The time for which a few mutations are collected: a fraction of the interval between two
+/// timestamps.
 const GATHER: Duration = Duration::from_millis(4);
-/// So many bytes of mutations are not few.
+/// The number of bytes from which mutations are sent without being collected.
 const FEW_BYTES: usize = 64 << 10;
 
 /// A maintenance stream: its position, its indexes, and its pending messages.
@@ -74,10 +77,11 @@ pub struct MaintenanceStream {
     vbuckets: VbucketSet,
     /// The ownership that `vbuckets` were last compared with.
     ownership: Arc<Ownership>,
-    /// The positions at which vbuckets joined that were not always owned.
+    /// The positions at which vbuckets have joined the stream, for those that were not always
+    /// owned.
     joined_at: JoinedAt,
     at: Cut,
-    /// The history that was announced. The stream ends when part of it is lost.
+    /// The history that was announced. The stream ends when a part of it is lost.
     logs: Option<Arc<FailoverLogs>>,
     losses: u64,
     reader: Reader,
@@ -85,7 +89,7 @@ pub struct MaintenanceStream {
     batch: std::vec::IntoIter<Arc<Mutation>>,
     /// True if the last frames cost more than [`INLINE_COST`].
     is_costly: bool,
-    /// The end of the time for which mutations gather.
+    /// The time until which mutations are collected.
     gathers_until: Instant,
     last_epoch: Epoch,
     ahead: FramesAhead,
@@ -93,11 +97,11 @@ pub struct MaintenanceStream {
     markers: Markers,
 }
 
-/// The reason why a stream ends.
+/// The reasons for which a stream ends.
 enum End {
     /// The reader has dropped the stream.
     ReaderGone,
-    /// The reader receives the error.
+    /// The stream has failed; its reader receives the error.
     Failed(Error),
 }
 
@@ -170,8 +174,8 @@ impl MaintenanceStream {
         })
     }
 
-    /// Sends until the reader has dropped the stream. Cancelling ends the stream; its reader opens a new one from its
-    /// watermarks.
+    /// Sends messages until the reader drops the stream. Cancelling ends the stream; its reader
+    /// opens a new one from its watermarks.
     pub async fn run(mut self) {
         if let Err(End::Failed(error)) = self.send_all().await {
             let _gone = self.out.send(Err(error), 0).await;
@@ -216,7 +220,8 @@ impl MaintenanceStream {
         }
     }
 
-    /// True if the next mutations are collected before they are sent: the last ones were few, and all of them are sent.
+    /// Returns true if the next mutations are collected before they are sent: the last ones were
+    /// few, and all of them are sent.
     fn gathers(&self) -> bool {
         self.batch.as_slice().is_empty() && Instant::now() < self.gathers_until
     }
@@ -268,7 +273,8 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Sends news of open transactions, with at most one message of changes; false if there is none.
+    /// Sends changes, ends and rollbacks of open transactions, with at most one message of changes;
+    /// returns false if there are none.
     async fn send_bodies(&mut self) -> SendResult<bool> {
         let about = self.bodies.read(&self.bucket.transactions);
         // Not earlier, because a transaction that has ended by a commit is published by now.
@@ -292,7 +298,8 @@ impl MaintenanceStream {
     }
 }
 
-/// Sleeps until a time, and then waits for a change; a change before that time counts.
+/// Sleeps until `moment`, and then waits for a change; returns at once if there was a change
+/// before.
 async fn changed_after(
     changed: &mut watch::Receiver<u64>,
     moment: Instant,

@@ -1,4 +1,4 @@
-//! The mutations of a stream, in frames, and the markers that stand for those of large commits.
+//! The frames of a stream, and the markers that replace the mutations of large commits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::feed::frames::Packing;
 use crate::feed::markers;
 
 impl MaintenanceStream {
-    /// Sends the next frames; false if there are none.
+    /// Sends the next frames; returns false if there are none.
     pub(super) async fn send_frames(&mut self) -> SendResult<bool> {
         let has_passed = self.pass_commits().await?;
         if self.batch.as_slice().is_empty() {
@@ -45,7 +45,8 @@ impl MaintenanceStream {
         Ok(goes_on || has_passed)
     }
 
-    /// Decides on the large commits that the stream has reached, and covers the mutations of the marked ones; false if it has covered none.
+    /// Decides on the large commits that the stream has reached, and covers the mutations of the
+    /// marked ones; returns false if it has covered none.
     pub(super) async fn pass_commits(&mut self) -> SendResult<bool> {
         if self.markers.is_empty() {
             return Ok(false);
@@ -93,7 +94,8 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Packs the next frames of the batch: here while they are few and the expressions of the indexes are cheap, else on a blocking thread.
+    /// Packs the next frames of the batch: on this thread if they are few and the expressions of
+    /// the indexes are cheap, otherwise on a blocking thread.
     pub(super) async fn next_frames(&mut self) -> Result<Vec<Frame>> {
         let packing = Packing {
             context: Arc::clone(&self.context),

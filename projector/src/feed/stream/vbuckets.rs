@@ -1,7 +1,8 @@
 //! The vbuckets that a stream carries, and their history.
 //!
-//! A stream belongs to one history, which it names. It carries no stability timestamp outside of that history, or of
-//! which the projector lacks a part, and it ends at the next loss of history.
+//! A stream belongs to one history, which it announces. It carries no stability timestamp outside
+//! of that history, and none whose mutations the projector does not have completely. It ends at the
+//! next loss of history.
 
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ impl MaintenanceStream {
         Ok(())
     }
 
-    /// Follows the hand-overs of vbuckets. A vbucket that the projector takes over begins at its position of that
-    /// moment, and the head has all its mutations since. `frames` checks that none was skipped.
+    /// Follows the hand-overs of vbuckets. A vbucket that the projector takes over begins at its
+    /// position of that moment; the head has all later mutations. `frames` checks that no mutation
+    /// was skipped.
     pub(super) async fn send_vbucket_changes(&mut self) -> SendResult<()> {
         let (ownership, joined_at) = self.bucket.joined_at();
         if Arc::ptr_eq(&ownership, &self.ownership) {

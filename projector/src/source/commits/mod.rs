@@ -1,6 +1,10 @@
-//! The commits of a bucket that no epoch may split, as its readers and SYNC see them: those over several buckets, and those
-//! of producers over several owners.
+//! The commits of several parts of a bucket ([`proto::model::open_commit`]), as its readers and SYNC see them.
+//!
+//! [`open`] decides which commits are open, whatever their kind; [`parts`] knows the parts of a producer's commit. [`prepared`] has
+//! the transactions that are not decided, [`arriving`] the commits that move with a vbucket, [`awaited`] what other owners wait for.
 
-pub mod joint;
-mod producer_commits;
-mod pushed_awaited;
+mod arriving;
+mod awaited;
+pub mod open;
+mod parts;
+pub mod prepared;

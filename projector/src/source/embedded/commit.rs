@@ -1,22 +1,28 @@
-//! Numbers the commit of a transaction: the last change of each document that it has changed, as one request.
+//! Numbers the commit of a transaction: the last change of each document that it has changed, as
+//! one request.
 //!
-//! The check is made where mutations are numbered, so it considers every other commit: visible ones, the groups between their turns, and
-//! earlier requests of the same group. The first committer wins:
+//! The check is made when mutations are numbered, so it considers every other commit: visible
+//! commits, groups that are not visible yet, and earlier requests of the present group. The first
+//! committer wins:
 //!
-//! - A transaction that has read a snapshot is refused if a document that it changes was changed after the snapshot, by a deletion too.
-//! - A document that the transaction has begun with an INSERT must still be absent. A transaction that has read nothing does not know that
-//!   it was absent, so it is refused as the INSERT would be. - Any other change replaces the present document.
+//! - A transaction that has read a snapshot is refused if a document that it changes was changed or
+//!   deleted after the snapshot.
+//! - A document that the transaction has begun with an INSERT must still be absent. If it exists
+//!   and the transaction has no snapshot, the commit is refused with the error of an INSERT.
+//! - Any other change replaces the present document.
 //!
-//! A large commit has looked its documents up before ([`look_up`]), and looks up only those again that were changed since.
+//! A large commit has looked its documents up before ([`look_up`]), and looks up only those
+//! documents again that were changed in between.
 //!
-//! A deletion of an absent document is left out. The commit itself is logged even if it changes nothing, so that its caller can ask for the
-//! outcome.
+//! A deletion of an absent document is left out. The commit itself is logged even if it changes
+//! nothing, so that its caller can query the outcome.
 
 use std::sync::Arc;
 
 use proto::model::commits::{Committed, TransactionEvent};
 use proto::model::ids::Seqno;
 use proto::model::joint::JointCommit;
+use proto::model::open_commit::OpenCommit;
 use proto::plant::{self, Plant};
 use proto::rpc::api::WriteReply;
 use proto::rpc::mutation::MutationKind;
@@ -35,13 +41,14 @@ use crate::transactions::transaction::LastChange;
 use documents::document_store::{DocumentStore, LogRange};
 use documents::mutation::Mutation;
 
-/// The remedy for a conflict.
+/// The remedy that the error of a conflict recommends.
 const BEGIN_AGAIN: &str = "begin the transaction again";
 
 /// The number of bytes of one read of the log, for changes made while the documents of a commit were looked up.
 const LOG_READ_BYTES: usize = 1 << 20;
 
-/// Numbers a commit, or refuses it as a whole. If it has participants, this bucket decides: they are prepared.
+/// Numbers a commit, or refuses all of it. If the commit has participants, this bucket decides:
+/// they are prepared already.
 pub(in crate::source) fn commit(
     pending: &mut PendingChanges,
     store: (&mut Ahead, &dyn DocumentStore),
@@ -68,13 +75,17 @@ pub(in crate::source) fn commit(
     let participants = participants.clone();
     pending.transaction(match participants.is_empty() {
         true => TransactionEvent::Committed(committed),
-        false => TransactionEvent::Joint(JointCommit { committed, participants }),
+        false => {
+            let joint = JointCommit { committed, participants };
+            TransactionEvent::Opened(OpenCommit::Joint(joint))
+        }
     });
     Ok(reply)
 }
 
-/// The changes of a transaction that have an effect. The error is `Conflict` if another writer has changed one of its documents, and
-/// `DuplicateId` if that is the document of an insert and the transaction has read nothing.
+/// Returns the changes of a transaction that have an effect. `Conflict` if another writer has
+/// changed one of its documents; `DuplicateId` if that document was inserted and the transaction
+/// has no snapshot.
 pub(super) fn effective<'c>(
     pending: &mut PendingChanges,
     (ahead, store): (&mut Ahead, &dyn DocumentStore),
@@ -111,7 +122,8 @@ pub(super) fn effective<'c>(
     Ok(kept)
 }
 
-/// Looks up the documents of a commit before its turn. `Conflict` or `DuplicateId`, as [`effective`] has them, if it is refused for certain.
+/// Looks up the documents of a commit before it is numbered. `Conflict` or `DuplicateId`, as in
+/// [`effective`], if the commit will be refused with certainty.
 pub fn look_up(
     store: &dyn DocumentStore,
     bucket: &Bucket,
@@ -139,7 +151,7 @@ pub fn look_up(
     Ok(LookedUp::new(ends, exists, changes))
 }
 
-/// The newest state of documents, with everything that was numbered.
+/// Look-ups of the newest state of documents, including all numbered mutations.
 struct NewestStates<'n> {
     pending: &'n mut PendingChanges,
     ahead: &'n mut Ahead,
@@ -163,8 +175,9 @@ impl NewestStates<'_> {
         Ok(changed.was_inserted && self.exists(id)?)
     }
 
-    /// For each change, whether its document exists, if the earlier look-up is still valid because the document was not changed since.
-    /// `None` if the log no longer shows which documents were changed.
+    /// Returns, for each change, whether its document exists, if the earlier look-up is still valid
+    /// because the document was not changed in between; `None` for the others. Returns `None` if
+    /// the log no longer contains which documents were changed.
     fn still_known(
         &mut self,
         looked_up: &LookedUp,

@@ -1,36 +1,37 @@
-//! Refusals for the sake of joint commits: of documents that a prepared transaction holds, and of more commits than a bucket remembers.
+//! Refusals because of joint commits: of writes to documents that a prepared transaction locks, and
+//! of more commits than a bucket remembers.
 //!
-//! A single write waits for a document that is held, and is refused after a while (55P03). Another transaction that changes it is
-//! refused at once (40001): it would be after its own snapshot.
+//! A single write waits for a locked document, and is refused after a while (55P03). Another
+//! transaction that changes the document is refused at once (40001), since the prepared change is
+//! later than its snapshot.
 
 use proto::model::joint::JOINT_MAX;
 use proto::{Error, ErrorCode, Result};
 
-use crate::source::commits::joint::held;
+use crate::source::commits::prepared::held;
 use crate::source::pending::PendingChanges;
 
-/// Checks that no prepared transaction holds a document.
+/// Returns an error if a prepared transaction locks one of the documents.
 pub(in crate::source) fn check_unheld<'i>(
     pending: &PendingChanges,
     mut ids: impl Iterator<Item = &'i str>,
 ) -> Result<()> {
-    let joint = pending.commits.joint();
-    if joint.prepared().next().is_none() {
+    let commits = &pending.commits;
+    if !commits.has_prepared() {
         return Ok(());
     }
     let name = &pending.bucket.info.name;
-    let found = ids.find_map(|id| joint.holder(id).map(|by| held(name, id, by)));
+    let found = ids.find_map(|id| commits.holder(id).map(|by| held(name, id, by)));
     found.map_or(Ok(()), Err)
 }
 
-/// Checks that a bucket takes another joint commit.
+/// Returns an error if a bucket cannot remember another joint commit.
 pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
-    let joint = pending.commits.joint();
-    let is_full = |open| open + joint.prepared().count() >= JOINT_MAX;
+    let commits = &pending.commits;
+    let is_full = |open| open + commits.prepared().len() >= JOINT_MAX;
+    let open = commits.open().len();
     // Commits that an epoch has leave the list with the next group.
-    if !is_full(joint.open().count())
-        || !is_full(joint.open().count().saturating_sub(pending.bucket.settled().len()))
-    {
+    if !is_full(open) || !is_full(open.saturating_sub(pending.bucket.settled().len())) {
         return Ok(());
     }
     let name = &pending.bucket.info.name;

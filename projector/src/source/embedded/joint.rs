@@ -7,6 +7,7 @@ use proto::model::commits::{Committed, TransactionEvent};
 use proto::model::cut::WritePosition;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::joint::{JointCommit, PREPARED_MAX, Prepared, PreparedChange};
+use proto::model::open_commit::OpenCommit;
 use proto::plant::{self, Plant};
 use proto::rpc::api::{Decision, WriteReply};
 use proto::rpc::mutation::MutationKind;
@@ -20,9 +21,9 @@ use crate::source::pending::PendingChanges;
 use crate::transactions::committing::CommitInProgress;
 use documents::document_store::DocumentStore;
 
-/// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the number of documents that it holds. A
-/// transaction without documents here is remembered too: if the deciding bucket is dropped, all others must report that they have prepared
-/// it.
+/// Prepares a transaction, under its number in the deciding bucket, or refuses it. Returns the
+/// number of documents that it locks. A transaction without changes in this bucket is remembered
+/// too: if the deciding bucket is dropped, all others must report that they have prepared it.
 pub(in crate::source) fn prepare(
     pending: &mut PendingChanges,
     store: (&mut Ahead, &dyn DocumentStore),
@@ -49,9 +50,10 @@ pub(in crate::source) fn prepare(
     Ok(count)
 }
 
-/// Checks that a bucket prepares another transaction. Their bytes were those of an open transaction before, and are counted with them.
+/// Returns an error if a bucket cannot prepare another transaction. Its bytes are counted like
+/// those of an open transaction.
 fn check_prepared(pending: &PendingChanges) -> Result<()> {
-    let count = pending.commits.joint().prepared().count();
+    let count = pending.commits.prepared().len();
     if count < PREPARED_MAX {
         return Ok(());
     }
@@ -60,14 +62,14 @@ fn check_prepared(pending: &PendingChanges) -> Result<()> {
     Err(Error::new(ErrorCode::TooBusy, what).with_hint("try again when they have ended"))
 }
 
-/// Ends a prepared transaction.
+/// Ends a prepared transaction by a commit or an abort.
 pub(in crate::source) fn decide(
     pending: &mut PendingChanges,
     transaction: TransactionId,
     decision: Decision,
 ) -> Result<WriteReply> {
     let bucket = pending.bucket.info.id;
-    let prepared = pending.commits.joint().find_prepared(transaction).cloned();
+    let prepared = pending.commits.find_prepared(transaction).cloned();
     let known = pending.commits.find(transaction).cloned();
     match (prepared, known, decision) {
         (Some(prepared), _, Decision::Commit { participants }) => {
@@ -111,7 +113,8 @@ fn finish(
         positions: reply.position.positions.clone(),
     };
     if !plant::is(Plant::FinishedTwice) {
-        pending.transaction(TransactionEvent::Joint(JointCommit { committed, participants }));
+        let joint = JointCommit { committed, participants };
+        pending.transaction(TransactionEvent::Opened(OpenCommit::Joint(joint)));
     }
     reply
 }

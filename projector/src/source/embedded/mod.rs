@@ -1,4 +1,4 @@
-//! Embedded buckets: the projector numbers the mutations itself.
+//! Embedded buckets, whose mutations the projector numbers.
 
 pub mod commit;
 pub mod holds;

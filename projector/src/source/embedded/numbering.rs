@@ -13,7 +13,8 @@ use crate::effects::effects;
 use crate::source::pending::PendingChanges;
 use documents::mutation::Mutation;
 
-/// Numbers the writes of a request: all of them or none. `exists` returns whether a document existed before the group.
+/// Numbers the writes of a request: all or none. `exists` returns whether a document existed before
+/// the group.
 pub(in crate::source) fn write(
     pending: &mut PendingChanges,
     exists: &mut dyn FnMut(&str) -> Result<bool>,
@@ -47,7 +48,7 @@ pub(super) struct RequestNumbering<'p> {
 }
 
 impl<'p> RequestNumbering<'p> {
-    /// A request of about this many mutations.
+    /// Creates the numbering of a request with about this number of mutations.
     pub fn of(pending: &'p mut PendingChanges, about: usize) -> Self {
         pending.changes.mutations.reserve(about);
         Self { pending, vbuckets: Vec::with_capacity(about) }
@@ -62,7 +63,8 @@ impl<'p> RequestNumbering<'p> {
         self.pending.add(Mutation::new(place, Arc::clone(id), kind, document));
     }
 
-    /// Adds mutations that were prepared earlier, in this order, at the next positions of their vbuckets.
+    /// Adds mutations that were created earlier, in this order, at the next positions of their
+    /// vbuckets.
     pub fn add_made(&mut self, made: Vec<Arc<Mutation>>) {
         for mut mutation in made {
             // The mutation has no other reference before it is numbered.
@@ -89,7 +91,7 @@ impl<'p> RequestNumbering<'p> {
     }
 }
 
-/// The next position in a vbucket.
+/// Reserves the next position in a vbucket and returns it.
 fn number(pending: &mut PendingChanges, vbucket: VbucketId) -> Position {
     let at = usize::from(vbucket.0);
     let newest = pending.branches[at].first().map_or(Vbuuid(0), |(vbuuid, _)| *vbuuid);

@@ -10,13 +10,14 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::source::kind::{Source, WriteCall};
 
-/// The projector numbers the mutations itself.
+/// The source of embedded buckets, whose mutations the projector numbers.
 pub struct Embedded;
 
 impl Source for Embedded {
-    /// Begins a new branch in each vbucket. It is needed because an earlier process may have numbered mutations that are lost, the store
-    /// may be an older copy, and another copy may have mutations that this one lacks. Earlier branches stay in the history as far as the
-    /// store has them.
+    /// Begins a new branch in each vbucket. The new branch is needed because an earlier process may
+    /// have numbered mutations that are lost, the store may be an older copy, and another copy may
+    /// have mutations that this one lacks. Earlier branches remain in the history if the store has
+    /// them.
     fn begin(&self, mut branches: Vec<Branches>, ends: &Cut, random: &dyn Random) -> Vec<Branches> {
         let has_any = branches.iter().any(|branches| !branches.is_empty());
         if has_any && plant::is(Plant::BranchKept) {
@@ -39,6 +40,6 @@ impl Source for Embedded {
         }
     }
 
-    /// The change log is the source, and its size bounds it.
+    /// Does nothing: the change log is the source, and its size bounds it.
     fn confirm(&self, _: &BucketInfo, _: &Cut) {}
 }

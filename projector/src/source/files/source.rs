@@ -8,11 +8,11 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::source::kind::{Source, WriteCall};
 
-/// The files number the documents.
+/// The source of buckets whose documents are numbered by their files.
 pub struct FromFiles;
 
 impl Source for FromFiles {
-    /// The branches follow from the version.
+    /// Returns `branches`: they are determined by the version.
     fn begin(&self, branches: Vec<Branches>, _: &Cut, _: &dyn Random) -> Vec<Branches> {
         branches
     }
@@ -23,11 +23,11 @@ impl Source for FromFiles {
         Err(Error::new(ErrorCode::Unsupported, what).with_hint(hint))
     }
 
-    /// A partition that is not whole has no branch.
+    /// Returns false for a partition that is not whole, which has no branch.
     fn can_serve(&self, branches: &Branches) -> bool {
         !branches.is_empty()
     }
 
-    /// The files have everything.
+    /// Does nothing: all documents are in the files.
     fn confirm(&self, _: &BucketInfo, _: &Cut) {}
 }

@@ -1,8 +1,9 @@
-//! The part of a bucket's writer in storing the partitions of a version.
+//! The work of a bucket's writer when it stores the partitions of a version.
 //!
-//! The rows of a partition are stored as documents, each with its row number as its seqno. Their number is known when the last one is
-//! stored. So the documents are stored first, and then the purge point and the branch in one step, which makes the partition whole. A
-//! process that finds documents of a partition without a branch removes them, and starts again.
+//! The rows of a partition are stored as documents, each with its row number as its seqno. The
+//! number of rows is known when the last one is stored. So the documents are stored first, and then
+//! the purge point and the branch in one step, which makes the partition whole. A process that
+//! finds documents of a partition without a branch removes them, and starts again.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::branch_of_partition;
@@ -14,7 +15,7 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 
 impl Writer {
-    /// Removes what an attempt has left of partitions that are not whole.
+    /// Removes the documents that an earlier attempt has stored of partitions that are not whole.
     pub fn clear_partitions(&self, bucket: &Bucket, partitions: &VbucketSet) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
@@ -30,14 +31,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds rows of partitions that are being loaded, which were written to a separate file.
+    /// Adds rows, which were written to a separate file, to partitions that are being loaded.
     pub fn add_rows(&self, bucket: &Bucket, partitions: &VbucketSet, add: AddSorted) -> Result<()> {
         let _gate = bucket.gate.close();
         check_loading(bucket, partitions)?;
         add()
     }
 
-    /// Makes a partition whole, all rows of which are stored, and serves it if it is assigned to this projector.
+    /// Makes a partition whole, after all of its rows were stored, and serves it if it is assigned
+    /// to this projector.
     pub fn complete_partition(
         &self,
         bucket: &Bucket,
@@ -60,14 +62,15 @@ impl Writer {
         self.own(bucket, &bucket.assignment(), projector)
     }
 
-    /// Serves the whole partitions that are assigned to this projector, if an earlier attempt has failed at that.
+    /// Serves the whole partitions that are assigned to this projector, which an earlier attempt
+    /// may have failed to do.
     pub fn own_whole(&self, bucket: &Bucket, projector: NodeId) -> Result<()> {
         let _gate = bucket.gate.close();
         self.own(bucket, &bucket.assignment(), projector)
     }
 }
 
-/// Checks that none of the partitions is whole, because a whole partition never changes.
+/// Returns an error if one of the partitions is whole, because a whole partition never changes.
 fn check_loading(bucket: &Bucket, partitions: &VbucketSet) -> Result<()> {
     if bucket.is_removed() {
         return Err(bucket.removed_error());

@@ -1,4 +1,4 @@
-//! The groups of a bucket that are numbered and not visible yet.
+//! The groups of a bucket that are numbered and not published yet.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use proto::model::history::Branches;
 use documents::document_store::Batch;
 use documents::mutation::Mutation;
 
-/// The positions of a bucket after the numbered groups, and the groups that are not shown yet.
+/// The positions of a bucket after its numbered groups, and the groups that are not in the document
+/// table yet.
 #[derive(Default)]
 pub(in crate::source) struct Ahead {
     positions: Option<Positions>,
     unshown: VecDeque<GroupBetweenTurns>,
 }
 
-/// The ends of the vbuckets, their branches and the newest commits, with everything that was numbered.
+/// The ends of the vbuckets, their branches and the newest commits, including all numbered groups.
 #[derive(Clone)]
 pub(in crate::source) struct Positions {
     pub(in crate::source) next: Vec<Position>,
@@ -26,25 +27,26 @@ pub(in crate::source) struct Positions {
     pub(in crate::source) commits: NewestCommits,
 }
 
-/// A group between its turns.
+/// A group that is logged and not published yet.
 pub(in crate::source) struct GroupBetweenTurns {
     batch: Arc<Batch>,
     is_shown: Arc<AtomicBool>,
     newest: LastMutations,
 }
 
-/// A group of more mutations is large: to drop it takes longer than to wake a thread.
+/// The number of mutations above which a group is large: a drop of it takes longer than to wake a
+/// thread.
 const LARGE_MUTATIONS: usize = 10_000;
 
 impl GroupBetweenTurns {
-    /// True if it takes long to drop the group.
+    /// Returns true if a drop of the group takes long.
     pub(in crate::source) fn is_large(&self) -> bool {
         self.batch.mutations.len() > LARGE_MUTATIONS
     }
 }
 
-/// The last mutation of each id among some mutations. Upserts need no look-up, so the ids are sorted only at the first
-/// one.
+/// An index of the last mutation of each id in a list. A group of upserts needs no look-up, so the
+/// ids are sorted only at the first one.
 #[derive(Default)]
 pub(in crate::source) struct LastMutations {
     places: BTreeMap<Arc<str>, usize>,
@@ -53,7 +55,8 @@ pub(in crate::source) struct LastMutations {
 }
 
 impl LastMutations {
-    /// The last mutation of an id. The mutations are those of the last call, possibly with more after them.
+    /// Returns the last mutation of an id. `mutations` must begin with the mutations of the
+    /// previous call.
     pub(in crate::source) fn of<'m>(
         &mut self,
         mutations: &'m [Arc<Mutation>],
@@ -68,25 +71,25 @@ impl LastMutations {
 }
 
 impl Ahead {
-    /// Forgets everything; the bucket has it all.
+    /// Removes all mutations from the index, because the bucket has published them.
     pub(super) fn clear(&mut self) {
         self.positions = None;
         self.unshown.clear();
     }
 
-    /// Takes the positions, to be put back by [`Self::put`]. `published` are those of the bucket, which count if no group is
-    /// ahead of it.
+    /// Takes the positions, to be returned by [`Self::put`]. `published` returns the bucket's
+    /// positions, which are valid if no group is ahead of them.
     pub(in crate::source) fn take(&mut self, published: impl FnOnce() -> Positions) -> Positions {
         self.positions.take().unwrap_or_else(published)
     }
 
-    /// Keeps the positions after a group.
+    /// Stores the positions after a group.
     pub(in crate::source) fn put(&mut self, positions: Positions) {
         self.positions = Some(positions);
     }
 
-    /// Adds a group between its turns. `is_shown` becomes true when the documents have it. Returns the groups that are shown: to drop a
-    /// large one takes long.
+    /// Adds a logged group. `is_shown` becomes true when the document table has it. Returns the
+    /// groups that the table has by now, for the caller to drop, since a drop may take long.
     pub(in crate::source) fn push(
         &mut self,
         batch: Arc<Batch>,
@@ -104,12 +107,14 @@ impl Ahead {
         shown
     }
 
-    /// All mutations that are not shown yet, or were shown a moment ago.
+    /// Returns all mutations that the document table lacks, and possibly some that were just added
+    /// to it.
     pub(in crate::source) fn unshown(&self) -> impl Iterator<Item = &Mutation> {
         self.unshown.iter().flat_map(|group| group.batch.mutations.iter().map(Arc::as_ref))
     }
 
-    /// The last mutation of an id that is not shown yet, or was just shown. `None` if the stored document is current.
+    /// Returns the last mutation of an id that the document table lacks or has just got; `None` if
+    /// the stored document is current.
     pub(in crate::source) fn newest(&mut self, id: &str) -> Option<&Mutation> {
         // A group that is shown meanwhile agrees with the documents.
         let mut unshown = self.unshown.iter_mut().rev();

@@ -1,21 +1,26 @@
 //! The order in which groups become durable and visible.
 //!
-//! A group of a bucket takes two turns. In the first it is numbered, appended to the bucket's log, and synced. In the second it is added to
-//! the document table, and the bucket publishes it. While a group has its second turn the next one has its first. Both turns are taken in
-//! one order, so a group is published before all that were numbered after it.
+//! A group of a bucket takes two turns. In the first it is numbered, appended to the bucket's log,
+//! and synced. In the second it is added to the document table, and the bucket publishes it. While
+//! a group has its second turn, the next group has its first. Both turns are taken in one order, so
+//! groups are published in the order of their numbers.
 //!
-//! Groups between the turns wait in a queue. The thread with the second turn takes the oldest group, and it may be any thread, so a thread
-//! that needs all groups shown can show them itself.
+//! Groups between the turns wait in a queue. The thread with the second turn takes the oldest
+//! group. Any thread may take the second turn, so a thread that needs all groups published can
+//! publish them itself.
 //!
-//! - While [`Gate::shown`] is held, documents and bucket agree: the table has exactly what the bucket has published.
-//! - While [`Gate::close`] is held, no group is between its turns either, so the log agrees with both.
+//! - While the guard of [`Gate::shown`] exists, documents and bucket agree: the table has exactly
+//!   the groups that the bucket has published.
+//! - While the guard of [`Gate::close`] exists, no group is between its turns either, so the log
+//!   agrees with both.
 //!
 //! The numbers of groups that are not shown yet are kept in [`Ahead`], under the first turn.
 //!
-//! **Copies.** A group of a bucket with several copies waits before its second turn until every copy that the leader awaits has it
-//! ([`super::links`]). So the gate is closed only when no group waits for another copy ([`Gate::is_settled`]). A leader that lost its role
-//! *abandons* the groups that wait: they are added to the document table, which follows the log, but not published, and their callers get
-//! the error that the writes are in doubt.
+//! **Copies.** A group of a bucket with several copies waits before its second turn until every
+//! copy that the leader waits for has it ([`super::links`]). So the gate is closed only when no
+//! group waits for another copy ([`Gate::is_settled`]). A leader that lost its role *abandons* the
+//! groups that wait: they are added to the document table, which must have all groups of the log,
+//! but not published, and their callers get the error that the writes are in doubt.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,21 +31,22 @@ use proto::lock::{lock, try_lock};
 use super::ahead::{Ahead, Positions};
 use super::links::Links;
 
-/// Shows a group, or abandons it; returns the work that needs no turn: its answers.
+/// A function that publishes or abandons a group; returns the remaining work, its answers, which
+/// needs no turn.
 pub(super) type Show = Box<dyn FnOnce(Fate) -> Answers + Send>;
-/// Answers the requests of a group.
+/// A function that answers the requests of a group.
 pub(in crate::source) type Answers = Box<dyn FnOnce() + Send>;
 
-/// The end of a logged group.
+/// The outcome of a logged group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::source) enum Fate {
-    /// Readers see it.
+    /// The group is published to readers.
     Shown,
     /// The group is not published: this projector does not lead the bucket any more.
     Abandoned,
 }
 
-/// The turns of a bucket's groups.
+/// The two turns of a bucket's groups.
 #[derive(Default)]
 pub struct Gate {
     log: Mutex<Ahead>,
@@ -49,29 +55,30 @@ pub struct Gate {
     links: Arc<Links>,
 }
 
-/// A group between its turns.
+/// A group that has had its first turn (it is logged) and waits for its second (its publication).
 pub(in crate::source) struct WaitingGroup {
-    /// The number of the group among those that other copies get.
+    /// The number of the group in the order in which other copies receive groups.
     pub(in crate::source) number: u64,
-    /// The approximate size.
+    /// The approximate size in bytes.
     pub(in crate::source) bytes: usize,
     /// The work of the group's second turn.
     pub(in crate::source) show: Show,
 }
 
-/// A group of at most this size is small.
+/// The size in bytes up to which a group is small.
 pub const SMALL_BYTES_MAX: usize = 64 << 10;
-/// Small groups that are shown at once on a thread that must not wait.
+/// The number of small groups that are published together on a thread that must not wait.
 const SMALL_GROUPS_MAX: usize = 4;
 
-/// Held while the gate is closed: no group is between its turns.
+/// A guard that keeps the gate closed: while the guard exists, no group is between its first and
+/// its second turn, so that the log, the documents and the bucket agree.
 pub struct ClosedGate<'g> {
     _shown: MutexGuard<'g, ()>,
     _ahead: MutexGuard<'g, Ahead>,
 }
 
 impl Gate {
-    /// The gate of a bucket with these copies.
+    /// Creates the gate of a bucket with links to its copies.
     pub fn new(links: Arc<Links>) -> Self {
         Self { links, ..Self::default() }
     }
@@ -83,7 +90,7 @@ impl Gate {
         waiting.back().is_none_or(|group| group.number <= durable)
     }
 
-    /// True if a group waits that no other copy lacks.
+    /// Returns true if a group is waiting that all required copies have.
     pub fn has_ready(&self) -> bool {
         let waiting = lock(&self.waiting);
         let durable = self.links.durable();
@@ -95,8 +102,9 @@ impl Gate {
         lock(&self.waiting).len()
     }
 
-    /// Waits until every group is shown, and lets no further one begin. Only the writer's exclusive work closes the gate, when no group
-    /// waits for another copy, or when the bucket has ended and waiting groups are not published.
+    /// Waits until every group is published, and then closes the gate for further groups. Called
+    /// only by the writer's exclusive work, when no group waits for another copy, or when the
+    /// bucket has ended and waiting groups are not published.
     pub fn close(&self) -> ClosedGate<'_> {
         let mut ahead = lock(&self.log);
         self.show_waiting();
@@ -106,12 +114,13 @@ impl Gate {
         ClosedGate { _shown: shown, _ahead: ahead }
     }
 
-    /// Prevents groups from being shown while the guard is held.
+    /// Prevents groups from being published while the guard exists.
     pub fn shown(&self) -> MutexGuard<'_, ()> {
         lock(&self.show)
     }
 
-    /// The positions after everything that the log has, and what `also` does at that place.
+    /// Runs `also` when no group is in its first turn, and returns the positions after all logged
+    /// groups.
     pub(in crate::source) fn logged(
         &self,
         published: impl FnOnce() -> Positions,
@@ -125,12 +134,13 @@ impl Gate {
         Ok(found)
     }
 
-    /// Takes the first turn of a group.
+    /// Locks the first turn, for a group.
     pub(in crate::source) fn log(&self) -> MutexGuard<'_, Ahead> {
         lock(&self.log)
     }
 
-    /// Adds a group that has had its first turn; its caller still holds that turn. Returns the number of groups that wait.
+    /// Adds a group after its first turn, which the caller still has. Returns the number of waiting
+    /// groups.
     pub(in crate::source) fn push(
         &self,
         _first_turn: &MutexGuard<'_, Ahead>,
@@ -141,13 +151,14 @@ impl Gate {
         waiting.len()
     }
 
-    /// Shows all groups that wait for no other copy.
+    /// Publishes all waiting groups that all required copies have.
     pub fn show_waiting(&self) {
         self.take_waiting(Fate::Shown);
     }
 
-    /// Shows the groups that wait for no other copy, as long as they are small and no other thread has the second turn. So this is quick,
-    /// and costs less than waking another thread. Returns false if such groups are left.
+    /// Publishes the waiting groups that all required copies have, as long as they are small and no
+    /// other thread has the second turn. This is quick, and costs less than waking another thread.
+    /// Returns false if such groups remain.
     pub fn show_small(&self) -> bool {
         for _ in 0..SMALL_GROUPS_MAX {
             let answers = {
@@ -163,7 +174,8 @@ impl Gate {
         !self.has_ready()
     }
 
-    /// Abandons all groups that wait, and closes the gate. The bucket takes nothing more: it was ended or retired before.
+    /// Abandons all waiting groups, and closes the gate. The bucket must have been ended or retired
+    /// before, so that it accepts no writes.
     pub fn abandon(&self) -> ClosedGate<'_> {
         let mut ahead = lock(&self.log);
         self.take_waiting(Fate::Abandoned);
@@ -182,8 +194,9 @@ impl Gate {
         }
     }
 
-    /// Takes the next group from the queue. The caller has the second turn, so that groups are shown in their order. The queue is read
-    /// before the copies: a group that was added later may wait for a copy that was not awaited yet.
+    /// Takes the next group from the queue. The caller has the second turn, so that groups are
+    /// published in order. The queue is read before the state of the copies: a group that was added
+    /// later may need a copy that was not required before.
     fn next_ready(&self, fate: Fate, bytes_max: usize) -> NextReady {
         let mut waiting = lock(&self.waiting);
         let durable = match fate {
@@ -204,6 +217,6 @@ impl Gate {
 enum NextReady {
     None,
     Group(WaitingGroup),
-    /// The next group is larger than the limit, and stays in the queue.
+    /// The next group is larger than the limit, and remains in the queue.
     Larger,
 }

@@ -1,24 +1,33 @@
-//! The leading copy's links to the other copies: the copies that it waits for, the groups that they have, and the end of its lease.
+//! The leading copy's links to the other copies: the copies that it waits for, the groups that they
+//! have, and the end of its lease.
 //!
-//! - **Groups** are numbered in the order of the log. A group may be shown when each *awaited* copy has it durably. Awaited are
-//!   the copies in sync, and a joining one that is about to grow.
-//! - **Growth** has two steps. First the leader awaits the copy, so no later group is shown without it. Its growth is proposed when the
-//!   copy has all groups before that moment as well. So a copy in sync has every group that was ever shown.
-//! - **Sessions.** A follower's session begins at a place of the log, and keeps the groups after it until the follower has them. It
-//!   is bounded in bytes: beyond that it ends, and the follower starts a new one nearer to the end.
-//! - **The lease.** Each answer to a follower has a number. When the follower confirms an answer, the leader may serve for
-//!   [`COPY_LEASE_MS`] from the time at which it sent that answer. The follower received it later, and asks for its promotion only
-//!   [`COPY_GRACE_MS`] after the last answer that it received. So no clock is compared with another one. The leader needs such a grant of
-//!   every awaited copy, and none if it awaits no copy.
+//! - **Groups** are numbered in the order of the log. A group may be published when each *awaited*
+//!   copy has it durably. The awaited copies are the copies in sync, and a joining copy that is
+//!   about to become one.
+//! - **Growth** has two steps. First the leader begins to await the joining copy, so no later group
+//!   is published without it. When the copy has all earlier groups too, the leader requests that it
+//!   becomes a copy in sync. So a copy in sync has every published group.
+//! - **Sessions.** A follower's session begins at a place of the log, and keeps the later groups
+//!   until the follower has them. The session is bounded in bytes: above the bound it ends, and the
+//!   follower starts a new session nearer to the end.
+//! - **The lease.** Each answer to a follower has a number. When the follower confirms an answer,
+//!   the leader may serve for [`COPY_LEASE_MS`] from the time at which it sent that answer. The
+//!   follower received the answer later, and requests leadership only [`COPY_GRACE_MS`] after the
+//!   last answer that it received. So no clock is compared with another one. The leader needs such
+//!   a grant from every awaited copy.
 //!
-//! - **The end.** A leader that learns of another term is *lost*: from then on no group becomes durable, and no copy is removed. So
-//!   whichever answer reports the term, the leader shows no group that its successor may lack.
+//! - **The end.** A leader that receives another term is *lost*: from then on no group becomes
+//!   durable, and no copy is removed. So whichever answer reports the term, the leader publishes no
+//!   group that its successor may lack.
 //!
-//! A bucket without other copies, and a pushed bucket, is *alone*: all of this costs one load of an atomic.
+//! A bucket without other copies, and a pushed bucket, is *alone*: the check of the links then
+//! costs one load of an atomic.
 //!
-//! Limits: a steady clock that stops together with its machine counts too little. Such a leader may answer reads for
-//! the rest of its lease, and acknowledges nothing. The term of a follower's last session is not durable, so a leader whose disk lost
-//! synced writes of the last milliseconds before a restart of both is not detected.
+//! Limits: if the steady clock of a leader stops together with its machine, the lease lasts too
+//! long. Such a leader may answer reads in that time, and acknowledges nothing.
+//!
+//! The term of a follower's last session is not durable, so a leader whose disk lost synced writes
+//! of the last milliseconds before a restart of both is not detected.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,8 +45,8 @@ use tokio::time::Instant;
 use super::link::{Link, NextGroups, SILENCE, Session, busy_for, bytes_of, no_session};
 use documents::document_store::Batch;
 
-/// The limit of the groups that a session keeps, in bytes. The groups of a copy in sync are bounded by the room of the writers
-/// that wait for it.
+/// The limit of the groups that a session keeps, in bytes. The groups for a copy in sync are
+/// bounded by the budget of the writers that wait for it.
 const SESSION_BYTES_MAX: usize = 96 << 20;
 
 const _: () = assert!(COPY_LEASE_MS < COPY_GRACE_MS);
@@ -46,18 +55,19 @@ const _: () = assert!(COPY_LEASE_MS < COPY_GRACE_MS);
 #[derive(Default)]
 pub struct Links {
     state: Mutex<LinksState>,
-    /// True if a copy is awaited or has a session, or if leadership is lost; a quick check without the lock.
+    /// True if a copy is awaited or has a session, or if leadership is lost; for a quick check
+    /// without the lock.
     has_others: AtomicBool,
 }
 
 #[derive(Default)]
 struct LinksState {
-    /// The newest configuration that this leader knows; `None` if it does not lead.
+    /// The newest configuration under which this projector leads; `None` if it does not lead.
     copies: Option<Copies>,
-    /// True once another term is known: another copy leads, or did.
+    /// True once another term was received: another copy leads or has led.
     is_lost: bool,
-    /// The requested change that has no answer yet. It may take effect, so the state that it depends on must not
-    /// change.
+    /// The requested change that was not answered yet. It may take effect, so the state that it
+    /// depends on must not change.
     asked: Option<(u64, CopiesChange)>,
     last_group: u64,
     others: BTreeMap<NodeId, Link>,
@@ -73,13 +83,14 @@ impl Links {
         self.has_others.store(has_others, Ordering::Release);
     }
 
-    /// True if no other copy follows or is awaited.
+    /// Returns true if no other copy follows or is awaited.
     pub fn is_alone(&self) -> bool {
         !self.has_others.load(Ordering::Acquire)
     }
 
-    /// Begins to lead the bucket, or stores a newer configuration of the same term. Returns false if the configuration has another leader.
-    /// If it is newer, this leader is lost.
+    /// Begins to lead the bucket, or stores a newer configuration of the present term. Returns
+    /// false if another copy leads in the configuration; a leader that receives a newer such
+    /// configuration is lost.
     pub fn lead(&self, copies: &Copies, me: NodeId, now: Instant) -> bool {
         let mut state = self.state();
         let is_same_term = state.copies.as_ref().is_none_or(|known| known.term == copies.term);
@@ -117,8 +128,8 @@ impl Links {
         self.state().copies.clone()
     }
 
-    /// Numbers a group, and keeps it for the followers. The caller has the first turn of the group. A group without changes has the number
-    /// of the previous group.
+    /// Assigns a number to a group, and keeps the group for the followers. The caller has the first
+    /// turn of the group. A group without changes gets the number of the previous group.
     pub fn add(&self, batch: Option<&Arc<Batch>>) -> u64 {
         let mut state = self.state();
         let Some(batch) = batch else { return state.last_group };
@@ -139,7 +150,7 @@ impl Links {
         number
     }
 
-    /// The last group that every awaited copy has.
+    /// Returns the number of the last group that every awaited copy has.
     pub fn durable(&self) -> u64 {
         if self.is_alone() || plant::is(Plant::CopiesNotAwaited) {
             return u64::MAX;
@@ -156,7 +167,7 @@ impl Links {
         has.min().unwrap_or(u64::MAX)
     }
 
-    /// True if this projector may answer for the bucket at this moment.
+    /// Returns true if this projector may answer reads of the bucket at this moment.
     pub fn may_answer(&self, now: Instant) -> bool {
         if self.is_alone() || plant::is(Plant::LeaseUnchecked) {
             return true;
@@ -170,8 +181,9 @@ impl Links {
             })
     }
 
-    /// Begins a follower's session after everything that was numbered. The caller has the first turn of the next group. Returns true if
-    /// this leader awaits the copy: then it may be in sync at any moment.
+    /// Begins a follower's session after all numbered groups. The caller has the first turn of the
+    /// next group. Returns true if this leader awaits the copy, which may then be in sync at any
+    /// moment.
     pub fn begin(&self, node: NodeId, number: u64, now: Instant) -> Result<bool> {
         let mut state = self.state();
         let is_member = |copies: &Copies| copies.members().any(|member| member == node);
@@ -211,7 +223,8 @@ impl Links {
         Ok(())
     }
 
-    /// The transactions that were prepared at the beginning of a session. The question is a sign of life.
+    /// Returns the transactions that were prepared at the beginning of a session. The request
+    /// counts as a sign of life.
     pub fn prepared(&self, node: NodeId, number: u64, now: Instant) -> Result<Arc<Batch>> {
         let mut state = self.state();
         let found = state.session(node, number)?.prepared.clone().ok_or_else(no_session)?;
@@ -219,8 +232,8 @@ impl Links {
         Ok(found)
     }
 
-    /// Records that a follower is writing a large group, and the last answer that it has received. Returns true if that may let a group be
-    /// shown, or the leader answer.
+    /// Records that a follower is writing a large group, and the last answer that it has received.
+    /// Returns true if a group may be published now, or the leader may answer reads.
     pub fn busy(&self, node: NodeId, number: u64, answer: u64, now: Instant) -> Result<bool> {
         {
             let mut state = self.state();
@@ -232,8 +245,8 @@ impl Links {
         self.heard(node, number, (0, answer), now)
     }
 
-    /// Records a follower's durable end and the last answer that it has received. Returns true if that may let a group be shown, or the
-    /// leader answer.
+    /// Records a follower's last durable group and the last answer that it has received. Returns
+    /// true if a group may be published now, or the leader may answer reads.
     pub fn heard(
         &self,
         node: NodeId,
@@ -272,8 +285,8 @@ impl Links {
         Ok(has_news)
     }
 
-    /// The next groups of a follower, about the given number of bytes but at least one if there is one, and a large one alone. They are
-    /// sent at once.
+    /// Returns the next groups for a follower: about `bytes_max` bytes, a large group alone, and at
+    /// least one group if there is one. The answer is sent now.
     pub fn next(
         &self,
         node: NodeId,
@@ -300,15 +313,16 @@ impl Links {
         Ok(self.state().session(node, number)?.answer(now))
     }
 
-    /// True if a follower is answered at once: there are groups for it, or it has not granted a lease yet.
+    /// Returns true if a follower must be answered now: there are groups for it, or it has not
+    /// granted a lease yet.
     pub fn has_next(&self, node: NodeId, number: u64) -> Result<bool> {
         let mut state = self.state();
         let session = state.session(node, number)?;
         Ok(!session.groups.is_empty() || session.lease_until.is_none())
     }
 
-    /// The change that the leader requests: the last one, as long as it has no answer ([`Self::answered`], [`Self::lead`]), or the next
-    /// one.
+    /// Returns the change that the leader requests, with the revision: the last one until it is
+    /// answered ([`Self::answered`], [`Self::lead`]), or the next one; `None` if there is none.
     pub fn plan(&self, now: Instant) -> Option<(u64, CopiesChange)> {
         let mut state = self.state();
         if state.asked.is_none() {
@@ -317,7 +331,8 @@ impl Links {
         state.asked
     }
 
-    /// A question has its answer. If that was no newer configuration, the copy is not grown, and the wait for it ends.
+    /// Records the answer to a request. If the answer had no newer configuration, the copy has not
+    /// become one in sync, and the leader stops waiting for it.
     pub fn answered(&self, node: NodeId) {
         let mut state = self.state();
         state.asked = None;
@@ -327,21 +342,21 @@ impl Links {
         }
     }
 
-    /// Drops a copy without the coordinators.
+    /// Removes a copy without a request to the coordinators.
     pub fn forget(&self, node: NodeId) {
         let mut state = self.state();
         state.others.remove(&node);
         self.changed(&state);
     }
 
-    /// True if a copy lacks so little that it may lead in a moment.
+    /// Returns true if a copy lacks so few groups that it could lead in a moment.
     pub fn has_few(&self, node: NodeId, now: Instant) -> bool {
         let state = self.state();
         let session = state.others.get(&node).and_then(|link| link.session.as_ref());
         session.is_some_and(|session| session.is_alive(now) && session.is_near())
     }
 
-    /// True if a copy in sync has everything that was numbered.
+    /// Returns true if a copy in sync has all numbered groups.
     pub fn has_all(&self, node: NodeId, now: Instant) -> bool {
         let state = self.state();
         let session = state.others.get(&node).and_then(|link| link.session.as_ref());
@@ -368,7 +383,8 @@ impl LinksState {
         Some((copies.revision, CopiesChange::Grow(*grown)))
     }
 
-    /// A copy that takes what was prepared is alive for as long as that may take. Sessions that begin again get no more time.
+    /// Records that a copy is receiving prepared transactions; it counts as alive for as long as
+    /// that may take. A restarted session gets no more time.
     fn note_filling(&mut self, node: NodeId, now: Instant) {
         let Some(link) = self.others.get_mut(&node) else { return };
         let fills_for = link.session.as_ref().map_or(Duration::ZERO, |session| session.fills_for);

@@ -1,4 +1,4 @@
-//! Groups, sessions and leases, step by step.
+//! Tests of groups, sessions and leases, step by step.
 
 use proto::model::commits::TransactionEvent;
 use proto::model::copies::CopiesChange;
@@ -13,7 +13,7 @@ fn leased() -> Duration {
     Duration::from_millis(COPY_LEASE_MS)
 }
 
-/// A leader with another copy that is in sync, or is joining.
+/// Returns a leader with another copy that is in sync, or is joining.
 fn world(now: Instant, is_in_sync: bool) -> (Links, Copies) {
     let mut copies = Copies::single(ME);
     copies.change(copies.revision, CopiesChange::Join(OTHER)).expect("joins");

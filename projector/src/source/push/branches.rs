@@ -1,10 +1,11 @@
 //! Branches that a producer begins.
 //!
-//! A producer that has lost part of its history names the position after which its new branch begins. The vbucket
-//! loses what it has beyond. The request may arrive twice, the second time late. So each branch is begun once, and
-//! branches of which nothing is left are remembered for that purpose.
+//! A producer that has lost part of its history names the position after which its new branch
+//! begins. The vbucket loses its later mutations. The request may arrive twice, the second time
+//! late. So each branch is begun once, and branches without remaining mutations are remembered for
+//! that purpose.
 //!
-//! A vbucket can return only to a place that its log still has, or to its very beginning.
+//! A vbucket can be rewound only to a position that its log still has, or to zero.
 
 use proto::model::cut::Position;
 use proto::model::history::{BRANCHES_MAX, Branches, begin_branch};
@@ -15,8 +16,8 @@ use crate::source::view::bucket::Bucket;
 use crate::source::writer::Writer;
 use documents::record::BucketRecord;
 
-/// Begins the producer's branches. The vbuckets lose their mutations after the beginnings. A repeated request changes
-/// nothing.
+/// Begins the producer's branches. The vbuckets lose their mutations after the positions in
+/// `begun`. A repeated request changes nothing.
 pub fn begin_branches(
     writer: &Writer,
     bucket: &Bucket,
@@ -55,8 +56,9 @@ pub fn begin_branches(
     Ok(())
 }
 
-/// Begins a branch of a vbucket in a record. The vbucket ends at `end`, and the request names it `named` times.
-/// Returns false if the vbucket is or was on that branch already: a late repetition must not remove newer mutations.
+/// Adds a branch of a vbucket to a record. The vbucket ends at `end`, and is named `named` times in
+/// the request. Returns false if the vbucket is or was on that branch already: a late repetition
+/// must not remove newer mutations.
 fn stage_branch(
     record: &mut BucketRecord,
     (vbucket, Position { vbuuid, seqno }): (VbucketId, Position),

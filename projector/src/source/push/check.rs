@@ -1,4 +1,4 @@
-//! Validates pushed mutations: ids, documents and vbuckets.
+//! Validation of pushed mutations: ids, documents and vbuckets.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use documents::mutation::Mutation;
 
 /// A pushed mutation whose id, vbucket and document are valid.
 pub struct CheckedPush {
-    /// The branch of the vbucket.
+    /// The branch that the mutation belongs to.
     pub vbuuid: Vbuuid,
-    /// The mutation at its position.
+    /// The mutation with its position.
     pub mutation: Mutation,
 }
 
-/// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error, and the approximate
-/// size.
+/// Validates pushed mutations up to the first invalid one. Returns the valid ones, the error of the
+/// invalid one, and the approximate size in bytes.
 pub fn pushes(
     bucket: &BucketInfo,
     mutations: Vec<PushMutation>,

@@ -1,21 +1,24 @@
 //! Numbers the commit of a producer's transaction ([`proto::model::pushed_commit`]).
 //!
-//! The mutations of a vbucket get the seqnos after its end, if these are the ones that the commit names. A vbucket that has its part
-//! already is skipped, so a commit whose answer was lost can be sent again. If the repeated commit names other positions in other vbuckets,
-//! because its producer has begun a branch there, these count from now on.
+//! The mutations of a vbucket get the seqnos after its end, if the commit names these. A vbucket
+//! that has its part already is skipped, so a commit whose answer was lost can be sent again. If
+//! the repeated commit names other positions in other vbuckets, because its producer has begun
+//! branches, the new positions replace the old ones.
 //!
-//! There are as many seqnos as mutations, also where a document was changed twice: so the positions are the arithmetic
-//! of the producer alone, and an index sees the last change. All owners are asked whether they can commit before the first one commits. The
-//! answer is no promise and need not be one: missing parts are pushed and committed again.
+//! There are as many seqnos as mutations, also if a document was changed twice: so the producer
+//! alone can compute the positions, and an index gets the last change. All owners are queried
+//! whether they can commit before the first one commits. The answer is no promise and need not be
+//! one: missing parts are pushed and committed again.
 
 use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
-use proto::model::commits::TransactionEvent;
+use proto::model::commits::{NewestCommits, TransactionEvent};
 use proto::model::cut::Position;
 use proto::model::history::{Branches, branch_of};
 use proto::model::ids::{Seqno, VbucketId};
-use proto::model::pushed_commit::{OPEN_MAX, OpenCommits, PushedCommit, PushedPart};
+use proto::model::open_commit::OpenCommit;
+use proto::model::pushed_commit::{OPEN_MAX, PushedCommit, PushedPart};
 use proto::rpc::api::{PushReply, PushedCommitRequest};
 use proto::rpc::mutation::CommitRange;
 use proto::{Error, ErrorCode, Result};
@@ -41,9 +44,9 @@ pub(in crate::source) fn commit(
     }
     let (kept, ends) = (committing.kept(), (&pending.next[..], &pending.branches[..]));
     let missing = missing_parts(&pending.bucket.info, request, ends, &kept)?;
-    let opens = opens(pending.commits.pushed(), commit, !missing.is_empty());
+    let opens = opens(&pending.commits, commit, !missing.is_empty());
     if opens {
-        check_room(&pending.bucket, pending.commits.pushed(), request)?;
+        check_room(&pending.bucket, &pending.commits, request)?;
     }
     for part in &missing {
         name_branch(pending, part.vbucket, part.end.vbuuid);
@@ -61,14 +64,14 @@ pub(in crate::source) fn commit(
         pending.large.extend(large.map(Arc::new));
     }
     if opens {
-        pending.transaction(TransactionEvent::Pushed(commit.clone()));
+        pending.transaction(TransactionEvent::Opened(OpenCommit::Pushed(commit.clone())));
     }
     let end = |vbucket: VbucketId| (vbucket, pending.next[usize::from(vbucket.0)]);
     Ok(PushReply { durable: request.wanted.iter().map(end).collect() })
 }
 
-/// Checks that the requested parts of a commit exist or can be numbered, judged by the published state. `kept` are the stored mutations of
-/// the transaction.
+/// Returns an error unless the requested parts of a commit exist or can be numbered, according to
+/// the published state. `kept` has the stored mutations of the transaction.
 pub fn check(
     bucket: &Bucket,
     request: &PushedCommitRequest,
@@ -80,13 +83,14 @@ pub fn check(
     }
     let Positions { next, branches, commits } = bucket.published();
     let missing = missing_parts(&bucket.info, request, (&next, &branches), kept)?;
-    match opens(commits.pushed(), &request.commit, !missing.is_empty()) {
-        true => check_room(bucket, commits.pushed(), request),
+    match opens(&commits, &request.commit, !missing.is_empty()) {
+        true => check_room(bucket, &commits, request),
         false => Ok(()),
     }
 }
 
-/// The requested parts that their vbuckets lack. An error if one cannot be numbered.
+/// Returns the requested parts that their vbuckets lack. An error if one of them cannot be
+/// numbered.
 fn missing_parts(
     bucket: &BucketInfo,
     request: &PushedCommitRequest,
@@ -115,7 +119,8 @@ fn missing_parts(
     }
 }
 
-/// True if a vbucket that ends at a position has a part of a commit; false if the part follows there.
+/// Returns true if a vbucket that ends at the position `last` has a part of a commit; false if the
+/// part would follow at the end; an error otherwise.
 fn is_there(
     bucket: &BucketInfo,
     part: &PushedPart,
@@ -137,7 +142,7 @@ fn is_there(
     }
 }
 
-/// Checks that all mutations of a part are kept here.
+/// Returns an error unless all mutations of a part are stored in the open transaction.
 fn check_kept(
     bucket: &BucketInfo,
     (commit, part): (&PushedCommit, &PushedPart),
@@ -161,9 +166,9 @@ fn check_kept(
 }
 
 /// True if a commit becomes an open one, or changes the one that is open. A commit of one vbucket cannot be split.
-fn opens(open: &OpenCommits, commit: &PushedCommit, has_missing: bool) -> bool {
+fn opens(commits: &NewestCommits, commit: &PushedCommit, has_missing: bool) -> bool {
     commit.parts.len() > 1
-        && match open.find(commit.transaction) {
+        && match commits.find_pushed(commit.transaction) {
             Some(known) => known != commit,
             None => has_missing,
         }
@@ -171,15 +176,19 @@ fn opens(open: &OpenCommits, commit: &PushedCommit, has_missing: bool) -> bool {
 
 /// Checks that a bucket takes another open commit. A commit that another owner waits for always finds room, because all others may wait for
 /// it; its owner's limit bounds the number.
-fn check_room(bucket: &Bucket, open: &OpenCommits, request: &PushedCommitRequest) -> Result<()> {
+fn check_room(
+    bucket: &Bucket,
+    commits: &NewestCommits,
+    request: &PushedCommitRequest,
+) -> Result<()> {
     let PushedCommitRequest { commit, wanted, .. } = request;
-    if open.find(commit.transaction).is_some() || open.has_room(commit) {
+    let is_open = commits.find_pushed(commit.transaction).is_some();
+    if is_open || commits.has_room_for(commit, &[]) {
         return Ok(());
     }
     // Commits that an epoch has leave the list with the next group.
-    let settled: Vec<_> =
-        bucket.settled_pushed().into_iter().map(|settled| settled.transaction).collect();
-    if open.without(&settled).has_room(commit) {
+    let settled: Vec<_> = bucket.settled().iter().map(OpenCommit::id).collect();
+    if commits.has_room_for(commit, &settled) {
         return Ok(());
     }
     if bucket.awaits_commit(commit, wanted) {
@@ -194,7 +203,7 @@ fn check_room(bucket: &Bucket, open: &OpenCommits, request: &PushedCommitRequest
     ))
 }
 
-/// Gives a mutation of a transaction its seqno, if its vbucket lacks the part.
+/// Assigns a seqno to a mutation of a transaction, if its vbucket lacks the part.
 fn number(pending: &mut PendingChanges, missing: &[PushedPart], mutation: &Mutation) {
     let Mutation { vbucket, id, kind, document, .. } = mutation;
     let Ok(part) = missing.binary_search_by_key(vbucket, |part| part.vbucket) else { return };

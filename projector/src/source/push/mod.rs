@@ -1,4 +1,4 @@
-//! Pushed buckets: the producer numbers the mutations.
+//! Pushed buckets, whose mutations the producer numbers.
 
 pub mod branches;
 pub mod check;

@@ -1,4 +1,4 @@
-//! Accepts mutations in the order that their producer has numbered.
+//! Acceptance of mutations in the order in which their producer has numbered them.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::check::CheckedPush;
 use crate::source::pending::PendingChanges;
 use documents::record::BucketRecord;
 
-/// Accepts pushed mutations up to the first that does not fit. Then returns `error`, which validation has found in
-/// the same request.
+/// Accepts pushed mutations up to the first one that does not fit. Then returns `error`, the error
+/// of validation in the same request, if there is one.
 pub(in crate::source) fn push(
     pending: &mut PendingChanges,
     mutations: Vec<CheckedPush>,
@@ -36,7 +36,7 @@ pub(in crate::source) fn push(
     error.map_or(Ok(PushReply { durable: durable.into_iter().collect() }), Err)
 }
 
-/// Begins the first branch of a vbucket, unless the vbucket has a branch.
+/// Begins the first branch of a vbucket; does nothing if the vbucket has a branch.
 pub(super) fn name_branch(pending: &mut PendingChanges, vbucket: VbucketId, vbuuid: Vbuuid) {
     let at = usize::from(vbucket.0);
     if pending.branches[at].is_empty() {
@@ -46,7 +46,8 @@ pub(super) fn name_branch(pending: &mut PendingChanges, vbucket: VbucketId, vbuu
     }
 }
 
-/// Checks that a pushed mutation follows the last one. The first mutation of a vbucket names its branch.
+/// Returns an error if a pushed mutation does not follow the last one of its vbucket. The first
+/// mutation of a vbucket determines its branch.
 fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position) -> Result<()> {
     let at = usize::from(vbucket.0);
     let Some(what) = disorder(pending.next[at], &pending.branches[at], position) else {
@@ -59,7 +60,8 @@ fn check_order(pending: &PendingChanges, vbucket: VbucketId, position: Position)
         ))
 }
 
-/// Why a mutation at a position does not follow the last one of its vbucket; `None` if it does.
+/// Returns the reason why a mutation at a position does not follow the last one of its vbucket;
+/// `None` if it does.
 pub(super) fn disorder(last: Position, branches: &Branches, position: Position) -> Option<String> {
     let expected = last.seqno.0 + 1;
     let branch = branches.first().map(|(vbuuid, _)| *vbuuid);

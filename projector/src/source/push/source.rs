@@ -8,11 +8,11 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::source::kind::{Source, WriteCall};
 
-/// The producer numbers the mutations.
+/// The source of pushed buckets, whose mutations the producer numbers.
 pub struct PushedSource;
 
 impl Source for PushedSource {
-    /// The producer names the branches.
+    /// Returns `branches`: the producer begins further ones.
     fn begin(&self, branches: Vec<Branches>, _: &Cut, _: &dyn Random) -> Vec<Branches> {
         branches
     }
@@ -28,6 +28,7 @@ impl Source for PushedSource {
         }
     }
 
-    /// A push is durable when it is answered, so the producer waits for nothing else.
+    /// Does nothing: a push is durable when it is answered, so the producer waits for no other
+    /// confirmation.
     fn confirm(&self, _: &BucketInfo, _: &Cut) {}
 }

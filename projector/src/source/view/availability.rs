@@ -1,10 +1,10 @@
-//! Whether a bucket is served, and what its callers learn if it is not.
+//! The serving state of a bucket, and the errors for callers of a bucket that is not served.
 //!
 //! | state | callers get |
 //! |---|---|
-//! | open | the answer, while the lease of the other copies holds |
+//! | open | the answer, while the lease of the other copies is valid |
 //! | closed: not compared by the coordinators yet, or follows another copy | the reason; nothing was done |
-//! | paused: gives its place away | the reason; nothing was done |
+//! | paused: hands its leadership over | the reason; nothing was done |
 //! | ended: another copy leads, or this one will in a moment | the reason; nothing was done |
 //! | retired: dropped, or replaced | the reason; streams end |
 
@@ -16,8 +16,9 @@ use super::bucket::Bucket;
 use super::serving::Stage;
 
 impl Bucket {
-    /// Checks that the bucket is served. The only copy of a bucket is served once the coordinators have compared it with the last
-    /// epoch ([`crate::follow`]), and a leading copy while it has a lease of its followers.
+    /// Returns an error unless the bucket is served. The only copy of a bucket is served once the
+    /// coordinators have compared it with the last epoch ([`crate::follow`]), and a leading copy
+    /// while it has a lease of its followers.
     pub fn check_open(&self) -> Result<()> {
         if let Some(why) = self.state().serving.refusal() {
             return Err(why);
@@ -37,19 +38,20 @@ impl Bucket {
         matches!(self.state().serving.stage, Stage::Closed(_))
     }
 
-    /// True if this projector leads the bucket, with its branches begun. It may be about to give its place away.
+    /// Returns true if this projector leads the bucket, with its branches begun; it may be about to
+    /// hand its leadership over.
     pub fn is_led(&self) -> bool {
         let state = self.state();
         !state.serving.is_retired() && matches!(state.serving.stage, Stage::Open | Stage::Paused(_))
     }
 
-    /// True if another copy leads, and this state of the bucket will be replaced.
+    /// Returns true if another copy leads, and this bucket object will be replaced.
     pub fn has_ended(&self) -> bool {
         let state = self.state();
         state.serving.is_retired() || matches!(state.serving.stage, Stage::Ended(_))
     }
 
-    /// Why the writer takes no mutations; `None` if it does.
+    /// Returns the reason why the writer accepts no mutations; `None` if it does.
     pub(in crate::source) fn refusal(&self) -> Option<Error> {
         let state = self.state();
         state.serving.retired.clone().or_else(|| state.serving.refusal())
@@ -63,22 +65,22 @@ impl Bucket {
         })
     }
 
-    /// Says why the bucket is not served yet.
+    /// Sets the error for callers of a bucket that is not served yet.
     pub fn refuse(&self, why: Error) {
         self.change_stage(|stage| matches!(stage, Stage::Closed(_)).then_some(Stage::Closed(why)));
     }
 
-    /// Takes no mutations and answers nothing until [`Self::resume`]. Returns false if the bucket is not open.
+    /// Refuses mutations and reads until [`Self::resume`]. Returns false if the bucket is not open.
     pub fn pause(&self, why: Error) -> bool {
         self.change_stage(|stage| matches!(stage, Stage::Open).then_some(Stage::Paused(why)))
     }
 
-    /// Goes on after a pause.
+    /// Ends a pause.
     pub fn resume(&self) {
         self.change_stage(|stage| matches!(stage, Stage::Paused(_)).then_some(Stage::Open));
     }
 
-    /// Takes no mutations and answers nothing from now on: another copy leads.
+    /// Refuses mutations and reads from now on, because another copy leads.
     pub fn end_leading(&self, why: Error) {
         self.change_stage(|_| Some(Stage::Ended(why)));
     }
@@ -97,7 +99,8 @@ impl Bucket {
         next
     }
 
-    /// True if this process numbers the mutations of the bucket, or of some of its vbuckets. Another projector leads otherwise.
+    /// Returns true if this process numbers the mutations of the bucket, or of some of its
+    /// vbuckets; false if another projector leads.
     pub fn is_leader(&self) -> bool {
         self.info.source.can_span_projectors() || !self.ownership().owned.is_empty()
     }
@@ -115,7 +118,7 @@ impl Bucket {
         ));
     }
 
-    /// Ends the bucket as it is: its streams end, and it takes nothing more.
+    /// Ends the bucket object: its streams end, and it accepts no calls.
     pub fn retire(&self, why: Error) {
         self.state().serving.retired.get_or_insert(why);
         self.transactions.close();
@@ -128,13 +131,14 @@ impl Bucket {
         retired.unwrap_or_else(|| Error::internal("the bucket is still served"))
     }
 
-    /// The error for callers of a bucket that another projector leads; nothing was done.
+    /// Returns the error for callers of a bucket that another projector leads; the call had no
+    /// effect.
     pub fn led_elsewhere(&self, leader: NodeId) -> Error {
         let what = format!("bucket {}: projector {leader} leads it, or soon will", self.info.name);
         Error::new(ErrorCode::NotOwner, what).with_hint("try again")
     }
 
-    /// The error for callers whose writes may exist or not.
+    /// Returns the error for callers whose writes may or may not be durable.
     pub fn in_doubt(&self) -> Error {
         let what = format!(
             "bucket {}: another copy leads now; whether the write was made is unknown",
@@ -144,7 +148,8 @@ impl Bucket {
             .with_hint("look whether the write is there before you repeat it")
     }
 
-    /// The error for callers whose writes had no room, because the other copies have not confirmed earlier ones.
+    /// Returns the error for callers whose writes had no room, because the other copies have not
+    /// confirmed earlier writes.
     pub fn crowded(&self) -> Error {
         let name = &self.info.name;
         let what = format!(
@@ -153,7 +158,7 @@ impl Bucket {
         Error::unavailable(what).with_hint("another copy may lead soon; try again")
     }
 
-    /// The error for callers whose writes the other copies have not confirmed in time.
+    /// Returns the error for callers whose writes were not confirmed by the other copies in time.
     pub fn unconfirmed(&self) -> Error {
         let name = &self.info.name;
         let what = format!(
@@ -163,7 +168,7 @@ impl Bucket {
             .with_hint("look whether the write is there before you repeat it")
     }
 
-    /// The error for a vbucket that another projector owns, or soon will.
+    /// Returns the error for a vbucket that another projector owns, or will own soon.
     pub fn not_owned(&self, vbucket: VbucketId) -> Error {
         let what = format!(
             "vbucket {vbucket} of bucket {} is not owned by this projector",

@@ -1,13 +1,15 @@
-//! The mutations of a bucket between its timestamps: for readers that lag, and for writers that are ahead. An indexer
-//! collects the mutations of an epoch until it has all of them, so the distance between two timestamps is what an
-//! indexer must hold in memory.
+//! The mutations of a bucket between its stability timestamps: for readers that lag, and for
+//! writers that are ahead. An indexer collects the mutations of an epoch until it has all of them,
+//! so it must keep the mutations between two timestamps in memory.
 //!
-//! **Readers that lag.** Only a reader that catches up uses timestamps below the horizon. It uses them one after
-//! another, so that it can apply what it has received. They are thinned until about [`STRIDE`] mutations lie between
-//! two of them, and further if there are still too many.
+//! **Readers that lag.** Only a reader that catches up uses timestamps below the horizon. It uses
+//! them one after another, so that it can apply the received mutations. These timestamps are
+//! thinned until about [`STRIDE`] mutations are between two of them, and further if there are still
+//! too many.
 //!
-//! **Writers that are ahead.** While no coordinator answers, no timestamp is published. Writes continue up to a limit
-//! and then wait. Otherwise the next timestamp would cover more than an indexer can collect.
+//! **Writers that are ahead.** While no coordinator answers, no timestamp is published. Writes
+//! continue up to a limit and then wait. Otherwise the next timestamp would cover more than an
+//! indexer can collect.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,10 +20,10 @@ use proto::model::ids::{Epoch, Seqno, VbucketId};
 
 use documents::mutation::Mutation;
 
-/// Mutations between two timestamps that a reader takes as one step: some megabytes of key-versions, which cost far
-/// more than a scan of all vbuckets.
+/// The number of mutations between two timestamps that a lagging reader takes as one step: some
+/// megabytes of key-versions, which cost far more than a scan of all vbuckets.
 pub const STRIDE: u64 = 16 << 10;
-/// Groups with fewer bytes share an entry of [`BacklogBytes`].
+/// The size in bytes below which consecutive groups share an entry of [`BacklogBytes`].
 const ENTRY_BYTES: usize = 64 << 10;
 
 /// The number of mutations by which a position is ahead of a cut in one vbucket.
@@ -34,8 +36,8 @@ fn distance(from: &Cut, to: &Cut) -> u64 {
     to.iter().map(|end| ahead(from, end)).sum()
 }
 
-/// Drops timestamps below the horizon that no reader needs, and the oldest beyond a number. The function runs with
-/// each new timestamp, so it skips what was thinned before.
+/// Drops timestamps below the horizon that no reader needs, and the oldest ones above `epochs_max`.
+/// Runs at each new timestamp, and skips those that were thinned before.
 pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usize) {
     let below = epochs.partition_point(|mark| mark.epoch < horizon);
     let (mut at, mut kept) = (below, 0);
@@ -62,9 +64,9 @@ pub fn forget(epochs: &mut VecDeque<EpochMark>, horizon: Epoch, epochs_max: usiz
     }
 }
 
-/// The timestamp that a reader of some vbuckets reads to next: the newest within a stride, or the next one. Other
-/// vbuckets do not count, because the reader has no position in them and another projector's mutations would add a
-/// distance that it never covers.
+/// The timestamp that a reader of some vbuckets reads to next: the newest within a stride, or the
+/// next one. Other vbuckets are ignored, because the reader has no position in them, and does not
+/// read another projector's mutations.
 pub fn next_goal<'a>(
     epochs: &'a VecDeque<EpochMark>,
     vbuckets: &VbucketSet,
@@ -79,7 +81,8 @@ pub fn next_goal<'a>(
     epochs.get(near.saturating_sub(1).max(reached))
 }
 
-/// The end of a group in each of its vbuckets, with the bytes of its mutations in that vbucket.
+/// For each vbucket of a group, the last seqno, and the bytes of the group's mutations in the
+/// vbucket.
 pub type GroupEnds = BTreeMap<VbucketId, (Seqno, usize)>;
 
 /// The ends of a group of mutations.
@@ -98,14 +101,14 @@ pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
 /// The bytes of mutations that no timestamp covers yet.
 #[derive(Default)]
 pub struct BacklogBytes {
-    /// One or more groups each, with the sum of their bytes. A timestamp may cover a group in some vbuckets and not in others, for example
-    /// while a producer's commit is held.
+    /// Entries of one or more groups each, with the sum of their bytes. A timestamp may cover a
+    /// group in some vbuckets and not in others, for example while a producer's commit blocks some.
     groups: VecDeque<(GroupEnds, usize)>,
     bytes: usize,
 }
 
 impl BacklogBytes {
-    /// Adds a committed group.
+    /// Adds a logged group.
     pub fn add(&mut self, group: GroupEnds) {
         let bytes = group.values().map(|(_, bytes)| bytes).sum();
         self.bytes += bytes;
@@ -135,7 +138,7 @@ impl BacklogBytes {
         self.bytes = self.groups.iter().map(|(_, bytes)| bytes).sum();
     }
 
-    /// The number of bytes.
+    /// Returns the bytes of mutations that no timestamp covers yet.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -235,7 +238,8 @@ mod tests {
         assert_eq!(unpublished.bytes(), 0, "the history ends at 2 again");
     }
 
-    /// While a commit is held, its vbuckets have no epochs, and others of the same groups have.
+    /// An incomplete commit in a vbucket blocks the publication of the vbucket's mutations, while
+    /// other vbuckets of its groups are published.
     #[test]
     fn what_is_held_in_one_vbucket_of_a_group_stays_unpublished() {
         let mut unpublished = BacklogBytes::default();

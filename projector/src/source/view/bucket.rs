@@ -1,9 +1,10 @@
-//! A bucket as its readers see it: the end of its durable history, its newest mutations (the *head*, which all
-//! streams that keep up share), and its stability timestamps.
+//! The published state of a bucket: the end of its durable history, its newest mutations (the
+//! *head*, which all up-to-date streams share), and its stability timestamps.
 //!
-//! The bucket's writer publishes each committed group in one step: positions, head and wake-up together. So a cut that is read
-//! here never splits a statement, and a reader that takes the cut and the head's end in one step misses nothing
-//! between them. The head is bounded in bytes. A reader that lags behind the head continues from the store's log, which is complete.
+//! The bucket's writer publishes each committed group in one step: positions, head and wake-up
+//! together. So a published cut never splits a statement, and a reader that reads the cut and the
+//! head's end in one step misses no mutation between them. The head is bounded in bytes. A reader
+//! that lags behind the head continues from the store's log, which is complete.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,16 +16,14 @@ use proto::model::commits::{Committed, Fate, NewestCommits, TransactionEvent};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
-use proto::plant::{self, Plant};
 use tokio::sync::watch;
 
 use proto::Result;
 
 use super::backlog::BacklogBytes;
 use super::head::{Head, HeadPosition};
-use super::joint_state::JointState;
 use super::large_commits::{LargeCommit, LargeCommits};
-use super::pushed_state::PushedState;
+use super::open_state::OpenState;
 use super::serving::ServingState;
 use crate::source::groups::ahead::Positions;
 use crate::source::groups::gate::Gate;
@@ -34,14 +33,15 @@ use documents::mutation::Mutation;
 use documents::ownership::Ownership;
 use documents::record::{BucketRecord, is_partial};
 
-/// The positions at which vbuckets joined that were not always owned, or were released once.
+/// For vbuckets that were not owned, or were released, at some time since the start: the positions
+/// at which they joined.
 pub type JoinedAt = BTreeMap<VbucketId, Position>;
 
-/// A bucket in memory.
+/// The state of a bucket in memory.
 pub struct Bucket {
     /// The bucket's definition.
     pub info: BucketInfo,
-    /// The turns of its groups.
+    /// The turns of the bucket's groups.
     pub gate: Gate,
     /// The open transactions.
     pub transactions: Arc<Transactions>,
@@ -50,7 +50,7 @@ pub struct Bucket {
     pub(super) head_bytes_max: usize,
     state: Mutex<SourceState>,
     pub(super) changed: watch::Sender<u64>,
-    /// Counts the changes other than published mutations, for watchers.
+    /// Incremented at each change other than a publication of mutations, for watchers.
     turned: watch::Sender<u64>,
 }
 
@@ -63,14 +63,14 @@ pub(in crate::source) struct SourceState {
     pub(super) owned_logs: Arc<FailoverLogs>,
     pub(in crate::source) ownership: Arc<Ownership>,
     assignment: Arc<VbucketAssignment>,
-    /// The positions at which vbuckets joined that this process did not own, or had released, at its start.
+    /// For vbuckets that were not owned, or were released, at some time since the start: the
+    /// positions at which they joined.
     joined_at: JoinedAt,
     pub(in crate::source) given_up: BTreeMap<VbucketId, Branches>,
     pub(in crate::source) commits: NewestCommits,
-    pub(in crate::source) joint: JointState,
-    pub(in crate::source) pushed: PushedState,
+    pub(in crate::source) open: OpenState,
     pub(super) large_commits: LargeCommits,
-    /// Counts the losses of history.
+    /// The number of losses of history since the start.
     losses: u64,
     pub(super) head: Head,
     pub(in crate::source) epochs: VecDeque<EpochMark>,
@@ -99,9 +99,9 @@ impl Bucket {
     /// Creates a bucket whose logs end at these seqnos.
     pub fn new(record: BucketRecord, ends: &[Seqno], head_bytes_max: usize) -> Self {
         let BucketRecord { info, branches, ownership, given_up, mut commits } = record;
-        if plant::is(Plant::PushedForgotten) {
-            commits.forget_pushed();
-        }
+        commits.plant_forgotten();
+        let mut open = OpenState::default();
+        open.count_ages(&commits);
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,
@@ -116,9 +116,8 @@ impl Bucket {
             assignment: Arc::default(),
             joined_at: BTreeMap::new(),
             given_up,
-            pushed: PushedState::of(commits.pushed()),
+            open,
             commits,
-            joint: JointState::default(),
             large_commits: LargeCommits::default(),
             losses: 0,
             head: Head::new(head_bytes_max),
@@ -151,12 +150,14 @@ impl Bucket {
         }
     }
 
-    /// A receiver that wakes at every change: mutations, stability timestamps, removal.
+    /// Returns a receiver that is notified of every change: mutations, stability timestamps,
+    /// removal.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// A receiver that wakes at every change but new mutations, for a reader that lets these gather.
+    /// Returns a receiver that is notified of every change except new mutations, for a reader that
+    /// collects these.
     pub fn watch_turns(&self) -> watch::Receiver<u64> {
         self.turned.subscribe()
     }
@@ -166,26 +167,28 @@ impl Bucket {
         self.state().durable.clone()
     }
 
-    /// True if any data of the vbucket is stored.
+    /// Returns true if any data of the vbucket is stored.
     pub fn has_data(&self, vbucket: VbucketId) -> bool {
         self.state().has_data(vbucket)
     }
 
-    /// True if the vbucket is stored only in part.
+    /// Returns true if the vbucket is stored only partially.
     pub fn is_partial(&self, vbucket: VbucketId) -> bool {
         let state = self.state();
         let end = state.durable.get(vbucket).seqno;
         state.logs.get(vbucket).is_some_and(|branches| is_partial(branches, end))
     }
 
-    /// The vbuckets that have a branch. Those of a version of a data set are whole, and the others are not.
+    /// Returns the vbuckets that have a branch. In a version of a data set, these are the whole
+    /// partitions.
     pub fn whole(&self) -> VbucketSet {
         let state = self.state();
         let of = state.logs.iter().filter(|(_, branches)| !branches.is_empty());
         of.map(|(vbucket, _)| vbucket).collect()
     }
 
-    /// The vbuckets of which this projector may read documents. A partition of a version is the same at all of its holders.
+    /// Returns the vbuckets whose documents this projector may read: the owned ones, or all whole
+    /// partitions of a version, since all holders have equal documents.
     pub fn readable(&self) -> VbucketSet {
         match self.info.source.reports() {
             true => self.ownership().owned.clone(),
@@ -198,13 +201,14 @@ impl Bucket {
         self.state().logs.iter().map(|(_, branches)| branches.clone()).collect()
     }
 
-    /// The positions and branches as readers see them.
+    /// Returns the published positions, branches and commits.
     pub(in crate::source) fn published(&self) -> Positions {
         let next = self.durable().iter().map(|(_, position)| position).collect();
         Positions { next, branches: self.branches(), commits: self.commits() }
     }
 
-    /// The history with everything that the log has, and what `also` does at that place. Waits for the group that is being logged.
+    /// Waits for the group that is being logged, and then runs `also`. Returns the history and the
+    /// commits at that moment, including logged groups that are not published.
     pub fn logged_with(
         &self,
         also: impl FnOnce() -> Result<()>,
@@ -218,17 +222,18 @@ impl Bucket {
         Ok((history, commits))
     }
 
-    /// The newest commits of transactions that readers see.
+    /// Returns the newest published commits of transactions.
     pub fn commits(&self) -> NewestCommits {
         self.state().commits.clone()
     }
 
-    /// The number of commits of transactions that readers see.
+    /// Returns the number of published commits of transactions.
     pub fn commit_count(&self) -> u64 {
         self.state().commits.count()
     }
 
-    /// The large commits after the first `count`, as far as they are known, and the number of all.
+    /// Returns the remembered large commits after the first `count`, and the number of all large
+    /// commits.
     pub fn large_commits_after(&self, count: u64) -> (Vec<Arc<LargeCommit>>, u64) {
         self.state().large_commits.after(count)
     }
@@ -238,7 +243,8 @@ impl Bucket {
         self.state().commits.find(transaction).cloned()
     }
 
-    /// The fate of a transaction that is not open and began after this many commits.
+    /// Returns the fate of a transaction that is not open, and that began when the bucket had
+    /// `behind` commits.
     pub fn fate(&self, transaction: TransactionId, behind: u64) -> Fate {
         self.state().commits.fate(transaction, behind)
     }
@@ -259,15 +265,16 @@ impl Bucket {
         Arc::clone(&self.state().assignment)
     }
 
-    /// The end of the durable history in the owned vbuckets and the end of the head, both at one moment, with
-    /// [`Self::joined_at`].
+    /// Returns, as of one moment, the end of the durable history in the owned vbuckets, the end of
+    /// the head, and [`Self::joined_at`].
     pub fn end(&self) -> (Cut, HeadPosition, (Arc<Ownership>, JoinedAt)) {
         let state = self.state();
         let joined_at = (Arc::clone(&state.ownership), state.joined_at.clone());
         (state.durable.of(&state.ownership.owned), state.head.end(), joined_at)
     }
 
-    /// The failover logs and the end of the durable history of the owned vbuckets, both at one moment.
+    /// Returns, as of one moment, the failover logs and the end of the durable history of the owned
+    /// vbuckets.
     pub fn history(&self) -> SourceHistory {
         let state = self.state();
         let kept = state.ownership.owned.clone();
@@ -298,13 +305,13 @@ impl Bucket {
         BucketRecord { branches, ownership, ..self.record() }
     }
 
-    /// Replaces the branches of which nothing is left.
+    /// Replaces the branches that have no mutations any more.
     pub fn set_given_up(&self, given_up: BTreeMap<VbucketId, Branches>) {
         self.state().given_up = given_up;
     }
 
-    /// Publishes a loss of history: these vbuckets end earlier now, and their new branches continue from there. All
-    /// streams end.
+    /// Publishes a loss of history: the vbuckets in `ends` end earlier now, and their new branches
+    /// continue from there. All streams end.
     pub fn lose_history(&self, branches: Vec<Branches>, ends: &[(VbucketId, Seqno)]) {
         let mut state = self.state();
         state.set_logs(branches);
@@ -313,14 +320,14 @@ impl Bucket {
             state.commits.go_back(*vbucket, *seqno);
         }
         state.losses += 1;
-        state.joint.forget_cuts();
+        state.open.forget_cuts();
         state.large_commits.clear();
         state.head.clear();
         drop(state);
         self.wake();
     }
 
-    /// Changes the ownership and the catalog's owners.
+    /// Replaces the ownership and the catalog's owners.
     pub fn set_ownership(&self, ownership: Ownership, assignment: Arc<VbucketAssignment>) {
         let mut state = self.state();
         for vbucket in (0..self.info.vbuckets).map(VbucketId) {
@@ -336,7 +343,7 @@ impl Bucket {
         self.wake();
     }
 
-    /// Begins the branches of a term, or takes over those of the leading copy.
+    /// Sets the branches of a new term, or those of the leading copy.
     pub fn set_branches(&self, branches: Vec<Branches>) {
         let mut state = self.state();
         state.set_logs(branches);
@@ -344,7 +351,7 @@ impl Bucket {
         ends.into_iter().for_each(|(vbucket, seqno)| state.set_end(vbucket, seqno));
     }
 
-    /// Adds mutations that the leading copy has numbered. They are not readable at this copy.
+    /// Adds mutations that the leading copy has numbered. A follower does not serve reads of them.
     pub fn extend(&self, mutations: &[Arc<Mutation>], commits: &[TransactionEvent]) {
         let mut state = self.state();
         mutations.iter().for_each(|mutation| state.set_end(mutation.vbucket, mutation.seqno));
@@ -354,7 +361,8 @@ impl Bucket {
     /// Adds steps of transactions that were received with a vbucket from its owner.
     pub fn add_events(&self, events: &[TransactionEvent]) {
         let mut state = self.state();
-        state.pushed.note(events);
+        let SourceState { open, durable, .. } = &mut *state;
+        open.note(events, durable);
         events.iter().for_each(|event| state.commits.add(event));
     }
 
@@ -374,8 +382,9 @@ impl Bucket {
         }
     }
 
-    /// Reads the head from a position on: all mutations, or about the given number of bytes but at least one mutation.
-    /// Also returns the next position; `None` if the head no longer has the given one.
+    /// Reads the head from a position on: all mutations, or about `bytes` bytes but at least one
+    /// mutation. Also returns the next position. `None` if the head no longer has the given
+    /// position.
     pub fn read_head(
         &self,
         from: HeadPosition,

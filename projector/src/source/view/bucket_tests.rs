@@ -1,4 +1,4 @@
-//! The bucket as its readers see it.
+//! Tests of a bucket's published state.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,8 @@ fn the_head_is_bounded_and_reports_dropped_positions() {
     assert_eq!(cut.distance_from(&Cut::zero(VBUCKETS)), 51);
 }
 
-/// Whatever the sizes of the groups and of the head, the result equals that of single-mutation groups.
+/// The result of groups of any size, with a head of any size, equals that of groups with single
+/// mutations.
 #[test]
 fn a_group_that_exceeds_the_head_leaves_its_newest_mutations_there() {
     for head_bytes_max in [0, 100, 300, 1_000, 100_000] {

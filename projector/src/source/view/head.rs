@@ -1,11 +1,12 @@
-//! The head of a bucket's stream: its newest mutations, which all streams that keep up share. Bounded in bytes.
+//! The head of a bucket's stream: its newest mutations, which all up-to-date streams share, bounded
+//! in bytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use documents::mutation::Mutation;
 
-/// A position in the head. It counts all mutations that this process has published.
+/// A position in the head: the number of mutations that this process has published before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HeadPosition(u64);
 
@@ -14,7 +15,7 @@ pub(super) struct Head {
     mutations: VecDeque<Arc<Mutation>>,
     bytes: usize,
     bytes_max: usize,
-    /// The number of mutations that have left the head.
+    /// The number of mutations that were dropped from the head.
     begin: u64,
 }
 
@@ -24,7 +25,7 @@ impl Head {
         Self { mutations: VecDeque::new(), bytes: 0, bytes_max, begin: 0 }
     }
 
-    /// Adds mutations. `older` earlier ones were left out, because there is no room for them.
+    /// Adds mutations; `older` earlier ones are skipped, because the head is too small for them.
     pub fn add(&mut self, older: usize, newest: Vec<Arc<Mutation>>) {
         if older > 0 {
             self.begin += (self.mutations.len() + older) as u64;
@@ -46,7 +47,7 @@ impl Head {
         }
     }
 
-    /// Drops everything. No earlier position is valid afterwards, not even the end.
+    /// Drops all mutations. Every earlier position is invalid afterwards, including the end.
     pub fn clear(&mut self) {
         self.begin += self.mutations.len() as u64 + 1;
         self.mutations.clear();
@@ -58,8 +59,8 @@ impl Head {
         HeadPosition(self.begin + self.mutations.len() as u64)
     }
 
-    /// Reads from a position on: all mutations, or about the given number of bytes but at least one mutation. Also
-    /// returns the next position; `None` if the head no longer has the given one.
+    /// Reads from a position on: all mutations, or about `bytes` bytes but at least one mutation.
+    /// Also returns the next position. `None` if the head no longer has the given position.
     pub fn read(
         &self,
         from: HeadPosition,

@@ -1,7 +1,9 @@
 //! The newest large commits of a bucket, for its streams.
 //!
-//! A stream that has sent all changes of such a transaction sends a marker instead of the mutations (`feed/markers.rs`). It must know of
-//! the commit before it reaches the mutations, so both are published in one step. A stream that lags behind these commits sends mutations.
+//! A stream that has sent all changes of such a transaction sends a marker instead of the mutations
+//! (`feed/markers.rs`). The stream must receive the notice of the commit before it reaches the
+//! mutations, so both are published in one step. A stream that no longer finds the notice sends the
+//! mutations.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +15,10 @@ use proto::rpc::mutation::CommitRange;
 
 use crate::transactions::committing::CommitInProgress;
 
-/// Commits that a bucket remembers so.
+/// The number of large commits that a bucket remembers.
 const COMMITS_MAX: usize = 16;
 
-/// A large commit, as streams need it.
+/// The facts about a large commit that streams need.
 #[derive(Debug)]
 pub struct LargeCommit {
     /// The id of the committed transaction.
@@ -30,7 +32,7 @@ pub struct LargeCommit {
 }
 
 impl LargeCommit {
-    /// The commit that was numbered after these positions.
+    /// Creates the facts of a commit that was numbered after the positions `before`.
     pub fn new(committing: &CommitInProgress, before: &[Position], reply: &WriteReply) -> Self {
         let range = |(vbucket, end): &(_, Position)| CommitRange {
             vbucket: *vbucket,
@@ -60,12 +62,12 @@ impl LargeCommits {
         self.newest.drain(..too_many);
     }
 
-    /// Forgets all: part of the history was lost.
+    /// Drops all commits, because a part of the history was lost.
     pub fn clear(&mut self) {
         self.newest.clear();
     }
 
-    /// The commits after the first `count`, as far as they are known, and the number of all.
+    /// Returns the remembered commits after the first `count`, and the number of all.
     pub fn after(&self, count: u64) -> (Vec<Arc<LargeCommit>>, u64) {
         let new = usize::try_from(self.count.saturating_sub(count)).unwrap_or(usize::MAX);
         let skip = self.newest.len().saturating_sub(new);

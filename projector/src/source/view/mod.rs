@@ -1,14 +1,16 @@
-//! The readers' view of a bucket: the end of its history, its newest mutations, its timestamps, and whether it is served.
+//! The published state of a bucket: the end of its history, its newest mutations, its timestamps,
+//! and whether it is served.
 
 mod availability;
+mod awaited_parts;
 mod backlog;
 pub mod bucket;
 pub mod head;
-mod joint_state;
 pub mod large_commits;
+mod open_state;
 mod place;
+mod prepared_bytes;
 mod published;
-mod pushed_state;
 mod serving;
 mod snapshot;
 mod timestamps;

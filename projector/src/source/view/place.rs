@@ -1,4 +1,4 @@
-//! The places of a bucket's history that callers name.
+//! Positions in a bucket's history that callers pass or receive.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::cut::Cut;
@@ -23,7 +23,7 @@ impl SourceState {
 }
 
 impl Bucket {
-    /// The end of the durable history, as far as callers may rely on it.
+    /// Returns the end of the durable history; an error if the bucket is not served.
     pub fn place(&self) -> Result<SourcePlace> {
         let place = self.state().place();
         // Another copy may have begun to lead before this was read.
@@ -31,8 +31,8 @@ impl Bucket {
         Ok(place)
     }
 
-    /// Returns [`Self::place`] together with the report for SYNC up to there. Both are of one moment: the report names each open commit
-    /// with a part before the place.
+    /// Returns [`Self::place`] and the report for SYNC up to that place, as of one moment: the
+    /// report contains each open commit with a part before the place.
     pub fn place_with_report(&self) -> Result<(SourcePlace, BucketReport)> {
         let (place, report) = {
             let state = self.state();
@@ -44,8 +44,8 @@ impl Bucket {
         Ok((place, report))
     }
 
-    /// True if the durable history has all of a cut in some vbuckets, as far as they accept mutations here. False if a
-    /// projector's disk has lost mutations that it had reported.
+    /// Returns true if the durable history has all mutations of a cut in the writable ones of some
+    /// vbuckets. False if a projector's disk has lost mutations that it had reported.
     pub fn reaches(&self, vbuckets: &VbucketSet, cut: &Cut) -> bool {
         let state = self.state();
         let takes = |vbucket: &VbucketId| state.ownership.is_writable(*vbucket);
@@ -53,8 +53,8 @@ impl Bucket {
         vbuckets.iter().filter(takes).all(has)
     }
 
-    /// Checks that a cut is in the bucket's durable history, in the owned vbuckets. `OutOfOrder` names the vbucket
-    /// that disagrees.
+    /// Returns an error if a cut is not in the bucket's durable history, in the owned vbuckets.
+    /// `OutOfOrder` names the vbucket that disagrees.
     pub fn check_place(&self, cut: &Cut) -> Result<()> {
         let state = self.state();
         if cut.vbuckets() != self.info.vbuckets {

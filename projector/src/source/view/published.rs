@@ -1,5 +1,5 @@
-//! The publication of a group. Sums and ends are worked out before the bucket's lock is taken: a large group would hold up all readers
-//! meanwhile, those of other buckets too.
+//! The publication of a group. Sums and ends are computed before the bucket's lock is taken: a
+//! large group would otherwise delay all readers, including those of other buckets.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use super::backlog::{GroupEnds, ends_of};
 use super::bucket::{Bucket, SourceState};
 use super::large_commits::LargeCommit;
 
-/// The mutations of a group, as its bucket publishes them.
+/// The mutations of a group in the form in which they are published.
 pub struct PublishedGroup {
-    /// The last mutation of each vbucket, and the bytes of all of its mutations.
+    /// For each vbucket, the last seqno, and the bytes of its mutations.
     pub(super) ends: GroupEnds,
-    /// The newest mutations, in their order: no more than the head keeps.
+    /// The newest mutations, in order: no more than the head can keep.
     pub(super) newest: Vec<Arc<Mutation>>,
-    /// The number of commits before the retained ones.
+    /// The number of mutations before those in `newest`.
     pub(super) older: usize,
 }
 
 impl PublishedGroup {
-    /// The mutations of a group, for a head of this many bytes.
+    /// Prepares the mutations of a group for a head of `head_bytes_max` bytes.
     pub fn of(mutations: &[Arc<Mutation>], head_bytes_max: usize) -> Self {
         let ends = ends_of(mutations);
         let mut left = head_bytes_max;
@@ -38,7 +38,7 @@ impl PublishedGroup {
 }
 
 impl Bucket {
-    /// The mutations of a group, as [`Self::publish`] takes them.
+    /// Prepares the mutations of a group for [`Self::publish`].
     pub fn to_publish(&self, mutations: &[Arc<Mutation>]) -> PublishedGroup {
         PublishedGroup::of(mutations, self.head_bytes_max)
     }
@@ -52,9 +52,8 @@ impl Bucket {
     ) {
         let PublishedGroup { ends, newest, older } = published;
         let mut state = self.state();
-        let SourceState { joint, durable, .. } = &mut *state;
-        joint.note(commits, durable);
-        state.pushed.note(commits);
+        let SourceState { open, durable, .. } = &mut *state;
+        open.note(commits, durable);
         if let Some(branches) = branches {
             state.set_logs(branches);
         }

@@ -1,29 +1,31 @@
-//! The states of a bucket towards its callers ([`super::availability`]).
+//! The serving states of a bucket ([`super::availability`]).
 
 use proto::Error;
 use proto::model::bucket::SourceKind;
 
-/// The serving state of a bucket, for its callers.
+/// The serving state of a bucket.
 pub(super) struct ServingState {
     pub stage: Stage,
-    /// Why the bucket is not served any more.
+    /// The error for callers once the bucket is not served any more.
     pub retired: Option<Error>,
 }
 
 /// The stages of a bucket before it is retired.
 pub(super) enum Stage {
-    /// The bucket is not served, because the coordinators have not compared it yet or it has lost mutations.
+    /// The bucket is not served, because the coordinators have not compared it yet or it has lost
+    /// mutations; the error says which.
     Closed(Error),
     /// The bucket is served.
     Open,
-    /// Its leader is about to hand leadership over.
+    /// The bucket's leader is about to hand leadership over.
     Paused(Error),
     /// The bucket object is never served again: another copy leads, or this copy will lead after it is reopened.
     Ended(Error),
 }
 
 impl ServingState {
-    /// The only copy of a bucket is not served before it was compared.
+    /// Creates the state of a new object. The only copy of a bucket is closed until it was
+    /// compared.
     pub fn new(source: SourceKind) -> Self {
         let stage = match source.is_only_copy() {
             true => Stage::Closed(awaits_coordinators()),
@@ -37,7 +39,7 @@ impl ServingState {
         self.retired.is_some()
     }
 
-    /// Why it is not served; `None` if it is.
+    /// Returns the reason why the bucket is not served; `None` if it is.
     pub fn refusal(&self) -> Option<Error> {
         match &self.stage {
             Stage::Open => None,

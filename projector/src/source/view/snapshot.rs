@@ -1,7 +1,7 @@
-//! The moments that transactions read.
+//! The snapshots that transactions read.
 //!
-//! A vbucket that was copied by its documents lacks the versions before its purge point, so no older moment is read
-//! there.
+//! A vbucket that was copied by its documents lacks the versions before its purge point, so no
+//! older snapshot of it can be read.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::transactions::snapshot::Snapshot;
 use documents::document_store::DocumentStore;
 
 impl Bucket {
-    /// The moment of an epoch; `None` if its stability timestamp has not arrived yet. `SnapshotTooOld` if it is not known here any more, or
-    /// is of a lost history.
+    /// Returns the snapshot of an epoch; `None` if its stability timestamp has not arrived yet.
+    /// `SnapshotTooOld` if the timestamp is no longer retained, or belongs to a lost history.
     pub fn snapshot_at(&self, epoch: Epoch) -> Result<Option<Snapshot>> {
         let Some(mark) = self.newest_epoch_until(epoch).filter(|mark| mark.epoch == epoch) else {
             return match self.newest_epoch().is_some_and(|newest| newest.epoch > epoch) {
@@ -26,8 +26,9 @@ impl Bucket {
         self.moment_of(&mark).map(Some)
     }
 
-    /// The snapshot of a stability timestamp. The error is `SnapshotTooOld` if the timestamp belongs to a lost history in the owned
-    /// vbuckets. Other vbuckets have their history elsewhere, and a reader checks that it has read none of them.
+    /// The snapshot of a stability timestamp. The error is `SnapshotTooOld` if the timestamp
+    /// belongs to a lost history in the owned vbuckets. Other vbuckets are ignored: their history
+    /// is at other projectors, and a reader checks that it has read none of them.
     pub fn moment_of(&self, mark: &EpochMark) -> Result<Snapshot> {
         let EpochMark { epoch, ref cut, .. } = *mark;
         let is_here = {
@@ -42,8 +43,9 @@ impl Bucket {
         Ok(Snapshot { epoch, seqnos })
     }
 
-    /// Checks that some vbuckets have all versions after a snapshot: no version and no deletion of it is forgotten. A reader checks
-    /// this after its reads, because of a purge meanwhile.
+    /// Returns an error unless some vbuckets still have all versions at and after a snapshot,
+    /// including deletions. A reader calls this after its reads, because a purge may have run
+    /// meanwhile.
     pub fn check_not_purged(
         &self,
         store: &dyn DocumentStore,

@@ -1,4 +1,4 @@
-//! The stability timestamps of a bucket: those that a stream or a transaction may still read.
+//! The stability timestamps of a bucket that a stream or a transaction may still read.
 
 use std::sync::Arc;
 
@@ -10,18 +10,21 @@ use proto::model::ids::Epoch;
 use super::backlog;
 use super::bucket::{Bucket, SourceState};
 
-/// The limit of retained timestamps for any age of the horizon: as many as the coordinator retains, which is more than
-/// a minute of them.
+/// The limit of retained timestamps, whatever the age of the horizon: equal to the coordinator's
+/// limit, which is more than a minute of timestamps.
 const EPOCHS_MAX: usize = 4096;
 /// The limit of positions in the retained timestamps: 16 MiB.
 const EPOCH_POSITIONS_MAX: usize = 1 << 20;
-/// Timestamps that are retained for any number of vbuckets: five seconds of them.
+/// The number of timestamps that are retained for any number of vbuckets: five seconds of
+/// timestamps.
 const EPOCHS_MIN: usize = 256;
 
 impl Bucket {
-    /// Adds a stability timestamp unless it is known. Drops those that a rollback has removed, thins those below the
-    /// horizon, and drops the oldest beyond a limit. A stream that begins before the retained timestamps has a gap in
-    /// them, which its reader sees by the parent of the next. Returns false if the bucket is retired: another object may have replaced it.
+    /// Adds a stability timestamp, unless it was added before. Drops timestamps that a rollback has
+    /// removed, thins those below the horizon, and drops the oldest above a limit. A stream that
+    /// begins before the retained timestamps misses some; its reader detects that from the parent
+    /// of the next one. Returns false if the bucket is retired: another object may have replaced
+    /// it.
     pub fn add_epoch(&self, mark: EpochMark) -> bool {
         let mut state = self.state();
         if state.serving.is_retired() {
@@ -65,7 +68,8 @@ impl Bucket {
         state.epochs.iter().skip(from).cloned().collect()
     }
 
-    /// The cut to which a reader of some vbuckets reads the log next; `None` if no timestamp is ahead of it.
+    /// Returns the cut up to which a reader of some vbuckets reads the log next; `None` if no
+    /// timestamp is ahead of the reader.
     pub fn next_goal(&self, vbuckets: &VbucketSet, at: &Cut) -> Option<Arc<Cut>> {
         backlog::next_goal(&self.state().epochs, vbuckets, at).map(|mark| Arc::clone(&mark.cut))
     }
@@ -75,14 +79,15 @@ impl Bucket {
         self.state().unpublished.bytes()
     }
 
-    /// The newest retained stability timestamp that is not after an epoch.
+    /// Returns the newest retained stability timestamp at or before an epoch.
     pub fn newest_epoch_until(&self, epoch: Epoch) -> Option<EpochMark> {
         let state = self.state();
         let after = state.epochs.partition_point(|mark| mark.epoch <= epoch);
         after.checked_sub(1).map(|at| state.epochs[at].clone())
     }
 
-    /// True if everything that the newest known timestamp covers is stored here, owned or not.
+    /// Returns true if this projector stores all mutations that the newest timestamp covers, owned
+    /// or not.
     pub fn has_newest_epoch(&self) -> bool {
         let state = self.state();
         state.epochs.back().is_some_and(|newest| {

@@ -1,4 +1,4 @@
-//! Rows that were read from a part of a file, and the rules by which they are read.
+//! Rows that were read from a part of a file, and the rules for reading them.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::data_set::FilesRead;
@@ -6,36 +6,36 @@ use proto::model::ids::{VbucketId, hash_id};
 use proto::value::key::check_id;
 use proto::{Error, ErrorCode, Result};
 
-/// The rules by which the rows of a version are read.
+/// The rules for reading the rows of a version.
 #[derive(Clone, Debug)]
 pub struct RowRules {
-    /// The field or column with the id.
+    /// The name of the field or column with the id.
     pub id: String,
     /// The size limit of a document.
     pub document_bytes_max: usize,
-    /// The number of partitions.
+    /// The number of partitions of the version.
     pub partitions: u16,
     /// The partitions whose rows are kept.
     pub wanted: VbucketSet,
 }
 
-/// The rows of a part of a file, in their order: those of the requested partitions, and the row counts of all
-/// partitions.
+/// The rows of a part of a file, in order: the rows of the requested partitions, and the row counts
+/// of all partitions.
 #[derive(Debug)]
 pub struct Batch {
-    /// Each kept row's document and, after it, its id.
+    /// The document of each kept row, followed by its id.
     bytes: Vec<u8>,
     rows: Vec<BatchRow>,
-    /// The beginning of the row that is being read.
+    /// The offset of the beginning of the row that is being read.
     from: usize,
     /// The number of rows of each partition.
     counts: Vec<u32>,
     read: FilesRead,
-    /// The bytes of all rows.
+    /// The bytes of all rows, including those that are not kept.
     read_bytes: usize,
 }
 
-/// A kept row.
+/// A row of a requested partition.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchRow {
     from: usize,
@@ -43,7 +43,7 @@ pub struct BatchRow {
     id_bytes: u32,
     /// The partition of the row.
     pub partition: VbucketId,
-    /// The number of the row among those of its partition in this part, from 1 on.
+    /// The number of the row among the rows of its partition in this part, from 1 on.
     pub number: u32,
     /// The hash of its id.
     pub hash: u64,
@@ -57,7 +57,8 @@ impl Batch {
         Self { bytes, rows, from: 0, counts, read, read_bytes: 0 }
     }
 
-    /// The document of the row that is being read, to be appended to. Bytes after the last row do not count.
+    /// Returns the buffer to which the document of the present row is appended. Bytes after the
+    /// last ended row are ignored.
     #[inline]
     pub fn document(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -68,7 +69,7 @@ impl Batch {
         &self.bytes[self.from..]
     }
 
-    /// Ends the row that is being read.
+    /// Ends the present row, which has this id: keeps or drops it, and counts it.
     #[inline]
     pub fn end_row(&mut self, rules: &RowRules, id: &str) -> Result<()> {
         check_id(id)?;
@@ -94,7 +95,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives memory back that the kept rows do not need. Only few rows may belong to the requested partitions.
+    /// Frees memory that the kept rows do not need, since only few rows may belong to the requested
+    /// partitions.
     pub fn shrink(&mut self) {
         if self.bytes.len() < self.bytes.capacity() / 2 {
             self.bytes.shrink_to_fit();
@@ -127,12 +129,12 @@ impl Batch {
         &self.counts
     }
 
-    /// The summary of all rows that were read.
+    /// Returns the summary of all rows that were read, including those that were not kept.
     pub fn read(&self) -> FilesRead {
         self.read
     }
 
-    /// The bytes of all rows, the other partitions' too.
+    /// Returns the bytes of all rows, including those of other partitions.
     pub fn read_bytes(&self) -> usize {
         self.read_bytes
     }

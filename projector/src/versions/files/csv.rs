@@ -1,15 +1,16 @@
 //! CSV (RFC 4180): cells between commas, records at the ends of lines, and a header before them.
 //!
-//! A cell may stand in quotes; then it may contain commas, line breaks, and doubled quotes, which stand for one. A quote in the midst of
-//! a cell without quotes is an error: a file that has one may have lost another. The same holds for a carriage return without quotes and
-//! without a line feed after it: it may be meant as the end of a line. Blank lines do not count.
+//! A cell may be quoted; then it may contain commas, line breaks, and doubled quotes, each of which
+//! is read as one quote. A quote inside an unquoted cell is an error: another quote of the file may
+//! be missing. So is an unquoted carriage return without a line feed, which may be meant as the end
+//! of a line. Blank lines are skipped.
 //!
 //! A record becomes an object with a field for each column:
 //!
 //! | cell | value |
 //! |---|---|
 //! | empty, without quotes | none: the field is absent |
-//! | exactly a number or `true` or `false` of JSON, without quotes | that |
+//! | exactly a number or `true` or `false` of JSON, without quotes | the number or boolean |
 //! | anything else | a string |
 
 use proto::rpc::api::too_long;
@@ -21,7 +22,7 @@ use super::input::{TextInput, read_piece};
 use super::lines::BYTE_ORDER_MARK;
 use super::parts::Rows;
 
-/// The length limit of the text of a record.
+/// The maximum length of a record's text in bytes.
 const RECORD_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 /// Maximum number of columns.
 const COLUMNS_MAX: usize = 4_096;
@@ -32,11 +33,11 @@ pub struct CsvRows {
     header: Option<Header>,
 }
 
-/// The columns.
+/// The columns that the header of a file names.
 struct Header {
-    /// Each name as a field of JSON: in quotes, with a colon.
+    /// The name of each column as a JSON field: quoted, with a colon.
     fields: Vec<Vec<u8>>,
-    /// The column with the id.
+    /// The index of the column with the id.
     id: usize,
 }
 
@@ -124,7 +125,7 @@ fn write_value(cell: &str, is_quoted: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// True if a cell is exactly a number of JSON, and one that documents may have.
+/// Returns true if a cell is exactly a JSON number of the kind that documents may have.
 fn is_number(cell: &str) -> bool {
     let (first, last) = (cell.as_bytes().first(), cell.as_bytes().last());
     first.is_some_and(|first| *first == b'-' || first.is_ascii_digit())
@@ -147,14 +148,14 @@ enum CellEnd {
     Record,
 }
 
-/// The records of a text.
+/// A reader of the records of a text.
 struct CsvText {
     input: TextInput,
     buffer: Vec<u8>,
     at: usize,
     /// The number of line breaks read so far.
     line_breaks: u64,
-    /// The line in which the present record begins.
+    /// The number of the line in which the present record begins.
     begun: u64,
     contents: Vec<u8>,
     cells: Vec<Cell>,
@@ -175,7 +176,8 @@ impl CsvText {
         }
     }
 
-    /// The rest of the buffer, which is filled again when it is used up; empty at the end of the file.
+    /// Returns the remaining bytes of the buffer, which is refilled when it is used up; empty at
+    /// the end of the file.
     fn left(&mut self) -> Result<&[u8]> {
         if self.at == self.buffer.len() {
             let is_first = self.buffer.is_empty() && self.line_breaks == 0;
@@ -193,7 +195,7 @@ impl CsvText {
         Ok(self.left()?.first().copied())
     }
 
-    /// Reads the next record that is no blank line; false at the end.
+    /// Reads the next record and skips blank lines; returns false at the end.
     fn next_record(&mut self) -> Result<bool> {
         loop {
             self.begun = self.line_breaks + 1;
@@ -301,7 +303,7 @@ impl CsvText {
         }
     }
 
-    /// Takes bytes of the buffer into the present cell.
+    /// Moves bytes of the buffer into the present cell.
     fn take(&mut self, count: usize) -> Result<()> {
         self.contents.extend_from_slice(&self.buffer[self.at..self.at + count]);
         self.at += count;

@@ -1,10 +1,11 @@
-//! Parquet files of another writer (`fixtures/make.py`): what each type becomes, and what is refused by name.
+//! Tests with Parquet files of another writer (`fixtures/make.py`): how each type is converted, and
+//! which types are refused with an error that names them.
 
 use parquet::schema::parser::parse_message_type;
 
 use super::tests::Dir;
 
-/// A directory with one of the files.
+/// Returns a directory with one of the files.
 fn dir(name: &str) -> Dir {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/versions/files/fixtures")
@@ -16,7 +17,7 @@ fn dir(name: &str) -> Dir {
     Dir::new(&[("a.parquet", &bytes)])
 }
 
-/// The values of each row except the id, one per line.
+/// Returns the values of each row except the id, one per line.
 fn rows(name: &str) -> Vec<Vec<String>> {
     let documents = dir(name).documents("a.parquet");
     let fields = |document: String| {
@@ -30,7 +31,7 @@ fn rows(name: &str) -> Vec<Vec<String>> {
     documents.into_iter().map(fields).collect()
 }
 
-/// Each column of the flat files, and its values in the first two rows. The third has nulls.
+/// Each column of the flat files, and its values in the first two rows. The third row has nulls.
 const TYPES: [(&str, &str, &str); 38] = [
     ("nothing", "null", "null"),
     ("bool", "true", "false"),

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use proto::Result;
 use proto::env::{File, FileSystem, OpenMode};
 
-/// The size of a read from the disk.
+/// The size in bytes of a read from the disk.
 const READ_BYTES: usize = 256 << 10;
-/// The largest window of compressed files, as the power of two: 128 MiB, which the `zstd` tool reads without a flag.
+/// The largest window of compressed files, as a power of two: 128 MiB, which the `zstd` tool reads
+/// without a flag.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
-/// The size of a piece of text: enough that a piece costs little, and few enough that many fit in memory.
+/// The size in bytes of a piece of text: large enough that the cost per piece is small, and small
+/// enough that many fit in memory.
 pub const PIECE_BYTES: usize = 512 << 10;
 
-/// A file that is read from its beginning to its end.
+/// A reader of a file from its beginning to its end.
 struct FileReader {
     file: Arc<dyn File>,
     at: u64,
@@ -31,10 +33,10 @@ impl Read for FileReader {
     }
 }
 
-/// The text of a file.
+/// The text of a file, decompressed.
 pub type TextInput = Box<dyn Read + Send>;
 
-/// Opens a file of text.
+/// Opens a text file, which may be compressed.
 pub fn open_text(fs: &dyn FileSystem, path: &Path, is_compressed: bool) -> Result<TextInput> {
     let file = fs.open(path, OpenMode::Read)?;
     let len = file.len()?;
@@ -48,7 +50,7 @@ pub fn open_text(fs: &dyn FileSystem, path: &Path, is_compressed: bool) -> Resul
     Ok(Box::new(text))
 }
 
-/// Appends the next piece of text; false at the end.
+/// Appends the next piece of text; returns false at the end.
 pub fn read_piece(input: &mut TextInput, buffer: &mut Vec<u8>) -> Result<bool> {
     let from = buffer.len();
     buffer.resize(from + PIECE_BYTES, 0);

@@ -1,4 +1,4 @@
-//! JSON lines. A part is some whole lines.
+//! JSON lines. Each part of such a file consists of complete lines.
 
 use proto::rpc::api::{check_document_with_id, too_long};
 use proto::{Error, Result};
@@ -10,23 +10,24 @@ use super::parts::{PART_BYTES, Part, Parts};
 /// The byte order mark in UTF-8, with which some editors begin a file.
 pub const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The documents of a file with a JSON object in each line.
+/// A reader of a file with a JSON object in each line.
 pub struct JsonLines {
     input: TextInput,
-    /// The beginning of the line after the last part.
+    /// The incomplete line after the last part.
     rest: Vec<u8>,
     is_end: bool,
-    /// The number of lines in the parts so far.
+    /// The number of lines in the parts returned so far.
     lines: u64,
 }
 
 impl JsonLines {
-    /// The lines of a text.
+    /// Creates a reader of the lines of a text.
     pub fn new(input: TextInput) -> Self {
         Self { input, rest: Vec::new(), is_end: false, lines: 0 }
     }
 
-    /// The next whole lines, and the rest at the end; `None` after it.
+    /// Returns the next complete lines, and the last incomplete one at the end; `None` after the
+    /// end.
     fn cut(&mut self, line_bytes_max: usize) -> Result<Option<Vec<u8>>> {
         let mut text = Vec::with_capacity(PART_BYTES + PIECE_BYTES);
         text.append(&mut self.rest);
@@ -68,7 +69,7 @@ fn at_line(error: Error, line: u64) -> Error {
     error.context(format!("line {line}"))
 }
 
-/// Reads whole lines; `first` is the number of the first one, for errors.
+/// Reads complete lines; `first` is the number of the first line, for errors.
 fn read_lines(text: &[u8], first: u64, rules: &RowRules) -> Result<Batch> {
     // Each id is there twice.
     let mut batch = Batch::new(rules, text.len() + text.len() / 4);

@@ -1,16 +1,18 @@
 //! The rows of files, as documents.
 //!
-//! A pattern names the files ([`pattern`]), and the ending of each tells its format:
+//! A pattern selects the files ([`pattern`]), and the ending of each name determines its format:
 //!
 //! | ending | rows |
 //! |---|---|
-//! | `.jsonl`, `.ndjson` | a JSON object in each line, which is the document as it is; blank lines do not count |
+//! | `.jsonl`, `.ndjson` | a JSON object in each line, which is the document, unchanged; blank lines are skipped |
 //! | `.csv` | a record after a header; each column is a field ([`csv`]) |
 //! | `.parquet` | a row; each column is a field. Only in a build with the feature `parquet` |
 //!
-//! Lines and records may be compressed by zstd (`.jsonl.zst`, `.csv.zst`). A field or column has the document's id, a string or an
-//! integer, and stays in the document. Files are cut into parts through the file seam, one after another; several parts are read at once
-//! ([`parts`]): lines and row groups, but not records of CSV, since their ends are known only after parsing. An error names file and place.
+//! Lines and records may be compressed by zstd (`.jsonl.zst`, `.csv.zst`). One field or column has
+//! the document's id, a string or an integer, and remains in the document. Files are cut into parts
+//! one after another, and several parts are read in parallel ([`parts`]). This applies to lines and
+//! row groups, but not to records of CSV, since their ends are known only after parsing. An error
+//! names file and place.
 
 mod batch;
 pub mod csv;

@@ -1,11 +1,12 @@
-//! Files in parts. The parts of a file are cut one after another, and several are read at once.
+//! Files in parts. The parts of a file are cut one after another, and several are read in parallel.
 
 use proto::Result;
 use proto::model::data_set::FilesRead;
 
 use super::batch::{Batch, RowRules};
 
-/// About the size of the rows of a part: enough that its beginning costs little, and few enough that many fit in memory.
+/// The approximate size in bytes of the rows of a part: large enough that the cost per part is
+/// small, and small enough that many fit in memory.
 pub const PART_BYTES: usize = 4 << 20;
 
 /// A part of a file.
@@ -16,17 +17,19 @@ pub enum Part {
     Read(Batch),
 }
 
-/// Reads rows of a part: all of them, or some megabytes and what is left. An error names the place in the file.
+/// A function that reads rows of a part: all of them, or some megabytes and the remaining part. An
+/// error names the place in the file.
 pub type Read = Box<dyn FnOnce(&RowRules) -> Result<(Batch, Option<Part>)> + Send>;
 
 /// A file that is cut into parts.
 pub trait Parts: Send {
-    /// The next part; `None` at the end. An error names the place in the file. Nothing is cut after an error.
+    /// Returns the next part; `None` at the end. An error names the place in the file; no part
+    /// follows an error.
     fn next_part(&mut self, rules: &RowRules) -> Result<Option<Part>>;
 }
 
 impl Part {
-    /// Rows of the part, and what is left of it.
+    /// Reads rows of the part; also returns the part that remains, if any.
     pub fn read(self, rules: &RowRules) -> Result<(Batch, Option<Self>)> {
         let (mut batch, rest) = match self {
             Self::Unread(read) => read(rules)?,
@@ -37,9 +40,10 @@ impl Part {
     }
 }
 
-/// Rows of a file that are read one after another.
+/// A file whose rows are read one after another.
 pub trait Rows: Send {
-    /// Reads the next row into a batch; false at the end. An error names the place in the file.
+    /// Reads the next row into a batch; returns false at the end. An error names the place in the
+    /// file.
     fn next_row(&mut self, rules: &RowRules, batch: &mut Batch) -> Result<bool>;
 }
 

@@ -1,4 +1,4 @@
-//! The files that a pattern names.
+//! The files that a pattern selects.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,12 @@ const ENDINGS: &str = ".jsonl, .ndjson, .csv (each also with .zst behind it), or
 pub enum Format {
     /// A JSON object in each line.
     JsonLines {
-        /// By zstd.
+        /// True if the file is compressed by zstd.
         is_compressed: bool,
     },
     /// Records after a header.
     Csv {
-        /// By zstd.
+        /// True if the file is compressed by zstd.
         is_compressed: bool,
     },
     /// Parquet, which has its own compression.
@@ -52,7 +52,7 @@ pub struct FileToRead {
     pub format: Format,
 }
 
-/// Finds the files of a pattern, in the order of their names. It is an error if there are none.
+/// Returns the files of a pattern, in the order of their names; an error if there are none.
 pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<FileToRead>> {
     let (above, last) = split(pattern)?;
     let within = match above {
@@ -85,8 +85,9 @@ pub fn find_files(fs: &dyn FileSystem, dir: &Path, pattern: &str) -> Result<Vec<
     names.into_iter().map(file).collect()
 }
 
-/// The path of a file after all symbolic links. It is an error if that is no regular file, or not below the directory of files: a user who
-/// may write there must not make the projector read its other files.
+/// Returns the path of a file after resolution of all symbolic links. An error if the path is not a
+/// regular file, or not below the directory of files: a user with write access to that directory
+/// must not make the projector read other files.
 fn regular_file(fs: &dyn FileSystem, dir: &Path, (path, name): (&Path, &str)) -> Result<PathBuf> {
     let bad = |why: &str, hint: &str| {
         let what = format!("{name} {why}");
@@ -106,7 +107,7 @@ fn regular_file(fs: &dyn FileSystem, dir: &Path, (path, name): (&Path, &str)) ->
     Ok(file.path)
 }
 
-/// The directories and the last part of a pattern, which may have one `*`.
+/// Splits a pattern into its directories and its last component, which may have one `*`.
 fn split(pattern: &str) -> Result<(Option<&str>, &str)> {
     let bad = |why: &str| {
         let what = format!("the pattern {pattern:?} {why}");
@@ -138,7 +139,7 @@ fn split(pattern: &str) -> Result<(Option<&str>, &str)> {
     Ok((above, last))
 }
 
-/// The name of a file if the last part of a pattern means it.
+/// Returns the name of a file if the last component of a pattern matches it.
 fn is_meant(path: &Path, last: &str) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let is_meant = match last.split_once('*') {

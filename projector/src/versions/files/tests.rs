@@ -31,7 +31,7 @@ impl Dir {
         find_files(&*self.1.fs, self.0.path(), pattern)
     }
 
-    /// The rows of all files of a pattern, up to an error.
+    /// Returns the rows of all files of a pattern, up to an error, and that error.
     pub(super) fn rows(
         &self,
         pattern: &str,
@@ -65,7 +65,7 @@ impl Dir {
         rows.into_iter().map(|(_, document)| document).collect()
     }
 
-    /// Replaces bytes of a file, wherever they occur.
+    /// Replaces all occurrences of `from` in a file.
     #[cfg(feature = "parquet")]
     pub(super) fn change(&self, name: &str, from: &[u8], to: &[u8]) {
         let file = self.1.fs.open(&self.0.path().join(name), OpenMode::Read).expect("opened");
@@ -259,7 +259,7 @@ fn a_bad_record_is_named_by_its_line() {
     assert!(error.expect("over the limit").message.contains("limit is 10 bytes"));
 }
 
-/// A cell as a writer of CSV spells it.
+/// Returns a cell as text in CSV.
 fn spelled(cell: &str, is_quoted: bool) -> String {
     let must = cell.is_empty() || cell.contains([',', '"', '\n', '\r']);
     match is_quoted || must {
@@ -295,7 +295,7 @@ proptest! {
         prop_assert_eq!(documents, expected);
     }
 
-    /// No bytes make a reader panic, and every document that it yields is JSON with its id.
+    /// No bytes make a reader panic, and every document that a reader yields is JSON with its id.
     #[test]
     fn any_bytes_are_rows_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let dir = Dir::new(&[]);
@@ -322,7 +322,7 @@ mod parquet_files {
     const SCHEMA: &str =
         "message m { required binary id (STRING); required int64 n; optional double x; }";
 
-    /// A file of some rows in two row groups.
+    /// Returns a Parquet file of some rows in two row groups.
     fn parquet_bytes(ids: &[&str]) -> Vec<u8> {
         let schema = parse_message_type(SCHEMA).expect("a schema").into();
         let properties = WriterProperties::builder()

@@ -1,18 +1,24 @@
 //! Merges the streams of a bucket's projectors into one.
 //!
-//! Each projector of a bucket streams the vbuckets that it owns. The merged stream is the one that a single projector with
-//! all vbuckets would send, so that an indexer need not know how many projectors there are:
+//! Each projector of a bucket streams the vbuckets that it owns. The merged stream is the one that
+//! a single projector with all vbuckets would send, so that an indexer does not depend on the
+//! number of projectors:
 //!
-//! - `Begin`, once all streams have begun: each vbucket on exactly one of them, all for the same indexes;
-//! - `History`, once all streams with vbuckets have sent theirs, and again when a part of it changes;
+//! - `Begin`, once all streams have begun: each vbucket is on exactly one of them, and all carry
+//!   equal indexes;
+//! - `History`, once all streams with vbuckets have sent theirs, and again when a part of it
+//!   changes;
 //! - frames as they arrive, and each stability timestamp when the first stream sends it;
-//! - an index joins or leaves when *all* streams have announced it. A stream that announces it is not read further until the others reach
-//!   the same point, so that the index joins at one cut, as in a single stream.
+//! - an index joins or leaves when *all* streams have announced it. A stream that has announced the
+//!   change is not read further until the others have announced it, so that the index joins at one
+//!   cut, as in a single stream.
 //!
-//! A vbucket that is handed over ends on one stream (STREAM_END) and begins on another (STREAM_BEGIN), at the same place.
-//! Each END matches a BEGIN of the same stream. A stream that begins a vbucket before the other stream has ended it is
-//! not read further until then. If the two never meet, because a projector died or a stream lags too far, the
-//! merged stream ends, and its reader opens a new one from its watermarks; the new owner has the vbucket's earlier log too.
+//! A vbucket that is handed over ends on one stream (STREAM_END) and begins on another
+//! (STREAM_BEGIN), at the same place. Each END matches a BEGIN of the same stream. A stream that
+//! begins a vbucket before the other stream has ended it is not read further until then. If END and
+//! BEGIN never match, because a projector died or a stream lags too far, the merged stream ends,
+//! and its reader opens a new one from its watermarks; the new owner has the vbucket's earlier log
+//! too.
 //!
 //! This core does no I/O. Its driver ends the stream if [`Merge::waits`] stays true for long.
 
@@ -29,9 +35,9 @@ use crate::rpc::mutation::StreamMessage;
 /// The state of the merged streams.
 pub struct Merge {
     parts: Vec<Part>,
-    /// The part that streams each vbucket.
+    /// For each vbucket, the number of the stream that carries it.
     home: Vec<Option<usize>>,
-    /// The end of the frames passed on.
+    /// The end of the frames that were returned.
     at: Cut,
     logs: Vec<Branches>,
     told: Option<Arc<FailoverLogs>>,
@@ -41,9 +47,9 @@ pub struct Merge {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// A part has not sent its beginning yet.
+    /// A stream has not sent its beginning yet.
     Begin,
-    /// A part has not sent its history yet.
+    /// A stream has not sent its history yet.
     History,
     Flows,
 }
@@ -54,19 +60,21 @@ struct Part {
     begin: Option<(Cut, Vec<Arc<IndexInfo>>)>,
     has_told: bool,
     held: Option<HoldReason>,
-    /// The part has no vbuckets and disagrees about the indexes: its messages are ignored.
+    /// True if the stream has no vbuckets and other indexes than the others: its messages are
+    /// ignored.
     is_left_out: bool,
 }
 
-/// The reason for not reading a part further.
+/// The reason for which a stream is not read further.
 enum HoldReason {
-    /// All other parts must report the same change of an index.
+    /// All other streams must announce this change of an index too.
     Index(StreamMessage),
-    /// Another part must end the vbucket first.
+    /// Another stream must end this vbucket first.
     Vbucket(VbucketId, Position),
 }
 
-/// Combines two streams' records of one index into the newer one, if frames do not depend on the difference.
+/// Returns the newer of two streams' records of one index, if frames do not depend on the
+/// difference; `None` otherwise.
 fn agreed(one: Arc<IndexInfo>, other: &Arc<IndexInfo>) -> Option<Arc<IndexInfo>> {
     let frames_of = |index: &IndexInfo| {
         (index.id, index.generation, Arc::clone(&index.topology), index.moves.clone())
@@ -77,7 +85,7 @@ fn agreed(one: Arc<IndexInfo>, other: &Arc<IndexInfo>) -> Option<Arc<IndexInfo>>
     Some(if one.revision < other.revision { Arc::clone(other) } else { one })
 }
 
-/// True if two messages report the same change of an index.
+/// Returns true if two messages announce the same change of an index.
 fn same(one: &StreamMessage, other: &StreamMessage) -> bool {
     match (one, other) {
         (
@@ -114,7 +122,7 @@ impl Merge {
         }
     }
 
-    /// True if a part may be read further.
+    /// Returns true if a stream may be read further.
     pub fn reads(&self, part: usize) -> bool {
         let part = &self.parts[part];
         !part.is_left_out
@@ -126,13 +134,14 @@ impl Merge {
             }
     }
 
-    /// True if a part waits for another one, or a vbucket for its owner.
+    /// Returns true if a stream waits for another one, or a vbucket is on no stream.
     pub fn waits(&self) -> bool {
         let is_held = |part: &Part| part.held.is_some() && !part.is_left_out;
         self.parts.iter().any(is_held) || self.home.contains(&None)
     }
 
-    /// Takes a part's next message and returns the messages of the merged stream.
+    /// Takes the next message of the stream number `part`; returns the resulting messages of the
+    /// merged stream.
     pub fn message(&mut self, part: usize, message: StreamMessage) -> Result<Vec<StreamMessage>> {
         match message {
             StreamMessage::Begin { at, indexes, vbuckets } => {
@@ -186,7 +195,8 @@ impl Merge {
         Error::internal(format!("the stream of projector {}: {what}", self.parts[part].projector))
     }
 
-    /// Checks, once all parts have begun, that together they make one stream.
+    /// Returns the beginning of the merged stream once all streams have begun; an error if they do
+    /// not fit together.
     fn begin(&mut self) -> Result<Vec<StreamMessage>> {
         let Some(begins) =
             self.parts.iter_mut().map(|part| part.begin.clone()).collect::<Option<Vec<_>>>()
@@ -257,7 +267,8 @@ impl Merge {
         vec![StreamMessage::History(logs)]
     }
 
-    /// True if all parts have reached the same change of the indexes.
+    /// Returns the change of an index once all streams have announced it, and lets them be read
+    /// further.
     fn index(&mut self) -> Result<Vec<StreamMessage>> {
         let held = self.parts.iter().filter(|part| !part.vbuckets.is_empty());
         let held = held.map(|part| match &part.held {
@@ -326,7 +337,7 @@ impl Merge {
         self.take(next, vbucket, at)
     }
 
-    /// Begins a vbucket without an owner on a part.
+    /// Records that a vbucket without a stream begins on the stream number `part`.
     fn take(&mut self, part: usize, vbucket: VbucketId, at: Position) -> Result<()> {
         if at.seqno != self.at.get(vbucket).seqno {
             let what = format!("vbucket {vbucket} goes on at {}, not where it ended", at.seqno);

@@ -54,7 +54,7 @@ fn stream_end(vbucket: u16, seqno: u64) -> StreamMessage {
     StreamMessage::StreamEnd { vbucket: VbucketId(vbucket), at: at(seqno) }
 }
 
-/// Vbucket 0 at the first part, at 5; vbucket 1 at the second, at 3.
+/// Returns a merge with vbucket 0 on the first stream, at 5, and vbucket 1 on the second, at 3.
 fn flowing() -> Merge {
     let mut merge = Merge::new(2, [NodeId(10), NodeId(11)]);
     merge.message(0, begin([5, 0], &[0], &[1])).unwrap();

@@ -1,4 +1,4 @@
-//! [`Source`]: several projectors behind the interface of one.
+//! [`Source`]: several projectors with the interface of one.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -26,7 +26,7 @@ use crate::rpc::api::{
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
-/// Returns the source of a bucket; `node` looks up its projectors.
+/// Returns a client of the source of a bucket; `node` returns the record of a projector.
 pub fn source_of(
     directory: &dyn Directory,
     bucket: &BucketInfo,
@@ -48,13 +48,13 @@ pub fn source_of(
     Ok(Arc::new(Source { vbuckets, assignment, parts, coming }))
 }
 
-/// Several projectors behind the interface of one.
+/// Several projectors with the interface of one.
 pub struct Source {
     vbuckets: u16,
     assignment: Arc<VbucketAssignment>,
     /// The projectors that own vbuckets, ascending.
     parts: BTreeMap<NodeId, Arc<dyn ProjectorApi>>,
-    /// Projectors that own no vbucket yet and are the target of a transfer.
+    /// Projectors that own no vbucket yet and are the target of a hand-over.
     coming: Vec<(NodeId, Arc<dyn ProjectorApi>)>,
 }
 
@@ -66,7 +66,8 @@ impl Source {
         })
     }
 
-    /// Checks that a projector's answer covers all vbuckets that it owns.
+    /// Returns the vbuckets that a projector owns, after a check that its answer covers all of
+    /// them.
     fn check(&self, projector: NodeId, told: &VbucketSet) -> Result<VbucketSet> {
         let wanted = self.assignment.owned_by(projector);
         if let Some(vbucket) = wanted.iter().find(|vbucket| !told.contains(*vbucket)) {
@@ -76,7 +77,7 @@ impl Source {
         Ok(wanted)
     }
 
-    /// Reads documents from the owners of their vbuckets.
+    /// Reads documents with `read` from the owners of their vbuckets.
     async fn of_each<'s, F: Future<Output = Result<Documents>>>(
         &'s self,
         ids: Vec<String>,
@@ -102,8 +103,8 @@ impl Source {
     }
 }
 
-/// The answers of several projectors to the parts of a request. Those that own some vbucket no longer have taken nothing; an error if all
-/// have.
+/// Combines the answers of several projectors to the parts of a request. Projectors that no longer
+/// own their vbuckets have accepted nothing and are skipped; an error if all are.
 fn taken<T: Ord>(replies: impl Iterator<Item = Result<Vec<T>>>) -> Result<Vec<T>> {
     let (mut all, mut not_owner) = (Vec::new(), None);
     for reply in replies {
@@ -127,12 +128,12 @@ impl ProjectorApi for Source {
             .with_hint("push mutations with their positions"))
     }
 
-    /// Reads documents by id. The documents of one projector are read at one moment.
+    /// Reads documents by id. The documents of one projector are read as of one moment.
     async fn get(&self, bucket: BucketId, ids: Vec<String>) -> Result<Documents> {
         self.of_each(ids, |part, ids| part.get(bucket, ids)).await
     }
 
-    /// All documents are of the snapshot, if the request names one.
+    /// Reads documents, all as of the snapshot if the request names one.
     async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
         let DocumentsRequest { bucket, ids, snapshot, own } = request;
         let read = |part: &'_ Arc<dyn ProjectorApi>, ids| {
@@ -143,8 +144,9 @@ impl ProjectorApi for Source {
         self.of_each(ids, read).await
     }
 
-    /// Sends each projector the part for the vbuckets that it owns. The answer covers the parts that were accepted; after an
-    /// error some of the request may be stored, as with a push to one projector.
+    /// Sends each projector the mutations of the vbuckets that it owns. The answer covers the
+    /// accepted ones; after an error some of the request may be stored, as with a push to one
+    /// projector.
     async fn push(&self, request: PushRequest) -> Result<PushReply> {
         let mut of_each: BTreeMap<NodeId, PushRequest> = BTreeMap::new();
         let PushRequest { bucket, branches, mutations } = request;
@@ -162,7 +164,7 @@ impl ProjectorApi for Source {
         Ok(PushReply { durable })
     }
 
-    /// Sends each projector the part for the vbuckets that it owns, as with a push.
+    /// Sends each projector the mutations of the vbuckets that it owns, like [`Self::push`].
     async fn push_in(&self, request: TransactionPush) -> Result<TransactionPushed> {
         let mut of_each: BTreeMap<NodeId, TransactionPush> = BTreeMap::new();
         let TransactionPush { bucket, transaction, owner, mutations } = request;
@@ -183,8 +185,9 @@ impl ProjectorApi for Source {
         Ok(TransactionPushed { kept })
     }
 
-    /// Lets each projector commit the parts for the vbuckets that it owns. If there are several projectors, all of them first check that
-    /// they can: so a missing part is reported before another one is committed. After an error some of the parts may be committed.
+    /// Makes each projector commit the parts of the vbuckets that it owns. If there are several
+    /// projectors, all of them first check that they can, so that a missing part is reported before
+    /// another one is committed. After an error some of the parts may be committed.
     async fn commit_pushed(&self, request: PushedCommitRequest) -> Result<PushReply> {
         let mut of_each: BTreeMap<NodeId, VbucketSet> = BTreeMap::new();
         for vbucket in request.wanted.iter() {

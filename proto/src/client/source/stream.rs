@@ -1,6 +1,7 @@
 //! The streams of a bucket's projectors, read as one.
 //!
-//! The target of a hand-over that owns nothing yet is included once it has begun; readers do not wait long for it.
+//! The target of a hand-over that owns no vbucket yet is included once its stream has begun;
+//! readers do not wait long for it.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -19,7 +20,8 @@ use crate::model::ids::NodeId;
 use crate::rpc::api::ResultStream;
 use crate::rpc::mutation::{BackfillMessage, KeyVersionsReader, KeyVersionsWriter, StreamMessage};
 
-/// Maximum time that one stream waits for another: for the same index, or for the end of a vbucket.
+/// Maximum time that one stream waits for another: for a change of an index, or for the end of a
+/// vbucket.
 const HELD_MAX: Duration = Duration::from_secs(2);
 /// Maximum wait for the stream and the first message of a projector that owns no vbucket yet.
 const COMING_WAIT: Duration = Duration::from_millis(500);
@@ -29,15 +31,16 @@ const DOCUMENTS_BYTES: usize = 1 << 20;
 struct MergedStream {
     merge: Merge,
     streams: Vec<ResultStream<StreamMessage>>,
-    /// The part to poll first; it rotates.
+    /// The number of the stream that is polled first; it rotates.
     turn: usize,
     ready: VecDeque<StreamMessage>,
-    /// Runs while some part waits for another.
+    /// A timer that runs while some stream waits for another.
     held: Option<Pin<Box<Sleep>>>,
     ended: bool,
 }
 
-/// Merges several maintenance streams. Memory is bounded: a part is read only if its message can be passed on.
+/// Merges several maintenance streams. Memory is bounded: a stream is read only if its message can
+/// be passed on.
 pub(super) fn merged(
     vbuckets: u16,
     streams: Vec<(NodeId, ResultStream<StreamMessage>)>,
@@ -48,8 +51,9 @@ pub(super) fn merged(
     Box::pin(MergedStream { merge, streams, turn: 0, ready, held, ended: false })
 }
 
-/// Opens the stream of a projector that owns no vbucket yet; `None` if it does not begin soon. Nothing depends on it before
-/// a vbucket is transferred to it, and all other streams would wait for its `Begin`.
+/// Opens the stream of a projector that owns no vbucket yet; `None` if the stream does not begin
+/// soon. The other streams would have to wait for its `Begin`, although nothing depends on it
+/// before a hand-over.
 pub(super) async fn begun(
     projector: NodeId,
     opened: impl Future<Output = Result<ResultStream<StreamMessage>>>,
@@ -76,7 +80,7 @@ pub(super) async fn begun(
 }
 
 impl MergedStream {
-    /// The next message of any part that may be read.
+    /// Polls the streams that may be read, and processes the next message of one.
     fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let parts = self.streams.len();
         for n in 0..parts {
@@ -136,8 +140,8 @@ impl Stream for MergedStream {
     }
 }
 
-/// Merges several backfills into one that begins at a cut, in the order of document ids, which each backfill already
-/// has. All snapshots were taken before, so that the cut covers all of them.
+/// Merges several backfills into one that begins at a cut, in the order of document ids, which each
+/// backfill has already. All snapshots must have been taken before, so that the cut covers them.
 pub(super) fn backfills(
     cut: Cut,
     mut rest: Vec<ResultStream<BackfillMessage>>,
@@ -177,7 +181,7 @@ struct Part {
     stream: ResultStream<BackfillMessage>,
     /// The documents of its last message: ids and packed key-versions.
     documents: VecDeque<(String, Bytes)>,
-    /// The progress in its snapshot: documents read, and all documents.
+    /// The progress in its snapshot: documents read, and total number of documents.
     progress: (u64, u64),
     is_whole: bool,
 }
@@ -211,7 +215,7 @@ fn split(body: &[u8]) -> Result<VecDeque<(String, Bytes)>> {
     Ok(ends.into_iter().map(cut).collect())
 }
 
-/// The next documents of all parts; none at the end.
+/// Returns the next documents of all backfills as packed key-versions; empty at the end.
 async fn next_documents(parts: &mut [Part]) -> Result<Bytes> {
     let mut out = Vec::new();
     while out.len() < DOCUMENTS_BYTES {

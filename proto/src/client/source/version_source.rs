@@ -1,7 +1,9 @@
-//! Documents of a version of a data set, from any holder of their partition ([`crate::model::data_set`]).
+//! Documents of a version of a data set, from any holder of their partition
+//! ([`crate::model::data_set`]).
 //!
-//! All holders of a partition have the same documents, and they never change. So the owner is queried first, and another holder in parallel
-//! if the owner has not answered within [`STAGE`], or at once when it fails; the first good answer wins.
+//! All holders of a partition have equal documents, which never change. So the owner is queried
+//! first, and another holder in parallel if the owner has not answered within [`STAGE`], or
+//! immediately when it fails; the first good answer wins.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +20,11 @@ use crate::model::data_set::Version;
 use crate::model::ids::{NodeId, vbucket_of};
 use crate::rpc::api::{Documents, DocumentsRequest, ProjectorApi};
 
-/// The time to wait for a holder before the next one is queried in parallel. A read of some documents takes a few milliseconds.
+/// The time to wait for a holder before the next one is queried in parallel. A read of some
+/// documents takes some milliseconds.
 const STAGE: Duration = Duration::from_millis(50);
 
-/// Reads documents of a version; `find` calls a projector.
+/// Reads documents of a version; `find` returns the client of a projector.
 pub async fn documents_of_version(
     (bucket, version): (&BucketInfo, &Version),
     request: DocumentsRequest,
@@ -53,7 +56,7 @@ pub async fn documents_of_version(
     Ok(documents)
 }
 
-/// The first good answer of some holders.
+/// Queries holders of a partition and returns the first good answer.
 async fn first_of(
     holders: &[NodeId],
     request: DocumentsRequest,
@@ -86,13 +89,14 @@ async fn first_of(
     }
 }
 
-/// True if another holder may still answer.
+/// Returns true if another holder may still answer after this error.
 fn is_of_holder(error: &Error) -> bool {
     // A projector that has not received the version yet does not know its bucket.
     error.code.kind() != ErrorKind::Caller || error.code == ErrorCode::Unknown
 }
 
-/// The error of a partition of which no holder answers. If one of them answers that it no longer has the partition, the caller retries.
+/// Returns the error for a partition of which no holder has answered. It is retryable if one of
+/// them has answered that it no longer has the partition.
 fn none_answers(failed: Vec<(NodeId, Error)>) -> Error {
     let mut codes = failed.iter().map(|(_, error)| error.code);
     let first = codes.clone().next();

@@ -12,7 +12,7 @@ use crate::rpc::api::{
 };
 use crate::rpc::mutation::{BackfillMessage, BackfillRequest, StreamMessage, SubscribeRequest};
 
-/// The state of a projector.
+/// The simulated state of a projector.
 #[derive(Clone, Copy)]
 enum Is {
     Well,
@@ -37,7 +37,7 @@ impl ProjectorApi for Holder {
         no()
     }
 
-    /// Each document is the number of the projector.
+    /// Returns the number of the projector as each document.
     async fn get_in(&self, request: DocumentsRequest) -> Result<Documents> {
         match self.1 {
             Is::Well => Ok(vec![Some(Bytes::from(self.0.to_string())); request.ids.len()]),
@@ -76,7 +76,7 @@ impl ProjectorApi for Holder {
     }
 }
 
-/// Four partitions: the owner of all is projector 1, and 2 and 3 hold them as well.
+/// Returns a version with four partitions, all owned by projector 1 and also held by 2 and 3.
 fn held() -> (BucketInfo, Version) {
     let bucket = BucketInfo::new(BucketId(7), "b@v1", 4, SourceKind::Files, NodeId(1));
     let partition = Partition { holders: [1, 2, 3].map(NodeId).to_vec(), content: None };

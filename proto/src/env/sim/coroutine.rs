@@ -1,23 +1,24 @@
-//! Blocking work on a separate thread that runs only while the caller waits for it.
+//! Coroutines: blocking work on a separate thread that runs only while the caller waits.
 //!
-//! Caller and work take turns: one of the two threads runs, the other one waits. So a program with many pieces of work
-//! still runs as one thread, and the order of its steps follows from the calls of [`Coroutine::resume`].
+//! Caller and work take turns: one of the two threads runs, the other one waits. So a program with
+//! many pieces of work still runs as one thread, and the order of its steps follows from the calls
+//! of [`Coroutine::resume`].
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The longest time that a step may take on the real clock. Only a thread that waits for something outside of the
-/// turns takes longer, for example for a lock of a library that a paused thread has.
+/// The longest time that a step may take on the real clock. A longer step must be waiting for
+/// something outside of the turns, for example a lock of a library that a paused thread has.
 const STEP_MAX: Duration = Duration::from_secs(120);
 
-/// Work of a coroutine. It catches its own panics.
+/// The work of a coroutine, which must catch its own panics.
 pub(super) type Job = Box<dyn FnOnce(&Coroutine) + Send>;
 
-/// Threads without work, which the next coroutines use again.
+/// Threads without work, which later coroutines reuse.
 #[derive(Default)]
 pub(super) struct Threads(Mutex<Vec<Coroutine>>);
 
-/// A piece of blocking work. A clone is the same piece.
+/// A piece of blocking work on its own thread. Clones refer to one coroutine.
 #[derive(Clone)]
 pub(super) struct Coroutine(Arc<Slot>);
 
@@ -39,12 +40,12 @@ enum Side {
     Work,
     /// The caller runs; the work has ended.
     Ended,
-    /// The thread ends.
+    /// The thread must end.
     Closed,
 }
 
 impl Threads {
-    /// A coroutine that has not begun.
+    /// Creates a coroutine that has not begun.
     pub fn coroutine(&self, job: Job) -> Coroutine {
         let idle = self.idle().pop();
         let coroutine = idle.unwrap_or_else(Coroutine::start_thread);
@@ -54,7 +55,7 @@ impl Threads {
         coroutine
     }
 
-    /// Takes the thread of a coroutine that has ended.
+    /// Takes back the thread of a coroutine that has ended.
     pub fn put_back(&self, ended: Coroutine) {
         self.idle().push(ended);
     }
@@ -97,7 +98,7 @@ impl Coroutine {
         self.0.changed.notify_all();
     }
 
-    /// Waits in the work's thread until it may run; `None` if it shall end.
+    /// Waits, on the work's thread, until the work may run; `None` if the thread must end.
     fn wait_for_turn(&self) -> Option<MutexGuard<'_, State>> {
         let mut state = self.state();
         loop {
@@ -115,7 +116,7 @@ impl Coroutine {
         self.wait_for_turn()?.job.take()
     }
 
-    /// Lets the work run to its next pause or to its end; true if it has ended.
+    /// Runs the work to its next pause or to its end; returns true if it has ended.
     ///
     /// # Panics
     /// If the work does neither within two minutes.
@@ -134,7 +135,7 @@ impl Coroutine {
         state.side == Side::Ended
     }
 
-    /// Gives the turn back to the caller, and waits for the next one. Called in the work's thread.
+    /// Returns the turn to the caller, and waits for the next one. Called on the work's thread.
     pub fn pause(&self) {
         self.set(Side::Caller);
         drop(self.wait_for_turn());

@@ -1,4 +1,5 @@
-//! The state of a simulated disk: names and contents, as programs see them and as a crash would leave them.
+//! The state of a simulated disk: names and contents, as programs read them and as a crash would
+//! leave them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,18 +23,18 @@ pub(super) struct Disk {
     pub panic_at: Option<u64>,
     pub capacity_bytes: u64,
     pub struck: StruckFaults,
-    /// The names that programs see.
+    /// The names that programs can use.
     pub names: BTreeMap<PathBuf, Node>,
     /// The names that survive every crash.
     pub durable: BTreeMap<PathBuf, Node>,
     /// The changes from `durable` to `names`, in order.
     pub changes: Vec<NameChange>,
     pub locks: BTreeSet<PathBuf>,
-    /// The files of which a bit was flipped.
+    /// The files in which a bit was flipped.
     pub flipped: Vec<Arc<Mutex<Inode>>>,
 }
 
-/// Numbers of armed faults that have struck.
+/// The numbers of armed faults that have occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StruckFaults {
     /// Operations that failed.
@@ -44,7 +45,7 @@ pub struct StruckFaults {
     pub crashed: u64,
 }
 
-/// The fate of a flipped bit.
+/// The present state of a flipped bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlippedBit {
     /// A write replaced the flipped byte, or the file was removed.
@@ -53,7 +54,7 @@ pub enum FlippedBit {
     Stays {
         /// The file.
         path: PathBuf,
-        /// The byte with the bit, from zero.
+        /// The offset of the byte with the bit.
         byte: u64,
         /// True if a program has read the byte.
         is_read: bool,
@@ -67,7 +68,7 @@ pub(super) enum Node {
 }
 
 pub(super) struct NameChange {
-    /// The directory whose sync makes it durable.
+    /// The directory whose sync makes the change durable.
     pub dir: PathBuf,
     pub removed: Option<PathBuf>,
     pub added: Option<(PathBuf, Node)>,
@@ -95,7 +96,8 @@ pub(super) fn crashed() -> io::Error {
 }
 
 impl Disk {
-    /// Counts an operation. `Ok(true)` requests the caller to carry out the part that may survive, and then to crash.
+    /// Counts an operation. `Ok(true)` means that the caller must carry out the part that may
+    /// survive, and then crash.
     pub fn begin(&mut self) -> io::Result<bool> {
         if self.crashed {
             return Err(crashed());
@@ -116,7 +118,7 @@ impl Disk {
         Ok(crashes)
     }
 
-    /// Counts a sync of a file, and fails it if that is armed.
+    /// Counts a sync of a file; returns an error if a failure is armed.
     pub fn begin_sync(&mut self) -> io::Result<()> {
         self.begin_whole()?;
         if std::mem::take(&mut self.sync_fails) {
@@ -126,7 +128,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Counts an operation of which no part can survive a crash.
+    /// Counts an operation that a crash must not carry out partially.
     pub fn begin_whole(&mut self) -> io::Result<()> {
         if self.begin()? {
             self.crash();

@@ -1,13 +1,14 @@
-//! A file system in memory that loses at a crash what a disk may lose.
+//! A file system in memory that may lose unsynced data at a crash, like a disk.
 //!
-//! A file has its current contents, its durable contents (the state at its last sync), and the list of changes between
-//! the two, in pieces of one sector. A crash keeps a random subset of the pieces, so that writes are lost, torn and
-//! reordered. Names work the same way: current names, names that were durable at the last sync of their directory, and
-//! the changes between them. A rename is one change, so that a crash keeps all of it or nothing.
+//! A file has its current contents, its durable contents (the state at its last sync), and the list
+//! of changes between the two, in pieces of one sector. A crash keeps a random subset of the
+//! pieces, so that writes are lost, torn and reordered. Names work the same way: current names,
+//! names that were durable at the last sync of their directory, and the changes between them. A
+//! rename is one change, so that a crash keeps all of it or nothing.
 //!
-//! After a crash every operation fails until [`SimFs::restart`], and older handles fail for ever. Faults are armed by
-//! the number of an operation, so that a test can step through all places where a run may break: [`SimFs::fail_at`],
-//! [`SimFs::crash_at`].
+//! After a crash every operation fails until [`SimFs::restart`], and older handles fail forever.
+//! Faults are armed by the number of an operation, so that a test can interrupt a run at each of
+//! its operations: [`SimFs::fail_at`], [`SimFs::crash_at`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -49,7 +50,7 @@ impl SimFs {
         })))
     }
 
-    /// Crashes the machine: keeps synced data and a random subset of the rest.
+    /// Crashes the machine: keeps synced data and a random subset of the unsynced changes.
     pub fn crash(&self) {
         lock(&self.0).crash();
     }
@@ -81,7 +82,7 @@ impl SimFs {
         lock(&self.0).fail_at.insert(operation);
     }
 
-    /// Numbers of armed faults that have struck.
+    /// Returns the numbers of armed faults that have occurred.
     pub fn struck(&self) -> StruckFaults {
         lock(&self.0).struck
     }
@@ -91,7 +92,8 @@ impl SimFs {
         lock(&self.0).sync_fails = true;
     }
 
-    /// Disarms the faults of [`SimFs::fail_at`], [`SimFs::fail_next_sync`] and [`SimFs::crash_at`] that have not struck yet.
+    /// Disarms the faults of [`SimFs::fail_at`], [`SimFs::fail_next_sync`] and [`SimFs::crash_at`]
+    /// that have not occurred yet.
     pub fn forget_faults(&self) {
         let mut state = lock(&self.0);
         state.fail_at.clear();
@@ -105,12 +107,13 @@ impl SimFs {
         lock(&self.0).crash_at = Some(operation);
     }
 
-    /// Makes the operation of this number, or the first one after it, panic, as a bug in its caller would.
+    /// Makes the operation with this number, or the first later one, panic, like a bug in its
+    /// caller.
     pub fn panic_at(&self, operation: u64) {
         lock(&self.0).panic_at = Some(operation);
     }
 
-    /// Sets the size of the disk; growth above it fails.
+    /// Sets the size of the disk in bytes; writes that exceed it fail.
     pub fn set_capacity(&self, bytes: u64) {
         lock(&self.0).capacity_bytes = bytes;
     }
@@ -138,7 +141,7 @@ impl SimFs {
         Ok(())
     }
 
-    /// Tells what has become of the flipped bits.
+    /// Returns the present state of each flipped bit.
     pub fn flipped(&self) -> Vec<FlippedBit> {
         let state = lock(&self.0);
         let fates = |file: &Arc<Mutex<Inode>>| -> Vec<FlippedBit> {
@@ -155,7 +158,7 @@ impl SimFs {
         state.flipped.iter().flat_map(fates).collect()
     }
 
-    /// Tells what has become of the flipped bits, and forgets them.
+    /// Returns the present state of each flipped bit, and removes all from the list.
     pub fn take_flipped(&self) -> Vec<FlippedBit> {
         let fates = self.flipped();
         for file in std::mem::take(&mut lock(&self.0).flipped) {
@@ -164,14 +167,14 @@ impl SimFs {
         fates
     }
 
-    /// Flips the bits back that are still wrong, and forgets all of them.
+    /// Flips back the bits that are still wrong, and removes all from the list.
     pub fn flip_back(&self) {
         for file in std::mem::take(&mut lock(&self.0).flipped) {
             lock(&file).flip_back();
         }
     }
 
-    /// Copies what survives every crash.
+    /// Copies the durable state of the disk.
     pub fn copy(&self) -> DiskCopy {
         let state = lock(&self.0);
         let contents = |node: &Node| match node {
@@ -181,7 +184,8 @@ impl SimFs {
         DiskCopy(state.durable.iter().map(|(path, node)| (path.clone(), contents(node))).collect())
     }
 
-    /// Replaces everything on the disk by a copy. Handles to the earlier files are invalid from then on.
+    /// Replaces the contents of the disk by a copy. Handles to the earlier files are invalid from
+    /// then on.
     pub fn put_back(&self, copy: &DiskCopy) {
         let mut state = lock(&self.0);
         let node = |contents: &Option<Vec<u8>>| match contents {

@@ -6,7 +6,7 @@ fn dir() -> PathBuf {
     PathBuf::from("/data")
 }
 
-/// A machine with a durable directory and one durable file of `len` bytes of 1.
+/// Returns a machine with a durable directory and one durable file of `len` bytes with the value 1.
 fn machine(seed: u64, len: usize) -> (SimFs, PathBuf) {
     let fs = SimFs::new(seed);
     fs.create_dir_all(&dir()).unwrap();

@@ -1,4 +1,4 @@
-//! Handles of programs to the simulated machine: open files and locks.
+//! Handles of programs on the simulated machine: open files and locks.
 
 use std::io;
 use std::path::PathBuf;

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-/// The unit that a disk writes as a whole.
+/// The number of bytes that a disk writes atomically.
 const SECTOR_BYTES: u64 = 512;
 
 /// The contents of one file.
 #[derive(Default)]
 pub(super) struct Inode {
-    /// The contents that programs see.
+    /// The contents that programs read.
     pub(super) current: Vec<u8>,
     /// The contents that survive every crash.
     pub(super) durable: Vec<u8>,
@@ -22,12 +22,12 @@ pub(super) struct Inode {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Flip {
     pub(super) byte: u64,
-    /// The flipped bit of the byte.
+    /// A mask with the flipped bit of the byte.
     pub(super) mask: u8,
     pub(super) is_read: bool,
-    /// True if a write has replaced the byte, or cut it off.
+    /// True if a write has replaced the byte, or a truncation has removed it.
     pub(super) is_replaced: bool,
-    /// True if this write survives every crash.
+    /// True if this replacement survives every crash.
     pub(super) is_replaced_durably: bool,
 }
 
@@ -69,7 +69,7 @@ impl Inode {
         Self { current, durable, ..Self::default() }
     }
 
-    /// Flips the bits back that no write has replaced, and forgets all of them.
+    /// Flips back the bits that no write has replaced, and removes all from the list.
     pub(super) fn flip_back(&mut self) {
         for flip in std::mem::take(&mut self.flips).iter().filter(|flip| !flip.is_replaced) {
             for contents in [&mut self.current, &mut self.durable] {
@@ -91,7 +91,7 @@ impl Inode {
         self.flips.iter_mut().for_each(|flip| flip.is_read |= range.contains(&flip.byte));
     }
 
-    /// Writes, in pieces of one sector.
+    /// Writes bytes, as changes of at most one sector each.
     pub(super) fn write(&mut self, buf: &[u8], offset: u64) {
         let mut done = 0;
         while done < buf.len() {
@@ -111,7 +111,7 @@ impl Inode {
         self.flips.iter_mut().for_each(|flip| flip.is_replaced_durably = flip.is_replaced);
     }
 
-    /// Keeps each change for which `keep` returns true and forgets the others.
+    /// Keeps each change for which `keep` returns true and drops the others.
     pub(super) fn crash(&mut self, keep: &mut impl FnMut() -> bool) {
         for change in self.changes.drain(..) {
             if keep() {

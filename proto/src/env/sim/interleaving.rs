@@ -1,22 +1,26 @@
 //! Blocking work of many simulated processes, in steps between which simulated time passes.
 //!
-//! A piece of blocking work runs at once in the caller's thread, or in steps: each step ends at a random *yield point*,
-//! and the next one follows after a random simulated time, mostly none. Each use of a lock is a yield point
-//! (`proto::lock`), and so is each operation of a simulated file, which takes the lock of its disk. So epochs, rollbacks,
-//! heartbeats and crashes come between the write, the sync and the installation of a flush. The work has a separate thread
-//! (`coroutine.rs`), but only one thread runs at a time. The same seed gives the same order.
+//! A piece of blocking work runs immediately on the caller's thread, or in steps: each step ends at
+//! a random *yield point*, and the next one follows after a random simulated time, mostly none.
+//! Each use of a lock is a yield point (`proto::lock`), and so is each operation of a simulated
+//! file, which takes the lock of its disk. So epochs, rollbacks, heartbeats and crashes can happen
+//! between the write, the sync and the installation of a flush. The work has a separate thread
+//! (`coroutine.rs`), but only one thread runs at a time. Equal seeds give equal orders.
 //!
-//! A thread that finds a lock taken lets the others run until the lock is free. If no thread can free it, the run ends.
+//! A thread that needs a locked lock lets the others run until the lock is free. If no thread can
+//! free it, the run ends.
 //!
-//! A process ends with its runtime. Its work then *unwinds* at once: each piece gets a panic at its yield point, so that its
-//! thread is free before the next process begins. The simulated machine is down meanwhile, and accepts no file operation.
+//! A process ends with its runtime. Its work then *unwinds* at once: each piece gets a panic at its
+//! yield point, so that its thread is free before the next process begins. The simulated machine is
+//! down meanwhile, and accepts no file operation.
 //!
-//! Places without a lock are covered too, because each is one counter, one mark or one publication: no decision that
-//! must be right joins two atomics, and an `ArcSwap` is replaced by one task, or under the lock of a writer. A protocol
-//! over several atomics would need a test of its memory order, which this simulation does not examine.
+//! Code that uses atomics instead of locks needs no yield points, because each use is one counter,
+//! one flag or one publication: no important decision depends on two atomics, and an `ArcSwap` is
+//! replaced by one task, or under the lock of a writer. A protocol over several atomics would need
+//! a test of its memory order, which this simulation does not examine.
 //!
-//! No debug check takes a lock, and redb is built without its own checks, which read pages: a seed takes one course in
-//! debug and release builds.
+//! No debug check takes a lock, and redb is built without its own checks, which read pages: a seed
+//! takes one course in debug and release builds.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,30 +34,33 @@ use super::pace::{Pace, Paces};
 use crate::env::panics::Panic;
 use crate::turn::{self, Turn};
 
-/// One in this many locks of the simulation's own thread first lets a piece of work do a step.
+/// At one in this number of locks, the simulation's own thread first lets a piece of work do a
+/// step.
 const OWN_SWITCHES_ONE_IN: u8 = 64;
-/// The number of failed tries to take a lock, by all threads together, that counts as a deadlock.
+/// The number of failed attempts to take a lock, by all threads together, that counts as a
+/// deadlock.
 const VAIN_TRIES_MAX: u32 = 1 << 16;
-/// The number of failed tries of one piece of work to take one lock that counts as a deadlock; each takes a simulated
-/// millisecond.
+/// The number of failed attempts of one piece of work to take one lock that counts as a deadlock;
+/// each takes a simulated millisecond.
 const WORK_VAIN_TRIES_MAX: u32 = 30_000;
-/// The simulated time after which a piece of work tries again to take a lock. It is above zero, because simulated time
-/// does not advance while a task is ready, and the holder of the lock may be waiting for it.
+/// The simulated time after which a piece of work again attempts to take a lock. It is above zero,
+/// because simulated time does not advance while a task is ready, and the holder of the lock may be
+/// waiting for it.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// The interleaving of one simulation. It belongs to the simulation's thread.
+/// The interleaving of one simulation; belongs to the simulation's thread.
 pub struct Interleaving(pub(super) Arc<Shared>);
 
 /// The counts of an interleaving's events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterleavingCounts {
-    /// Pieces of work that ran in steps.
+    /// Number of pieces of work that ran in steps.
     pub works: u64,
-    /// Pauses between two steps.
+    /// Number of pauses between two steps.
     pub pauses: u64,
-    /// Pieces of work that a crash has ended.
+    /// Number of pieces of work that a crash has ended.
     pub cut_short: u64,
-    /// Vain tries to take a lock.
+    /// Number of failed attempts to take a lock.
     pub vain_tries: u64,
 }
 
@@ -79,13 +86,13 @@ struct Work {
     coroutine: Coroutine,
     process: Arc<Process>,
     pace: Pace,
-    /// The simulated time until its next step.
+    /// The simulated time until the next step of the work.
     wait: Duration,
 }
 
 #[derive(Default)]
 pub(super) struct Process {
-    /// True once its runtime has ended.
+    /// True once the runtime of the process has ended.
     pub has_ended: AtomicBool,
 }
 
@@ -93,7 +100,8 @@ pub(super) struct Process {
 struct ProcessEnded;
 
 impl Interleaving {
-    /// An interleaving that follows from the seed. The calling thread is that of the simulation.
+    /// Creates an interleaving whose order depends on the seed. The calling thread becomes the
+    /// simulation's thread.
     pub fn new(seed: u64, paces: Paces) -> Self {
         let state = State {
             random: fastrand::Rng::with_seed(seed ^ 0x1e4f),
@@ -115,7 +123,7 @@ impl Interleaving {
         self.0.state().counts
     }
 
-    /// Returns the first panic of a piece of work without a waiting caller.
+    /// Removes and returns the first panic of a piece of work without a waiting caller.
     pub fn take_panic(&self) -> Option<Panic> {
         self.0.state().panic.take()
     }
@@ -133,7 +141,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Draws the pace of a piece of work; `None` for work that runs as a whole.
+    /// Draws the pace of a piece of work; `None` for work that runs without interruption.
     pub(super) fn draw_pace(&self) -> Option<Pace> {
         let mut state = self.state();
         let paces = state.paces;
@@ -173,7 +181,7 @@ impl Shared {
         number
     }
 
-    /// Lets a piece of work do its next step.
+    /// Runs the next step of a piece of work.
     pub(super) fn step(&self, number: u64) {
         let coroutine = {
             let mut state = self.state();
@@ -193,7 +201,7 @@ impl Shared {
         }
     }
 
-    /// Lets a random piece of work do a step; false if there is none.
+    /// Runs the next step of a random piece of work; returns false if there is none.
     fn step_any(&self) -> bool {
         let number = {
             let mut state = self.state();
@@ -207,7 +215,8 @@ impl Shared {
         number.inspect(|number| self.step(*number)).is_some()
     }
 
-    /// Counts a failed try to take a lock; false after so many tries that no thread can free it.
+    /// Counts a failed attempt to take a lock; returns false if so many have failed that no thread
+    /// can free it.
     fn tried_in_vain(&self) -> bool {
         let mut state = self.state();
         state.vain_tries += 1;
@@ -215,7 +224,7 @@ impl Shared {
         state.vain_tries < VAIN_TRIES_MAX
     }
 
-    /// Ends the run.
+    /// Reports a deadlock with the text `what`, and ends the run.
     fn report(&self, what: &str) {
         let panic = Panic::catch(|| panic!("{what}")).err();
         let mut state = self.state();
@@ -244,13 +253,14 @@ impl Shared {
         }
     }
 
-    /// The simulated time until the next step of a piece of work; `None` if it has ended.
+    /// Returns the simulated time until the next step of a piece of work; `None` if the work has
+    /// ended.
     pub(super) fn wait_of(&self, number: u64) -> Option<Duration> {
         self.state().works.get(&number).map(|work| work.wait)
     }
 }
 
-/// The side of the simulation's own thread.
+/// The lock hooks of the simulation's own thread.
 struct OwnTurn(Weak<Shared>);
 
 impl Turn for OwnTurn {
@@ -274,18 +284,18 @@ impl Turn for OwnTurn {
     }
 }
 
-/// The side of a piece of work.
+/// The lock hooks of a piece of work.
 struct WorkTurn {
     shared: Weak<Shared>,
     number: u64,
     coroutine: Coroutine,
     process: Arc<Process>,
-    /// The number of failed tries to take the present lock.
+    /// The number of failed attempts to take the present lock.
     vain_tries: AtomicU32,
 }
 
 impl WorkTurn {
-    /// Ends the step. The next step follows after the simulated time.
+    /// Ends the step; the next step follows after the simulated time `time`.
     fn wait(&self, time: Duration) {
         if let Some(shared) = self.shared.upgrade()
             && let Some(work) = shared.state().works.get_mut(&self.number)

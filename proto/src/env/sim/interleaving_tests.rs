@@ -21,7 +21,7 @@ fn process(interleaving: &Interleaving, fs: &SimFs) -> Env {
     Env { spawner, fs: Arc::new(fs.clone()), ..world(1).0 }
 }
 
-/// The steps of pieces of work and a task, in the order in which they ran.
+/// Returns the steps of pieces of work and a task, in the order in which they ran, as text.
 fn told(seed: u64) -> String {
     let interleaving = Interleaving::new(seed, PACES);
     let env = process(&interleaving, &SimFs::new(seed));
@@ -87,7 +87,8 @@ fn the_simulation_waits_for_a_lock_that_paused_work_has() {
     assert!(vain_tries > 20, "{vain_tries} vain tries");
 }
 
-/// A killed process leaves no thread that writes into the files of the next one, and no lock that is held.
+/// After the end of a process, none of its threads writes into the files of the next process or
+/// holds a lock of it.
 #[test]
 fn the_work_of_a_process_ends_with_its_runtime() {
     let mut cut_short = 0;
@@ -143,7 +144,7 @@ fn a_panic_of_work_that_nobody_waits_for_is_not_lost() {
     }
 }
 
-/// A lock-order inversion is a bug of the product.
+/// A lock-order inversion must be detected.
 #[test]
 fn a_deadlock_is_found() {
     let is_found = |seed: &u64| {

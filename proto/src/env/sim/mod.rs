@@ -1,11 +1,12 @@
 //! Simulated twins of the seams: the same traits, driven by a test from one seed.
 //!
-//! [`world`] makes an [`Env`](super::Env) whose clock, random numbers, files and tasks belong to the test. The test sets the time,
-//! files are in memory and lose at a crash what a disk may lose ([`SimFs`]), tasks run on the test's own
-//! single-threaded runtime, and blocking work runs inline. So nothing depends on the scheduling of threads.
+//! [`world`] makes an [`Env`](super::Env) whose clock, random numbers, files and tasks belong to
+//! the test. The test sets the time, files are in memory and may lose unsynced data at a crash
+//! ([`SimFs`]), tasks run on the test's own single-threaded runtime, and blocking work runs inline.
+//! So nothing depends on the scheduling of threads.
 //!
-//! [`Turns`] runs blocking work on threads instead, one at a time, in an order drawn from the seed. [`Interleaving`] does so for
-//! many processes, and lets simulated time pass between two steps.
+//! [`Turns`] runs blocking work on threads instead, one at a time, in an order drawn from the seed.
+//! [`Interleaving`] does so for many processes, and lets simulated time pass between two steps.
 
 mod coroutine;
 mod disk;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The longest pause of work that is not slow, in milliseconds.
+/// The longest pause, in simulated milliseconds, of work that is not slow.
 const SHORT_MS_MAX: u64 = 2;
 /// The largest number of pauses of one piece of work.
 const PAUSES_MAX: u8 = 8;
@@ -10,9 +10,10 @@ const PAUSES_MAX: u8 = 8;
 /// The shares of interrupted and of slow work in a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Paces {
-    /// One in this many pieces of work runs at once and without interruption, so that a run has a bounded cost.
+    /// One in this number of pieces of work runs without interruption, so that the cost of a run is
+    /// bounded.
     pub whole_one_in: u8,
-    /// One in this many interrupted pieces of work is slow.
+    /// One in this number of interrupted pieces of work is slow.
     pub slow_one_in: u8,
     /// The longest pause of slow work, in milliseconds.
     pub slow_ms_max: u64,
@@ -20,7 +21,7 @@ pub struct Paces {
 
 /// The pace of one piece of work, drawn from the seed.
 pub(super) struct Pace {
-    /// One in this many yield points is a pause.
+    /// One in this number of yield points is a pause.
     pauses_one_in: u8,
     /// The number of pauses left.
     pauses_left: u8,
@@ -29,7 +30,7 @@ pub(super) struct Pace {
 }
 
 impl Paces {
-    /// Draws the pace of a piece of work; `None` for work that runs as a whole.
+    /// Draws the pace of a piece of work; `None` for work that runs without interruption.
     pub(super) fn draw(&self, random: &mut fastrand::Rng) -> Option<Pace> {
         if random.u8(0..self.whole_one_in) == 0 {
             return None;
@@ -48,7 +49,8 @@ impl Pace {
         self.time(random)
     }
 
-    /// Draws whether a yield point is a pause, and of which simulated time.
+    /// Draws whether a yield point is a pause; returns the simulated length of the pause, or
+    /// `None`.
     pub fn pause(&mut self, random: &mut fastrand::Rng) -> Option<Duration> {
         if self.pauses_left == 0 || random.u8(0..self.pauses_one_in) > 0 {
             return None;
@@ -57,7 +59,8 @@ impl Pace {
         Some(self.time(random))
     }
 
-    /// Mostly no time: then only tasks that are ready run in between.
+    /// Draws the length of a pause, which is mostly zero: then only tasks that are ready run in
+    /// between.
     fn time(&self, random: &mut fastrand::Rng) -> Duration {
         Duration::from_millis(match random.u8(0..4) {
             0..2 => 0,

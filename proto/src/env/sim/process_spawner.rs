@@ -11,25 +11,25 @@ use super::world::InlineSpawner;
 use crate::env::spawning::{BoxFuture, Spawner, Task};
 use crate::turn;
 
-/// Makes the spawners of processes.
+/// A factory that creates a task spawner for each simulated process.
 #[derive(Clone)]
 pub struct Processes(Arc<Shared>);
 
-/// Runs the tasks of one process, and its blocking work in steps.
+/// A spawner of one process, which runs its blocking work in steps.
 struct ProcessSpawner {
     shared: Arc<Shared>,
     process: Arc<Process>,
 }
 
 impl Interleaving {
-    /// Makes the spawners of the simulated processes.
+    /// Returns a factory of the spawners of simulated processes.
     pub fn processes(&self) -> Processes {
         Processes(Arc::clone(&self.0))
     }
 }
 
 impl Processes {
-    /// The spawner of one process, from its start to its end.
+    /// Creates the spawner of one process, for its whole lifetime.
     pub fn spawner(&self) -> Arc<dyn Spawner> {
         Arc::new(ProcessSpawner { shared: Arc::clone(&self.0), process: Arc::default() })
     }
@@ -57,7 +57,8 @@ impl Spawner for ProcessSpawner {
     }
 }
 
-/// Gives a piece of work its steps. It is dropped before the end of the work only with the runtime of its process.
+/// A task that runs the steps of a piece of work. It is dropped before the end of the work only
+/// together with the runtime of its process.
 struct Driver {
     shared: Arc<Shared>,
     process: Arc<Process>,

@@ -1,13 +1,15 @@
 //! Runs blocking work alternately with the other tasks, in an order drawn from a seed.
 //!
-//! Each piece of blocking work has a thread, but only one thread runs at a time: that of the runtime, or one piece of
-//! work. A piece of work gives the turn back at a random *yield point*. Each use of a lock is a yield point (`proto::lock`), and
-//! so is each operation of a simulated file, which takes the lock of its disk. The runtime's thread gives the turn to
-//! a random piece of work between its tasks, and at its own yield points. So work runs at another moment than it was spawned, and
-//! epochs, rollbacks and reads come between its write, its sync and its installation. The same seed gives the same
-//! order.
+//! Each piece of blocking work has a thread, but only one thread runs at a time: that of the
+//! runtime, or one piece of work. A piece of work returns the turn at a random *yield point*. Each
+//! use of a lock is a yield point (`proto::lock`), and so is each operation of a simulated file,
+//! which takes the lock of its disk. The runtime's thread gives the turn to a random piece of work
+//! between its tasks, and at its own yield points. So work runs later than it was spawned, and
+//! epochs, rollbacks and reads can happen between its write, its sync and its installation. Equal
+//! seeds give equal orders.
 //!
-//! A thread that finds a lock taken lets others run until the lock is free. If no thread can free it, it panics.
+//! A thread that needs a locked lock lets others run until the lock is free. If no thread can free
+//! it, the thread panics.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,14 +23,16 @@ use crate::env::spawning::{BoxFuture, Spawner, Task};
 use crate::lock::lock;
 use crate::turn::{self, Turn};
 
-/// One in this many yield points of a piece of work gives the turn back.
+/// At one in this number of yield points, a piece of work returns the turn.
 const WORK_SWITCHES_ONE_IN: u8 = 3;
-/// One in this many yield points of the runtime's thread gives the turn to a piece of work.
+/// At one in this number of yield points, the runtime's thread gives the turn to a piece of work.
 const RUNTIME_SWITCHES_ONE_IN: u8 = 6;
-/// The number of failed tries to take a lock, by all threads together, that counts as a deadlock.
+/// The number of failed attempts to take a lock, by all threads together, that counts as a
+/// deadlock.
 const VAIN_TRIES_MAX: u32 = 1 << 20;
 
-/// The turns of one simulation. It belongs to the runtime's thread; dropping it lets the remaining work run freely.
+/// The turns of one simulation. Belongs to the runtime's thread; after a drop the remaining work
+/// runs without turns.
 pub struct Turns(Arc<Shared>);
 
 struct Shared {
@@ -45,7 +49,7 @@ struct State {
     next: u64,
     /// True while a task of the runtime gives turns to the work.
     is_pumped: bool,
-    /// True once no turns are taken any more.
+    /// True once work runs without turns.
     is_free: bool,
     vain_tries: u32,
     switches: u64,
@@ -53,7 +57,8 @@ struct State {
 }
 
 impl Turns {
-    /// Turns in an order that follows from the seed; the calling thread is that of the runtime.
+    /// Creates turns whose order depends on the seed; the calling thread becomes the runtime's
+    /// thread.
     pub fn new(seed: u64) -> Self {
         let state = State {
             random: fastrand::Rng::with_seed(seed ^ 0x7412),
@@ -71,7 +76,7 @@ impl Turns {
         Self(shared)
     }
 
-    /// The spawner that takes these turns.
+    /// Returns the spawner whose work takes these turns.
     pub fn spawner(&self) -> Arc<dyn Spawner> {
         Arc::new(TurnSpawner(Arc::clone(&self.0)))
     }
@@ -86,7 +91,7 @@ impl Turns {
         self.0.state().switches
     }
 
-    /// Resumes the panic of a piece of work without a waiting caller.
+    /// Resumes the panic of a piece of work without a waiting caller, if there was one.
     ///
     /// # Panics
     /// If there was one.
@@ -116,7 +121,7 @@ impl Shared {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a random piece of work run until it gives the turn back; false if there is none.
+    /// Runs a random piece of work until it returns the turn; returns false if there is none.
     fn step(&self) -> bool {
         let mut state = self.state();
         if state.is_free || state.holder.is_some() || state.works.is_empty() {
@@ -154,14 +159,14 @@ impl Shared {
         self.wait_for_turn(work);
     }
 
-    /// Draws whether a thread switches at a yield point.
+    /// Draws whether a thread switches at a yield point, with a probability of one in `one_in`.
     fn switches_now(&self, one_in: u8) -> bool {
         let mut state = self.state();
         state.vain_tries = 0;
         !state.is_free && state.random.u8(0..one_in) == 0
     }
 
-    /// Counts a failed try to take a lock; false if no turns are taken any more.
+    /// Counts a failed attempt to take a lock; returns false if work runs without turns now.
     fn tried_in_vain(&self) -> bool {
         let mut state = self.state();
         state.vain_tries += 1;
@@ -199,7 +204,7 @@ impl Shared {
     }
 }
 
-/// The side of the runtime's thread.
+/// The lock hooks of the runtime's thread.
 struct Runtime(Weak<Shared>);
 
 impl Turn for Runtime {
@@ -221,7 +226,7 @@ impl Turn for Runtime {
     }
 }
 
-/// The side of a piece of work.
+/// The lock hooks of a piece of work.
 struct Work {
     shared: Arc<Shared>,
     number: u64,

@@ -5,7 +5,7 @@ use crate::env::failure::TaskPolicy;
 use crate::env::seams::Env;
 use crate::env::sim::world;
 
-/// The steps of three pieces of work and a task, in the order in which they ran.
+/// Returns the steps of three pieces of work and a task, in the order in which they ran, as text.
 fn told(seed: u64) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {

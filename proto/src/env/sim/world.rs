@@ -1,4 +1,4 @@
-//! A simulated world: clock, spawner, and the environment made of them.
+//! A simulated world: a clock, a spawner, and the environment that consists of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ impl SimClock {
         Self(AtomicU64::new(unix_ms))
     }
 
-    /// Jumps to a time, back or forth.
+    /// Sets the clock to a later or an earlier time.
     pub fn set(&self, unix_ms: u64) {
         self.0.store(unix_ms, Ordering::SeqCst);
     }
@@ -39,7 +39,7 @@ impl Clock for SimClock {
     }
 }
 
-/// Runs tasks on the current tokio runtime, and blocking work inline.
+/// A spawner that runs tasks on the current tokio runtime, and blocking work inline.
 pub struct InlineSpawner;
 
 impl Spawner for InlineSpawner {
@@ -54,9 +54,9 @@ impl Spawner for InlineSpawner {
     }
 }
 
-/// An environment that depends on one seed, with the handles to control it.
+/// Returns an environment that depends on one seed, with the handles that control it.
 pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
-    /// 2024-01-01 UTC; any fixed moment does.
+    /// The initial time of the simulated clock: 2024-01-01 UTC.
     const START_UNIX_MS: u64 = 1_704_067_200_000;
     let clock = Arc::new(SimClock::new(START_UNIX_MS));
     let fs = SimFs::new(seed);
@@ -69,8 +69,8 @@ pub fn world(seed: u64) -> (Env, Arc<SimClock>, SimFs) {
     (env, clock, fs)
 }
 
-/// The environment of a real process over simulated files, and the failures of tasks for which the process would have
-/// ended.
+/// Returns the environment of a real process with simulated files, and a receiver of the task
+/// failures that would have ended the process.
 pub fn process(seed: u64) -> (Env, SimFs, UnboundedReceiver<String>) {
     let (told, failures) = unbounded_channel();
     let end_process = Arc::new(move |failure: &TaskFailure| {

@@ -1,8 +1,9 @@
-//! Writes, and those that were checked in this process.
+//! Unchecked writes, and writes that were checked in this process.
 //!
-//! A document is checked once, where it enters the process: by the session that reads it, on any thread, or by the
-//! decoder of a message of another process. Only the constructors here make the types, and the decoder calls them, so
-//! code that has a checked write need not check the text again.
+//! A document is checked once, when it enters the process: by the session that reads it, on any
+//! thread, or by the decoder of a message from another process. The checked types can only be made
+//! by the constructors in this file, which the decoder calls too, so code that has a checked write
+//! need not check the text again.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub enum WriteKind {
     Delete,
 }
 
-/// A write whose id is within its limit, and whose document is JSON. It is encoded like a [`Write`].
+/// A write whose id is within its limit, and whose document is JSON. Its encoding equals that of a
+/// [`Write`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Write")]
 pub struct CheckedWrite {
@@ -43,7 +45,7 @@ pub struct CheckedWrite {
 }
 
 impl CheckedWrite {
-    /// Checks a write.
+    /// Checks a write; an error if its id or document is too long, or the document is not JSON.
     pub fn new(write: Write, document_bytes_max: usize) -> Result<Self> {
         let Write { id, kind } = write;
         check_id(&id)?;
@@ -53,7 +55,7 @@ impl CheckedWrite {
         Ok(Self { id: Arc::from(id), kind })
     }
 
-    /// Checks a document that replaces the document with the id in one of its fields.
+    /// Checks a document that will be upserted, and takes its id from one of its fields.
     pub fn upsert_with_id_in(field: &str, document: Bytes) -> Result<Self> {
         let id = check_document_with_id(field, &document).map_err(|error| match error.hint {
             Some(_) => {
@@ -91,7 +93,8 @@ impl TryFrom<Write> for CheckedWrite {
     }
 }
 
-/// Checks the text of a document, and returns the id that a field of it has: a string, or an integer.
+/// Checks the text of a document, and returns the id in its field `field`, which must be a string
+/// or an integer.
 pub fn check_document_with_id<'d>(field: &str, document: &'d [u8]) -> Result<Cow<'d, str>> {
     if document.len() > DOCUMENT_BYTES_MAX {
         return Err(too_long(document.len()));
@@ -118,7 +121,7 @@ pub fn check_document_with_id<'d>(field: &str, document: &'d [u8]) -> Result<Cow
     Ok(id)
 }
 
-/// Checks the text of a document.
+/// Checks that the text of a document is JSON and at most `bytes_max` long.
 pub fn check_document(id: &str, json: &[u8], bytes_max: usize) -> Result<()> {
     check_length(id, json, bytes_max)?;
     check_json(json).map_err(|error| error.context(format!("document {id:?}")))
@@ -132,7 +135,7 @@ fn check_length(id: &str, json: &[u8], bytes_max: usize) -> Result<()> {
     Err(Error::new(ErrorCode::OverLimit, message))
 }
 
-/// The error for a document that may be incomplete.
+/// Returns the error for a document that is too long, of which at least `bytes` bytes were read.
 pub fn too_long(bytes: usize) -> Error {
     let message =
         format!("a document has {bytes} bytes or more; the limit is {DOCUMENT_BYTES_MAX} bytes");

@@ -19,36 +19,40 @@ use crate::model::ids::{
     BucketId, Epoch, LocalIndexId, NodeId, SliceNo, TopologyNo, TransactionId,
 };
 use crate::model::index::IndexInfo;
-use crate::model::joint::{HalvedCommit, JointMark};
+use crate::model::joint::{HalvedCommit, JointCommit};
 use crate::model::left_out::LeftOut;
 use crate::model::moment::Moment;
 use crate::model::moves::{MoveProgress, RebalancePlan, RebalanceRequest};
+use crate::model::open_commit::OpenCommit;
 use crate::model::pushed_commit::PushedCommit;
 use crate::model::topology::IndexTopology;
 use crate::model::users::Users;
 use crate::rpc::command::{AppliedCommand, Proposal};
 
-/// The replicated coordinator, through any of its members; a follower forwards to the leader what only
-/// the leader can answer (`ErrorCode::NotLeader` while there is none).
+/// The interface of the replicated coordinator, through any of its members. A follower forwards
+/// calls that only the leader can answer (`ErrorCode::NotLeader` while there is no leader).
 #[async_trait]
 pub trait CoordinatorApi: Send + Sync + 'static {
-    /// Runs a command; answers after the outcome is committed by a majority and applied. The same
-    /// request id again gives the first answer.
+    /// Runs a command; returns when a majority has committed it and it was applied. A repeated call
+    /// with an equal request id returns the first result.
     async fn propose(&self, proposal: Proposal) -> Result<AppliedCommand>;
 
-    /// SYNC: a projector reports the durable positions of its buckets. The leader keeps them in memory and promotes them
-    /// to a stability timestamp within a tick.
+    /// SYNC: a projector reports the durable positions of its buckets. The leader keeps them in
+    /// memory and promotes them to a stability timestamp with the next promotion.
     async fn sync(&self, report: SyncReport) -> Result<SyncReply>;
 
-    /// A process reports that it is alive and what it has; the leader keeps the report in memory. It also renews leases.
+    /// A process reports that it is alive, its progress, and its leases. The leader keeps the
+    /// report in memory.
     async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<HeartbeatReply>;
 
-    /// Returns the oldest and the newest published epoch that cover a cut, and promotes one at once if there is none. Both are
-    /// readable for new scans. A member that does not have the epoch `at_least` yet forwards the call to the leader. All callers that
-    /// wait for a bucket at the same time share one promotion. The positions may be ahead of the last SYNC: the call then waits
-    /// for SYNC, and fails with `Cancelled` after `timeout_ms`. With `history`, the fingerprint of the source's failover
-    /// logs, the call waits until the coordinator knows that history, because an epoch from before a loss does not answer a
-    /// question asked after it. `InvalidParameter` if a position or the history no longer exists at the source.
+    /// Returns the oldest and the newest published epoch that cover a cut, and promotes one
+    /// immediately if there is none. New scans can read both. A member that has not received the
+    /// epoch `at_least` forwards the call to the leader. All callers that wait for a bucket
+    /// concurrently share one promotion. The positions may be ahead of the last SYNC: the call then
+    /// waits for SYNC, and fails with `Cancelled` after `timeout_ms`. With `history`, the
+    /// fingerprint of the source's failover logs, the call waits until the coordinator has received
+    /// that history, because an epoch from before a loss is no valid answer afterwards.
+    /// `InvalidParameter` if a position or the history no longer exists at the source.
     async fn epoch_covering(
         &self,
         bucket: BucketId,
@@ -65,22 +69,24 @@ pub trait CoordinatorApi: Send + Sync + 'static {
     /// The status of this member and of its leader.
     async fn status(&self) -> Result<CoordinatorStatus>;
 
-    /// Plans a rebalance from the nodes' heartbeats, and begins it unless it is a dry run. A repeated call plans the
-    /// moves that are still missing.
+    /// Plans a rebalance from the nodes' heartbeats, and begins it unless it is a dry run. A
+    /// repeated call plans only the missing moves.
     async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan>;
 
     /// Returns a past or present state of an index's topology; `SnapshotTooOld` if it is no longer remembered.
     async fn topology(&self, index: LocalIndexId, number: TopologyNo)
     -> Result<Arc<IndexTopology>>;
 
-    /// Returns the stability timestamp of an epoch that is retained: a lease protects it, or it is not older than the horizon. `None` if
-    /// it is not, or was undone by a rollback.
+    /// Returns the stability timestamp of an epoch that is retained, because a lease protects it or
+    /// it is not older than the horizon. `None` if it is not retained, or was undone by a rollback.
     async fn epoch_mark(&self, bucket: BucketId, epoch: Epoch) -> Result<Option<EpochMark>>;
 
-    /// Fixes a moment that covers everything that was acknowledged before the call, in all buckets, and returns it with the epoch in
-    /// force in one bucket. The leader queries all projectors, and promotes at once the positions that no epoch covers; all callers that
-    /// wait at the same time share one round of questions. A bucket that does not answer within [`MOMENT_HOLD_MS`], or is being rolled
-    /// back, keeps the epoch that it has, unless it is the requested bucket, which is waited for until `timeout_ms` (`Unavailable`). The
+    /// Fixes a moment that covers all writes that were acknowledged before the call, in all
+    /// buckets, and returns it with the epoch in force in one bucket. The leader queries all
+    /// projectors, and immediately promotes the positions that no epoch covers; concurrent callers
+    /// share one round of queries. A bucket whose projector does not answer within
+    /// [`MOMENT_HOLD_MS`], or that is being rolled back, keeps its present epoch, except the
+    /// requested bucket, for which the call waits until `timeout_ms` (then `Unavailable`). The
     /// epoch is at least `at_least`.
     async fn moment(
         &self,
@@ -89,82 +95,93 @@ pub trait CoordinatorApi: Send + Sync + 'static {
         timeout_ms: u64,
     ) -> Result<FixedMoment>;
 
-    /// Returns the epoch in force in a bucket at a moment. A member that has not reached the moment forwards the call
-    /// to the leader. The error is `SnapshotTooOld` if the moment is not retained, or the bucket is younger than it;
-    /// the message says which.
+    /// Returns the epoch in force in a bucket at a moment. A member that has not reached the moment
+    /// forwards the call to the leader. The error is `SnapshotTooOld` if the moment is not
+    /// retained, or the bucket is younger than the moment; the message distinguishes the two.
     async fn epoch_at(&self, bucket: BucketId, moment: Moment) -> Result<Epoch>;
 
-    /// Raft's messages from another member, unreliable; packed by the coordinator crate.
+    /// Receives Raft messages from another member, encoded by the coordinator crate. Messages may
+    /// be lost.
     async fn raft(&self, messages: Vec<Bytes>) -> Result<()>;
 
-    /// Returns the members. The error is `NotLeader` while this member knows no leader, because its list may be old.
+    /// Returns the members. The error is `NotLeader` while this member has no connection to a
+    /// leader, because its list may be old.
     async fn members(&self) -> Result<CoordinatorMembers> {
         Err(Error::internal("this coordinator does not tell its members"))
     }
 
-    /// Changes the members. A repeated call has no further effect. Returns when the change is made and, for a new member, when it votes or
-    /// some seconds have passed.
+    /// Changes the members. A repeated call has no further effect. Returns when the change is made
+    /// and, for a new member, when it votes or some seconds have passed.
     async fn change_members(&self, _change: CoordinatorChange) -> Result<CoordinatorChanged> {
         Err(Error::internal("this coordinator does not change its members"))
     }
 }
 
-/// The published epochs that cover a cut, in the state of one member of the coordinator.
+/// The published epochs that cover a cut, according to one member of the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoveringEpochs {
     /// The oldest readable epoch that covers the cut.
     pub oldest: Epoch,
-    /// The newest epoch. All epochs from the oldest to this one cover the cut. A later epoch may not: a rollback that this member does not
-    /// know yet may have undone the oldest.
+    /// The newest epoch. All epochs from the oldest to this one cover the cut. A later epoch may
+    /// not cover it: a rollback that this member has not received yet may have undone the oldest
+    /// one.
     pub newest: Epoch,
 }
 
-/// The time that a moment waits for a bucket whose projector does not answer, in milliseconds: longer than a call and a commit on a busy
-/// disk.
+/// The time in milliseconds that a moment waits for a bucket whose projector does not answer:
+/// longer than a call and a commit on a busy disk.
 pub const MOMENT_HOLD_MS: u64 = 500;
 
 /// A moment that the leader has fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixedMoment {
-    /// The index of the coordinators' log.
+    /// The moment, an index of the coordinators' log.
     pub at: u64,
     /// The epoch in force in the requested bucket.
     pub epoch: Epoch,
 }
 
-/// SYNC of a bucket. It ends at a participant-closed cut: no statement and no transaction has mutations on both sides of it.
+/// The report of a bucket in SYNC. It ends at a participant-closed cut: no statement and no
+/// transaction has mutations on both sides of the cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BucketReport {
     /// The bucket of the report.
     pub bucket: BucketId,
     /// The vbuckets that the projector owns.
     pub kept: VbucketSet,
-    /// The end of their durable history.
+    /// The end of the durable history of these vbuckets.
     pub cut: Cut,
-    /// The open joint commits: all that are in the cut and in no epoch.
-    pub joint: Vec<JointMark>,
+    /// The open commits: all that have a part in the cut, and that no epoch has.
+    pub open: Vec<OpenCommit>,
     /// Earlier closed cuts, ascending, each before an open joint commit: where an epoch can end without it.
     pub before: Vec<Cut>,
-    /// The open commits of a producer: those that no epoch has, with a part in the cut.
-    pub pushed: Vec<PushedCommit>,
 }
 
 impl BucketReport {
-    /// The report of a bucket without open commits.
+    /// Creates the report of a bucket without open commits.
     pub fn new(bucket: BucketId, kept: VbucketSet, cut: Cut) -> Self {
-        let (joint, before, pushed) = Default::default();
-        Self { bucket, kept, cut, joint, before, pushed }
+        Self { bucket, kept, cut, open: Vec::new(), before: Vec::new() }
+    }
+
+    /// The open joint commits.
+    pub fn joint(&self) -> Vec<&JointCommit> {
+        self.open.iter().filter_map(OpenCommit::joint).collect()
+    }
+
+    /// The open commits of a producer.
+    pub fn pushed(&self) -> Vec<&PushedCommit> {
+        self.open.iter().filter_map(OpenCommit::pushed).collect()
     }
 }
 
-/// SYNC for some buckets.
+/// The SYNC report of a projector for some of its buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncReport {
     /// The projector that reports.
     pub projector: NodeId,
-    /// Durable positions by bucket: absolute values, so that a lost report does no harm.
+    /// Durable positions by bucket, as absolute values, so that a lost report is harmless.
     pub buckets: Vec<BucketReport>,
-    /// The documents that indexes have left out since the projector started: absolute counts as well.
+    /// The absolute counts of documents that indexes have left out since the projector started.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
     /// The last commits that the projector has found to be halved since it started.
     pub halved: Vec<HalvedCommit>,
@@ -173,19 +190,19 @@ pub struct SyncReport {
 /// The answer to SYNC.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncReply {
-    /// For each reported bucket, the newest epoch that is durable on all copies of its indexes. No indexer requests the mutations up to it
-    /// again. A bucket is missing while the leader does not know the epoch. The epoch may become smaller when copies are added, so a source
-    /// keeps the highest one.
+    /// For each reported bucket, the newest epoch that is durable on all copies of its indexes. No
+    /// indexer will request the mutations up to it again. A bucket is missing while the epoch is
+    /// unknown. The epoch may decrease when copies are added, so a source stores the highest one.
     pub durable: Vec<(BucketId, Epoch)>,
 }
 
 /// The contents of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WatchKind {
-    /// The catalog, as of the last change.
+    /// The catalog, now and after each change.
     Catalog,
-    /// The catalog and the stability timestamps of all buckets. A cut has a position for each vbucket, so these are most of the
-    /// bytes of a watch.
+    /// The catalog and the stability timestamps of all buckets. A cut has a position for each
+    /// vbucket, so the timestamps are most of the bytes of such a watch.
     CatalogAndEpochs,
     /// The users, with their privileges and the hashes of their secrets.
     Users,
@@ -194,13 +211,13 @@ pub enum WatchKind {
 /// A message of a watch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum WatchMessage {
-    /// The catalog as it is now.
+    /// The present catalog.
     Catalog(Arc<Catalog>),
     /// New stability timestamps, ascending for each bucket.
     Epochs(Vec<EpochMark>),
-    /// The users as they are now.
+    /// The present users.
     Users {
-        /// The cluster whose users they are; `None` before it is founded.
+        /// The cluster that the users belong to; `None` before it is founded.
         cluster: Option<ClusterId>,
         /// The users, with secrets and grants.
         users: Arc<Users>,
@@ -210,11 +227,11 @@ pub enum WatchMessage {
 /// The status of a coordinator member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoordinatorStatus {
-    /// Itself.
+    /// The member itself.
     pub node: NodeId,
-    /// The leader that the member follows, if it knows one.
+    /// The leader that the member follows; `None` if it has none.
     pub leader: Option<NodeId>,
-    /// Raft's term.
+    /// The member's Raft term.
     pub term: u64,
     /// The last log position committed.
     pub committed: u64,
@@ -222,58 +239,63 @@ pub struct CoordinatorStatus {
     pub applied: u64,
     /// The `cas` of the catalog that the member sends to its watchers.
     pub catalog_cas: u64,
-    /// On the leader: true once every node has reported since its term began. Until then it is in `bootstrap`, and
-    /// nodes neither join nor leave.
+    /// On the leader: true once every node has reported since its term began. Until then nodes can
+    /// neither join nor leave.
     pub active: bool,
     /// On the leader: differences between the topology and the slices that indexers report, as text.
     pub differences: Vec<String>,
-    /// On the leader: the last heartbeat of each node, also of nodes without a heartbeat.
+    /// On the leader: the last heartbeat of each node, including nodes that have sent none.
     pub nodes: Vec<NodeStatus>,
-    /// On the leader: the documents that each index has left out, as projectors have counted them since they started.
+    /// On the leader: the documents that each index has left out, counted since the start of the
+    /// projectors.
     pub left_out: Vec<(LocalIndexId, LeftOut)>,
-    /// On the leader: the commits that projectors have found to be halved since they started.
+    /// On the leader: the halved commits that projectors have found since they started.
     pub halved: Vec<HalvedCommit>,
-    /// On the leader: the epochs that commits over several buckets hold, the longest first; at most [`HOLDS_MAX`].
+    /// On the leader: the epochs that wait for commits over several buckets, the longest wait
+    /// first; at most [`HOLDS_MAX`].
     pub holds: Vec<EpochHold>,
     /// The members of the coordinator.
     pub members: Box<CoordinatorMembers>,
     /// On the leader: the reasons why versions of data sets wait, by the versions' buckets.
     pub version_waits: Vec<(BucketId, String)>,
-    /// On the leader: the epochs of each bucket that did not wait any longer for slow indexers, since its term began.
+    /// On the leader: for each bucket, the number of epochs since its term began that were
+    /// published without waiting longer for slow indexers.
     pub past_slow: Vec<(BucketId, u64)>,
 }
 
-/// The epochs of a bucket end before a commit, since another bucket of that commit does not have it yet.
+/// A wait of a bucket's epochs: they end before a commit, because another bucket of that commit
+/// does not have it yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpochHold {
-    /// The bucket whose epochs are held.
+    /// The bucket whose epochs wait.
     pub bucket: BucketId,
-    /// The oldest commit that waits for that other bucket.
+    /// The oldest commit that the other bucket lacks.
     pub transaction: TransactionId,
-    /// The other bucket.
+    /// The other bucket, which lacks the commit.
     pub waits_for: BucketId,
-    /// The milliseconds since the commit was first reported to the leader; at least [`HELD_MS_MIN`].
+    /// Milliseconds since the commit was first reported to the leader; at least [`HELD_MS_MIN`].
     pub held_ms: u64,
 }
 
-/// The epochs of a bucket are held when a commit waits for longer than this. Others end with the next reports of projectors.
+/// The time in milliseconds after which a waiting commit is listed in the status. Usually the next
+/// reports of projectors end a wait.
 pub const HELD_MS_MIN: u64 = 1_000;
-/// The maximum number of holds in a status.
+/// The maximum number of listed waits in a status.
 pub const HOLDS_MAX: usize = 1_000;
 
-/// The leader's knowledge of one node.
+/// The leader's record of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// The node of the status.
+    /// The node that the record describes.
     pub node: NodeId,
     /// Milliseconds since its last heartbeat, or since the leader's term began. For a member of the coordinator: since its
     /// last message.
     pub silent_ms: u64,
-    /// Its buckets, if it is an indexer.
+    /// The indexer's progress in each bucket; empty for other roles.
     pub buckets: Vec<BucketProgress>,
     /// The progress of the node's slices, if it is an indexer.
     pub slices: Vec<SliceProgress>,
-    /// The moves of which it is the target, if it is an indexer.
+    /// The moves whose target is the node, if it is an indexer.
     pub moves: Vec<MoveProgress>,
     /// The admission of the node's scans, if it is a router or an indexer.
     pub scans: Option<AdmissionStatus>,
@@ -282,7 +304,7 @@ pub struct NodeStatus {
 /// The progress of an index build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildStatus {
-    /// The percentage, on average of all copies; below 100.
+    /// The average percentage of documents that the copies have read; below 100.
     pub percent: u8,
     /// The number of entries of all copies so far.
     pub entries: u64,
@@ -291,7 +313,8 @@ pub struct BuildStatus {
 }
 
 impl CoordinatorStatus {
-    /// The progress of an index build, from the reports of its nodes; `None` without a report.
+    /// Returns the progress of an index build according to the reports of its nodes; `None` without
+    /// a report.
     pub fn build_of(&self, index: &IndexInfo) -> Option<BuildStatus> {
         let (mut copies, mut percents, mut entries, mut seconds_left) = (0, 0, None, Some(0));
         for (slice, nodes) in (0..).map(SliceNo).zip(&index.topology.placement) {

@@ -13,13 +13,15 @@ use crate::model::ids::{BucketId, NodeId, Seqno, TransactionId, VbucketId};
 use crate::model::joint::PreparedChange;
 use crate::rpc::mutation::MutationKind;
 
-/// The time for which a leader serves after an answer that its follower has confirmed, in milliseconds.
+/// The time in milliseconds for which a leader may serve after it has sent an answer that its
+/// follower confirms.
 pub const COPY_LEASE_MS: u64 = 1_000;
-/// The time without an answer after which a follower asks to lead, in milliseconds. Clocks whose rates differ as much as this time and
-/// [`COPY_LEASE_MS`] count as broken.
+/// The time in milliseconds without an answer after which a follower requests leadership. It is
+/// assumed that clock rates differ by less than the ratio of this time to [`COPY_LEASE_MS`].
 pub const COPY_GRACE_MS: u64 = 1_500;
 
-/// A follower's request to the leading copy of a bucket. `NotOwner` if the called projector does not lead in that term.
+/// A request of a follower to the leading copy of a bucket. `NotOwner` if the called projector does
+/// not lead in that term.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyRequest {
     /// The bucket that is copied.
@@ -32,23 +34,26 @@ pub struct CopyRequest {
     pub question: CopyQuestion,
 }
 
-/// A follower's question.
+/// The kinds of a follower's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CopyQuestion {
     /// Begins a session: the leader keeps the groups after its present end for this follower. An earlier session of the follower
     /// ends.
     Begin {
-        /// The prepared transactions that the follower has, with their digests ([`crate::model::joint::Prepared::digest`]): the leader
-        /// retains the changes of the others for it.
+        /// The prepared transactions that the follower has, with their digests
+        /// ([`crate::model::joint::Prepared::digest`]): the leader retains the changes of other
+        /// prepared transactions for the follower.
         prepared: Vec<(TransactionId, u64)>,
     },
-    /// Asks for the leader's history. A projector without a part in the bucket compares it with its own copy before it removes that.
+    /// Requests the leader's history. A projector without a role in the bucket compares the history
+    /// with its copy before it removes the copy.
     Compare,
-    /// A part of a vbucket's log. `HistoryPurged` if it begins later.
+    /// Requests a range of a vbucket's log. `HistoryPurged` if the log begins later.
     Log {
         /// The vbucket to read.
         vbucket: VbucketId,
-        /// The end of the log that the follower has. `OutOfOrder` if this is not a place in the leader's history.
+        /// The follower's position in the vbucket. `OutOfOrder` if it is not a place in the
+        /// leader's history.
         after: Position,
         /// The last seqno to read.
         to: Seqno,
@@ -63,100 +68,110 @@ pub enum CopyQuestion {
     /// Reports that all groups up to one are durable at the follower, and requests the next ones. The leader waits for a limited time if
     /// there are none.
     Next {
-        /// The session. `OutOfOrder` if it has ended.
+        /// The number of the session. `OutOfOrder` if it has ended.
         session: u64,
-        /// The number of the last group that is durable here; zero if it is none of this session.
+        /// The number of the last group that is durable at the follower; zero if none of the
+        /// session's groups is.
         durable: u64,
-        /// The number of the last answer that the follower has received; zero if none. The follower asks for no promotion for some time
-        /// after that moment ([`COPY_GRACE_MS`]), so the leader may serve for a shorter time from the moment when it sent that answer
-        /// ([`COPY_LEASE_MS`]).
+        /// The number of the last answer that the follower has received; zero if none. The follower
+        /// does not request leadership for [`COPY_GRACE_MS`] after it has received that answer, so
+        /// the leader may serve for [`COPY_LEASE_MS`], a shorter time, from when it sent the
+        /// answer.
         heard: u64,
-        /// The number of changes received of the group after `durable`, if that is larger than a message; zero otherwise.
+        /// If the group after `durable` is larger than a message, the number of its changes that
+        /// the follower has received; zero otherwise.
         held: u64,
     },
-    /// Requests a part of the changes of the transactions that were prepared when the session began, without those that the follower has.
-    /// It is sent before the first [`Self::Next`], and counts as a sign of life for as long as so many changes may take.
+    /// Requests a piece of the changes of transactions that were prepared when the session began,
+    /// except those that the follower has. The request is sent before the first [`Self::Next`], and
+    /// counts as a sign of life for as long as the transfer may take.
     Prepared {
-        /// The session. `OutOfOrder` if it has ended.
+        /// The number of the session. `OutOfOrder` if it has ended.
         session: u64,
         /// The number of changes received so far.
         held: u64,
     },
-    /// Reports that the follower is writing a large group, and requests nothing. It counts as a sign of life like [`Self::Next`], and
-    /// before the first of these like [`Self::Prepared`].
+    /// Reports that the follower is writing a large group, without a request for groups. The report
+    /// counts as a sign of life.
     Busy {
-        /// The session. `OutOfOrder` if it has ended.
+        /// The number of the session. `OutOfOrder` if it has ended.
         session: u64,
-        /// See [`Self::Next`].
+        /// The number of the last answer received, see [`Self::Next`].
         heard: u64,
     },
 }
 
-/// The leader's answer.
+/// The answers of a leader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CopyAnswer {
     /// A session has begun.
     Begun {
         /// The number of the session.
         session: u64,
-        /// The leader's history up to the place at which the groups of the session begin. A follower has exactly this before it
-        /// takes the first group.
+        /// The leader's history up to the place at which the groups of the session begin. The
+        /// follower must have exactly this history before it receives the first group.
         base: SourceHistory,
         /// The last purged seqno of each vbucket: the log begins after it.
         purged: Vec<Seqno>,
-        /// The newest commits of transactions up to that place. Prepared transactions are sent without their changes: the follower has
-        /// these, or requests them.
+        /// The newest commits of transactions up to that place. Prepared transactions are sent
+        /// without their changes, which the follower has or requests.
         commits: NewestCommits,
-        /// True if the leader waits for this copy, which may be in sync at any moment: it must never have half of a statement.
+        /// True if the leader waits for this copy, which may then be in sync at any moment, and
+        /// must never have a part of a statement.
         is_awaited: bool,
     },
-    /// The history with everything that the leader's log has.
+    /// The history, including all groups in the leader's log.
     Compared(SourceHistory),
-    /// A part of a vbucket's log: about 4 MiB, at least one mutation.
+    /// A range of a vbucket's log: about 4 MiB, at least one mutation.
     Log(Vec<CopiedMutation>),
     /// Documents of the requested vbuckets.
     Documents {
         /// The documents, ordered by id, at most a few megabytes.
         documents: Vec<HandedDocument>,
-        /// The id after which more documents may follow; `None` after the last ones.
+        /// The id after which further documents may follow; `None` after the last ones.
         next: Option<String>,
-        /// The end of the history when the documents were read: they include all mutations up to it.
+        /// The end of the history when the documents were read; they include all mutations up to
+        /// it.
         seen: Cut,
     },
-    /// The groups after the follower's last one; may be empty.
+    /// The groups after the follower's last one; the list may be empty.
     Groups {
-        /// The number of this answer, from one on.
+        /// The number of this answer, counted from one.
         answer: u64,
         /// The number of the first group.
         first: u64,
         /// The groups, in the order of their numbers: about 4 MiB, or one group of at most twice as much.
         groups: Vec<CopiedGroup>,
     },
-    /// A part of what was prepared. The numbers and changes are those of a group that has nothing else.
+    /// A piece of the changes of prepared transactions, in the form of a group that has no other
+    /// contents.
     Prepared(GroupPiece),
-    /// A part of the next group, which is larger than a message. A follower appends the group when it has all of it.
+    /// A piece of the next group, which is larger than a message. A follower appends the group when
+    /// it is complete.
     Piece {
         /// The number of this answer.
         answer: u64,
         /// The number of the group.
         group: u64,
-        /// The part.
+        /// The piece of the group.
         piece: GroupPiece,
     },
 }
 
-/// A part of a group. The *changes* of a group are its mutations, and after them those that its steps prepare.
+/// A piece of a group. The *changes* of a group are its mutations, followed by the changes that its
+/// steps prepare.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupPiece {
-    /// The number of changes before it.
+    /// The number of the group's changes before this piece.
     pub from: u64,
     /// The mutations of the piece.
     pub mutations: Vec<CopiedMutation>,
-    /// Changes that are prepared, about 4 MiB with the mutations.
+    /// Prepared changes; about 4 MiB together with the mutations.
     pub prepared: Vec<PreparedPart>,
-    /// The steps of transactions with the group, in its last part; a step that prepares a transaction is sent without its changes.
+    /// In the last piece, the group's steps of transactions; a step that prepares a transaction is
+    /// sent without its changes.
     pub commits: Vec<TransactionEvent>,
-    /// True if the group ends with it.
+    /// True for the last piece of the group.
     pub is_last: bool,
 }
 
@@ -169,16 +184,16 @@ pub struct PreparedPart {
     pub changes: Vec<PreparedChange>,
 }
 
-/// A group, as it is sent to a follower.
+/// A group in the form that is sent to a follower.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopiedGroup {
     /// The mutations of the group.
     pub mutations: Vec<CopiedMutation>,
-    /// The steps of transactions with them.
+    /// The group's steps of transactions.
     pub commits: Vec<TransactionEvent>,
 }
 
-/// A mutation, as it is sent to a follower.
+/// A mutation in the form that is sent to a follower.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopiedMutation {
     /// The vbucket of the mutation.

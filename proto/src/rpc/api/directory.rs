@@ -9,13 +9,14 @@ use crate::error::Result;
 use crate::model::ids::NodeId;
 use crate::model::node::NodeInfo;
 
-/// Access to the other processes of the cluster. Handles are cheap and reconnect by themselves.
+/// Access to the other processes of the cluster. Clients are cheap to create and reconnect
+/// automatically.
 pub trait Directory: Send + Sync + 'static {
-    /// The coordinator, through any member that answers.
+    /// Returns a client of the coordinator, which uses any member that answers.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi>;
-    /// The client of one member of the coordinator.
+    /// Returns a client of one member of the coordinator.
     fn coordinator_member(&self, node: NodeId) -> Result<Arc<dyn CoordinatorApi>>;
-    /// Stores the addresses of the present members of the coordinator, in addition to those of the settings.
+    /// Adds the addresses of the present members of the coordinator to those in the settings.
     fn learn_coordinators(&self, _members: Vec<(NodeId, String)>) {}
     /// The client of a projector.
     fn projector(&self, node: &NodeInfo) -> Arc<dyn ProjectorApi>;

@@ -15,17 +15,18 @@ use crate::model::pushed_commit::PushedCommit;
 pub struct HandOverRequest {
     /// The bucket of the vbucket.
     pub bucket: BucketId,
-    /// The hand-over.
+    /// The hand-over that the request belongs to.
     pub transfer: HandOver,
-    /// The end of the log that the target has. If this is not a place in the vbucket's history, the call fails with
-    /// `OutOfOrder` and the target begins again.
+    /// The target's position in the log. `OutOfOrder` if it is not a place in the vbucket's
+    /// history; the target then starts again.
     pub after: Position,
-    /// The vbucket's end when its documents were last read; its beginning if none were. `OutOfOrder` as above.
+    /// The vbucket's end when its documents were last read; zero if none were read. `OutOfOrder`
+    /// like `after`.
     pub seen: Position,
     /// The kind of piece that the target needs.
     pub wanted: HandOverRequestKind,
-    /// True to release the vbucket: the owner accepts no more mutations of it unless the hand-over is cancelled. A repeated
-    /// request changes nothing.
+    /// True to release the vbucket: the owner then refuses mutations of it until the hand-over is
+    /// cancelled. A repeated request has no further effect.
     pub release: bool,
 }
 
@@ -38,33 +39,35 @@ pub enum HandOverRequestKind {
     Documents(Option<String>),
 }
 
-/// A piece of a vbucket: of its log, or of its documents.
+/// A piece of a vbucket's log, or of its documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOverPiece {
     /// The vbucket's branches.
     pub branches: Branches,
-    /// Branches that were begun and are empty by now: a late duplicate of their beginning has no effect.
+    /// Branches that were begun and have no mutations any more, so that a late duplicate of their
+    /// beginning has no effect.
     pub given_up: Branches,
-    /// The producer's commits with a part in the vbucket that no epoch has.
+    /// The producer's open commits with a part in the vbucket.
     pub pushed: Vec<PushedCommit>,
     /// The mutations after `after`, at most a few megabytes.
     pub mutations: Vec<PushMutation>,
     /// The documents, if the target requested them.
     pub documents: Option<HandOverDocuments>,
-    /// The vbucket's end, or its end when the documents were read.
+    /// The vbucket's present end, or its end when the documents were read.
     pub end: Position,
-    /// True if the vbucket is released, so that this end is final.
+    /// True if the vbucket is released, so that `end` is final.
     pub released: bool,
 }
 
-/// Documents of a vbucket at one moment, at most a few megabytes.
+/// Documents of a vbucket as of one moment, at most a few megabytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOverDocuments {
     /// The documents, ordered by id.
     pub documents: Vec<HandedDocument>,
-    /// The id after which more documents may follow; `None` after the last ones.
+    /// The id after which further documents may follow; `None` after the last ones.
     pub next: Option<String>,
-    /// The purge point shortly before the documents were read: later changes are in the log after it.
+    /// The purge point shortly before the documents were read; later changes are in the log after
+    /// it.
     pub purged: Seqno,
 }
 
@@ -73,8 +76,8 @@ pub struct HandOverDocuments {
 pub struct HandedDocument {
     /// The id of the document.
     pub id: String,
-    /// The seqno of its last change.
+    /// The seqno of the document's last change.
     pub seqno: Seqno,
-    /// The document, as it was written.
+    /// The text of the document.
     pub document: Bytes,
 }

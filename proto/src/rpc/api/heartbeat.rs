@@ -11,25 +11,26 @@ use crate::model::moment::Moment;
 use crate::model::moves::MoveProgress;
 use crate::model::node::Role;
 
-/// A lease holds the horizon back for at most this time after its epoch was superseded, even if it is renewed.
+/// The maximum time, after an epoch was superseded, for which a lease of it keeps the horizon from
+/// advancing, even if the lease is renewed.
 pub const LEASE_AGE_MS_MAX: u64 = 10 * 60 * 1000;
 
 /// The heartbeat of a process, sent about once a second and at important changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// The node; an unknown node must register first (`ErrorCode::Unknown`).
+    /// The id of the node; an unknown node must register first (`ErrorCode::Unknown`).
     pub node: NodeId,
     /// The proof that the process is the one that joined as this node; `None` for a process without a data directory.
     pub proof: Option<NodeProof>,
-    /// The newest catalog that the node has applied (`Catalog::cas`); zero if there was none. A leader with an older one
-    /// was restored from a copy.
+    /// The newest catalog that the node has applied (`Catalog::cas`); zero if there was none. A
+    /// leader with an older one was restored from an older copy.
     pub catalog_cas: u64,
     /// The report of its role.
     pub report: RoleReport,
 }
 
 impl Heartbeat {
-    /// A heartbeat without a proof; the membership adds it.
+    /// Creates a heartbeat without a proof; the membership adds it.
     pub fn new(node: NodeId, catalog_cas: u64, report: impl Into<RoleReport>) -> Self {
         Self { node, proof: None, catalog_cas, report: report.into() }
     }
@@ -40,51 +41,55 @@ impl Heartbeat {
 pub enum RoleReport {
     /// A member of the coordinator.
     Coordinator,
-    /// The partitions that a projector owns and loads.
+    /// The vbuckets that a projector owns, and its loads of partitions.
     Projector(ProjectorReport),
     /// The progress and the load of an indexer.
     Indexer(IndexerReport),
-    /// The reads of a router, which hold epochs.
+    /// The leases of a router.
     Router(RouterReport),
 }
 
 /// The report of a projector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProjectorReport {
-    /// The vbuckets that it owns, by bucket: a leader that gives them to others was restored from a copy.
+    /// The vbuckets that the projector owns, by bucket. A leader that assigns them to others was
+    /// restored from an older copy.
     pub owned: Vec<(BucketId, VbucketSet)>,
-    /// The versions of data sets that it is loading, or could not load.
+    /// The versions of data sets that the projector is loading, or could not load.
     pub loads: Vec<LoadReport>,
 }
 
 /// The report of an indexer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexerReport {
-    /// The progress in each bucket that it follows.
+    /// The progress in each bucket that the indexer follows.
     pub buckets: Vec<BucketProgress>,
-    /// The state and the size of each copy of a slice that it has.
+    /// The state and the size of each copy of a slice on the indexer.
     pub slices: Vec<SliceProgress>,
-    /// The moves of which it is the target.
+    /// The moves whose target is the indexer.
     pub moves: Vec<MoveProgress>,
     /// The split points of slices that exceed the limit of their index: at most one for each index.
     pub split_points: Vec<SplitPoint>,
-    /// The number of shard scans that run and wait.
+    /// The numbers of running and waiting shard scans.
     pub scans: AdmissionStatus,
 }
 
 /// The report of a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouterReport {
-    /// Its leases: the epochs that running scans and tokens read, by bucket, the oldest first; a bounded number of them, without those
-    /// that, to the router's knowledge, have been superseded for [`LEASE_AGE_MS_MAX`].
+    /// The router's leases: the epochs that running scans and tokens read, by bucket, the oldest
+    /// first. Their number is bounded, and epochs that were superseded more than
+    /// [`LEASE_AGE_MS_MAX`] ago are omitted.
     pub leases: Vec<(BucketId, Epoch)>,
-    /// The moments that transactions read, the oldest first; a bounded number of them. Each holds the epoch that is in force at it in
-    /// every bucket, and none is reported for longer than [`LEASE_AGE_MS_MAX`].
+    /// The moments that transactions read, the oldest first. Each leases, in every bucket, the
+    /// epoch in force at the moment. Their number is bounded, and no moment is reported for longer
+    /// than [`LEASE_AGE_MS_MAX`].
     pub moments: Vec<Moment>,
-    /// The oldest catalog (`Catalog::cas`) by which a running scan, a transaction or a token has chosen the generations that it
-    /// reads, or the newest catalog without any. Zero if a scan has begun on a generation that had given way before.
+    /// The oldest catalog (`Catalog::cas`) from which a running scan, a transaction or a token has
+    /// chosen its generations; the newest catalog if there are none. Zero if a scan has begun on a
+    /// generation that had been replaced before.
     pub reads_since: u64,
-    /// The number of scans that run and wait.
+    /// The numbers of running and waiting scans.
     pub scans: AdmissionStatus,
 }
 
@@ -99,17 +104,17 @@ impl RoleReport {
         }
     }
 
-    /// The report of a projector.
+    /// Returns the report of a projector; `None` for another role.
     pub fn projector(&self) -> Option<&ProjectorReport> {
         if let Self::Projector(report) = self { Some(report) } else { None }
     }
 
-    /// The report of an indexer.
+    /// Returns the report of an indexer; `None` for another role.
     pub fn indexer(&self) -> Option<&IndexerReport> {
         if let Self::Indexer(report) = self { Some(report) } else { None }
     }
 
-    /// The report of a router.
+    /// Returns the report of a router; `None` for another role.
     pub fn router(&self) -> Option<&RouterReport> {
         if let Self::Router(report) = self { Some(report) } else { None }
     }
@@ -147,16 +152,19 @@ pub struct SplitPoint {
 pub struct LoadReport {
     /// The version's bucket.
     pub bucket: BucketId,
-    /// Rows that were read, and documents that were counted. It changes as long as the load gets on.
+    /// The number of rows read and documents counted so far. It grows while the load makes
+    /// progress.
     pub steps: u64,
-    /// The last error, if the load will be repeated or was given up. At most [`LOAD_TROUBLE_BYTES_MAX`].
+    /// The last error, if the load will be repeated or was given up; at most
+    /// [`LOAD_TROUBLE_BYTES_MAX`] bytes.
     pub trouble: Option<String>,
 }
 
-/// The length limit of [`LoadReport::trouble`].
+/// The length limit of [`LoadReport::trouble`] in bytes.
 pub const LOAD_TROUBLE_BYTES_MAX: usize = 512;
 
-/// A node without a heartbeat for this long is silent: no other process waits for it.
+/// The time in milliseconds without a heartbeat after which a node is silent: no other process
+/// waits for it.
 pub const SILENT_MS_MAX: u64 = 5_000;
 
 /// The answer to a heartbeat.
@@ -164,7 +172,7 @@ pub const SILENT_MS_MAX: u64 = 5_000;
 pub struct HeartbeatReply {
     /// The nodes that have been silent for [`SILENT_MS_MAX`], by number.
     pub silent: Vec<NodeId>,
-    /// The index of the log that the leader has applied: a moment that is past.
+    /// The last log index that the leader has applied, which is a past moment.
     pub moment: u64,
 }
 
@@ -175,36 +183,38 @@ pub struct BucketProgress {
     pub bucket: BucketId,
     /// The end of the mutations received without a gap.
     pub high_watermark: Cut,
-    /// The newest epoch applied.
+    /// The newest applied epoch.
     pub applied: Epoch,
     /// The newest epoch that would survive a crash.
     pub durable: Epoch,
-    /// Bytes waiting to be applied.
+    /// Bytes of mutations that wait to be applied.
     pub queue_bytes: u64,
-    /// Maximum bytes that may wait.
+    /// Maximum bytes of mutations that may wait.
     pub queue_bytes_max: u64,
 }
 
 /// The state of a slice on an indexer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SliceProgress {
-    /// The slice of the progress report.
+    /// The slice that the record describes.
     pub slice: SliceId,
-    /// The oldest epoch that it answers; `None` while it is being built.
+    /// The oldest epoch that can be read in the slice; `None` while it is being built.
     pub floor: Option<Epoch>,
-    /// Entries at the newest epoch.
+    /// Number of entries at the newest epoch.
     pub entries: u64,
-    /// Bytes in memory and on disk.
+    /// Bytes of the slice in memory and on disk.
     pub bytes: u64,
-    /// The part of `bytes` that the entries at the newest epoch take, by the mean size of a stored entry; `None` until the entries of a
-    /// slice that arrived or was split are counted.
+    /// The number of bytes that the entries at the newest epoch take, computed from the mean size
+    /// of a stored entry; `None` until the entries of a slice that arrived or was split are
+    /// counted.
     pub live_bytes: Option<u64>,
-    /// During a build from the source: the percentage of the documents that was read.
+    /// During a build from the source, the percentage of the documents that were read.
     pub built_percent: Option<u8>,
-    /// During a build from the source: the seconds until all documents are read, at the pace so far; `None` while it is not known.
+    /// During a build from the source, the seconds until all documents are read, at the average
+    /// pace so far; `None` while it is unknown.
     pub seconds_left: Option<u64>,
-    /// During a build: the node whose copy the files come from; `None` if it is built from the source.
+    /// During a copy from another node, that node; `None` for a build from the source.
     pub copied_from: Option<NodeId>,
-    /// The reason that blocks its build, if any.
+    /// The reason that blocks the slice's build, if any.
     pub trouble: Option<String>,
 }

@@ -11,20 +11,22 @@ use crate::rpc::scan::{AppliedReport, FirstBatch, ShardBatch, ShardScan};
 /// The size of a full [`FirstBatch`] in bytes: some hundred short rows.
 pub const FIRST_BATCH_BYTES: usize = 16 << 10;
 
-/// An indexer: keeps slices and reads them.
+/// The interface of an indexer, which stores slices and reads them.
 #[async_trait]
 pub trait IndexerApi: Send + Sync + 'static {
-    /// Scans a shard at one epoch. The call waits for an epoch that is not applied yet; `SnapshotTooOld` if the epoch is below
-    /// the floor of a slice.
+    /// Scans a shard at one epoch. Waits for an epoch that is not applied yet; `SnapshotTooOld` if
+    /// the epoch is below the floor of a slice.
     async fn scan(&self, scan: ShardScan) -> Result<ResultStream<ShardBatch>>;
 
-    /// Reads the beginning of a shard scan: about [`FIRST_BATCH_BYTES`], of a bounded number of entries. No scan stays open. If an indexer
-    /// does not support this, a stream is opened instead.
+    /// Reads the beginning of a shard scan: about [`FIRST_BATCH_BYTES`], from a bounded number of
+    /// entries. No scan remains open. If an indexer does not support this call, a stream is opened
+    /// instead.
     async fn first_batch(&self, _scan: ShardScan) -> Result<FirstBatch> {
         Err(Error::new(ErrorCode::Unsupported, "this indexer only answers with streams"))
     }
 
-    /// Streams the epochs that the node has applied: now, and at each change (several changes may be combined).
+    /// Streams the epochs that the node has applied: first the present ones, then each change;
+    /// several changes may be combined.
     async fn watch_applied(&self) -> Result<ResultStream<AppliedReport>>;
 
     /// Returns the additive checksum of a slice's entries at an epoch, and their number.

@@ -1,9 +1,10 @@
-//! The service interfaces: one trait for each role. A service implements its own trait and receives the others
-//! as `Arc<dyn …>` from a [`Directory`]. A call is a direct call if both ends share a process, and gRPC otherwise; a
-//! service cannot tell the difference. The simulation always uses gRPC.
+//! The service interfaces: one trait for each role. A service implements its own trait and receives
+//! the others as `Arc<dyn …>` from a [`Directory`]. A call is a direct call if both services are in
+//! one process, and gRPC otherwise; a service does not depend on the difference. The simulation
+//! always uses gRPC.
 //!
-//! Every call may fail with a retryable error at any time, and the caller handles it. Streams are bounded: a sender waits
-//! for its reader.
+//! Every call may fail with a retryable error at any time, which the caller must handle. Streams
+//! are bounded: a sender waits for its reader.
 
 mod checked;
 mod coordinator;
@@ -46,7 +47,7 @@ pub use members::{CoordinatorChange, CoordinatorChanged, CoordinatorMembers};
 pub use places::{KnownPlace, Places};
 pub use projector::{ProjectorApi, TRANSACTION_KEPT_MS};
 pub use pushed::{
-    PRODUCER_KEPT_MS, PartState, PushedCommitRequest, PushedLook, PushedStep, TransactionPush,
+    PRODUCER_KEPT_MS, PushedCommitRequest, PushedLook, PushedStep, TransactionPush,
     TransactionPushed,
 };
 pub use streams::{PEER_MESSAGE_BYTES_MAX, ResultStream};

@@ -6,7 +6,8 @@ use futures::Stream;
 
 use crate::error::Result;
 
-/// The largest message between processes: a batch of frames, a piece of a backfill, a Raft snapshot.
+/// The maximum size in bytes of a message between processes: a batch of frames, a piece of a
+/// backfill, a Raft snapshot.
 pub const PEER_MESSAGE_BYTES_MAX: usize = 64 << 20;
 
 /// A stream of results; after an error it ends.

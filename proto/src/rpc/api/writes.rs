@@ -8,12 +8,12 @@ use crate::model::cut::{Position, WritePosition};
 use crate::model::ids::{BucketId, VbucketId};
 use crate::rpc::mutation::MutationKind;
 
-/// Documents to write.
+/// A request to write documents into an embedded bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteRequest {
-    /// The bucket, which is embedded.
+    /// The bucket to write into; an embedded one.
     pub bucket: BucketId,
-    /// The writes, in order; a later write of the same id wins.
+    /// The writes in the order of execution; of two writes of one id, the later counts.
     pub writes: CheckedWrites,
 }
 
@@ -22,17 +22,17 @@ pub struct WriteRequest {
 pub struct WriteReply {
     /// The number of documents created, replaced or removed.
     pub affected: u64,
-    /// The positions of the writes in the bucket's history.
+    /// The positions of the writes in the bucket's history, by which a scan can wait for them.
     pub position: WritePosition,
 }
 
-/// Mutations of one bucket, numbered by their producer.
+/// A request to take mutations of one pushed bucket. The producer has numbered them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushRequest {
-    /// The bucket, which is made FROM PUSH.
+    /// The bucket, which was created FROM PUSH.
     pub bucket: BucketId,
-    /// Branches to begin before the mutations are taken: the vbucket continues on the branch after the seqno, and its older
-    /// mutations beyond that seqno are lost.
+    /// The branches to begin before the mutations are taken: the vbucket continues on a new branch
+    /// after this seqno, and loses its present mutations beyond it.
     pub branches: Vec<(VbucketId, Position)>,
     /// The mutations, in the order of their seqnos within each vbucket.
     pub mutations: Vec<PushMutation>,
@@ -41,7 +41,7 @@ pub struct PushRequest {
 /// One mutation that a producer pushes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushMutation {
-    /// The vbucket: the published hash of the id, verified.
+    /// The vbucket of the id by the published hash; the projector verifies it.
     pub vbucket: VbucketId,
     /// The branch and the seqno of the mutation.
     pub position: Position,
@@ -49,14 +49,14 @@ pub struct PushMutation {
     pub id: String,
     /// The kind of mutation.
     pub kind: MutationKind,
-    /// The document as JSON; empty for a deletion.
+    /// The document as JSON; empty if the mutation is a deletion.
     pub document: Bytes,
 }
 
 /// The result of a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushReply {
-    /// Durable positions of the vbuckets in the request. If several projectors were called, a missing vbucket was not accepted, because its
-    /// owner is not the one in the caller's catalog (`NotOwner`).
+    /// The durable position of each vbucket in the request. A vbucket is missing if its projector
+    /// refused it with `NotOwner`, because the caller's catalog names an outdated owner.
     pub durable: Vec<(VbucketId, Position)>,
 }

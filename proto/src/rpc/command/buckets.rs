@@ -1,4 +1,4 @@
-//! Buckets.
+//! Commands about buckets.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +8,25 @@ use crate::model::catalog::Catalog;
 use crate::model::ids::BucketId;
 use crate::model::users::Privilege;
 
-/// CREATE BUCKET. The new bucket has epoch 1 from the start, with a cut at the beginning of its
-/// history, so that an empty bucket can be scanned. Refused (`Unavailable`) while no projector
-/// is registered; the projectors with the fewest buckets get it.
+/// CREATE BUCKET. The bucket begins with epoch 1, whose cut is the beginning of its history, so
+/// that an empty bucket can be scanned. The coordinator gives the bucket to the projectors with the
+/// fewest buckets. Refused with `Unavailable` while no projector is registered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateBucket {
     /// The name of the bucket.
     pub name: String,
     /// The number of its vbuckets.
     pub vbuckets: u16,
-    /// The kind of its source.
+    /// The number of vbuckets of the bucket.
     pub source: SourceKind,
-    /// The number of projectors that share its vbuckets. Only a pushed bucket may have several, since its mutations are
-    /// independent; the statements of an embedded bucket are atomic because one process numbers them.
+    /// The kind of source that the bucket has.
     pub projectors: u16,
-    /// The number of copies; `None` if the statement names none; the bucket then has one. Refused for a pushed bucket, whose producer has
-    /// the other copy.
+    /// The number of projectors that share the bucket's vbuckets. More than one only for a pushed
+    /// bucket, whose mutations are independent; an embedded bucket needs one process that numbers
+    /// all its mutations, so that statements are atomic.
     pub copies: Option<u8>,
-    /// Not an error if there is one of that name.
+    /// The number of copies; `None` means one. Refused for a pushed bucket, whose producer has the
+    /// second copy.
     pub if_not_exists: bool,
 }
 
@@ -48,12 +49,12 @@ impl CommandKind for CreateBucket {
     }
 }
 
-/// DROP BUCKET, with its indexes.
+/// IF NOT EXISTS: true if an existing bucket of this name is no error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropBucket {
     /// The bucket to drop.
     pub bucket: BucketId,
-    /// RESTRICT: refused while the bucket has indexes.
+    /// RESTRICT: true if the command is refused while the bucket has indexes.
     pub restrict: bool,
 }
 

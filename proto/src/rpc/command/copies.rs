@@ -1,4 +1,4 @@
-//! Copies of embedded buckets.
+//! Commands about the copies of embedded buckets.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,8 @@ use crate::model::ids::{BucketId, Epoch, NodeId};
 use crate::model::node::Role;
 use crate::model::users::Privilege;
 
-/// ALTER BUCKET … SET (copies = n): the leading coordinator makes more copies of an embedded bucket, or gives some up.
+/// ALTER BUCKET … SET (copies = n): sets the number of copies of an embedded bucket. The leading
+/// coordinator then makes or removes copies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetCopies {
     /// The bucket to change.
@@ -26,12 +27,13 @@ impl CommandKind for SetCopies {
     }
 }
 
-/// ALTER BUCKET … MOVE TO 'n': a projector gets a copy of an embedded bucket and then leads it.
+/// ALTER BUCKET … MOVE TO 'n': gives a projector a copy of an embedded bucket, which then becomes
+/// the leading copy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MoveBucket {
-    /// The bucket to change.
+    /// The bucket that moves.
     pub bucket: BucketId,
-    /// The projector.
+    /// The projector that will lead the bucket.
     pub to: NodeId,
 }
 
@@ -43,12 +45,13 @@ impl CommandKind for MoveBucket {
     }
 }
 
-/// A change of a bucket's copies: compare-and-set. The answer is `Outcome::Copies`, whether it was made or not.
+/// A compare-and-set of a bucket's copies. The answer is `Outcome::Copies` with the present copies,
+/// whether the change was made or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangeCopies {
     /// The bucket whose copies change.
     pub bucket: BucketId,
-    /// `Copies::revision` before the change.
+    /// The expected `Copies::revision`; with another one the change is not made.
     pub revision: u64,
     /// The change of the copies.
     pub change: CopiesChange,
@@ -62,16 +65,17 @@ impl CommandKind for ChangeCopies {
     }
 }
 
-/// A projector has started with its vbuckets of an embedded bucket, and asks whether it may serve them. The outcome is `Outcome::Lacks`
-/// if they lack mutations that the last epoch covers: these exist nowhere else, so the bucket is rolled back only when an operator has
-/// accepted the loss.
+/// A projector's question, after its start, whether it may serve its vbuckets of an embedded
+/// bucket. The outcome is `Outcome::Lacks` if its files lack mutations that the last epoch covers:
+/// no other node has them, so the bucket is rolled back only after an operator has accepted the
+/// loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenSource {
     /// The bucket to open.
     pub bucket: BucketId,
     /// The projector that opens the bucket.
     pub projector: NodeId,
-    /// The history of its vbuckets.
+    /// The history of the vbuckets in the projector's files.
     pub history: Box<SourceHistory>,
     /// The epoch of an earlier `Outcome::Lacks` whose loss an operator has accepted.
     pub accepted: Option<Epoch>,

@@ -1,4 +1,4 @@
-//! Stability timestamps and rollbacks.
+//! Commands about stability timestamps and rollbacks.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,13 @@ use crate::model::cut::Position;
 use crate::model::ids::{BucketId, Epoch, VbucketId};
 use crate::model::rollback::RollbackStep;
 
-/// One tick of stability timestamps, for all buckets that changed. From the leader.
+/// The new stability timestamps of one tick, one for each bucket that changed. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PromoteEpochs {
-    /// The timestamps.
+    /// The new timestamps.
     pub promotions: Vec<Promotion>,
-    /// Sets of buckets with commits in common: either each bucket of a set gets its timestamp, or none.
+    /// Sets of buckets whose commits include each other: the timestamps of a set's buckets are all
+    /// accepted or all refused.
     pub joined: Vec<Vec<BucketId>>,
 }
 
@@ -24,13 +25,13 @@ impl CommandKind for PromoteEpochs {
     }
 }
 
-/// The next step of a bucket's rollback, or the first. From the leader; a step that does not follow the
-/// stage at hand changes nothing.
+/// The first or the next step of a bucket's rollback. Sent by the leader; a step that does not
+/// follow the current stage has no effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rollback {
-    /// The bucket that is promoted.
+    /// The bucket to roll back.
     pub bucket: BucketId,
-    /// The operation.
+    /// The step to take.
     pub step: RollbackStep,
 }
 
@@ -42,9 +43,10 @@ impl CommandKind for Rollback {
     }
 }
 
-/// `--skip-epochs`: the coordinator was restored from an older copy, so other processes know numbers that this log will
-/// give again. All epochs, revisions and numbers of new objects continue above everything known, and all slices are
-/// rebuilt ([`crate::model::rollback`]). The leader adds the newest numbers that are known.
+/// `--skip-epochs`: repairs a coordinator that was restored from an older copy, so that other
+/// processes know numbers that its log would assign again. All epochs, revisions and numbers of new
+/// objects continue above every known number, and all slices are rebuilt
+/// ([`crate::model::rollback`]). The leader adds the newest numbers that it learns from the nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkipEpochs;
 
@@ -59,10 +61,10 @@ impl CommandKind for SkipEpochs {
 /// A new stability timestamp of one bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promotion {
-    /// The bucket whose horizon moves.
+    /// The bucket of the timestamp.
     pub bucket: BucketId,
-    /// The positions that changed since the bucket's last epoch.
+    /// The new position of each vbucket that has changed since the bucket's last epoch.
     pub changes: Vec<(VbucketId, Position)>,
-    /// The new horizon: no scan reads an epoch below it any more.
+    /// The new horizon: scans below this epoch are refused from now on.
     pub horizon: Epoch,
 }

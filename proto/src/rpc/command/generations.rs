@@ -1,4 +1,4 @@
-//! Generations of indexes: builds beside what serves.
+//! Commands about generations of indexes: builds of a new generation while the old one serves.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,15 @@ use crate::model::ids::{Generation, IndexId, LocalIndexId, SliceNo};
 use crate::model::index::IndexSpec;
 use crate::model::users::Privilege;
 
-/// ALTER INDEX, REINDEX: begins a new generation of an index, with another definition or the same one, in addition to the serving one. When
-/// it is complete, [`IndexReady`] makes it serve. Refused (`WrongState`) while another one is being built. Its sender expects the
+/// ALTER INDEX or REINDEX: begins to build a new generation of an index, with a new or the present
+/// definition, while the present generation serves. The new one serves after [`IndexReady`].
+/// Refused with `WrongState` while another generation is being built. The proposal expects the
 /// definition from which the new one was derived.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildGeneration {
     /// The index to build.
     pub index: IndexId,
-    /// The new definition, of the same name and bucket.
+    /// The definition to build, of the same name and bucket as the present one.
     pub spec: Box<IndexSpec>,
 }
 
@@ -39,7 +40,8 @@ impl CommandKind for BuildGeneration {
     }
 }
 
-/// All slices of an index can be read: `backfill` → `maintenance`. From the leader.
+/// States that all slices of an index are built: its state changes from `backfill` to
+/// `maintenance`. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IndexReady {
     /// The index that was built.
@@ -56,11 +58,11 @@ impl CommandKind for IndexReady {
     }
 }
 
-/// CANCEL BUILD: removes an index that is being built, or the generation that is being built to take its place. Refused (`WrongState`)
-/// if there is neither: it never removes the serving generation.
+/// CANCEL BUILD: removes an index, or the new generation of an index, that is being built; never
+/// the serving generation. Refused with `WrongState` if nothing is being built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelBuild {
-    /// The index whose build ends.
+    /// The index whose build is cancelled.
     pub index: IndexId,
 }
 
@@ -72,10 +74,10 @@ impl CommandKind for CancelBuild {
     }
 }
 
-/// A retired generation is no longer read. From the leader.
+/// Removes a retired generation, which has no more readers. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropGeneration {
-    /// The generation to cancel.
+    /// The generation to remove.
     pub generation: LocalIndexId,
 }
 
@@ -87,10 +89,11 @@ impl CommandKind for DropGeneration {
     }
 }
 
-/// An index has outgrown its slices: begins a generation with more of them. From the leader.
+/// Begins to build a generation with more slices, because the slices of an index have reached their
+/// size limit. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GrowIndex {
-    /// The generation that must serve; otherwise the command has no effect.
+    /// The serving generation; if another one serves, the command has no effect.
     pub from: LocalIndexId,
     /// The new number of slices.
     pub slices: u16,
@@ -108,10 +111,11 @@ impl CommandKind for GrowIndex {
     }
 }
 
-/// A slice of an index by ranges has outgrown the limit: begins a generation in which it is split. From the leader.
+/// Begins to build a generation in which one slice of a range-partitioned index is split, because
+/// the slice has reached its size limit. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SplitSlice {
-    /// The generation that must serve; otherwise the command has no effect.
+    /// The serving generation; if another one serves, the command has no effect.
     pub from: LocalIndexId,
     /// The slice to split.
     pub slice: SliceNo,

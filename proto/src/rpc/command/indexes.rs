@@ -1,4 +1,4 @@
-//! Indexes, and what can be changed of them without a build.
+//! Commands about indexes, and changes of indexes that need no build.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use crate::model::ids::{BucketId, IndexId};
 use crate::model::index::IndexSpec;
 use crate::model::users::Privilege;
 
-/// CREATE INDEX. Slices are placed at once, by a pure planner over the registered indexers
-/// (replicas on different nodes and zones); if there are too few, the error names the available ones.
+/// CREATE INDEX. Its slices are assigned to registered indexers at once, replicas on different
+/// nodes and zones. The error for too few indexers names the available ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateIndex {
     /// The bucket that the definition names.
     pub bucket: BucketId,
     /// The definition.
     pub spec: IndexSpec,
-    /// True to leave the index `pending`.
+    /// True if the index stays `pending` until BUILD INDEX.
     pub defer_build: bool,
-    /// Not an error if there is one of that name.
+    /// IF NOT EXISTS: true if an existing index of this name is no error.
     pub if_not_exists: bool,
 }
 
@@ -45,7 +45,8 @@ impl CommandKind for CreateIndex {
     }
 }
 
-/// BUILD INDEX ON bucket (names): all or none.
+/// BUILD INDEX ON bucket (names): begins to build all of these indexes, or none if one cannot be
+/// built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildIndexes {
     /// The indexes to build.
@@ -79,14 +80,15 @@ impl CommandKind for DropIndex {
     }
 }
 
-/// ALTER INDEX … RENAME TO: nothing is built. Its sender expects the definition from which the statement was derived.
+/// ALTER INDEX … RENAME TO: changes an index's name without a build. The proposal expects the
+/// definition from which the statement was derived.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RenameIndex {
     /// The index to rename.
     pub index: IndexId,
     /// The new name of the index.
     pub to: String,
-    /// The statement that declares it under its new name, for SHOW INDEXES.
+    /// The CREATE INDEX statement with the new name, for SHOW INDEXES.
     pub sql: String,
 }
 
@@ -98,12 +100,13 @@ impl CommandKind for RenameIndex {
     }
 }
 
-/// ALTER INDEX … SET (replicas = n): the leader makes more copies, or gives some up.
+/// ALTER INDEX … SET (replicas = n): sets the number of replicas. The leader then makes or removes
+/// copies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetReplicas {
     /// The index to change.
     pub index: IndexId,
-    /// Copies besides the first.
+    /// The number of copies in addition to the first.
     pub replicas: u8,
 }
 
@@ -121,7 +124,8 @@ impl CommandKind for SetReplicas {
     }
 }
 
-/// ALTER INDEX … SET (separate_included_columns = …): each node regroups its fragments, without copying.
+/// ALTER INDEX … SET (separate_included_columns = …): each node then regroups the index's
+/// fragments, without copying them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetSeparateIncludedColumns {
     /// The index to change.
@@ -138,12 +142,12 @@ impl CommandKind for SetSeparateIncludedColumns {
     }
 }
 
-/// `ALTER INDEX … SET (slice_bytes_max = …)`.
+/// `ALTER INDEX … SET (slice_bytes_max = …)`: sets the size limit of the index's slices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetSliceBytesMax {
     /// The index to change.
     pub index: IndexId,
-    /// The size of a slice from which on the index gets more slices, in bytes; 0 means never.
+    /// The size of a slice at which the index gets more slices, in bytes; 0 for no limit.
     pub bytes: u64,
 }
 

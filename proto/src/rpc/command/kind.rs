@@ -9,21 +9,23 @@ use crate::model::index::IndexSpec;
 use crate::model::node::Role;
 use crate::model::users::Privilege;
 
-/// The facts of a kind of command.
+/// The properties of a kind of command apart from its fields.
 pub trait CommandKind {
-    /// The audit's name for statements that propose it; `None` for commands of processes.
+    /// The name under which the audit records statements that propose this command; `None` for
+    /// commands that only processes send.
     const AUDITED: Option<Audited>;
 
     /// The privilege that the sender of the command needs.
     fn need(&self) -> Need;
 
-    /// The room that it takes in the replicated state, with the catalog that its sender has.
+    /// The memory that the command takes in the replicated state, computed with the sender's
+    /// catalog.
     fn room(&self, _catalog: &Catalog) -> Room {
         Room::default()
     }
 
-    /// True if the command creates an object with a random id: a bucket, an index, or a generation that a user
-    /// requests.
+    /// True if the command creates an object that gets a random id: a bucket, an index, or a
+    /// generation that a user requests.
     fn creates(&self) -> bool {
         false
     }
@@ -34,12 +36,12 @@ pub trait CommandKind {
     }
 }
 
-/// The audit's name for a statement that changes something.
+/// The class of a command in the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audited {
-    /// A definition of an index, bucket or data set.
+    /// A change of the definition of an index, bucket or data set.
     Definition,
-    /// A move of slices, vbuckets or buckets.
+    /// A move of slices or buckets, or a hand-over of vbuckets.
     Move,
     /// A change of the nodes.
     Node,
@@ -50,76 +52,77 @@ pub enum Audited {
 /// The privilege that the sender of a command needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A privilege on all.
+    /// The privilege on everything.
     All(Privilege),
-    /// A privilege on a bucket or data set.
+    /// The privilege on this bucket or data set.
     Bucket(Privilege, BucketId),
-    /// A privilege on the buckets of indexes.
+    /// The privilege on the buckets of these indexes.
     Indexes(Privilege, Vec<IndexId>),
-    /// The user that a command changes is the sender, or the sender has [`Privilege::Admin`] on all.
+    /// The sender must be the named user, or have [`Privilege::Admin`] on everything.
     Oneself(String),
-    /// As [`Self::Oneself`], and the sender has proved to know the present password: the holder of a token or a certificate must not make a
-    /// secret of it that outlives it.
+    /// As [`Self::Oneself`]; the sender must also have proved the present password. Otherwise the
+    /// holder of a token or certificate could set a password that stays valid when the token has
+    /// expired.
     OwnPassword(String),
-    /// No user may send it: it is from a process of the cluster.
+    /// The sender must be this process of the cluster; users may not send the command.
     Process(Process),
 }
 
 impl Need {
-    /// A privilege on the bucket of an index.
+    /// Returns the need for a privilege on the bucket of an index.
     pub fn index(privilege: Privilege, index: IndexId) -> Self {
         Self::Indexes(privilege, vec![index])
     }
 }
 
-/// A process that sends a command about itself or its work.
+/// The processes that may send a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// This node, and only in this role if a role is given.
+    /// This node; if a role is given, only in this role.
     Node(NodeId, Option<Role>),
     /// A projector or a coordinator.
     Projector,
     /// A member of the coordinator.
     Coordinator,
-    /// The leading coordinator itself: the command is never received from another process.
+    /// The leading coordinator. Other processes cannot send the command.
     Leader,
 }
 
-/// A kind of thing that a command gives to nodes.
+/// The kind of data that a command places on nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacedKind {
-    /// Slices, to indexers.
+    /// Slices of indexes, on indexers.
     Slices,
-    /// Partitions, to projectors.
+    /// Partitions of data sets, on projectors.
     Partitions,
 }
 
-/// Room in the replicated state.
+/// The room that objects take in the replicated state, by kind of object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Vbuckets, of all buckets.
+    /// The number of vbuckets, of all buckets.
     pub vbuckets: usize,
     /// The number of data sets.
     pub data_sets: usize,
-    /// Generations of indexes.
+    /// The number of generations of indexes.
     pub indexes: usize,
-    /// Copies of slices.
+    /// The number of copies of slices.
     pub places: usize,
-    /// Encoded definitions, in bytes.
+    /// The size of the encoded definitions, in bytes.
     pub definition_bytes: usize,
 }
 
 impl Room {
-    /// The encoded size limit of an index without its definition, its places and its moves, and of a bucket without its name and its
-    /// vbuckets: a few numbers.
+    /// The limit of the encoded size of an index apart from its definition, its places and its
+    /// moves, and of a bucket apart from its name and its vbuckets, in bytes. A few numbers fit.
     pub const RECORD_BYTES_MAX: usize = 128;
 
-    /// The room of a bucket or a data set besides its vbuckets.
+    /// Returns the room of a bucket or a data set with this name, without vbuckets.
     pub fn of_name(name: &str) -> Self {
         Self { definition_bytes: name.len() + Self::RECORD_BYTES_MAX, ..Self::default() }
     }
 
-    /// The room of a generation of an index.
+    /// Returns the room of one generation of an index.
     pub fn of_index(spec: &IndexSpec) -> Self {
         Self {
             indexes: 1,
@@ -129,7 +132,7 @@ impl Room {
         }
     }
 
-    /// The sum of two rooms.
+    /// Returns the sum of two rooms.
     pub fn with(self, other: Self) -> Self {
         Self {
             vbuckets: self.vbuckets + other.vbuckets,
@@ -141,7 +144,7 @@ impl Room {
     }
 }
 
-/// The size of a value in a snapshot, in bytes.
+/// Returns the size of a value in a snapshot, in bytes.
 pub fn encoded_bytes(value: &impl Serialize) -> usize {
     // The size flavor stores nothing, so it cannot run out of room.
     postcard::serialize_with_flavor(value, postcard::ser_flavors::Size::default())

@@ -1,4 +1,4 @@
-//! The commands of all families, as one type.
+//! All kinds of commands as one enumeration.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::kind::{CommandKind, Need, PlacedKind, Room};
 use super::{buckets, copies, epochs, generations, indexes, moves, nodes, users, versions};
 use crate::model::catalog::Catalog;
 
-/// Declares [`Command`] with the facts of each of its kinds.
+/// Declares [`Command`] with a variant for each kind, and its delegations to [`CommandKind`].
 macro_rules! commands {
     ($d:tt $($family:ident { $($name:ident,)* })*) => {
         /// The result of an expression for the value of a `Command`, which is in scope, whatever its kind is.
@@ -19,7 +19,7 @@ macro_rules! commands {
             };
         }
 
-        /// A change of the StateContext.
+        /// A command that changes the replicated state.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "each kind has its own")]
         pub enum Command {

@@ -1,4 +1,4 @@
-//! Moves of slices, and hand-overs of vbuckets.
+//! Commands about moves of slices and hand-overs of vbuckets.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use crate::model::ids::{BucketId, IndexId, MoveId, NodeId, VbucketId};
 use crate::model::moves::{MoveStage, PlannedMove};
 use crate::model::users::Privilege;
 
-/// Starts moves of slices, each at `start` (or at once `done`, where a copy is only removed). Moves that are no longer
-/// possible are left out; the command is refused only if none is left.
+/// Starts moves of slices, each in stage `start`, or in `done` if it only removes a copy. Moves
+/// that have become impossible are left out; the command is refused if all are impossible.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StartMoves {
     /// The moves to start.
@@ -26,13 +26,13 @@ impl CommandKind for StartMoves {
     }
 }
 
-/// The next stage of a move: `start` → `pending` → `catchup` → `done`, which changes the topology.
-/// From the leader; nothing happens if the move is not in the stage before.
+/// Begins the next stage of a move: `start` → `pending` → `catchup` → `done`; the last one changes
+/// the topology. Sent by the leader; without effect if the move is not in the previous stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdvanceMove {
     /// The index whose slice moves.
     pub index: IndexId,
-    /// The move.
+    /// The number of the move.
     pub id: MoveId,
     /// The stage that begins.
     pub stage: MoveStage,
@@ -46,14 +46,14 @@ impl CommandKind for AdvanceMove {
     }
 }
 
-/// A move ends: from `done` it is forgotten, from any other stage it is undone. From the leader.
+/// Ends a move: a move that is `done` is forgotten, any other is undone. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndMove {
     /// The index whose move ends.
     pub index: IndexId,
-    /// The move.
+    /// The number of the move.
     pub id: MoveId,
-    /// The reason why the move is undone; `None` ends a move that is `done`, and no other.
+    /// The reason for undoing the move; `None` only for a move that is `done`.
     pub undone: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl CommandKind for EndMove {
     }
 }
 
-/// CANCEL REBALANCE: undoes the moves that are not `done`, of one index or of all.
+/// CANCEL REBALANCE: undoes the moves of one index, or of all, that are not yet `done`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelMoves {
     /// The index; `None` for all.
@@ -83,8 +83,9 @@ impl CommandKind for CancelMoves {
     }
 }
 
-/// ALTER BUCKET … MOVE VBUCKET …: transfers vbuckets of a pushed bucket to a projector. Vbuckets that it owns already are
-/// left out; a vbucket that is being transferred elsewhere is refused.
+/// ALTER BUCKET … MOVE VBUCKET …: begins to transfer vbuckets of a pushed bucket to a projector.
+/// Vbuckets that the projector owns already are left out. Refused if a vbucket is being transferred
+/// to another projector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandOver {
     /// The bucket of the vbuckets.
@@ -103,13 +104,14 @@ impl CommandKind for HandOver {
     }
 }
 
-/// The target of a hand-over has the whole vbucket and becomes its owner. Sent by the target; refused if the hand-over was
-/// cancelled.
+/// The end of a hand-over: the target has all mutations of the vbucket and becomes the owner. Sent
+/// by the target; refused if the hand-over was cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandedOver {
     /// The bucket of the vbuckets.
     pub bucket: BucketId,
-    /// [`HandOver::number`](crate::model::assignment::HandOver::number).
+    /// The number of the hand-over
+    /// ([`HandOver::number`](crate::model::assignment::HandOver::number)).
     pub number: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Processes of the cluster, and what indexers have that are silent.
+//! Commands about processes of the cluster, and about the slices of silent indexers.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,8 @@ use crate::model::ids::NodeId;
 use crate::model::node::NodeInfo;
 use crate::model::users::Privilege;
 
-/// A process joins, or restarts with a new address. A node id of a process with another role is refused.
+/// Registers a process that joins, or that restarts with a new address. Refused if the node id
+/// belongs to a process with another role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RegisterNode {
     /// The process.
@@ -23,11 +24,12 @@ impl CommandKind for RegisterNode {
     }
 }
 
-/// A process with a data directory joins the cluster, or restarts. The first process founds the cluster. Refused if its
-/// data is of another cluster, or if another process holds its number and is not silent.
+/// Lets a process with a data directory join the cluster, or return after a restart. The first
+/// process founds the cluster. Refused if its data belongs to another cluster, or if a process that
+/// is not silent has the same node id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Join {
-    /// The process, with its proof.
+    /// The process, and the proof that it holds the cluster's secret.
     pub request: Box<JoinRequest>,
 }
 
@@ -39,13 +41,13 @@ impl CommandKind for Join {
     }
 }
 
-/// DRAIN NODE: the indexer gets no more slices, and the leader moves its slices away. With `drain` false the indexer
-/// gets slices again.
+/// DRAIN NODE: the coordinator gives the indexer no more slices, and the leader moves its slices to
+/// others. With `drain` false the indexer gets slices again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DrainNode {
     /// The node to drain.
     pub node: NodeId,
-    /// Begin or stop?
+    /// True to drain; false to end a drain.
     pub drain: bool,
 }
 
@@ -61,14 +63,15 @@ impl CommandKind for DrainNode {
     }
 }
 
-/// REMOVE NODE: the process leaves the cluster. Refused for an indexer with the only copy of a slice, unless it is forced; the other copies
-/// on it are given up.
+/// REMOVE NODE: the process leaves the cluster, and other copies on it are removed from the
+/// catalog. Refused for an indexer that has the only copy of a slice, unless `force` is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RemoveNode {
     /// The node to remove.
     pub node: NodeId,
-    /// REMOVE NODE … FORCE: the slices that only this indexer has are given to other indexers, which rebuild them from the source.
-    /// The leader refuses it (`WrongState`) for an indexer that is alive. For other roles it makes no difference.
+    /// REMOVE NODE … FORCE: slices without another copy are given to other indexers, which rebuild
+    /// them from the source. The leader refuses this with `WrongState` for an indexer that is
+    /// alive. Without effect for other roles.
     pub force: bool,
 }
 
@@ -84,13 +87,15 @@ impl CommandKind for RemoveNode {
     }
 }
 
-/// Gives each slice whose copies are all on silent indexers to another indexer, which rebuilds it from the source. The silent indexers stay
-/// nodes of the cluster; one that returns drops the slices that the catalog no longer assigns to it. From the leader.
+/// Gives each slice all of whose copies are on silent indexers to another indexer, which rebuilds
+/// it from the source. The silent indexers remain nodes of the cluster; an indexer that returns
+/// drops the slices that the catalog no longer assigns to it. Sent by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlaceLost {
-    /// Indexers that have been silent so long that their copies count as lost for good.
+    /// The indexers that have been silent for so long that their copies count as lost.
     pub lost: Vec<NodeId>,
-    /// Indexers that are silent for longer than a build waits for them. They may be among `lost`.
+    /// The indexers that have been silent for longer than a build waits; may include those in
+    /// `lost`.
     pub lost_to_builds: Vec<NodeId>,
 }
 

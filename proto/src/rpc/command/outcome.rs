@@ -7,61 +7,64 @@ use crate::model::copies::Copies;
 use crate::model::identity::ClusterId;
 use crate::model::ids::{BucketId, Epoch, IndexId, LocalIndexId, MoveId, TokenId, UserId};
 
-/// A command that was applied, or refused.
+/// The result of a command that was applied or refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AppliedCommand {
     /// The outcome of the command.
     pub outcome: Outcome,
-    /// The `cas` of the catalog after it: a catalog at least as new shows what the command has changed.
+    /// The `cas` of the catalog after the command: a catalog with at least this `cas` includes the
+    /// change.
     pub catalog_cas: u64,
 }
 
 impl AppliedCommand {
-    /// The outcome of a command that was refused before it was logged.
+    /// Returns the result of a command that was refused before it was logged.
     pub fn refused(error: Error) -> Self {
         Self { outcome: Outcome::Refused(error), catalog_cas: 0 }
     }
 }
 
-/// The outcomes of commands.
+/// The outcome of a command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// A bucket of that name exists now.
+    /// The bucket was created, or a bucket of the name exists.
     Bucket(BucketId),
-    /// An index of that name exists now; it serves scans when its state is `maintenance`.
+    /// The index was created, or an index of the name exists. It serves scans when its state is
+    /// `maintenance`.
     Index(IndexId),
-    /// Indexes that are being built now.
+    /// These indexes are being built.
     Building(Vec<IndexId>),
-    /// Moves that begin, or end, now.
+    /// These moves begin or end.
     Moves(Vec<MoveId>),
-    /// Done, or nothing to do (IF EXISTS).
+    /// The command was applied, or had nothing to do (IF EXISTS).
     Done,
-    /// Refused; the state is as it was.
+    /// The command was refused; the state is unchanged.
     Refused(Error),
-    /// The process is a node of this cluster now.
+    /// The process is now a node of this cluster.
     Joined(ClusterId),
-    /// The projector lacks something that the last epoch covers; the state is as it was.
+    /// The projector lacks mutations that the last epoch covers; the state is unchanged.
     Lacks {
-        /// The last epoch.
+        /// The last epoch of the bucket.
         epoch: Epoch,
         /// The error for users, which names the lost mutations.
         error: Error,
     },
-    /// The projector has what the last epoch covers, and leads its bucket.
+    /// The projector has all that the last epoch covers, and leads the bucket with these copies.
     Opened(Copies),
-    /// The copies of a bucket as they are now.
+    /// The present copies of the bucket.
     Copies(Copies),
-    /// This generation of an index is being built, and will replace the serving one.
+    /// This generation is being built and will replace the serving generation.
     Generation(LocalIndexId),
-    /// The version of this data set, with this number, is loading.
+    /// The version with this number of the data set is being loaded.
     Version(BucketId, u64),
-    /// The users were changed as the command requires.
+    /// The users were changed.
     User {
-        /// The user's number; `None` if there is none of that name (IF EXISTS).
+        /// The user's number; `None` if there is no user of the name (IF EXISTS).
         id: Option<UserId>,
         /// The number of the token that the command made.
         token: Option<TokenId>,
-        /// The users with this `cas`, and all later ones, show the change.
+        /// The `cas` of the users after the command: users with at least this `cas` include the
+        /// change.
         cas: u64,
     },
 }

@@ -1,9 +1,9 @@
-//! Users and privileges.
+//! Commands about users and privileges.
 
 use super::kind::{Audited, CommandKind, Need};
 use crate::model::users::{GrantOn, NewSecret, Privilege, UserChange, UserCommand};
 
-/// A change of users or privileges.
+/// A command that changes users or privileges.
 pub type Users = Box<UserCommand>;
 
 impl CommandKind for Users {

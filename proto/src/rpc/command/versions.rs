@@ -1,4 +1,4 @@
-//! Data sets and their versions.
+//! Commands about data sets and their versions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::model::index::{IndexInfo, IndexState};
 use crate::model::node::Role;
 use crate::model::users::Privilege;
 
-/// CREATE BUCKET … FROM FILES: a data set without versions.
+/// CREATE BUCKET … FROM FILES: creates a data set without versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CreateDataSet {
     /// The name of the data set.
@@ -24,7 +24,7 @@ pub struct CreateDataSet {
     pub replication: u16,
     /// See [`DataSet`](crate::model::data_set::DataSet).
     pub idle_ms: u64,
-    /// Not an error if there is one of that name.
+    /// IF NOT EXISTS: true if an existing data set of this name is no error.
     pub if_not_exists: bool,
 }
 
@@ -47,7 +47,7 @@ impl CommandKind for CreateDataSet {
     }
 }
 
-/// ALTER BUCKET … SET (version_idle = …).
+/// ALTER BUCKET … SET (version_idle = …): sets how long an old version without readers is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetVersionIdle {
     /// The data set's bucket.
@@ -64,16 +64,17 @@ impl CommandKind for SetVersionIdle {
     }
 }
 
-/// ALTER BUCKET … LOAD VERSION: begins to load a version. Refused (`WrongState`) while another version is loading.
+/// ALTER BUCKET … LOAD VERSION: begins to load a version. Refused with `WrongState` while another
+/// version is being loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadVersion {
     /// The data set's bucket.
     pub bucket: BucketId,
-    /// The version's name, new in the data set.
+    /// The name of the version; must be new in the data set.
     pub version: String,
     /// The files of the version.
     pub files: Files,
-    /// WITH (allow_empty): the files may have no rows.
+    /// WITH (allow_empty): true if files without rows are no error.
     pub allow_empty: bool,
 }
 
@@ -92,7 +93,7 @@ impl CommandKind for LoadVersion {
         Some(PlacedKind::Partitions)
     }
 
-    /// A version needs room for a bucket, and for a generation of each index that is not deferred.
+    /// The room of a bucket, and of one generation of each index that is not deferred.
     fn room(&self, catalog: &Catalog) -> Room {
         let set = catalog.data_sets.get(&self.bucket);
         let name = catalog.buckets.get(&self.bucket).map_or("", |bucket| &bucket.name);
@@ -109,7 +110,8 @@ impl CommandKind for LoadVersion {
     }
 }
 
-/// ALTER BUCKET … CANCEL VERSION: removes a version that is loading. Refused (`WrongState`) for any other.
+/// ALTER BUCKET … CANCEL VERSION: removes a version that is being loaded. Refused with `WrongState`
+/// for any other version.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CancelVersion {
     /// The data set's bucket.
@@ -126,7 +128,7 @@ impl CommandKind for CancelVersion {
     }
 }
 
-/// A projector has partitions of a version durably. From that projector.
+/// States that a projector has stored partitions of a version durably. Sent by this projector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartitionsLoaded {
     /// The version's bucket.
@@ -135,8 +137,8 @@ pub struct PartitionsLoaded {
     pub node: NodeId,
     /// The partitions, ascending.
     pub partitions: Vec<(VbucketId, PartitionContent)>,
-    /// The summary of all files that the projector has read; `None` if the partitions were whole when its process began, and others have
-    /// reported their contents.
+    /// The summary of all files that the projector has read. `None` if it found the partitions
+    /// complete when its process began; others have then reported the files.
     pub read: Option<FilesRead>,
 }
 
@@ -148,7 +150,7 @@ impl CommandKind for PartitionsLoaded {
     }
 }
 
-/// A projector does not have these partitions any more. From that projector.
+/// States that a projector has lost partitions of a version. Sent by this projector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartitionsLost {
     /// The version's bucket.
@@ -167,7 +169,7 @@ impl CommandKind for PartitionsLost {
     }
 }
 
-/// A projector cannot load a version: it ends. From that projector.
+/// States that a projector cannot load a version, which ends its load. Sent by this projector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VersionFailed {
     /// The version's bucket.
@@ -186,12 +188,13 @@ impl CommandKind for VersionFailed {
     }
 }
 
-/// Makes other holders the owners of partitions, because the present owners are silent. From the leader.
+/// Changes the owners of partitions to other holders, because the present owners are silent. Sent
+/// by the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnPartitions {
     /// The version's bucket.
     pub bucket: BucketId,
-    /// The partitions and their owners.
+    /// The partitions and their new owners.
     pub owners: Vec<(VbucketId, NodeId)>,
 }
 
@@ -206,9 +209,9 @@ impl CommandKind for OwnPartitions {
 /// Begins the generation of an index over a version that is complete. From the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BuildVersion {
-    /// The generation that serves.
+    /// Begins to build a generation of an index over a complete version. Sent by the leader.
     pub from: LocalIndexId,
-    /// The version's bucket.
+    /// The serving generation.
     pub bucket: BucketId,
 }
 
@@ -227,7 +230,8 @@ impl CommandKind for BuildVersion {
 /// Makes the version that is loading current, and makes its generations replace the serving ones. From the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SwitchVersion {
-    /// The data set's bucket.
+    /// Makes the version that is being loaded the current one, and lets its generations of the
+    /// indexes serve. Sent by the leader.
     pub data_set: BucketId,
     /// The version's number.
     pub version: u64,
@@ -244,7 +248,7 @@ impl CommandKind for SwitchVersion {
 /// Drops an old version without readers. From the leader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DropVersion {
-    /// The data set's bucket.
+    /// Removes an old version, which has no more readers. Sent by the leader.
     pub data_set: BucketId,
     /// The version's number.
     pub version: u64,

@@ -1,4 +1,5 @@
-//! The changes of open transactions in a stream, and what sender and receiver know of them.
+//! The changes of open transactions in a stream, and the digest by which sender and receiver
+//! compare them.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -6,18 +7,20 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::model::ids::{TransactionId, TransactionPlace};
 
-/// Bytes of a message besides its body.
+/// The size of a message without its body, in bytes.
 const MESSAGE_BYTES: usize = 64;
 
-/// Changes of documents that a transaction has made and not committed, for one node. Only the transaction itself sees them.
+/// Uncommitted changes of documents by one transaction, for one node. Only scans of the same
+/// transaction see them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransactionBodies {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The place before the first change. The node must be at this place in the transaction. Zero restarts the transaction, and the node
-    /// forgets its earlier changes.
+    /// The place before the first change, which must be the node's present place in the
+    /// transaction. Zero starts the transaction again: the node forgets its earlier changes.
     pub from: TransactionPlace,
-    /// The place of the last change, which becomes the node's place. The range has gaps where changes were rolled back.
+    /// The place of the last change, which becomes the node's place. Places of changes that were
+    /// rolled back are missing between `from` and `to`.
     pub to: TransactionPlace,
     /// Packed key-versions, whose seqnos are places relative to `from`.
     pub body: Bytes,
@@ -30,19 +33,21 @@ impl TransactionBodies {
     }
 }
 
-/// Digest of the messages about one transaction in a stream, in their order. Sender and receiver each compute it.
+/// The digest of a stream's messages about one transaction, in their order. Sender and receiver
+/// compute it independently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodiesDigest(u64);
 
 impl BodiesDigest {
-    /// The digest with a further message of changes. A message from place zero restarts the transaction.
+    /// Returns the digest after one more message of changes. A message from place zero starts the
+    /// transaction again.
     pub fn with_bodies(self, bodies: &TransactionBodies) -> Self {
         let TransactionBodies { from, to, body, .. } = bodies;
         let before = if from.0 == 0 { 0 } else { self.0 };
         Self(xxh3_64_with_seed(body, step(before, 1, *from, *to)))
     }
 
-    /// The digest with a rollback to a place.
+    /// Returns the digest after a rollback to a place.
     pub fn with_back(self, to: TransactionPlace) -> Self {
         Self(step(self.0, 2, to, to))
     }

@@ -1,28 +1,30 @@
-//! The commit of a large transaction in a stream that has sent its changes before, as bodies: a *marker*, in place of the mutations.
+//! The commit of a large transaction whose changes a stream has sent before the commit, as bodies:
+//! the stream then sends a *marker* in place of the mutations.
 //!
-//! The mutations of the commit got seqnos like any others, and the frames cover them, without key-versions. The marker is sent before the
-//! first of these frames. It contains these seqnos, and the state that the node must have of the transaction: all changes up to the place,
-//! with the digest of the bodies and rollbacks that the stream has sent.
+//! The mutations of the commit got seqnos like any others, and the frames cover them, without
+//! key-versions. The marker is sent before the first of these frames. It contains these seqnos, and
+//! the state that the node must have of the transaction: all changes up to the place, with the
+//! digest of the bodies and rollbacks that the stream has sent.
 
 use serde::{Deserialize, Serialize};
 
 use super::bodies::BodiesDigest;
 use crate::model::ids::{Seqno, TransactionId, TransactionPlace, VbucketId};
 
-/// The commit of a transaction whose mutations are not in the frames.
+/// The commit of a transaction whose mutations were sent as bodies and not in frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitMarker {
     /// The id of the transaction.
     pub transaction: TransactionId,
-    /// The last place of the transaction.
+    /// The place of the transaction's last change.
     pub place: TransactionPlace,
-    /// The digest of everything that the stream has sent of it.
+    /// The digest of all messages that the stream has sent about the transaction.
     pub digest: BodiesDigest,
-    /// The seqnos of its mutations, by vbucket, ascending.
+    /// The seqnos of the transaction's mutations, in ascending order of their vbuckets.
     pub ranges: Vec<CommitRange>,
 }
 
-/// The seqnos `(after, to]` of a vbucket.
+/// The range of seqnos `(after, to]` of one vbucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitRange {
     /// The vbucket of the range.
@@ -35,11 +37,11 @@ pub struct CommitRange {
 
 /// The memory of one range, in bytes.
 const RANGE_BYTES: usize = size_of::<CommitRange>();
-/// Bytes of a marker besides its ranges.
+/// The size of a marker without its ranges, in bytes.
 const MARKER_BYTES: usize = 64;
 
 impl CommitMarker {
-    /// The range of a vbucket, if the commit has changed any of its documents.
+    /// Returns the range of a vbucket; `None` if the commit has changed none of its documents.
     pub fn range_of(&self, vbucket: VbucketId) -> Option<CommitRange> {
         let at = self.ranges.binary_search_by_key(&vbucket, |range| range.vbucket);
         at.ok().map(|at| self.ranges[at])

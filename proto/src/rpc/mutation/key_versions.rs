@@ -1,4 +1,4 @@
-//! Packed key-versions: the writer and the readers in place.
+//! Packed key-versions: the writer, and readers that do not copy.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,8 @@ use crate::rpc::varint::{corrupt, put_bytes, put_varint, take, take_bytes, take_
 /// The kind of a mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MutationKind {
-    /// The document was written. With entries in an index this is the design's Upsert, without entries its UpsertDeletion.
+    /// The document was written. With entries in an index this is an Upsert of the design, without
+    /// entries an UpsertDeletion.
     Upsert,
     /// The document was removed.
     Deletion,
@@ -23,7 +24,7 @@ pub struct KeyVersionsWriter {
 }
 
 impl KeyVersionsWriter {
-    /// Begins a mutation; `indexes` calls of [`Self::index`] follow.
+    /// Begins a mutation; the caller must then call [`Self::index`] `indexes` times.
     pub fn mutation(
         &mut self,
         seqno_minus_base: u64,
@@ -40,28 +41,29 @@ impl KeyVersionsWriter {
         put_varint(&mut self.out, indexes as u64);
     }
 
-    /// Begins the state of one index; `entries` calls of [`Self::entry`] follow.
+    /// Begins the document's state in one index; the caller must then call [`Self::entry`]
+    /// `entries` times.
     pub fn index(&mut self, index: LocalIndexId, entries: usize) {
         put_varint(&mut self.out, index.index.0);
         put_varint(&mut self.out, u64::from(index.generation.0));
         put_varint(&mut self.out, entries as u64);
     }
 
-    /// One entry: the encoded key parts (without the id) and the encoded included values.
+    /// Appends one entry: its encoded key parts without the id, and its encoded included values.
     pub fn entry(&mut self, slice: SliceNo, key: &[u8], include: &[u8]) {
         put_varint(&mut self.out, u64::from(slice.0));
         put_bytes(&mut self.out, key);
         put_bytes(&mut self.out, include);
     }
 
-    /// A mutation as it was read, with all its indexes.
+    /// Appends a mutation that was read from another body, with all its indexes.
     pub fn copy(&mut self, versions: &KeyVersions<'_>) {
         let KeyVersions { seqno_minus_base, kind, id, indexes, rest } = *versions;
         self.mutation(seqno_minus_base, kind, id, indexes);
         self.out.extend_from_slice(rest);
     }
 
-    /// The state of one index as it was read, with its entries.
+    /// Appends the state in one index that was read from another body, with its entries.
     pub fn copy_index(&mut self, keys: &IndexKeys<'_>) {
         self.index(keys.index, keys.entries);
         self.out.extend_from_slice(keys.rest);
@@ -77,16 +79,16 @@ impl KeyVersionsWriter {
         self.out.is_empty()
     }
 
-    /// Returns the packed bytes.
+    /// Returns the packed bytes and empties the writer.
     pub fn finish(&mut self) -> Bytes {
         std::mem::take(&mut self.out).into()
     }
 }
 
-/// One mutation of a packed body; borrowed from it.
+/// One mutation of a packed body, borrowed from the body.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyVersions<'a> {
-    /// The seqno of the mutation, relative to the base.
+    /// The seqno of the mutation minus the base seqno of the body.
     pub seqno_minus_base: u64,
     /// The kind of the mutation.
     pub kind: MutationKind,
@@ -101,7 +103,7 @@ pub struct KeyVersions<'a> {
 pub struct IndexKeys<'a> {
     /// The index and its generation.
     pub index: LocalIndexId,
-    /// The number of entries; zero is the empty state.
+    /// The number of entries; zero if the document is not in the index.
     pub entries: usize,
     rest: &'a [u8],
 }
@@ -109,7 +111,7 @@ pub struct IndexKeys<'a> {
 /// One entry of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryKeys<'a> {
-    /// The slice that it belongs to.
+    /// The slice of the entry.
     pub slice: SliceNo,
     /// The encoded key parts, without the id.
     pub key: &'a [u8],
@@ -117,14 +119,14 @@ pub struct EntryKeys<'a> {
     pub include: &'a [u8],
 }
 
-/// Reads packed key-versions in place; each item is checked as it is reached, and the first error ends
-/// the iteration.
+/// An iterator over packed key-versions, borrowed from the body. Each item is checked when it is
+/// reached, and the first error ends the iteration.
 pub struct KeyVersionsReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> KeyVersionsReader<'a> {
-    /// A reader of a packed body.
+    /// Returns a reader of a packed body.
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body }
     }
@@ -164,13 +166,14 @@ impl<'a> Iterator for KeyVersionsReader<'a> {
 }
 
 impl<'a> KeyVersions<'a> {
-    /// The states of the document, one for each index.
+    /// Returns the document's state in each index.
     pub fn indexes(&self) -> impl Iterator<Item = IndexKeys<'a>> + use<'a> {
         let mut rest = self.rest;
         (0..self.indexes).map_while(move |_| read_index(&mut rest).ok())
     }
 
-    /// The states of the document, each with its offset in the mutation.
+    /// Returns the document's state in each index, with the offset of the state in the mutation, in
+    /// bytes.
     pub fn places(&self) -> impl Iterator<Item = (usize, IndexKeys<'a>)> + use<'a> {
         let (begin, mut rest) = (self.rest.len(), self.rest);
         (0..self.indexes).map_while(move |_| {
@@ -179,14 +182,14 @@ impl<'a> KeyVersions<'a> {
         })
     }
 
-    /// The state at a place; `None` if no state begins there.
+    /// Returns the state at an offset; `None` if no state begins there.
     pub fn state_at(&self, place: usize) -> Option<IndexKeys<'a>> {
         read_index(&mut self.rest.get(place..)?).ok()
     }
 }
 
 impl<'a> IndexKeys<'a> {
-    /// The entries that the document has from now on.
+    /// Returns the entries of the document after the mutation.
     pub fn entries(&self) -> impl Iterator<Item = EntryKeys<'a>> + use<'a> {
         let mut rest = self.rest;
         (0..self.entries).map_while(move |_| read_entry(&mut rest).ok())
@@ -213,8 +216,8 @@ fn narrow<T: TryFrom<u64>>(value: u64) -> Result<T> {
     T::try_from(value).map_err(|_| corrupt("a number out of range"))
 }
 
-/// A count of items, each of at least one byte: never more than the remaining bytes, so that a damaged count
-/// cannot cause a large allocation.
+/// Takes a count of items of at least one byte each. The count must be at most the number of
+/// remaining bytes, so that a damaged count cannot cause a large allocation.
 fn take_count(rest: &mut &[u8]) -> Result<usize> {
     let count = take_varint(rest)?;
     usize::try_from(count)

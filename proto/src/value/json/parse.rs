@@ -1,4 +1,4 @@
-//! The JSON parser: a recursive descent over UTF-8 text with bounded depth.
+//! The JSON parser: a recursive descent over UTF-8 text with limited depth.
 
 use crate::value::number::Number;
 use crate::value::spelling;
@@ -6,14 +6,14 @@ use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
 impl Value {
-    /// Parses one JSON document. The error `InvalidText` names the line and column; `OverLimit` means nesting deeper
-    /// than [`MAX_DEPTH`].
+    /// Parses one JSON document. Errors: `InvalidText` with line and column, or `OverLimit` for
+    /// nesting deeper than [`MAX_DEPTH`].
     pub fn parse_json(bytes: &[u8]) -> Result<Self> {
         parse(bytes)
     }
 }
 
-/// Parses one document; only white space may follow it.
+/// Parses one document; an error if other text than white space follows.
 fn parse(bytes: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
@@ -55,7 +55,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Consumes the next byte if it is the given one.
+    /// Consumes the next byte if it is `byte`; returns true if it was.
     fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -187,7 +187,8 @@ impl Parser<'_> {
         Ok(escaped)
     }
 
-    /// Parses `u` and four digits, and the second half of a surrogate pair if these are the first half.
+    /// Parses `u` and four hexadecimal digits, and a second escape if the first is the first half
+    /// of a surrogate pair.
     fn unicode_escape(&mut self) -> Result<char> {
         let first = self.unit()?;
         let code = if (0xD800..0xDC00).contains(&first) && self.take(b'\\') {

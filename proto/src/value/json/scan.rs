@@ -9,15 +9,16 @@ use std::ops::Range;
 use crate::Result;
 use crate::value::tree::{MAX_DEPTH, Object, Value};
 
-/// Digits and signs of a number that is surely within the doubles.
+/// The number of characters up to which a number without exponent is certainly within the range of
+/// doubles.
 const NUMBER_BYTES_MAX: usize = 300;
-/// Digits that are surely within 64 bits.
+/// The number of digits that certainly fit 64 bits.
 const INT_DIGITS_MAX: usize = 18;
 
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// Checks that bytes are one JSON document, with the errors of [`Value::parse_json`].
+/// Checks that bytes are one JSON document. The errors are those of [`Value::parse_json`].
 pub fn check_json(bytes: &[u8]) -> Result<()> {
     match scan::<&str>(bytes, &[], &mut []) {
         Some(_) => Ok(()),
@@ -25,18 +26,19 @@ pub fn check_json(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// A field of a document that was checked.
+/// The value of a field in a checked document.
 #[derive(Debug, PartialEq)]
 pub enum CheckedField<'a> {
     /// A string without escapes.
     Text(&'a str),
-    /// Any value, or none if the field is missing.
+    /// Any other value; `None` if the field is missing.
     Value(Option<Value>),
-    /// The document is no object.
+    /// The document is not an object.
     NoObject,
 }
 
-/// Checks that bytes are one JSON document, and returns the value of a field of it; of equal fields the last one.
+/// Checks that bytes are one JSON document and returns the value of one of its fields. If the name
+/// occurs twice, the last field counts.
 pub fn check_json_with_field<'a>(bytes: &'a [u8], field: &str) -> Result<CheckedField<'a>> {
     let mut found = [None];
     if let Some(text) = scan(bytes, &[field], &mut found)
@@ -55,8 +57,9 @@ pub fn check_json_with_field<'a>(bytes: &'a [u8], field: &str) -> Result<Checked
 }
 
 impl Value {
-    /// Parses only some fields of a JSON document. An object gets only these; any other document is complete. The rest
-    /// is checked, with the errors of [`Self::parse_json`].
+    /// Parses only the named fields of a JSON document and checks the other text. An object then
+    /// has only these fields; any other document is complete. The errors are those of
+    /// [`Self::parse_json`].
     pub fn parse_json_fields(bytes: &[u8], names: &[String]) -> Result<Self> {
         let mut found = vec![None; names.len()];
         let Some(text) = scan(bytes, names, &mut found) else { return Self::parse_json(bytes) };
@@ -76,8 +79,8 @@ impl Value {
     }
 }
 
-/// The value of a checked text if it is what most indexed fields are: a whole number or a string, without a sign or
-/// escapes.
+/// Returns the value of a checked text in the two most frequent cases, a non-negative whole number
+/// and a string without escapes; otherwise `None`.
 fn plain_value(text: &str) -> Option<Value> {
     match text.as_bytes() {
         [b'"', inner @ .., b'"'] if !inner.contains(&b'\\') => {
@@ -90,8 +93,8 @@ fn plain_value(text: &str) -> Option<Value> {
     }
 }
 
-/// Checks a document and finds the values of the requested fields; of equal fields the last one. `None` if the parser
-/// has to decide.
+/// Checks a document and finds the values of the wanted fields; if a name occurs twice, the last
+/// field counts. `None` if the parser has to decide.
 fn scan<'a, N: AsRef<str>>(
     bytes: &'a [u8],
     wanted: &[N],
@@ -109,7 +112,7 @@ struct Scanner<'a, N> {
     at: usize,
     /// The names of the requested fields.
     wanted: &'a [N],
-    /// The place of the value of each of them.
+    /// The range of each requested field's value in the text; `None` if not found.
     found: &'a mut [Option<Range<usize>>],
 }
 
@@ -205,7 +208,8 @@ impl<N: AsRef<str>> Scanner<'_, N> {
         }
     }
 
-    /// Skips the name of a field; returns its number if its value is requested.
+    /// Skips the name of a field; returns the field's index in `wanted` if it is there. The outer
+    /// `None` means that the parser has to decide.
     fn name(&mut self, depth: usize) -> Option<Option<usize>> {
         let begin = self.at + 1;
         self.string()?;
@@ -234,8 +238,8 @@ impl<N: AsRef<str>> Scanner<'_, N> {
         }
     }
 
-    /// Passes words of eight bytes that have no quote, backslash or control character, and stops at the first of these if
-    /// it is in a whole word.
+    /// Skips words of eight bytes without quote, backslash or control character. Stops at the first
+    /// such character, or before an incomplete word.
     fn skip_plain(&mut self) {
         let rest = &self.bytes[self.at..];
         for word in rest.as_chunks::<8>().0 {
@@ -286,7 +290,7 @@ impl<N: AsRef<str>> Scanner<'_, N> {
         (is_plain && self.at - begin <= NUMBER_BYTES_MAX).then_some(())
     }
 
-    /// Skips digits, at least one; returns their number.
+    /// Skips one or more digits and returns their number; `None` if there is no digit.
     fn digits(&mut self) -> Option<usize> {
         let begin = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
@@ -310,7 +314,7 @@ mod tests {
         }
     }
 
-    /// The value of the field according to the parser.
+    /// Returns the value of a field of a document, from the parser.
     fn parsed(text: &str, name: &str) -> CheckedField<'static> {
         match Value::parse_json(text.as_bytes()).expect(text) {
             Value::Object(object) => CheckedField::Value(object.get(name).cloned()),
@@ -360,7 +364,8 @@ mod tests {
         assert!(error.message.contains("line 1 column 7"), "{error}");
     }
 
-    /// Texts that are nearly JSON: pieces of it in any order, and changed bytes.
+    /// Generates texts that are nearly JSON: pieces of JSON in random order, with random bytes
+    /// changed.
     fn nearly_json() -> impl Strategy<Value = Vec<u8>> {
         let pieces = [
             "{",

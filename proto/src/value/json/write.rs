@@ -1,4 +1,4 @@
-//! The JSON writer: the canonical spelling of a value.
+//! The JSON writer, which writes the canonical spelling of a value.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use crate::value::tree::Value;
 
 impl Value {
-    /// The value as compact JSON; MISSING as `null`.
+    /// Returns the value as compact JSON, with MISSING as `null`.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         write(self, &mut out);
@@ -25,7 +25,8 @@ impl fmt::Display for Value {
     }
 }
 
-/// Formats a value as SQL text: strings without quotes, other values as JSON; `None` (SQL's NULL) for NULL and MISSING.
+/// Returns a value as SQL text: a string without quotes, any other value as JSON; `None` (SQL's
+/// NULL) for NULL and MISSING.
 pub fn text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::Missing | Value::Null => None,
@@ -34,7 +35,7 @@ pub fn text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Writes text into a vector of bytes.
+/// A writer of text into a vector of bytes.
 struct Utf8<'a>(&'a mut Vec<u8>);
 
 impl Write for Utf8<'_> {
@@ -44,7 +45,7 @@ impl Write for Utf8<'_> {
     }
 }
 
-/// Appends a value as compact JSON, to a writer that cannot fail (a string, [`Utf8`]).
+/// Appends a value as compact JSON to a writer that cannot fail (a string or [`Utf8`]).
 fn write(value: &Value, out: &mut impl Write) {
     let _infallible = write_value(value, out);
 }

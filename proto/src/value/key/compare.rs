@@ -15,7 +15,7 @@ use super::reader::{
 };
 use crate::value::tree::Value;
 
-/// A constant in the encoding of the parts that it is compared with.
+/// A constant in the encoding of the key parts with which it is compared.
 #[derive(Clone, Debug)]
 pub struct EncodedConstant {
     bytes: Box<[u8]>,
@@ -24,7 +24,7 @@ pub struct EncodedConstant {
 }
 
 impl EncodedConstant {
-    /// Encodes a constant for parts of one direction.
+    /// Encodes a constant for ascending or descending parts.
     pub fn new(value: &Value, descending: bool) -> Self {
         let mut bytes = Vec::new();
         encode_part(value, descending, &mut bytes);
@@ -35,24 +35,24 @@ impl EncodedConstant {
         }
     }
 
-    /// The rank of its type, as [`Value::type_rank`] has it.
+    /// The rank of the constant's type ([`Value::type_rank`]).
     pub fn type_rank(&self) -> u8 {
         self.type_rank
     }
 
-    /// The length in bytes: the maximum that a comparison reads.
+    /// The length of the encoded constant in bytes, which is the maximum that a comparison reads.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The order of a part's value relative to the constant, across types. The part is at the beginning of `bytes`.
+    /// Compares the value of the part at the beginning of `bytes` with the constant, across types.
     pub fn order_of(&self, bytes: &[u8]) -> Ordering {
         let order = bytes[..self.bytes.len().min(bytes.len())].cmp(&self.bytes);
         if self.is_inverted { order.reverse() } else { order }
     }
 }
 
-/// The rank of the type of the part at the beginning of `bytes`, as [`Value::type_rank`] has it.
+/// Returns the rank of the type ([`Value::type_rank`]) of the part at the beginning of `bytes`.
 pub fn part_type_rank(bytes: &[u8], descending: bool) -> u8 {
     match tag(bytes, descending) {
         NULL => 1,
@@ -65,7 +65,7 @@ pub fn part_type_rank(bytes: &[u8], descending: bool) -> u8 {
     }
 }
 
-/// The boolean at the beginning of `bytes`, if there is one.
+/// Returns the boolean at the beginning of `bytes`; `None` if the part has another type.
 pub fn part_as_bool(bytes: &[u8], descending: bool) -> Option<bool> {
     match tag(bytes, descending) {
         FALSE => Some(false),

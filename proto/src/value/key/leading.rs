@@ -1,4 +1,4 @@
-//! The leading parts of entries that make up a row of DISTINCT.
+//! The leading parts of entries, which are a row of DISTINCT.
 
 use super::part::skip_part;
 use super::reader::{MISSING, NULL, mask};
@@ -8,13 +8,14 @@ use crate::Result;
 #[derive(Clone, Copy, Debug)]
 pub struct LeadingParts<'a> {
     bytes: &'a [u8],
-    /// The place of the last of them.
+    /// The offset of the last leading part in the entry, in bytes.
     last: usize,
     is_last_descending: bool,
 }
 
 impl<'a> LeadingParts<'a> {
-    /// The first parts of an entry, as many as there are directions.
+    /// Returns the first parts of an entry, one for each direction; an error if a part is
+    /// unreadable.
     #[inline]
     pub fn of(entry: &'a [u8], descending: impl IntoIterator<Item = bool>) -> Result<Self> {
         let (mut len, mut last, mut is_last_descending) = (0, 0, false);
@@ -30,8 +31,8 @@ impl<'a> LeadingParts<'a> {
         self.bytes
     }
 
-    /// True if the parts read like those of the previous row: they are equal, except that the last one may be MISSING in one and NULL in
-    /// the other, between which there is no value.
+    /// True if SQL shows these parts and those of the previous row alike: they are equal, except
+    /// that the last may be MISSING in one and NULL in the other. No value lies between the two.
     #[inline]
     pub fn read_like(&self, before: &[u8]) -> bool {
         if self.bytes == before {
@@ -49,8 +50,8 @@ impl<'a> LeadingParts<'a> {
     }
 }
 
-/// The bytes of an entry in which MISSING reads as NULL in some parts, which are ascending. In this order, rows that differ only there are
-/// adjacent.
+/// Returns an entry's bytes with NULL in place of MISSING in `parts`, which are ascending. In the
+/// order of these bytes, rows that differ only there are adjacent.
 pub fn missing_as_null(entry: &[u8], descending: &[bool], parts: &[u16]) -> Result<Vec<u8>> {
     let (mut read, mut at) = (entry.to_vec(), 0);
     let last = parts.last().map_or(0, |last| usize::from(*last) + 1);

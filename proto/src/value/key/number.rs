@@ -42,7 +42,8 @@ pub(super) fn encode(number: Number, out: &mut Vec<u8>) {
     }
 }
 
-/// A canonical float without its sign: it has a fraction, or is beyond the integers of 64 bits, or infinite.
+/// Appends a canonical float without its sign. The float is infinite, has a fraction, or is outside
+/// the range of 64-bit integers.
 fn encode_float(f: f64, out: &mut Vec<u8>) {
     if f > 1.0 && has_fraction(f) {
         encode_magnitude(f as u64, (f.fract() * FRACTION_UNITS) as u64, out);
@@ -56,7 +57,7 @@ fn has_fraction(f: f64) -> bool {
     f.is_finite() && f.fract() != 0.0
 }
 
-/// `whole` is at least 1.
+/// Appends a whole part (at least 1) and a fraction in units of 2^-56.
 fn encode_magnitude(whole: u64, fraction: u64, out: &mut Vec<u8>) {
     let zeros = whole.leading_zeros() as usize / 8;
     out.push(POSITIVE_TINY + (8 - zeros) as u8);
@@ -87,7 +88,8 @@ pub(super) fn decode(tag: u8, reader: &mut Reader<'_>) -> Result<Number> {
     decoded?.ok_or_else(|| corrupt("a number is not in its one form"))
 }
 
-/// `None` if the encoder writes these bytes for no number.
+/// Decodes a number whose tag is mapped to a positive one; `None` for bytes that the encoder never
+/// writes.
 #[inline]
 fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<Option<Number>> {
     if tag == POSITIVE_TINY || tag == POSITIVE_HUGE {
@@ -120,14 +122,15 @@ fn decode_positive(tag: u8, negative: bool, reader: &mut Reader<'_>) -> Result<O
     Ok(if exact { signed_float(f, negative) } else { None })
 }
 
-/// The double, unless it is a number that is kept as an integer.
+/// Returns the double with its sign; `None` if the encoder writes this number as an integer.
 fn signed_float(f: f64, negative: bool) -> Option<Number> {
     let number = Number::from_double(if negative { -f } else { f });
     number.filter(|number| matches!(number, Number::Float(_)))
 }
 
-/// Reads the integer at the front of `bytes` with one load, and returns it with the length of its part. `None` for other
-/// values, for 0, for integers of more than seven bytes, and close to the end of `bytes`: the decoder reads these.
+/// Reads the integer at the front of `bytes` with one load and returns it with the length of its
+/// part in bytes. `None` for other values, for 0, for integers of more than seven bytes, and near
+/// the end of `bytes`: for these the caller uses the decoder.
 #[inline]
 pub fn leading_int(bytes: &[u8], descending: bool) -> Option<(i64, usize)> {
     let (tag, rest) = bytes.split_first()?;

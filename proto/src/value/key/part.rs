@@ -9,11 +9,12 @@ use crate::plant::{self, Plant};
 use crate::value::tree::{MAX_DEPTH, Object, Value};
 use crate::{Error, ErrorCode, Result};
 
-/// Maximum bytes of all key parts of an entry together, so that a block of a fragment (about 4 KB) can hold any entry and no
-/// key is larger than the block that a scan reads for it.
+/// The maximum size of all key parts of an entry together, in bytes. Any entry then fits a block of
+/// a fragment (about 4 KB).
 pub const KEY_BYTES_MAX: usize = 4096;
 
-/// Maximum bytes of a document's id. Couchbase (and memcached before it) allow 250 too, and the length fits one byte.
+/// The maximum length of a document's id, in bytes. Couchbase (and memcached before it) allow 250
+/// too, and the length fits one byte.
 pub const ID_BYTES_MAX: usize = 250;
 
 /// Appends one part of a key.
@@ -27,8 +28,9 @@ pub fn encode_part(value: &Value, descending: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends an entry: the parts of the key, each in its direction, and the document's id. Parts beyond the given
-/// directions are ascending. `OverLimit` if the key or the id is too long; `out` is then unchanged.
+/// Appends an entry: the key parts, each in its direction, then the document's id. Parts without a
+/// direction are ascending. Fails with `OverLimit` if the key or the id is too long; `out` is then
+/// unchanged.
 pub fn encode_entry<'a>(
     parts: impl IntoIterator<Item = &'a Value>,
     descending: &[bool],
@@ -54,7 +56,8 @@ pub fn encode_entry<'a>(
     Ok(())
 }
 
-/// Checks a document's id: `OverLimit` if it is too long, `InvalidText` if it is empty.
+/// Checks a document's id. Fails with `OverLimit` if it is too long, with `InvalidText` if it is
+/// empty.
 pub fn check_id(id: &str) -> Result<()> {
     if id.is_empty() {
         return Err(Error::new(ErrorCode::InvalidText, "a document's id is empty"));
@@ -69,7 +72,8 @@ pub fn check_id(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// The range of the parts that are neither MISSING nor NULL: its inclusive lower and its exclusive upper bound.
+/// Returns the range of the encoded parts that are neither MISSING nor NULL: the inclusive lower
+/// bound and the exclusive upper bound (`None` for no bound).
 pub fn values_known(descending: bool) -> (Vec<u8>, Option<Vec<u8>>) {
     let first = NULL + 1;
     match descending {
@@ -95,7 +99,7 @@ pub fn decode_part(bytes: &mut &[u8], descending: bool) -> Result<Value> {
     Ok(value)
 }
 
-/// Returns the length of the first part of `bytes` without decoding it.
+/// Returns the length in bytes of the first part of `bytes`, without decoding it.
 #[inline]
 pub fn skip_part(bytes: &[u8], descending: bool) -> Result<usize> {
     if let Some((_, length)) = number::leading_int(bytes, descending) {
@@ -211,7 +215,8 @@ fn skip(reader: &mut Reader<'_>, depth: usize) -> Result<()> {
     }
 }
 
-/// Limits recursion: documents nest no deeper, so a deeper key is corrupt, and must not overflow the stack.
+/// Checks the depth of a recursion. Documents are limited to this depth, so a deeper key is corrupt
+/// and would overflow the stack.
 fn check_depth(depth: usize) -> Result<()> {
     if depth == MAX_DEPTH { Err(corrupt("it nests too deep")) } else { Ok(()) }
 }

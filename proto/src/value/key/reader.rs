@@ -1,4 +1,4 @@
-//! Tags of encoded key parts, and the reader that both decoders share.
+//! The tags of encoded key parts, and the reader that the decoders use.
 
 use crate::plant::{self, Plant};
 use crate::{Error, ErrorCode, Result};
@@ -14,22 +14,23 @@ pub(super) const STRING: u8 = 0x40;
 pub(super) const ARRAY: u8 = 0x50;
 pub(super) const OBJECT: u8 = 0x60;
 
-/// Ends a string and an array.
+/// The byte that ends a string and an array.
 pub(super) const END: u8 = 0x00;
-/// Begins an escape in a string; the next byte is the escaped byte plus one.
+/// The byte that begins an escape in a string; the next byte is the escaped byte plus one.
 pub(super) const ESCAPE: u8 = 0x01;
 
 pub(super) fn corrupt(what: &str) -> Error {
     Error::new(ErrorCode::Corrupt, format!("a key does not decode: {what}"))
 }
 
-/// The mask that each byte of a part is combined with: it inverts the bytes of a descending part.
+/// Returns the mask to combine with each byte of a part by exclusive or: it inverts descending
+/// parts.
 pub(super) fn mask(descending: bool) -> u8 {
     let is_inverted = descending && !plant::is(Plant::DescendingIgnored);
     if is_inverted { 0xff } else { 0 }
 }
 
-/// Reads encoded bytes in either direction: a DESC part is inverted byte by byte as it is read.
+/// A reader of encoded bytes, which inverts the bytes of a descending part.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     pub at: usize,
@@ -67,7 +68,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// `count` bytes (8 at most) as a big-endian number.
+    /// Takes `count` bytes (at most 8) as a big-endian number.
     #[inline]
     pub fn big_endian(&mut self, count: usize) -> Result<u64> {
         if count > 0
@@ -85,7 +86,7 @@ impl<'a> Reader<'a> {
         Ok(n)
     }
 
-    /// Returns the escaped bytes up to the next end, still masked, and moves after the end.
+    /// Takes the bytes before the next end, still escaped and masked, and skips the end.
     #[inline]
     pub fn until_end(&mut self) -> Result<&'a [u8]> {
         let rest = self.rest();
@@ -96,7 +97,7 @@ impl<'a> Reader<'a> {
         Ok(&rest[..length])
     }
 
-    /// Appends the string that begins here, unescaped.
+    /// Takes a string and its end, and appends the string without escapes to `out`.
     pub fn string(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let mut rest = self.until_end()?;
         let start = out.len();

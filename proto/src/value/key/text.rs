@@ -8,8 +8,9 @@ use super::reader::{FALSE, MISSING, NULL, NUMBER_FIRST, NUMBER_LAST, Reader, STR
 use crate::Result;
 use crate::value::number::Number;
 
-/// Removes one part from the front of `bytes` and appends its SQL text: strings without quotes, other values as JSON.
-/// Returns false and appends nothing for NULL and MISSING. Only arrays and objects allocate.
+/// Removes one part from the front of `bytes` and appends its SQL text: strings without quotes,
+/// other values as JSON. Returns false and appends nothing for NULL and MISSING. Only arrays and
+/// objects need an allocation.
 ///
 /// Strings are not checked for UTF-8 again, since keys are made from checked strings.
 pub fn write_part_text(bytes: &mut &[u8], descending: bool, out: &mut Vec<u8>) -> Result<bool> {

@@ -14,28 +14,25 @@ use proto::model::ids::{
 };
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed_commit::PushedCommit;
-use proto::model::users::{UserCommand, Users};
+use proto::model::users::Users;
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, DocumentsRequest,
     ProjectorApi, PushReply, PushRequest, TransactionPush, TransactionPushed, TransactionStatus,
     WriteReply, WriteRequest,
 };
-use proto::rpc::command::{Command, Outcome, Proposal};
+use proto::rpc::command::{Outcome, Proposal};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, Result};
 use router::Knowledge;
 use tokio::time::{Instant, timeout};
 
-use super::ClusterBackend;
 use super::reads::{Batches, Pin};
+use super::{CATALOG_BEHIND, ClusterBackend};
+use crate::access::{BatchSource, BucketTransaction, Cluster, EpochPin, TransactionView};
 use crate::audit::Attempt;
 use crate::backend::build_wait;
 use crate::backend::drain_wait;
 use crate::backend::transactions::{ClusterTransaction, find_commit, open_transactions};
-use crate::principal::Principal;
-use crate::sql::backend::{
-    Backend, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
-};
 
 /// The pause before a member that lags is called again.
 const BEHIND_PAUSE: Duration = Duration::from_millis(20);
@@ -43,21 +40,9 @@ const BEHIND_PAUSE: Duration = Duration::from_millis(20);
 const LEADER_STATUS_WAIT: Duration = Duration::from_secs(2);
 
 #[async_trait]
-impl Backend for ClusterBackend {
-    fn principal(&self) -> &Principal {
-        &self.principal
-    }
-
-    fn may_read(&self, _: BucketId) -> Result<()> {
-        Ok(())
-    }
-
+impl Cluster for ClusterBackend {
     fn catalog(&self) -> Arc<Catalog> {
         self.calls.router.catalog()
-    }
-
-    fn catalog_of(&self, _: FigureKind) -> Result<Arc<Catalog>> {
-        Ok(self.catalog())
     }
 
     fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
@@ -73,16 +58,18 @@ impl Backend for ClusterBackend {
         }
     }
 
-    async fn command(&self, proposal: Proposal) -> Result<Outcome> {
-        self.propose(proposal).await
+    async fn command(&self, proposal: Proposal, attempt: &Attempt) -> Result<Outcome> {
+        let outcome = self.propose(proposal, attempt).await?;
+        if let Outcome::User { cas, .. } = outcome
+            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
+        {
+            tracing::warn!("this process does not know of a committed change of the users yet");
+        }
+        Ok(outcome)
     }
 
     fn users(&self) -> Arc<Users> {
         self.users.now()
-    }
-
-    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
-        self.run_users(Command::Users(Box::new(command)).into()).await
     }
 
     async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
@@ -97,21 +84,28 @@ impl Backend for ClusterBackend {
         drain_wait::wait_drained(&self.calls.router, node).await
     }
 
-    async fn rebalance(&self, request: RebalanceRequest) -> Result<RebalancePlan> {
+    async fn rebalance(
+        &self,
+        request: RebalanceRequest,
+        attempt: &Attempt,
+    ) -> Result<RebalancePlan> {
         if request.dry_run {
             return self.coordinator().rebalance(request).await;
         }
-        self.attempt.begin().await?;
+        attempt.begin().await?;
         let plan = self.coordinator().rebalance(request).await?;
-        self.attempt.made();
+        attempt.made();
         Ok(plan)
     }
 
-    async fn change_coordinators(&self, change: CoordinatorChange) -> Result<CoordinatorChanged> {
-        tracing::debug!(principal = %self.principal, ?change, "changing the coordinators");
-        self.attempt.begin().await?;
+    async fn change_coordinators(
+        &self,
+        change: CoordinatorChange,
+        attempt: &Attempt,
+    ) -> Result<CoordinatorChanged> {
+        attempt.begin().await?;
         let changed = self.coordinator().change_members(change).await?;
-        self.attempt.made();
+        attempt.made();
         self.wait_cas(changed.catalog_cas).await;
         Ok(changed)
     }
@@ -137,17 +131,8 @@ impl Backend for ClusterBackend {
         self.calls.counted(self.calls.write_to(bucket, write)).await
     }
 
-    async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        let request = DocumentsRequest { bucket: bucket.id, ids, snapshot: None, own: None };
-        self.calls.read_documents(bucket, request).await
-    }
-
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
         self.calls.read_from(bucket, |source| async move { source.sample(bucket.id).await }).await
-    }
-
-    fn audited(&self, attempt: &Attempt) -> Option<Arc<dyn Backend>> {
-        Some(Arc::new(self.with_attempt(attempt)))
     }
 
     fn note_error(&self, sqlstate: &'static str) {
@@ -186,11 +171,15 @@ impl Backend for ClusterBackend {
         find_commit(&self.calls, transaction).await
     }
 
-    async fn cancel_transaction(&self, transaction: TransactionId) -> Result<bool> {
+    async fn cancel_transaction(
+        &self,
+        transaction: TransactionId,
+        attempt: &Attempt,
+    ) -> Result<bool> {
         let (mut is_found, mut ended) = (false, Ok(()));
         for (source, status) in open_transactions(&self.calls).await {
             if status.transaction == transaction {
-                self.attempt.begin().await?;
+                attempt.begin().await?;
                 // Owners of a producer's commit may wait for each other, so a refusal of one must not stop the calls to the others.
                 ended = ended.and(source.abort(status.bucket, transaction).await);
                 is_found = true;
@@ -198,12 +187,12 @@ impl Backend for ClusterBackend {
         }
         ended?;
         if is_found {
-            self.attempt.made();
+            attempt.made();
         }
         Ok(is_found)
     }
 
-    async fn get_in(
+    async fn get(
         &self,
         bucket: &BucketInfo,
         ids: Vec<String>,

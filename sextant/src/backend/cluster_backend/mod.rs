@@ -22,36 +22,31 @@ use super::counters::Counters;
 use super::drain_wait;
 use super::keep_alive::TransactionKeeper;
 use super::source_calls::SourceCalls;
+use crate::access::{Authorization, Cluster};
 use crate::audit::Attempt;
 use crate::auth::newest_users::NewestUsers;
-use crate::principal::Principal;
-use crate::sql::backend::Backend;
+use crate::flow::Flow;
 
 /// The time limit of a statement's wait until the catalog of this process shows a committed command, or a name that
 /// another process has just created.
 const CATALOG_BEHIND: Duration = Duration::from_secs(2);
 
-/// The cluster behind the ports of a process, as one principal uses it; cheap to clone.
-#[derive(Clone)]
+/// The cluster behind the ports of a process.
 pub struct ClusterBackend {
     calls: SourceCalls,
     kept: Arc<TransactionKeeper>,
     env: Env,
     /// Identifies this process in request ids.
     client: u64,
-    requests: Arc<AtomicU64>,
+    requests: AtomicU64,
     /// The `cas` of the newest catalog that an answer to this process has named.
-    newest_cas: Arc<AtomicU64>,
+    newest_cas: AtomicU64,
     /// The newest users that this process has received.
     users: Arc<NewestUsers>,
-    /// The sender of the requests.
-    principal: Principal,
-    /// The statement in the audit that the changes belong to.
-    attempt: Attempt,
 }
 
 impl ClusterBackend {
-    /// A backend over a router and the other services, for a client that is trusted.
+    /// A backend over a router and the other services.
     pub fn new(
         router: Arc<Router>,
         directory: Arc<dyn Directory>,
@@ -59,12 +54,10 @@ impl ClusterBackend {
         counters: Arc<Counters>,
     ) -> Self {
         let client = env.random.next_u64();
-        let (requests, newest_cas) = (Arc::default(), Arc::default());
-        let principal = Principal::Trusted;
+        let (requests, newest_cas) = (AtomicU64::default(), AtomicU64::default());
         let calls = SourceCalls { router, directory, counters };
         let kept = Arc::new(TransactionKeeper::new(calls.clone(), env.clone()));
-        let (users, attempt) = (Arc::default(), Attempt::default());
-        Self { calls, kept, env, client, requests, newest_cas, users, principal, attempt }
+        Self { calls, kept, env, client, requests, newest_cas, users: Arc::default() }
     }
 
     /// Sets the users, which a task follows; without this call there are none.
@@ -72,34 +65,14 @@ impl ClusterBackend {
         Self { users, ..self }
     }
 
-    /// The newest users that this process has received.
-    pub(super) fn known_users(&self) -> &Arc<NewestUsers> {
-        &self.users
+    /// Returns the authorization of principals in the cluster, within the limits of a process.
+    pub fn authorization(self: &Arc<Self>, flow: &Flow) -> Authorization {
+        let clock = Arc::clone(&self.env.clock);
+        Authorization::new(Arc::clone(self) as _, clock, flow.definitions.clone())
     }
 
-    /// A copy of the backend for another principal.
-    pub(super) fn with_principal(&self, principal: Principal) -> Self {
-        Self { principal, ..self.clone() }
-    }
-
-    /// A copy of the backend for an audited statement.
-    pub(super) fn with_attempt(&self, attempt: &Attempt) -> Self {
-        Self { attempt: attempt.clone(), ..self.clone() }
-    }
-
-    /// The coordinator; its calls are made for the principal.
     fn coordinator(&self) -> Arc<dyn CoordinatorApi> {
         self.calls.directory.coordinator()
-    }
-
-    /// The counters of the ports.
-    pub fn counters(&self) -> &Counters {
-        &self.calls.counters
-    }
-
-    /// The router of this process.
-    pub fn router(&self) -> &Router {
-        &self.calls.router
     }
 
     /// Clock, files, random numbers and tasks of this process.
@@ -138,23 +111,22 @@ impl ClusterBackend {
 
     /// Runs a command. It returns after the catalog of this process shows what was changed, or the reason of a refusal: the session that
     /// created something must find it with its next statement.
-    async fn propose(&self, proposal: Proposal) -> Result<Outcome> {
+    async fn propose(&self, proposal: Proposal, attempt: &Attempt) -> Result<Outcome> {
         let sequence = self.requests.fetch_add(1, Ordering::Relaxed);
         let request = Some(RequestId { client: self.client, sequence });
         let coordinator = self.coordinator();
-        tracing::debug!(principal = %self.principal, ?proposal.command, "running a command");
         let drains = match proposal.command {
             Command::DrainNode(DrainNode { node, drain: true }) => Some(node),
             _ => None,
         };
-        let proposal = Proposal { request, sender: self.principal.user_id(), ..proposal };
-        self.attempt.begin().await?;
+        let proposal = Proposal { request, ..proposal };
+        attempt.begin().await?;
         let began = Instant::now();
         let AppliedCommand { outcome, catalog_cas } = coordinator.propose(proposal).await?;
         self.calls.counters.commands.inc();
         self.calls.counters.command.observe(began.elapsed().as_secs_f64());
         if !matches!(outcome, Outcome::Refused(_)) {
-            self.attempt.made();
+            attempt.made();
         }
         self.wait_cas(catalog_cas).await;
         if let Outcome::Refused(error) = outcome {
@@ -162,17 +134,6 @@ impl ClusterBackend {
         }
         if let Some(node) = drains {
             drain_wait::wait_planned(&self.calls.router, node).await;
-        }
-        Ok(outcome)
-    }
-
-    /// Runs a command about users. It returns after this process has received the change.
-    pub(super) async fn run_users(&self, proposal: Proposal) -> Result<Outcome> {
-        let outcome = self.propose(proposal).await?;
-        if let Outcome::User { cas, .. } = outcome
-            && timeout(CATALOG_BEHIND, self.users.wait_for(cas)).await.is_err()
-        {
-            tracing::warn!("this process does not know of a committed change of the users yet");
         }
         Ok(outcome)
     }

@@ -9,8 +9,8 @@ use proto::model::ids::{BucketId, Epoch};
 use router::{PinnedEpoch, ScanBatch, ScanStream};
 use tokio::time::Instant;
 
+use crate::access::{BatchSource, EpochPin};
 use crate::backend::counters::Counters;
-use crate::sql::backend::{BatchSource, EpochPin};
 
 /// A lease on an epoch.
 pub(super) struct Pin(pub PinnedEpoch);

@@ -1,4 +1,4 @@
-//! The checks after the traffic: every index is compared with the model, row for row.
+//! The checks after the traffic, which compare every index with the model, row for row.
 
 use futures::StreamExt;
 use proto::Result;
@@ -26,7 +26,7 @@ pub async fn run(client: &Client, model: &Model, quiet: bool, report: &mut Repor
     Ok(())
 }
 
-/// Reads a whole index in order, and measures the best rate of five.
+/// Reads a whole index in order five times, and records the best rate.
 async fn full_scan(client: &Client, model: &Model, report: &mut Report) -> Result<()> {
     let statement = "COPY (SELECT id, country, population FROM by_country \
                      ORDER BY country, population DESC) TO STDOUT";
@@ -69,7 +69,7 @@ fn some<const N: usize>(rows: impl IntoIterator<Item = [String; N]>) -> Rows {
     rows.into_iter().map(|row| row.into_iter().map(Some).collect()).collect()
 }
 
-/// Statements with the model's answers.
+/// Returns statements with the model's answers to them.
 fn questions(model: &Model) -> Vec<(String, Rows)> {
     let mut questions = by_country(model);
     questions.extend(by_name(model));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A city of the model.
+/// A city and its document.
 #[derive(Clone, Debug)]
 pub struct City {
     /// The whole document.
@@ -32,7 +32,7 @@ impl City {
         self.document["population"].as_i64().unwrap_or_default()
     }
 
-    /// A copy of the city with another population.
+    /// Returns the city with another population.
     pub fn with_population(&self, population: i64) -> Self {
         let mut document = self.document.clone();
         document["population"] = population.into();
@@ -40,7 +40,7 @@ impl City {
     }
 }
 
-/// All documents, by id.
+/// All cities, by the id of their document.
 #[derive(Clone, Debug, Default)]
 pub struct Model(pub BTreeMap<String, City>);
 
@@ -61,7 +61,8 @@ impl Model {
         self.0.values().map(City::population).sum()
     }
 
-    /// Returns `id, country, population` of the matching cities, by country and descending population.
+    /// Returns `id, country, population` of the cities for which `wanted` is true, by country and
+    /// descending population.
     pub fn by_country(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 3]> {
         let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
         rows.sort_by(|(left_id, left), (right_id, right)| {
@@ -77,7 +78,8 @@ impl Model {
         rows.into_iter().map(row).collect()
     }
 
-    /// Returns `id, name` of the matching cities, by lower-case name, then country.
+    /// Returns `id, name` of the cities for which `wanted` is true, by lower-case name, then
+    /// country.
     pub fn by_name(&self, wanted: impl Fn(&City) -> bool) -> Vec<[String; 2]> {
         let mut rows: Vec<_> = self.0.iter().filter(|(_, city)| wanted(city)).collect();
         rows.sort_by_cached_key(|(id, city)| {

@@ -1,4 +1,5 @@
-//! An indexer joins and gets its share of the slices, then another indexer is drained, while scans and writes continue.
+//! The moves of slices in the demo: an indexer joins and gets slices, then another indexer is
+//! drained, while scans and writes continue.
 
 use std::time::Duration;
 
@@ -13,17 +14,17 @@ use super::sql_error::sql_error;
 use super::traffic;
 use crate::roles::Cluster;
 
-/// The time for which scans are measured without moves, before and after them.
+/// The time during which scans are measured without moves, before and after the moves.
 const REST: Duration = Duration::from_secs(1);
-/// Time limit for all moves of one step.
+/// The time limit for all moves of one step.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The drained node: the first indexer.
+/// The number of the drained node, the first indexer.
 const DRAINED: &str = "200";
 
 /// The beginning and the end of a step.
 type TimeSpan = (Instant, Instant);
 
-/// Runs the moves during traffic; returns the model with all of the writer's changes.
+/// Moves slices during traffic; returns the model after all of the writer's changes.
 pub async fn run(
     cluster: &mut Cluster,
     at: &str,
@@ -56,7 +57,7 @@ async fn at_rest() -> TimeSpan {
     (begun, Instant::now())
 }
 
-/// Moves slices to a new node, then off another one; returns when each step ran.
+/// Moves slices to a new node and then away from another one; returns the time of each step.
 async fn events(
     cluster: &mut Cluster,
     at: &str,
@@ -98,7 +99,7 @@ async fn events(
     Ok(windows)
 }
 
-/// Waits until a condition holds.
+/// Calls `look` repeatedly until it returns true; an error after the time limit.
 async fn until(
     client: &Client,
     what: &str,
@@ -130,7 +131,8 @@ async fn column(client: &Client, statement: &str, name: &str) -> Result<Vec<Stri
     Ok(messages.into_iter().filter_map(cell).collect())
 }
 
-/// Returns the rate per second and the 99th percentile in milliseconds of the scans that began within some windows.
+/// Returns the rate of the scans that began within some time spans, per second, and the 99th
+/// percentile of their durations in milliseconds.
 fn scans_within(report: &Report, windows: &[TimeSpan]) -> (f64, f64) {
     let within = |at: Instant| windows.iter().any(|(from, to)| (*from..*to).contains(&at));
     let times: Vec<Duration> =

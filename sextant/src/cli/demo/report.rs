@@ -8,61 +8,62 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use tokio::time::Instant;
 
-/// Measurements and check results.
+/// The measurements and the results of the checks.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
-    /// Documents loaded.
+    /// The number of loaded documents.
     pub documents: u64,
-    /// Rate of COPY over the SQL port: durable, with two indexes present.
+    /// The rate of COPY over the SQL port, in durable documents per second, with two indexes.
     pub ingest_docs_per_s: u64,
-    /// Build rate of the index that was created during writes, until it served scans.
+    /// The build rate of the index that was created during writes, in entries per second, until it
+    /// served scans.
     pub build_entries_per_s: u64,
-    /// Updates and deletes while scans ran.
+    /// The number of updates and deletes during scans.
     pub writes: u64,
-    /// Scans that were checked.
+    /// The number of checked scans.
     pub scans: u64,
-    /// Rate of a full ordered scan over the SQL port.
+    /// The rate of a full ordered scan over the SQL port, in rows per second.
     pub scan_rows_per_s: u64,
-    /// Median time from a write to the first `any` scan that shows it.
+    /// The median time from a write to the first `any` scan that returns it, in milliseconds.
     pub visible_ms_median: f64,
-    /// Median time of a `request_plus` scan of one row without other load.
+    /// The median time of a `request_plus` scan of one row without other load, in milliseconds.
     pub request_plus_ms_median: f64,
-    /// Time from the kill of the leader to the next accepted DDL statement.
+    /// The time from the kill of the leader to the next accepted DDL statement, in milliseconds.
     pub failover_ms: f64,
-    /// Leaders killed.
+    /// The number of killed leaders.
     pub coordinator_failovers: u64,
-    /// The number of slices moved to the new node and off the drained one.
+    /// The number of slices that moved to the new node and away from the drained one.
     pub moves: u64,
-    /// Moves that were undone.
+    /// The number of moves that were undone.
     pub moves_undone: u64,
-    /// Total time of the moves.
+    /// The total time of the moves, in milliseconds.
     pub moves_ms: f64,
-    /// Failed checks while slices moved.
+    /// The number of failed checks while slices moved.
     pub moves_wrong_answers: u64,
-    /// Scan rate while slices moved, divided by the rate at rest. Each scan reads a whole index, and writes continue in
-    /// both cases.
+    /// The scan rate while slices moved, divided by the rate without moves. Each scan reads a whole
+    /// index, and writes continue in both cases.
     pub moves_scan_rate_ratio: f64,
-    /// 99th percentile of the scan times at rest.
+    /// The 99th percentile of the scan times without moves, in milliseconds.
     pub scan_rest_ms_p99: f64,
-    /// 99th percentile of the scan times while slices moved.
+    /// The 99th percentile of the scan times while slices moved, in milliseconds.
     pub scan_moves_ms_p99: f64,
     /// The number of passed checks.
     pub checks_passed: u64,
     /// The number of failed checks.
     pub checks_failed: u64,
-    /// Start and duration of the scans of a whole index.
+    /// The start and the duration of each scan of a whole index.
     #[serde(skip)]
     pub timed: Vec<(Instant, Duration)>,
-    /// Descriptions of the first failures.
+    /// The descriptions of the first failures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<String>,
 }
 
-/// Maximum of described failures; further ones are only counted.
+/// The maximum number of described failures; further failures are only counted.
 const FAILURES_TOLD: usize = 20;
 
 impl Report {
-    /// Counts a check.
+    /// Counts a check as passed or failed, and describes the failure.
     pub fn check(&mut self, held: bool, what: impl FnOnce() -> String) {
         if held {
             self.checks_passed += 1;
@@ -74,7 +75,7 @@ impl Report {
         }
     }
 
-    /// Adds the results of another task.
+    /// Adds the results of another report.
     pub fn merge(&mut self, other: Report) {
         self.writes += other.writes;
         self.scans += other.scans;
@@ -85,7 +86,7 @@ impl Report {
         self.failures.extend(other.failures.into_iter().take(room));
     }
 
-    /// Prints the table.
+    /// Prints the report as a table.
     pub fn print(&self) {
         let mut table = Table::new();
         table.load_style(UTF8_HORIZONTAL_ONLY);
@@ -128,7 +129,7 @@ impl Report {
     }
 }
 
-/// A progress bar; hidden if `quiet`.
+/// Returns a progress bar; hidden if `quiet`.
 pub fn progress(quiet: bool, len: u64, what: &'static str) -> ProgressBar {
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(Some(len), target);
@@ -140,12 +141,12 @@ pub fn progress(quiet: bool, len: u64, what: &'static str) -> ProgressBar {
     bar.with_message(what)
 }
 
-/// The median, in milliseconds.
+/// Returns the median in milliseconds.
 pub fn median_ms(samples: Vec<Duration>) -> f64 {
     percentile_ms(samples, 50)
 }
 
-/// A percentile, in milliseconds.
+/// Returns a percentile in milliseconds.
 pub fn percentile_ms(mut samples: Vec<Duration>, percent: usize) -> f64 {
     samples.sort();
     let sample = samples.get(samples.len() * percent / 100);

@@ -1,4 +1,4 @@
-//! Runs the demo.
+//! The steps of the demo.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use super::{final_checks, rebalance, traffic};
 use crate::auth::login_policy::LoginPolicy;
 use crate::roles::{Cluster, ClusterConfig, PortOptions, Ports, Server};
 
-/// GeoNames, CC BY 4.0; see assets/README.md.
+/// The documents of the demo, from GeoNames, CC BY 4.0; see assets/README.md.
 const CITIES: &[u8] = include_bytes!("../../../assets/cities.jsonl.zst");
-/// Number of samples for the median of a latency.
+/// The number of samples for the median of a latency.
 const LATENCY_SAMPLES: usize = 31;
 
 /// `sextant demo`
@@ -138,7 +138,7 @@ async fn load(
     Ok(())
 }
 
-/// Measures how soon a write becomes visible, and how long `request_plus` takes without load.
+/// Measures the time until a write is visible, and the time of a `request_plus` scan without load.
 async fn latencies(client: &Client, report: &mut Report) -> Result<()> {
     client.batch_execute("SET consistency = 'any'").await.map_err(sql_error("SET"))?;
     let mut visible = Vec::new();

@@ -1,5 +1,5 @@
-//! Traffic (a writer and a scanner) during events in the cluster. The first events are an index build and the kill of a
-//! leader.
+//! Traffic (a writer and a scanner) during events in the cluster, such as an index build and the
+//! kill of a leader.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,12 @@ use super::report::{Report, progress};
 use super::sql_error::sql_error;
 use crate::roles::Cluster;
 
-/// The time for which the traffic runs before and after the leader is killed.
+/// The time during which the traffic runs before and after the kill of the leader.
 const PHASE: Duration = Duration::from_secs(3);
-/// Number of moves of inhabitants before each delete.
+/// The number of moves of inhabitants before each delete.
 const MOVES_PER_DELETE: usize = 8;
 
-/// Runs the traffic; returns the model with all of the writer's changes.
+/// Runs the traffic; returns the model after all of the writer's changes.
 pub async fn run(
     cluster: &mut Cluster,
     at: &str,
@@ -33,7 +33,8 @@ pub async fn run(
     beside(at, model, report, happens).await
 }
 
-/// Runs a writer and a scanner during the given events; returns the model with all of the writer's changes.
+/// Runs a writer and a scanner during the given events; returns the model after all of the writer's
+/// changes.
 pub async fn beside(
     at: &str,
     model: Model,
@@ -58,7 +59,7 @@ pub async fn beside(
     Ok(model)
 }
 
-/// The events during the traffic.
+/// Creates an index and kills the leader during the traffic.
 async fn events(
     cluster: &mut Cluster,
     at: &str,
@@ -100,7 +101,8 @@ async fn events(
     Ok(())
 }
 
-/// Moves inhabitants from city to city and deletes empty cities.
+/// Moves inhabitants from city to city and deletes empty cities, until stopped; returns the model
+/// after these changes, and their number.
 async fn write(client: Client, mut model: Model, stop: Arc<AtomicBool>) -> Result<(Model, u64)> {
     let upsert = client
         .prepare_typed(
@@ -156,8 +158,8 @@ fn move_inhabitants(model: &Model, from: &str, to: &str, random: &mut fastrand::
     ]
 }
 
-/// Scans during writes. At every moment the total population must be unchanged, and two indexes must agree within one
-/// transaction.
+/// Scans until stopped. The total population must be the same in each scan, and two indexes must
+/// agree within one transaction.
 async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<Report> {
     let mut report = Report::default();
     while !stop.load(Ordering::Relaxed) {
@@ -191,7 +193,7 @@ async fn scan(client: Client, population: i64, stop: Arc<AtomicBool>) -> Result<
     Ok(report)
 }
 
-/// A whole number, read from the binary form of a numeric; the demo needs no fractions.
+/// A whole number, decoded from the binary form of a numeric. Fractions are not supported.
 struct Numeric(String);
 
 impl<'a> tokio_postgres::types::FromSql<'a> for Numeric {

@@ -1,8 +1,10 @@
-//! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document per line, in messages with arbitrary boundaries.
+//! `COPY b FROM STDIN (FORMAT jsonl)`: one JSON document per line, in messages with arbitrary
+//! boundaries.
 //!
-//! The data is cut into pieces of whole lines (`lines`). Blocking threads check the pieces, several at a time, and the session
-//! passes their documents in order to `target`, which writes them. A bad line ends the COPY: the error names the line's number and the
-//! stored part. The session skips the rest of the client's data.
+//! The data is cut into pieces of whole lines (`lines`). Blocking threads check the pieces, several
+//! at a time, and the session passes their documents in order to `target`, which writes them. A bad
+//! line ends the COPY: the error contains the line's number and the number of stored documents. The
+//! session skips the client's further data.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -27,13 +29,15 @@ use crate::pg::protocol::session::Session;
 use crate::pg::session::state::SessionState;
 use crate::pg::session::transaction::Transaction;
 
-/// Maximum of pieces that are being checked: two keep two threads busy, and the third is ready when one of them is.
+/// The maximum number of pieces that are being checked: two occupy two threads, and the third is
+/// ready when one thread becomes free.
 const CHECKS_MAX: usize = 3;
 
-/// Bytes of lines that are checked on the session's own thread: less than a millisecond.
+/// The number of bytes up to which lines are checked on the session's own thread, in less than a
+/// millisecond.
 const INLINE_BYTES: usize = 64 << 10;
 
-/// A piece that is being checked on a thread, or was.
+/// A piece that is being checked on a thread, or is checked.
 enum PieceCheck {
     Runs(Pin<Box<dyn Future<Output = CheckedPiece> + Send>>),
     Done(CheckedPiece),
@@ -47,9 +51,9 @@ struct CopyIn {
     pieces: Pieces,
     /// The pieces that are being checked, in the order of their lines.
     checking: VecDeque<PieceCheck>,
-    /// The number of lines in the pieces before these.
+    /// The number of lines before these pieces.
     lines: u64,
-    /// True after psql's end of the data.
+    /// True after the line by which psql ends the data.
     ended: bool,
 }
 
@@ -141,11 +145,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// Why a COPY ends early.
+/// The reason why a COPY ends early.
 enum CopyError {
     /// The connection failed, or the client broke the protocol.
     Session(WireError),
-    /// The COPY failed; its error also says how many documents are stored.
+    /// The COPY failed; the error also says how many documents are stored.
     Copy(Error),
 }
 
@@ -155,7 +159,7 @@ impl From<Error> for CopyError {
     }
 }
 
-/// The end of a COPY that is interrupted. The end of the session is reported as such.
+/// Returns the error of an interrupted COPY. If the session ends, that is the error.
 fn interrupted(error: WireError) -> CopyError {
     match error.is_fatal() {
         true => CopyError::Session(error),
@@ -167,7 +171,7 @@ fn interrupted(error: WireError) -> CopyError {
 }
 
 impl CopyIn {
-    /// Takes the data of a message.
+    /// Processes the data of a message.
     async fn take(&mut self, data: &Bytes, state: &mut SessionState) -> Result<()> {
         if self.ended {
             return Ok(());
@@ -186,7 +190,7 @@ impl CopyIn {
         Ok(())
     }
 
-    /// Ends the data; the last line may lack its newline.
+    /// Processes the end of the data; the last line may lack its newline.
     async fn end(&mut self, state: &mut SessionState) -> Result<()> {
         let rest = self.pieces.rest();
         self.check(rest);
@@ -194,7 +198,7 @@ impl CopyIn {
         self.target.end(state).await
     }
 
-    /// Begins to check a piece.
+    /// Starts to check a piece.
     fn check(&mut self, piece: Piece) {
         let id_field = Arc::clone(&self.id_field);
         if piece.bytes() <= INLINE_BYTES {
@@ -212,7 +216,7 @@ impl CopyIn {
         });
     }
 
-    /// Writes the documents of all pieces.
+    /// Waits until all pieces are checked, and writes their documents.
     async fn all_checked(&mut self, state: &mut SessionState) -> Result<()> {
         while !self.checking.is_empty() {
             self.checked(state).await?;
@@ -245,7 +249,7 @@ impl CopyIn {
         }
     }
 
-    /// Waits until it is known what is stored, and fails.
+    /// Waits until it is known how many documents are stored, and returns the error of a line.
     async fn refuse(&mut self, error: Error, line: u64, state: &mut SessionState) -> Result<()> {
         self.target.arrive(state).await?;
         Err(error.context(format!("line {line}")))

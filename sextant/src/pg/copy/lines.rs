@@ -1,46 +1,47 @@
-//! The lines of a COPY: data is cut into pieces of whole lines, and each piece is checked at once, on any thread.
+//! The lines of a COPY: data is cut into pieces of whole lines, and pieces are checked
+//! independently, on any thread.
 //!
-//! A piece is independent of earlier ones, so its lines are numbered from 1; the caller that takes the pieces in order
-//! adds the number of earlier lines. The documents of a piece share its memory.
+//! A piece is independent of earlier ones, so its lines are numbered from 1; the caller that takes
+//! the pieces in order adds the number of earlier lines. The documents of a piece share its memory.
 
 use bytes::{Bytes, BytesMut};
 use proto::rpc::api::{CheckedWrite, CheckedWrites, too_long};
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, Result};
 
-/// The size from which a piece is cut: large enough that its documents share one disk sync, and small enough that single writes during a
-/// COPY do not wait long.
+/// The minimum size of a piece, in bytes: large enough that its documents share one disk sync, and
+/// small enough that single writes during a COPY do not wait long.
 pub(super) const PIECE_BYTES: usize = 512 << 10;
 
-/// A usual message of a client.
+/// The usual size of a client's message, in bytes.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// A short document, to guess how many a piece has.
+/// The size of a short document in bytes, to estimate the number of documents in a piece.
 const SHORT_DOCUMENT_BYTES: usize = 64;
 
-/// Maximum of documents that are written together: those of a piece, unless they are tiny.
+/// The maximum number of documents that are written together: all of a piece, unless they are tiny.
 const BATCH_DOCUMENTS: usize = 8192;
 
-/// The maximum length of a line without its end: a document and as much white space.
+/// The maximum length of a line without its newline, in bytes: a document and as much white space.
 const LINE_BYTES_MAX: usize = 2 * DOCUMENT_BYTES_MAX;
 
 /// The byte order mark in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Cuts data into pieces of whole lines.
+/// A buffer that cuts data into pieces of whole lines.
 #[derive(Default)]
 pub(in crate::pg) struct Pieces {
     buffer: BytesMut,
-    /// Length of the buffer's beginning that has no newline.
+    /// The number of bytes at the buffer's beginning that contain no newline.
     searched: usize,
     has_begun: bool,
 }
 
-/// Some whole lines; the last line of the data may lack its newline.
+/// Whole lines of the data; the last line of the data may lack its newline.
 #[derive(Debug)]
 pub(in crate::pg) struct Piece {
     text: Bytes,
-    /// True for the beginning of the data.
+    /// True for the first piece of the data.
     is_first: bool,
 }
 
@@ -53,7 +54,7 @@ impl Pieces {
         self.buffer.extend_from_slice(data);
     }
 
-    /// Returns the next piece if enough data has arrived for one.
+    /// Returns the next piece; `None` if not enough data has arrived.
     pub(in crate::pg) fn next(&mut self) -> Option<Piece> {
         if self.buffer.len() < PIECE_BYTES {
             return None;
@@ -77,7 +78,7 @@ impl Pieces {
         Some(self.piece(text))
     }
 
-    /// Returns all that is left.
+    /// Returns all remaining data as a piece.
     pub(in crate::pg) fn rest(&mut self) -> Piece {
         let text = std::mem::take(&mut self.buffer).freeze();
         self.piece(text)
@@ -87,7 +88,7 @@ impl Pieces {
         Piece { text, is_first: !std::mem::replace(&mut self.has_begun, true) }
     }
 
-    /// The error for an unfinished line that is longer than any document.
+    /// Returns an error if an unfinished line is longer than any document.
     pub(in crate::pg) fn check(&self) -> Result<()> {
         match self.buffer.len() > LINE_BYTES_MAX {
             true => Err(too_long(self.buffer.len())),
@@ -96,16 +97,16 @@ impl Pieces {
     }
 }
 
-/// The documents of a piece.
+/// The checked documents of a piece.
 #[derive(Debug, Default)]
 pub(in crate::pg) struct CheckedPiece {
-    /// The documents before the first bad line.
+    /// The documents before the first bad line, in batches.
     pub(super) batches: Vec<CheckedWrites>,
-    /// The number of lines, or of lines up to the bad one.
+    /// The number of lines, up to and including the bad one.
     pub(in crate::pg) lines: u64,
-    /// The error of the bad line.
+    /// The error of the bad line, if there is one.
     pub(super) error: Option<Error>,
-    /// True after a line `\.`, psql's end of the data.
+    /// True after a line `\.`, by which psql ends the data.
     pub(super) ended: bool,
 }
 
@@ -114,7 +115,7 @@ impl Piece {
         self.text.len()
     }
 
-    /// Checks the lines, and takes each document's id from a field.
+    /// Checks the lines, and takes each document's id from the field `id_field`.
     pub(in crate::pg) fn check(&self, id_field: &str) -> CheckedPiece {
         let mut checked = CheckedPiece::default();
         let mut batch =
@@ -160,7 +161,7 @@ impl Piece {
 mod tests {
     use super::*;
 
-    /// The documents, the number of lines, and the bad line of some text.
+    /// Returns the documents, the number of lines, and the number of the bad line of a text.
     fn read(text: &[u8], message_bytes: usize) -> (Vec<Bytes>, u64, Option<u64>) {
         let (mut pieces, mut documents, mut lines) = (Pieces::default(), Vec::new(), 0);
         let mut take = |piece: Piece| {

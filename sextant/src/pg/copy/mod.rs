@@ -1,4 +1,4 @@
-//! `COPY … FROM STDIN`: lines are cut from the client's data, checked and written.
+//! `COPY … FROM STDIN`: the client's data is cut into lines, which are checked and written.
 
 mod from_stdin;
 pub mod lines;

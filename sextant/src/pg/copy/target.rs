@@ -1,15 +1,19 @@
 //! The target of the documents of a COPY.
 //!
-//! Inside of a transaction they are written in it. Any other COPY is one commit up to [`COMMIT_DOCUMENTS_MAX`] documents and
-//! [`COMMIT_BYTES_MAX`], so that a bad line stores nothing:
+//! In a transaction the documents are written in the transaction. Any other COPY is one commit up
+//! to [`COMMIT_DOCUMENTS_MAX`] documents and [`COMMIT_BYTES_MAX`], so that a bad line stores
+//! nothing:
 //!
-//! - A short one is held in memory, and written by one request at its end, as an INSERT is.
-//! - A longer one continues in an implicit transaction, whose changes are in the memory of the projector.
-//! - One beyond those bounds, or beyond the memory that its projector has left for transactions, commits its first part, sends a notice,
-//!   and stores the rest batch by batch, as it arrives. With `atomic on`, it stays in its transaction instead, which refuses documents
-//!   beyond its limits.
+//! - A short COPY is held in memory and written by one request at its end, like an INSERT.
+//! - A longer COPY continues in an implicit transaction, whose changes are in the memory of the
+//!   projector.
+//! - A COPY beyond these bounds, or beyond the memory that its projector has for transactions,
+//!   commits its first documents, sends a notice, and stores further documents batch by batch when
+//!   they arrive. With `atomic on` it continues in its transaction instead, and fails at the
+//!   transaction's limits.
 //!
-//! One batch is in flight while the next ones are checked. There are never two in flight, so that a later line with the same id wins.
+//! One batch is in flight while the next ones are checked. There are never two in flight, so that a
+//! later line with the same id wins.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,53 +25,56 @@ use proto::model::cut::WritePosition;
 use proto::rpc::api::CheckedWrites;
 use proto::{Error, ErrorCode, Result};
 
+use crate::access::Access;
 use crate::flow::Room;
 use crate::pg::message::error::Notice;
 use crate::pg::session::floors::{OpenOutcome, leaves_open};
 use crate::pg::session::state::SessionState;
 use crate::pg::session::transaction::{Transaction, TransactionChanges};
-use crate::sql::backend::Backend;
 
-/// The maximum number of documents of one commit: one more makes it a large commit, which costs each index more.
+/// The maximum number of documents of one commit; a commit with more is a large commit, which costs
+/// each index more.
 const COMMIT_DOCUMENTS_MAX: u64 = 100_000;
 /// The maximum number of bytes of documents of one commit.
 const COMMIT_BYTES_MAX: usize = 64 << 20;
-/// The maximum memory of documents that are held here: one request can write them without delaying others.
+/// The maximum memory of documents that are held here, in bytes: one request can write them without
+/// delaying others.
 const HELD_BYTES_MAX: usize = 8 << 20;
-/// The approximate memory of a document in addition to its text.
+/// The approximate memory of a document in addition to its text, in bytes.
 const DOCUMENT_BYTES: usize = 128;
 
-/// Writes a batch; the position is known outside of a transaction.
+/// The write of a batch; returns the position, or `None` in a transaction.
 type InFlight = Pin<Box<dyn Future<Output = Result<Option<WritePosition>>> + Send>>;
 
-/// The present target of documents.
-enum Way {
-    /// The documents are held until the end, with their memory.
+/// The target of the next documents.
+enum Destination {
+    /// The session's memory: documents are held until the end.
     Held(Vec<CheckedWrites>, Vec<Room>),
-    /// Into the open transaction.
+    /// The open transaction.
     In(TransactionChanges),
-    /// Into the bucket.
+    /// The bucket, in a commit for each batch.
     Parts,
 }
 
 /// The target of the documents of a COPY.
 pub(super) struct CopyTarget {
-    backend: Arc<dyn Backend>,
+    access: Access,
     bucket: Arc<BucketInfo>,
-    way: Way,
-    /// True if a commit has no bounds but those of a transaction.
+    way: Destination,
+    /// True if the COPY is only bounded by the limits of a transaction.
     is_unbounded: bool,
-    /// True if the transaction has other statements.
+    /// True if the transaction has other statements too.
     is_shared: bool,
-    /// The documents so far, and their bytes.
+    /// The number of documents that were sent so far, and their bytes.
     documents: u64,
     bytes: usize,
-    /// The batch in flight.
+    /// The batch in flight, with its number of documents and the uncertain outcome before it.
     writing: Option<(InFlight, u64, Option<OpenOutcome>)>,
-    /// A copy of the batch in flight, if it will be stored as a part when its transaction has no room for it.
+    /// A copy of the batch in flight, to be stored in a commit of its own if the transaction has no
+    /// memory for it.
     spare: Option<CheckedWrites>,
     stored: u64,
-    /// Documents of which it is not known whether they are stored.
+    /// The number of documents of which it is unknown whether they are stored.
     open: u64,
 }
 
@@ -82,12 +89,12 @@ impl CopyTarget {
         let is_held = matches!(state.transaction, Transaction::None) && may_be_alone;
         let way = match is_held {
             true => None,
-            false => state.writing(&bucket)?.map(Way::In),
+            false => state.writing(&bucket)?.map(Destination::In),
         };
         Ok(Self {
-            backend: Arc::clone(&state.backend),
+            access: state.access.clone(),
             bucket,
-            way: way.unwrap_or(Way::Held(Vec::new(), Vec::new())),
+            way: way.unwrap_or(Destination::Held(Vec::new(), Vec::new())),
             is_unbounded: is_atomic || !is_held,
             is_shared: !is_held,
             documents: 0,
@@ -99,7 +106,7 @@ impl CopyTarget {
         })
     }
 
-    /// The documents that were taken.
+    /// Returns the number of documents that were sent.
     pub(super) fn documents(&self) -> u64 {
         self.documents
     }
@@ -114,12 +121,12 @@ impl CopyTarget {
         let (documents, bytes) = (writes.writes().len(), writes.document_bytes());
         let is_over = self.documents + documents as u64 > COMMIT_DOCUMENTS_MAX
             || self.bytes + bytes > COMMIT_BYTES_MAX;
-        if is_over && !self.is_unbounded && !matches!(self.way, Way::Parts) {
+        if is_over && !self.is_unbounded && !matches!(self.way, Destination::Parts) {
             self.store_first(state).await?;
         }
         self.documents += documents as u64;
         self.bytes += bytes;
-        if let Way::Held(held, rooms) = &mut self.way {
+        if let Destination::Held(held, rooms) = &mut self.way {
             let all = self.bytes + self.documents as usize * DOCUMENT_BYTES;
             let room = || state.memory().try_take(bytes + documents * DOCUMENT_BYTES);
             // Every session has the memory of one piece.
@@ -135,11 +142,12 @@ impl CopyTarget {
         self.begin_write(writes, state)
     }
 
-    /// Ends the data. Held documents are written without a transaction if there is no other change in it.
+    /// Ends the data. Held documents are written in one request if the transaction has no other
+    /// change.
     pub(super) async fn end(&mut self, state: &mut SessionState) -> Result<()> {
         self.arrive(state).await?;
         match &mut self.way {
-            Way::Held(held, _) if !held.is_empty() => match state.block.is_last {
+            Destination::Held(held, _) if !held.is_empty() => match state.block.is_last {
                 true => self.store_held(state).await,
                 // The statements after it are known to share its commit, so no part of it may be stored before.
                 false => {
@@ -151,14 +159,16 @@ impl CopyTarget {
         }
     }
 
-    /// Goes on in an implicit transaction.
+    /// Changes the target to an implicit transaction.
     async fn enter_transaction(&mut self, state: &mut SessionState) -> Result<()> {
         let is_last = std::mem::replace(&mut state.block.is_last, false);
         let writing = state.writing(&self.bucket);
         state.block.is_last = is_last;
         let writing = writing?.ok_or_else(|| Error::internal("a COPY found no transaction"))?;
         let (changes, snapshot) = writing.clone();
-        let Way::Held(held, rooms) = std::mem::replace(&mut self.way, Way::In(writing)) else {
+        let Destination::Held(held, rooms) =
+            std::mem::replace(&mut self.way, Destination::In(writing))
+        else {
             return Ok(());
         };
         if held.is_empty() {
@@ -167,22 +177,22 @@ impl CopyTarget {
         let all = joined(held);
         match changes.write(snapshot, all.clone()).await {
             Err(full) if is_full(&full) && !self.is_unbounded => {
-                self.way = Way::Held(vec![all], rooms);
+                self.way = Destination::Held(vec![all], rooms);
                 self.store_held(state).await?;
-                self.say_parts(state);
+                self.send_split_notice(state);
                 Ok(())
             }
             written => written.map(drop),
         }
     }
 
-    /// Stores everything so far in one commit, because there are more documents than one commit may have.
+    /// Stores all documents so far in one commit, because there are more than one commit may have.
     async fn store_first(&mut self, state: &mut SessionState) -> Result<()> {
         match &self.way {
-            Way::Held(..) => self.store_held(state).await?,
+            Destination::Held(..) => self.store_held(state).await?,
             _ => self.commit_first(self.documents, state).await?,
         }
-        self.say_parts(state);
+        self.send_split_notice(state);
         Ok(())
     }
 
@@ -194,12 +204,12 @@ impl CopyTarget {
         self.stored = documents;
         // The COPY continues in a separate block.
         state.begin_in_block();
-        self.way = Way::Parts;
+        self.way = Destination::Parts;
         Ok(())
     }
 
-    /// Says that a COPY is stored in parts.
-    fn say_parts(&self, state: &mut SessionState) {
+    /// Sends the notice that the COPY is stored in several commits.
+    fn send_split_notice(&self, state: &mut SessionState) {
         let message = format!(
             "COPY {}: its first {} documents are stored, and the others as they come; one commit takes {COMMIT_DOCUMENTS_MAX} documents or {} MB",
             self.bucket.name,
@@ -215,20 +225,21 @@ impl CopyTarget {
         });
     }
 
-    /// Stores what is held.
+    /// Stores the held documents.
     async fn store_held(&mut self, state: &mut SessionState) -> Result<()> {
-        let Way::Held(held, _rooms) = std::mem::replace(&mut self.way, Way::Parts) else {
+        let Destination::Held(held, _rooms) = std::mem::replace(&mut self.way, Destination::Parts)
+        else {
             return Ok(());
         };
         self.begin_write(joined(held), state)?;
         self.arrive(state).await
     }
 
-    /// Begins to write a batch.
+    /// Starts to write a batch.
     fn begin_write(&mut self, writes: CheckedWrites, state: &mut SessionState) -> Result<()> {
         let documents = writes.writes().len() as u64;
         let (mut writing, before): (InFlight, _) = match &self.way {
-            Way::In((changes, snapshot)) => {
+            Destination::In((changes, snapshot)) => {
                 let (changes, snapshot) = (Arc::clone(changes), *snapshot);
                 self.spare = (!self.is_unbounded).then(|| writes.clone());
                 let write = async move { changes.write(snapshot, writes).await.map(|_| None) };
@@ -237,8 +248,9 @@ impl CopyTarget {
             _ => {
                 self.open = documents;
                 let before = state.settings.floors.begin_write(self.bucket.id);
-                let (backend, bucket) = (Arc::clone(&self.backend), Arc::clone(&self.bucket));
-                let write = async move { Ok(Some(backend.write(&bucket, writes).await?.position)) };
+                let (access, bucket) = (self.access.clone(), Arc::clone(&self.bucket));
+                let write =
+                    async move { Ok(Some(access.writer(&bucket)?.write(writes).await?.position)) };
                 (Box::pin(write), Some(before))
             }
         };
@@ -265,7 +277,7 @@ impl CopyTarget {
                 // No document of the batch was written: the transaction contains the first part.
                 Some(refused) if reply.as_ref().is_err_and(is_full) => {
                     self.commit_first(self.documents - documents, state).await?;
-                    self.say_parts(state);
+                    self.send_split_notice(state);
                     self.begin_write(refused, state)?;
                 }
                 _ => self.settle(reply, (documents, before), state)?,
@@ -274,7 +286,7 @@ impl CopyTarget {
         Ok(())
     }
 
-    /// Records the outcome of a write.
+    /// Records the outcome of a batch's write.
     fn settle(
         &mut self,
         reply: Result<Option<WritePosition>>,
@@ -294,14 +306,16 @@ impl CopyTarget {
         Ok(())
     }
 
-    /// Adds the bucket's name and what is stored to an error.
+    /// Adds the bucket's name and the number of stored documents to an error.
     pub(super) fn explain(&self, error: Error) -> Error {
         let mut error = error.context(format!("COPY {}", self.bucket.name));
         if self.is_shared {
             return error;
         }
         error.message += &match (&self.way, self.open) {
-            (Way::Parts, 0) if self.stored > 0 => format!("; {} documents are stored", self.stored),
+            (Destination::Parts, 0) if self.stored > 0 => {
+                format!("; {} documents are stored", self.stored)
+            }
             (_, 0) => "; nothing is stored".to_owned(),
             (_, open) => {
                 format!("; {} documents are stored, and perhaps {open} more", self.stored)
@@ -311,7 +325,8 @@ impl CopyTarget {
     }
 }
 
-/// True if the memory for open transactions is used up. Other COPYs may have it.
+/// True if the error means that the memory for open transactions is used up, possibly by other
+/// COPYs.
 fn is_full(error: &Error) -> bool {
     matches!(error.code, ErrorCode::OverLimit | ErrorCode::TooBusy | ErrorCode::OutOfRoom)
 }

@@ -1,6 +1,7 @@
-//! A cluster in memory: documents in a map, indexes computed for each scan. An epoch is the number of writes; a pin keeps
-//! a copy of the documents. Two indexes serve the tests of streams: `endless` never ends, `stuck` never answers. Tests and fuzzers run
-//! sessions over it.
+//! A cluster in memory for the sessions of tests and fuzzers: documents are in a map, and indexes
+//! are computed for each scan. An epoch is the number of writes; a pin keeps a copy of the
+//! documents. Two indexes are for tests of streams: a scan of `endless` never ends, and a scan of
+//! `stuck` never answers.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,70 +21,72 @@ use proto::model::ids::{
 use proto::model::index::IndexInfo;
 use proto::model::moves::{RebalancePlan, RebalanceRequest};
 use proto::model::pushed_commit::PushedCommit;
-use proto::model::users::{UserCommand, Users};
+use proto::model::users::Users;
 use proto::rpc::api::{
     CheckedWrites, CoordinatorChange, CoordinatorChanged, CoordinatorStatus, NodeStatus, PushReply,
     PushRequest, SliceProgress, TransactionPush, TransactionPushed, TransactionStatus, WriteKind,
     WriteReply,
 };
-use proto::rpc::command::{Outcome, Proposal};
+use proto::rpc::command::{Command, Outcome, Proposal};
 use proto::rpc::scan::{Consistency, ScanRequest};
 use proto::{Error, ErrorCode, Result};
+use router::Knowledge;
 
 use super::entries::{answer, entries};
 use super::state::MemoryState;
 use super::streams::{Batches, Endless, Pin};
 use super::transaction::MemoryTransaction;
 use super::{definitions, users};
-use crate::principal::Principal;
-use crate::sql::backend::{
-    Backend, Backends, BatchSource, BucketTransaction, EpochPin, FigureKind, TransactionView,
+use crate::access::{
+    Access, AccessProvider, BatchSource, BucketTransaction, Cluster, EpochPin, TransactionView,
 };
+use crate::audit::Attempt;
+use crate::principal::Principal;
 
-/// Maximum of documents with ids that begin with `long` in one read.
+/// The maximum number of documents with ids that begin with `long` in one read.
 const READ_DOCUMENTS_MAX: usize = 100;
 
 /// The cluster.
 #[derive(Default)]
 pub(in crate::pg) struct Memory {
     inner: Arc<Mutex<MemoryState>>,
-    /// Number of batches requested from `endless`.
+    /// The number of batches that were requested from `endless`.
     pub(in crate::pg) batches: Arc<AtomicU64>,
-    /// Number of scans.
+    /// The number of scans.
     pub(in crate::pg) scans: AtomicU64,
-    /// Number of times that a scan was parked.
+    /// The number of times that a scan was parked.
     pub(in crate::pg) parked: Arc<AtomicU64>,
-    /// The largest batch of writes.
+    /// The number of writes in the largest batch.
     pub(in crate::pg) writes_max: AtomicU64,
-    /// Number of ids in each read.
+    /// The number of ids in each read.
     pub(in crate::pg) reads: Mutex<Vec<usize>>,
     /// The consistency of the last scan.
     pub(in crate::pg) consistency: Mutex<Option<Consistency>>,
-    /// The positions whose epoch was requested.
+    /// The positions for which an epoch was requested, as text.
     pub(in crate::pg) covered: Mutex<Vec<String>>,
     /// True if the source has lost all writes.
     pub(in crate::pg) is_lost: AtomicBool,
-    /// Number of transactions that were begun.
+    /// The number of transactions that were begun.
     transactions: AtomicU64,
-    /// The numbers that transactions have had in each bucket.
+    /// The numbers of all transactions, by bucket.
     numbers: Mutex<BTreeSet<(BucketId, TransactionId)>>,
     users: Mutex<Users>,
 }
 
 impl Memory {
-    /// Another cluster with the same documents and indexes.
+    /// Returns another cluster with equal documents and indexes.
     pub(in crate::pg) fn again(&self) -> Self {
         let inner = self.inner.lock().unwrap().clone();
         Self { inner: Arc::new(Mutex::new(inner)), ..Self::default() }
     }
 
-    /// Number of pinned epochs.
+    /// Returns the number of pinned epochs.
     pub(in crate::pg) fn pins(&self) -> usize {
         self.inner.lock().unwrap().pins
     }
 
-    /// Makes buckets the versions of a data set. The first one is current, and the second one becomes current when the next epoch is
-    /// pinned.
+    /// Turns two buckets into the versions of a data set. The first is current; the second becomes
+    /// current when the next epoch is pinned.
     pub(in crate::pg) fn make_versions(&self, name: &str, buckets: [&str; 2]) {
         let mut inner = self.inner.lock().unwrap();
         let id = |name: &str| inner.catalog.bucket(name).expect("a bucket").id;
@@ -107,33 +110,33 @@ impl Memory {
         (inner.catalog, inner.at_pin) = (before, Some(after));
     }
 
-    /// Number of transactions that were begun.
+    /// Returns the number of transactions that were begun.
     pub(in crate::pg) fn begun(&self) -> u64 {
         self.transactions.load(Ordering::Relaxed)
     }
 
-    /// Leaves no room for changes of transactions, or some again.
+    /// Sets whether the memory for changes of transactions is used up.
     pub(in crate::pg) fn fill(&self, is_full: bool) {
         self.inner.lock().unwrap().is_full = is_full;
     }
 
-    /// Number of changes of open transactions.
+    /// Returns the number of changes of open transactions.
     pub(in crate::pg) fn uncommitted(&self) -> usize {
         self.inner.lock().unwrap().changes.len()
     }
 }
 
-/// Gives the cluster in memory to sessions, and notes their principals.
+/// Backends over the cluster in memory, which record the principals of sessions.
 #[derive(Clone, Default)]
-pub(in crate::pg) struct MemoryBackends {
+pub(in crate::pg) struct MemoryAccess {
     pub memory: Arc<Memory>,
     pub principals: Arc<Mutex<Vec<Principal>>>,
 }
 
-impl Backends for MemoryBackends {
-    fn for_principal(&self, principal: Principal) -> Arc<dyn Backend> {
+impl AccessProvider for MemoryAccess {
+    fn access_of(&self, principal: Principal) -> Access {
         self.principals.lock().unwrap().push(principal);
-        Arc::clone(&self.memory) as _
+        Access::trusted(Arc::clone(&self.memory) as _)
     }
 }
 
@@ -142,19 +145,7 @@ fn no_producers() -> Error {
 }
 
 #[async_trait]
-impl Backend for Memory {
-    fn principal(&self) -> &Principal {
-        &Principal::Trusted
-    }
-
-    fn may_read(&self, _: BucketId) -> Result<()> {
-        Ok(())
-    }
-
-    fn catalog_of(&self, _: FigureKind) -> Result<Arc<Catalog>> {
-        Ok(self.catalog())
-    }
-
+impl Cluster for Memory {
     fn catalog(&self) -> Arc<Catalog> {
         Arc::new(self.inner.lock().unwrap().catalog.clone())
     }
@@ -167,15 +158,20 @@ impl Backend for Memory {
         Arc::new(self.users.lock().unwrap().clone())
     }
 
-    async fn change_users(&self, command: UserCommand) -> Result<Outcome> {
-        users::change(&mut self.users.lock().unwrap(), command)
+    fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
+        None
     }
 
-    async fn command(&self, proposal: Proposal) -> Result<Outcome> {
-        definitions::run(&mut self.inner.lock().unwrap().catalog, proposal.command)
+    fn note_error(&self, _: &'static str) {}
+
+    async fn command(&self, proposal: Proposal, _: &Attempt) -> Result<Outcome> {
+        match proposal.command {
+            Command::Users(command) => users::change(&mut self.users.lock().unwrap(), *command),
+            command => definitions::run(&mut self.inner.lock().unwrap().catalog, command),
+        }
     }
 
-    /// The build of an index called `unfinished` never ends.
+    /// Returns at once, except for an index called `unfinished`, whose build never ends.
     async fn wait_ready(&self, index: IndexId, _: Option<Generation>) -> Result<()> {
         let catalog = self.catalog();
         match catalog.indexes.get(&index).is_some_and(|index| index.spec.name == "unfinished") {
@@ -192,11 +188,11 @@ impl Backend for Memory {
         Ok(())
     }
 
-    async fn rebalance(&self, _: RebalanceRequest) -> Result<RebalancePlan> {
+    async fn rebalance(&self, _: RebalanceRequest, _: &Attempt) -> Result<RebalancePlan> {
         Err(Error::unavailable("there is no coordinator in a test"))
     }
 
-    /// There is no coordinator in a test, but the builds of all indexes are at 40 %.
+    /// Returns a status without coordinators, in which the build of each index is at 40 %.
     async fn status(&self) -> Result<CoordinatorStatus> {
         let slice = |index: &Arc<IndexInfo>| SliceProgress {
             slice: index.local_id().slice(SliceNo(0)),
@@ -232,7 +228,7 @@ impl Backend for Memory {
         })
     }
 
-    /// The projector of a bucket called `silent` never answers.
+    /// Returns sample documents; for a bucket called `silent` it never returns.
     async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
         if bucket.name == "silent" {
             std::future::pending::<()>().await;
@@ -278,14 +274,18 @@ impl Backend for Memory {
         Ok(WriteReply { affected, position: WritePosition { bucket: bucket.id, positions } })
     }
 
-    async fn get(&self, bucket: &BucketInfo, ids: Vec<String>) -> Result<Vec<Option<Bytes>>> {
-        let inner = self.inner.lock().unwrap();
+    async fn get(
+        &self,
+        bucket: &BucketInfo,
+        ids: Vec<String>,
+        view: TransactionView,
+    ) -> Result<Vec<Option<Bytes>>> {
         self.reads.lock().unwrap().push(ids.len());
-        let documents = inner.documents.get(&bucket.id);
+        let documents = self.inner.lock().unwrap().view(bucket.id, view);
         if ids.len() > READ_DOCUMENTS_MAX && ids[0].starts_with("long") {
             return Err(Error::new(ErrorCode::OverLimit, "too long for one answer"));
         }
-        Ok(ids.iter().map(|id| documents?.get(id).cloned()).collect())
+        Ok(ids.iter().map(|id| documents.get(id).cloned()).collect())
     }
 
     async fn pin(&self, _: LocalIndexId, _: &Consistency, _: u64) -> Result<Box<dyn EpochPin>> {
@@ -306,7 +306,7 @@ impl Backend for Memory {
         Ok(Vec::new())
     }
 
-    async fn cancel_transaction(&self, _: TransactionId) -> Result<bool> {
+    async fn cancel_transaction(&self, _: TransactionId, _: &Attempt) -> Result<bool> {
         Ok(false)
     }
 
@@ -325,16 +325,6 @@ impl Backend for Memory {
         Ok(Arc::new(MemoryTransaction::new(Arc::clone(&self.inner), Arc::clone(bucket), id)))
     }
 
-    async fn get_in(
-        &self,
-        bucket: &BucketInfo,
-        ids: Vec<String>,
-        view: TransactionView,
-    ) -> Result<Vec<Option<Bytes>>> {
-        let documents = self.inner.lock().unwrap().view(bucket.id, view);
-        Ok(ids.iter().map(|id| documents.get(id).cloned()).collect())
-    }
-
     async fn epoch_of(&self, write: &WritePosition, _: u64) -> Result<Epoch> {
         self.covered.lock().unwrap().push(write.to_string());
         match self.is_lost.load(Ordering::Relaxed) {
@@ -343,7 +333,11 @@ impl Backend for Memory {
         }
     }
 
-    async fn change_coordinators(&self, _: CoordinatorChange) -> Result<CoordinatorChanged> {
+    async fn change_coordinators(
+        &self,
+        _: CoordinatorChange,
+        _: &Attempt,
+    ) -> Result<CoordinatorChanged> {
         Err(Error::unavailable("there is no coordinator"))
     }
 

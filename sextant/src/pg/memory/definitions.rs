@@ -1,4 +1,4 @@
-//! Buckets and indexes in memory: enough for the statements of the tests. The coordinators' state has the rules.
+//! Buckets and indexes in memory, with just enough checks for the statements of the tests.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(super) fn run(catalog: &mut Catalog, command: Command) -> Result<Outcome> {
     }
 }
 
-/// Creates an index. One called `unfinished` stays in its build.
+/// Creates an index. An index called `unfinished` remains in its build.
 fn create_index(
     catalog: &mut Catalog,
     bucket: BucketId,

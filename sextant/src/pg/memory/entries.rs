@@ -15,7 +15,7 @@ use router::ScanBatch;
 
 use super::state::Documents;
 
-/// An index entry with its values.
+/// An index entry with its decoded values.
 pub(super) struct Entry {
     bytes: Vec<u8>,
     include: Vec<u8>,
@@ -48,7 +48,7 @@ impl Scope for Entry {
     }
 }
 
-/// The entries of an index over documents, in order.
+/// Returns the entries of an index over documents, in order.
 pub(super) fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
     let mut entries = Vec::new();
     for (id, json) in documents {
@@ -77,7 +77,7 @@ pub(super) fn entries(spec: &IndexSpec, documents: &Documents) -> Vec<Entry> {
     entries
 }
 
-/// The batches of a scan.
+/// Returns the batches of a scan over these entries.
 pub(super) fn answer(request: &ScanRequest, mut entries: Vec<Entry>) -> Result<Vec<ScanBatch>> {
     entries.retain(|entry| {
         request.ranges.iter().any(|range| range.contains(&entry.bytes))

@@ -8,4 +8,4 @@ mod streams;
 mod transaction;
 mod users;
 
-pub(super) use cluster::{Memory, MemoryBackends};
+pub(super) use cluster::{Memory, MemoryAccess};

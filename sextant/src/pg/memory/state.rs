@@ -8,20 +8,20 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::rpc::scan::OwnView;
 
-use crate::sql::backend::TransactionView;
+use crate::access::TransactionView;
 
 pub(super) type Documents = BTreeMap<String, Bytes>;
 
 #[derive(Clone, Default)]
 pub(super) struct MemoryState {
-    /// True if there is no room for changes of transactions.
+    /// True if the memory for changes of transactions is used up.
     pub(super) is_full: bool,
     pub(super) catalog: Catalog,
     pub(super) documents: BTreeMap<BucketId, Documents>,
     pub(super) history: BTreeMap<u64, BTreeMap<BucketId, Documents>>,
     pub(super) epoch: u64,
     pub(super) pins: usize,
-    /// The catalog that replaces the present one before the next epoch is pinned.
+    /// The catalog that replaces the present one when the next epoch is pinned.
     pub(super) at_pin: Option<Catalog>,
     /// The changes of open transactions, by transaction and place.
     pub(super) changes: BTreeMap<(TransactionId, TransactionPlace), (String, Option<Bytes>)>,
@@ -37,7 +37,7 @@ impl MemoryState {
         (Epoch(self.epoch), Arc::new(self.catalog.clone()))
     }
 
-    /// The documents of a bucket in the view of a transaction.
+    /// Returns the documents of a bucket in the view of a transaction.
     pub(super) fn view(&self, bucket: BucketId, view: TransactionView) -> Documents {
         let past = view.snapshot.filter(|epoch| epoch.0 != self.epoch);
         let all = past.map_or(&self.documents, |epoch| &self.history[&epoch.0]);

@@ -13,9 +13,9 @@ use proto::value::key::encode_entry;
 use router::ScanBatch;
 
 use super::state::MemoryState;
-use crate::sql::backend::{BatchSource, EpochPin};
+use crate::access::{BatchSource, EpochPin};
 
-/// A lease on a copy of the documents.
+/// A lease on a copy of the documents, with its epoch and catalog.
 pub(super) struct Pin(pub Arc<Mutex<MemoryState>>, pub (Epoch, Arc<Catalog>));
 
 #[async_trait]
@@ -28,7 +28,7 @@ impl EpochPin for Pin {
         Arc::clone(&self.1.1)
     }
 
-    /// The epochs of this cluster count for all buckets.
+    /// Pins the present epoch. In this cluster an epoch counts for all buckets.
     async fn pin_at(&self, _: BucketId, _: u64) -> Result<Box<dyn EpochPin>> {
         self.0.lock().unwrap().pins += 1;
         Ok(Box::new(Pin(Arc::clone(&self.0), self.1.clone())))
@@ -41,7 +41,7 @@ impl Drop for Pin {
     }
 }
 
-/// The batches of an index, their epoch, and the number of times that a scan was parked.
+/// The remaining batches of a scan, its epoch, and the number of times that a scan was parked.
 pub(super) struct Batches(pub std::vec::IntoIter<ScanBatch>, pub Epoch, pub Arc<AtomicU64>);
 
 #[async_trait]
@@ -71,7 +71,8 @@ impl BatchSource for Batches {
     }
 }
 
-/// The number of batches that were requested, whether the scan is stuck, and the number of times that a scan was parked.
+/// An endless scan: the number of requested batches, true if the scan never answers, and the number
+/// of times that a scan was parked.
 pub(super) struct Endless(pub Arc<AtomicU64>, pub bool, pub Arc<AtomicU64>);
 
 #[async_trait]

@@ -15,7 +15,7 @@ use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 
 use super::state::MemoryState;
-use crate::sql::backend::{BucketTransaction, TransactionView};
+use crate::access::{BucketTransaction, TransactionView};
 
 /// A transaction in the cluster in memory.
 pub(super) struct MemoryTransaction {

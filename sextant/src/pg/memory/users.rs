@@ -1,4 +1,4 @@
-//! Users in memory: enough for the statements of the tests. The coordinators' state has the rules.
+//! Users in memory, with just enough checks for the statements of the tests.
 
 use proto::model::ids::{TokenId, UserId};
 use proto::model::users::{GrantOn, HashedToken, NewSecret, User, UserChange, UserCommand, Users};

@@ -1,9 +1,9 @@
 //! The socket of a session: it reads whole messages and buffers answers.
 //!
-//! The answers in `out` are flushed when the buffer is full, when the client waits for the session, and when the session waits for the
-//! cluster for longer than [`FLUSH_AFTER`], so that the few answers before those of a quick statement are sent with them in one system
-//! call. A result with many rows does not wait for that. A flush that is interrupted loses nothing: the written bytes are counted, and the
-//! next flush continues after them.
+//! The answers in `out` are flushed when the buffer is full, when the client waits for the session,
+//! and when the session has waited for the cluster for [`FLUSH_AFTER`]. So short answers before a
+//! quick statement are sent together with its answer, in one system call. An interrupted flush
+//! loses nothing: the written bytes are counted, and the next flush continues after them.
 
 use std::io::{self, ErrorKind::TimedOut};
 use std::sync::Arc;
@@ -20,28 +20,30 @@ use super::frame::{self, HEADER_BYTES, MESSAGE_BYTES_MAX};
 use crate::flow::{Flow, Room, RoomBudget};
 use crate::principal::Principal;
 
-/// Size at which the buffer is flushed: a few hundred rows per system call.
+/// The size at which the buffer is flushed, in bytes: a few hundred rows per system call.
 const FLUSH_BYTES: usize = 64 << 10;
 
 /// The time after which answers are flushed while the session waits for the cluster.
 pub(in crate::pg) const FLUSH_AFTER: Duration = Duration::from_millis(2);
 
-/// Size from which answers do not wait for that: much more than the messages before the first row.
+/// The size from which buffered answers are flushed without waiting for [`FLUSH_AFTER`], in bytes:
+/// much more than the messages before the first row.
 const FEW_BYTES: usize = 4 << 10;
 
-/// Capacity above which a flushed buffer shrinks, after a very large row.
+/// The capacity above which a flushed buffer shrinks, in bytes; reached after a very large row.
 const KEEP_BYTES: usize = 4 * FLUSH_BYTES;
 
-/// The maximum of bytes reserved in the input buffer before they arrive: a declared length may be wrong.
+/// The maximum number of bytes that are reserved in the input buffer before they arrive, since a
+/// declared length may be wrong.
 const AHEAD_BYTES: usize = 256 << 10;
 
-/// Time limit for the end of a connection.
+/// The time limit for closing a connection.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// The size from which a message takes memory from the common budget of sessions.
+/// The size from which a message takes memory from the common budget of sessions, in bytes.
 const LARGE_BYTES: usize = 64 << 10;
 
-/// Time limit for the arrival of a large message, which holds that memory.
+/// The time limit for the arrival of a large message, which holds memory of the budget.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(60);
 
 fn late() -> WireError {
@@ -55,7 +57,8 @@ pub(in crate::pg) enum Input {
     Message(PgWireFrontendMessage),
     /// A message over the size limit: its type and size. Its body has been discarded.
     TooLong(u8, usize),
-    /// A large message for which there was no memory: its type, and the refusal. Its body has been discarded.
+    /// A large message for which there was no memory: its type, and the error. Its body has been
+    /// discarded.
     NoRoom(u8, Error),
     /// The end of the input.
     Closed,
@@ -65,18 +68,18 @@ pub(in crate::pg) enum Input {
 pub(in crate::pg) struct Conn<S> {
     stream: S,
     input: BytesMut,
-    /// Buffered answers; the bytes before `written` are already on the socket.
+    /// The buffered answers; the bytes before `written` are on the socket already.
     pub(in crate::pg) out: Vec<u8>,
     written: usize,
-    /// The limits of a session; a connection that is logging in has separate, stricter ones.
+    /// The limits of a session; `None` during the log-in, which has stricter limits.
     flow: Option<Arc<Flow>>,
-    /// The memory of large messages, as the session takes of it.
+    /// The budget for the memory of large messages.
     memory: Option<RoomBudget>,
-    /// The memory of the present message, if it is large, and its size.
+    /// The memory of the present message and its size, if it is large.
     room: Option<(Room, usize)>,
-    /// Bytes of the present message that are still to be discarded.
+    /// The number of bytes of the present message that are still to be discarded.
     discarding: usize,
-    /// True if the client has taken nothing for too long.
+    /// True if the client has accepted no bytes for too long.
     is_stalled: bool,
 }
 
@@ -97,23 +100,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         }
     }
 
-    /// Begins to limit the connection: it has a session now.
+    /// Applies the limits of a session to the connection, after the log-in.
     pub(in crate::pg) fn limit(&mut self, flow: &Arc<Flow>, principal: &Principal) {
         self.flow = Some(Arc::clone(flow));
         self.memory = Some(flow.session_memory.of(principal));
     }
 
-    /// Takes over the memory of the present message.
+    /// Takes the memory of the present message, which the caller then holds.
     pub(in crate::pg) fn take_room(&mut self) -> Option<Room> {
         self.room.take().map(|(room, _)| room)
     }
 
-    /// Gives the memory of the present message back.
+    /// Releases the memory of the present message.
     pub(in crate::pg) fn give_room_back(&mut self) {
         self.room = None;
     }
 
-    /// Reads until the input buffer has `bytes`; false if the client closes the connection before.
+    /// Reads until the input buffer has `bytes`; false if the client closes the connection before
+    /// that.
     pub(in crate::pg) async fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         while self.input.len() < bytes {
             self.input.reserve((bytes - self.input.len()).min(AHEAD_BYTES));
@@ -124,30 +128,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(true)
     }
 
-    /// The socket, for another protocol on it. Nothing is buffered then.
+    /// Returns the socket for another protocol; nothing is buffered at that time.
     pub(in crate::pg) fn into_stream(self) -> S {
         self.stream
     }
 
-    /// Ends the connection in order. TLS has a closing message, without which the client takes the connection for cut
-    /// off.
+    /// Closes the connection in order. TLS has a closing message, without which the client reports
+    /// a broken connection.
     pub(in crate::pg) async fn close(&mut self) {
         // The client may have disconnected, and a client that does not read must not keep the connection.
         let _ended_before = tokio::time::timeout(CLOSE_WAIT, self.stream.shutdown()).await;
     }
 
-    /// The input buffer; start-up packets are read directly from it because they have no type.
+    /// Returns the input buffer. Start-up packets are read directly from it because they have no
+    /// type.
     pub(in crate::pg) fn input(&mut self) -> &mut BytesMut {
         &mut self.input
     }
 
-    /// True if the input buffer holds at least a part of a message.
+    /// True if the input buffer contains at least a part of a message.
     pub(in crate::pg) fn has_input(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Reads the next message. Dropping the future loses no input; the rest of a message that is being discarded is discarded by
-    /// the next call.
+    /// Reads the next message. If the future is dropped, no input is lost, and the next call
+    /// continues to discard a message that was being discarded.
     pub(in crate::pg) async fn read(&mut self) -> WireResult<Input> {
         if !self.discard().await? || !self.fill(HEADER_BYTES).await? {
             return Ok(Input::Closed);
@@ -173,8 +178,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         frame::decode(self.input.split_to(whole)).map(Input::Message)
     }
 
-    /// Waits for the type of the next message, and leaves it to be read; `None` if the client closes the connection before. Short
-    /// messages of a type are passed over.
+    /// Waits for the next message whose type is not `passed`, and returns its type without reading
+    /// it; `None` if the client closes the connection before that. Short messages of type `passed`
+    /// are skipped.
     pub(in crate::pg) async fn next_kind(&mut self, passed: u8) -> WireResult<Option<u8>> {
         let mut at = 0;
         loop {
@@ -190,7 +196,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         }
     }
 
-    /// Takes memory for a large message. A read that continues after an interruption may have it already.
+    /// Reserves memory for a large message, unless an interrupted read has reserved it already.
     async fn make_room(&mut self, bytes: usize) -> proto::Result<()> {
         let Some(memory) = &self.memory else { return Ok(()) };
         if self.room.as_ref().is_none_or(|(_, size)| *size != bytes) {
@@ -201,8 +207,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(())
     }
 
-    /// Reads the body of the next message of a log-in, which has this type and at most so many bytes; `None` if the client closes the
-    /// connection. The body is not decoded: before the log-in, any client can send any bytes.
+    /// Reads the next message of a log-in, which must have this type and at most `bytes_max`, and
+    /// returns its body; `None` if the client closes the connection. The body is not decoded, since
+    /// before the log-in any client can send any bytes.
     pub(in crate::pg) async fn read_body(
         &mut self,
         kind: u8,
@@ -229,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         Ok(Some(self.input.split_to(body)))
     }
 
-    /// Runs a write; an error if the client takes nothing for too long.
+    /// Runs a write; an error if the client accepts no bytes for too long.
     async fn unless_stalled<T>(
         flow: &Option<Arc<Flow>>,
         write: impl Future<Output = io::Result<T>>,
@@ -239,14 +246,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         timeout(stall, write).await.unwrap_or_else(|_| Err(flow.stalled()))
     }
 
-    /// Discards a whole message, and then returns the given input.
+    /// Discards a whole message and returns `told`.
     async fn discard_message(&mut self, bytes: usize, told: Input) -> WireResult<Input> {
         self.discarding = bytes;
         Ok(if self.discard().await? { told } else { Input::Closed })
     }
 
-    /// Discards the rest of a message; false if the client closes the connection before. An interrupted call must be continued, because the
-    /// rest of the body would otherwise be taken for messages, which its author controls.
+    /// Discards the remaining bytes of a message; false if the client closes the connection before
+    /// their end. An interrupted call must be continued; otherwise the remaining bytes, which the
+    /// author of the message controls, would be read as messages.
     async fn discard(&mut self) -> io::Result<bool> {
         loop {
             let here = self.discarding.min(self.input.len());
@@ -275,7 +283,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         self.out.len() >= FLUSH_BYTES
     }
 
-    /// The number of bytes with which the buffer of answers is full.
+    /// Returns the size at which the buffer of answers is full, in bytes.
     pub(in crate::pg) fn full_bytes(&self) -> usize {
         FLUSH_BYTES
     }
@@ -290,7 +298,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conn<S> {
         self.out.len() < FEW_BYTES
     }
 
-    /// Writes all answers to the socket. Dropping the future is harmless.
+    /// Writes all answers to the socket. The future can be dropped without loss.
     pub(in crate::pg) async fn flush(&mut self) -> io::Result<()> {
         if self.is_stalled {
             return Err(io::ErrorKind::TimedOut.into());

@@ -8,7 +8,7 @@ use proto::{Error, ErrorCode, ErrorKind};
 use crate::sql::SqlError;
 use crate::sql::remarks::Remark;
 
-/// An error in the form that a client sees.
+/// An error in the form in which it is sent to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::pg) struct WireError {
     sqlstate: &'static str,
@@ -26,46 +26,46 @@ impl WireError {
         Self { sqlstate, message: message.into(), hint: None, position: None, fatal: false }
     }
 
-    /// An error for a client that broke the protocol; it ends the session.
+    /// Returns the error for a client that violates the protocol; it ends the session.
     pub(in crate::pg) fn protocol(message: impl Into<String>) -> Self {
         Self { fatal: true, ..Self::new("08P01", message) }
     }
 
-    /// An error for an unknown prepared statement.
+    /// Returns the error for an unknown prepared statement.
     pub(in crate::pg) fn no_statement(name: &str) -> Self {
         Self::new("26000", format!("there is no prepared statement \"{name}\""))
     }
 
-    /// An error for the name of another prepared statement.
+    /// Returns the error for a prepared statement whose name is in use.
     pub(in crate::pg) fn statement_exists(name: &str) -> Self {
         Self::new("42P05", format!("prepared statement \"{name}\" already exists"))
             .with_hint("close it, or DEALLOCATE it, before its name is used again")
     }
 
-    /// An error for the name of another portal.
+    /// Returns the error for a portal whose name is in use.
     pub(in crate::pg) fn portal_exists(name: &str) -> Self {
         Self::new("42P03", format!("portal \"{name}\" already exists"))
     }
 
-    /// An error for a definition in a transaction that has written.
+    /// Returns the error for a definition in a transaction that has written.
     pub(in crate::pg) fn late_definition() -> Self {
         let what = "a definition cannot follow writes in their transaction, because it cannot be rolled back with them";
         Self::new("25001", what)
             .with_hint("COMMIT the writes first, or run the definition before them")
     }
 
-    /// An error for an unknown portal.
+    /// Returns the error for an unknown portal.
     pub(in crate::pg) fn no_portal(name: &str) -> Self {
         Self::new("34000", format!("there is no portal \"{name}\""))
     }
 
-    /// An error for a portal whose rows were not requested in time.
+    /// Returns the error for a portal whose rows were not requested in time.
     pub(in crate::pg) fn given_up(name: &str) -> Self {
         let what = format!("the rows of portal \"{name}\" waited too long for their client");
         Self::new("34000", what).with_hint("run it again; the setting cursor_idle_s is the limit")
     }
 
-    /// An error for a client that left a session idle for too long; it ends the session.
+    /// Returns the error for a session that was idle for too long; it ends the session.
     pub(in crate::pg) fn idle_session() -> Self {
         Self::new("57P05", "the session waited too long for a statement")
             .with_hint(
@@ -74,21 +74,21 @@ impl WireError {
             .fatal()
     }
 
-    /// An error for the client of a session that ends with its process.
+    /// Returns the error for a session that ends with its process.
     pub(in crate::pg) fn stopped() -> Self {
         Self::new("57P01", "terminating connection due to administrator command: the process stops")
             .with_hint("connect again, to another router or after its start")
             .fatal()
     }
 
-    /// An error for a client that connects while the process stops.
+    /// Returns the error for a client that connects while the process stops.
     pub(in crate::pg) fn stopping() -> Self {
         Self::new("57P03", "the process is shutting down")
             .with_hint("connect to another router, or after its start")
             .fatal()
     }
 
-    /// An error for a statement in a failed transaction.
+    /// Returns the error for a statement in a failed transaction.
     pub(in crate::pg) fn failed_transaction() -> Self {
         Self {
             hint: Some(
@@ -98,7 +98,8 @@ impl WireError {
         }
     }
 
-    /// An error for a client that left a transaction open for too long; it ends the session.
+    /// Returns the error for a session whose transaction was idle for too long; it ends the
+    /// session.
     pub(in crate::pg) fn idle_in_transaction() -> Self {
         let what = "the transaction waited too long for its client, and was rolled back";
         Self::new("25P03", what)
@@ -106,7 +107,7 @@ impl WireError {
             .fatal()
     }
 
-    /// Adds to the message.
+    /// Appends a text to the message.
     pub(in crate::pg) fn with_message_end(mut self, more: &str) -> Self {
         self.message.push_str(more);
         self
@@ -118,14 +119,14 @@ impl WireError {
         self
     }
 
-    /// Adds the state that an interrupted statement has left, and a hint for it.
+    /// Appends a description of the state after an interrupted statement, and sets the hint.
     pub(in crate::pg) fn leaving(mut self, left: &str, hint: String) -> Self {
         self.message = format!("{}; {left}", self.message);
         self.hint = Some(hint);
         self
     }
 
-    /// Makes the error end the session.
+    /// Returns the error as one that ends the session.
     pub(in crate::pg) fn fatal(mut self) -> Self {
         self.fatal = true;
         self
@@ -178,13 +179,13 @@ impl From<SqlError> for WireError {
 }
 
 impl From<std::io::Error> for WireError {
-    /// An error of the socket ends the session.
+    /// Converts an error of the socket, which ends the session.
     fn from(error: std::io::Error) -> Self {
         Self { fatal: true, ..Self::new(ErrorCode::Io.sqlstate(), error.to_string()) }
     }
 }
 
-/// A remark on a statement that does not fail: severity, SQLSTATE, message and hint.
+/// A notice about a statement that does not fail: severity, SQLSTATE, message and hint.
 #[derive(Clone, Debug)]
 pub(in crate::pg) struct Notice {
     pub(in crate::pg) severity: &'static str,
@@ -197,7 +198,7 @@ impl Notice {
     /// The severity of remarks.
     pub(in crate::pg) const REMARK: &'static str = "NOTICE";
 
-    /// A notice with severity WARNING.
+    /// Returns a notice with severity WARNING.
     pub(in crate::pg) fn warning(
         sqlstate: &'static str,
         message: impl Into<Cow<'static, str>>,
@@ -205,14 +206,14 @@ impl Notice {
         Self { severity: "WARNING", sqlstate, message: message.into(), hint: None }
     }
 
-    /// A notice with a remark on a statement that continues.
+    /// Returns a notice with a remark about a statement that continues.
     pub(in crate::pg) fn remark(remark: Remark) -> Self {
         let Remark { message, hint } = remark;
         let hint = hint.map(Cow::Borrowed);
         Self { severity: Self::REMARK, sqlstate: "00000", message: message.into(), hint }
     }
 
-    /// A notice with a message and a hint.
+    /// Returns a notice with a message and a hint.
     pub(in crate::pg) fn hinted((message, hint): (String, String)) -> Self {
         let hint = Some(hint.into());
         Self { severity: Self::REMARK, sqlstate: "00000", message: message.into(), hint }

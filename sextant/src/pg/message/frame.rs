@@ -1,19 +1,19 @@
-//! Decodes messages from the client. `pgwire`'s decoders trust the counts inside a message, so its shape is checked
-//! before they run.
+//! Decoder of messages from the client. `pgwire`'s decoders trust the counts inside a message, so
+//! the shape of a message is checked before they run.
 
 use bytes::{Buf, BytesMut};
 use pgwire::messages::{DecodeContext, PgWireFrontendMessage, ProtocolVersion};
 
 use super::error::{WireError, WireResult};
 
-/// Size limit of a message, header included. A document of a few megabytes passes; a length read from garbage does not
-/// make the server allocate a gigabyte.
+/// The maximum size of a message with its header, in bytes. A document of a few megabytes fits; a
+/// wrong length does not make the server allocate a gigabyte.
 pub(in crate::pg) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// The size of a message's header: one byte for the type, four for the length.
+/// The size of a message's header, in bytes: one for the type, four for the length.
 pub(super) const HEADER_BYTES: usize = 5;
 
-/// Decodes a header: the message's type, and the number of bytes after the header.
+/// Decodes a header: returns the message's type, and the number of bytes after the header.
 pub(super) fn header(bytes: [u8; HEADER_BYTES]) -> WireResult<(u8, usize)> {
     let [kind, length @ ..] = bytes;
     let length = u32::from_be_bytes(length) as usize;
@@ -23,7 +23,7 @@ pub(super) fn header(bytes: [u8; HEADER_BYTES]) -> WireResult<(u8, usize)> {
     }
 }
 
-/// Decodes one whole message, header included.
+/// Decodes one whole message, including its header.
 pub(in crate::pg) fn decode(mut bytes: BytesMut) -> WireResult<PgWireFrontendMessage> {
     let kind = bytes[0];
     if !Shape::of(&bytes[HEADER_BYTES..], kind) {
@@ -40,11 +40,11 @@ pub(in crate::pg) fn decode(mut bytes: BytesMut) -> WireResult<PgWireFrontendMes
     }
 }
 
-/// Walks over the body of a message as its decoder will.
+/// The remaining bytes of a message's body, during the check of its shape.
 struct Shape<'a>(&'a [u8]);
 
 impl<'a> Shape<'a> {
-    /// True if the body of a message has the shape that the decoder of its type relies on.
+    /// True if the body of a message has the shape that the decoder of its type expects.
     fn of(body: &'a [u8], kind: u8) -> bool {
         let mut shape = Shape(body);
         let fits = match kind {
@@ -69,7 +69,7 @@ impl<'a> Shape<'a> {
         Some(())
     }
 
-    /// UTF-8 with a final NUL.
+    /// Skips a UTF-8 text with a final NUL; `None` if there is none.
     fn text(&mut self) -> Option<()> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         std::str::from_utf8(&self.0[..end]).ok()?;
@@ -82,13 +82,14 @@ impl<'a> Shape<'a> {
         Some(usize::from(head.get_u16()))
     }
 
-    /// A count, then this many items of a fixed size.
+    /// Skips a count and this many items of a fixed size; `None` if they are incomplete.
     fn counted(&mut self, item_bytes: usize) -> Option<()> {
         let count = self.count()?;
         self.skip(count * item_bytes)
     }
 
-    /// A value of Bind: its length (negative for NULL), then its bytes.
+    /// Skips a value of Bind: its length (negative for NULL), then its bytes; `None` if it is
+    /// incomplete.
     fn value(&mut self) -> Option<()> {
         let mut head = self.0.get(..4)?;
         self.skip(4)?;

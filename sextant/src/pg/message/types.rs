@@ -11,7 +11,7 @@ use crate::rows::format::Format;
 use crate::rows::value::numeric_from_binary;
 use crate::sql::error::unsupported;
 
-/// The OID of a column's type.
+/// Returns the OID of a column's type.
 pub(in crate::pg) fn oid(column_type: ColumnType) -> u32 {
     wire_type(column_type).oid()
 }
@@ -27,7 +27,7 @@ fn wire_type(column_type: ColumnType) -> Type {
     }
 }
 
-/// The size of a type's binary form; -1 if it varies.
+/// Returns the size of a type's binary form in bytes; -1 if it varies.
 pub(in crate::pg) fn size(column_type: ColumnType) -> i16 {
     match column_type {
         ColumnType::Bool => 1,
@@ -37,7 +37,7 @@ pub(in crate::pg) fn size(column_type: ColumnType) -> i16 {
     }
 }
 
-/// The OID of a parameter's type: declared by the client, or inferred from the statement.
+/// Returns the OID of a parameter's type: the declared one, or the one inferred from the statement.
 pub(in crate::pg) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
     match declared {
         0 => oid(inferred),
@@ -46,7 +46,8 @@ pub(in crate::pg) fn parameter_oid(declared: u32, inferred: ColumnType) -> u32 {
     }
 }
 
-/// The type of a parameter that is declared as a number with a fraction.
+/// Returns the type of a parameter that the client has declared as a number with a fraction; `None`
+/// for other types.
 pub(in crate::pg) fn declared_fraction(oid: u32) -> Option<ColumnType> {
     match Type::from_oid(oid)? {
         Type::FLOAT4 | Type::FLOAT8 => Some(ColumnType::Float8),

@@ -37,18 +37,18 @@ use crate::sql::plan::declare;
 use crate::sql::texts::{LONG_TEXT_BYTES, PARSED};
 use crate::sql::{ParsedStatement, ast::Statement};
 
-/// Maximum of prepared statements in a session; drivers with a cache keep a few hundred.
+/// The maximum number of prepared statements in a session; drivers with a cache keep a few hundred.
 const PREPARED_MAX: usize = 10_000;
 
-/// Maximum of portals in a session.
+/// The maximum number of portals in a session.
 const PORTALS_MAX: usize = 1000;
 
-/// Maximum of the texts of a session's prepared statements together, in bytes: the longest statement fits. Parsed, they
-/// take some ten times as much.
+/// The maximum size of the texts of a session's prepared statements together, in bytes; the longest
+/// statement fits. Parsed statements take about ten times as much.
 const PREPARED_BYTES_MAX: usize = 5 << 20;
 
-/// Maximum of the values of a session's portals together, in bytes, each with the text of its statement: twice the longest
-/// message.
+/// The maximum size of the values of a session's portals together, each with the text of its
+/// statement, in bytes: twice the longest message.
 const PORTAL_BYTES_MAX: usize = 2 * MESSAGE_BYTES_MAX;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
@@ -109,7 +109,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.conn.send(ParseComplete::new())
     }
 
-    /// The memory of a prepared statement. An unnamed one of usual length has none: each session has one of them at most.
+    /// Reserves the memory of a prepared statement. `None` for an unnamed statement of usual
+    /// length, of which a session has at most one.
     async fn room_of(&mut self, name: &str, bytes: usize) -> WireResult<Option<Room>> {
         if bytes > LONG_TEXT_BYTES {
             return Ok(self.room.take());
@@ -314,7 +315,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// Refuses what would make a session keep too many bytes.
+/// Returns an error if `all` bytes are more than a session may keep.
 fn check_bytes(what: &str, all: usize, most: usize) -> WireResult<()> {
     if all <= most {
         return Ok(());

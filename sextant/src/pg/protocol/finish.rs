@@ -15,8 +15,8 @@ use crate::rows::format::Format;
 use crate::sql::plan::ColumnInfo;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Finishes any outcome but rows, which their callers write in the formats of their protocol. The last statement of a query text is
-    /// complete when its transaction is committed.
+    /// Sends the end of any outcome except rows, which the callers send in the formats of their
+    /// protocol. The last statement of a query text ends with the commit of its transaction.
     pub(super) async fn finish(&mut self, done: StatementOutcome, is_last: bool) -> WireResult<()> {
         let tag = match done {
             StatementOutcome::Tag(tag) => tag,
@@ -46,7 +46,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// Describes the columns of a result in the requested formats.
+/// Returns the description of a result's columns in the requested formats.
 pub(super) fn row_description(columns: &[ColumnInfo], formats: &[Format]) -> RowDescription {
     let fields = columns.iter().enumerate().map(|(n, column)| {
         let format = formats.get(n).copied().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Waiting for the client: its next message, and what that says about the statement before it.
+//! Waiting for the client's next message, and what it says about the previous statement.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -15,8 +15,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.wait_for(async |conn| conn.read().await).await
     }
 
-    /// True if a write is a single-statement transaction: Sync is the next message, except for messages that close its portal or statement.
-    /// A client that disconnects before Sync has not requested the write.
+    /// True if a write is a single-statement transaction: the next message is Sync, possibly after
+    /// messages that close its portal or statement. A client that disconnects before Sync has not
+    /// requested the write.
     pub(super) async fn is_alone(&mut self, statement: &Statement) -> WireResult<bool> {
         let is_write = matches!(statement, Statement::Insert(_) | Statement::Delete { .. });
         if !is_write || !matches!(self.state.transaction, Transaction::None) {
@@ -25,8 +26,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.is_sync_next().await
     }
 
-    /// Checks after the data of a COPY whether it is a single-statement transaction. In a query text this is known
-    /// before.
+    /// Checks, after the data of a COPY, whether the COPY is a single-statement transaction. In a
+    /// query text this is known before.
     pub(in crate::pg) async fn look_ahead_of_copy(&mut self) -> WireResult<()> {
         let is_extended = !self.state.block.is_last && !self.state.block.in_text;
         if is_extended && matches!(self.state.transaction, Transaction::None) {
@@ -45,9 +46,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Waits for the client. Ends the session if its user was dropped, or when the process stops; a transaction then continues until the
-    /// cut. The wait of a transaction is limited, since it holds an epoch and memory. The wait of a session without a transaction is
-    /// limited by a setting.
+    /// Waits for the client. Ends the session if its user is dropped or the process stops; an open
+    /// transaction then continues until the cut. The wait has a time limit in a transaction, which
+    /// holds an epoch and memory, and a limit by a setting otherwise.
     async fn wait_for<T>(
         &mut self,
         next: impl AsyncFnOnce(&mut Conn<S>) -> WireResult<T>,

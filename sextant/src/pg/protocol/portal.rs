@@ -19,18 +19,20 @@ pub(super) struct Prepared {
     pub(super) statement: Option<ParsedStatement>,
     /// The types of its parameters.
     pub(super) parameter_oids: Vec<u32>,
-    /// The columns of a SELECT of an index or a bucket when it was prepared. They do not change while it is kept.
+    /// The result columns of a SELECT at the time of its preparation; they do not change later.
     pub(super) columns: Option<Arc<[ColumnInfo]>>,
-    /// The meaning of its names.
+    /// The objects that the statement's names mean.
     pub(super) kept: ResolvedNames,
-    /// The length of its text. The parsed statement takes some ten times as much.
+    /// The length of the statement's text, in bytes. The parsed statement takes about ten times as
+    /// much.
     pub(super) bytes: usize,
-    /// The memory of the portal's values, held until the portal is dropped.
+    /// The memory reserved for the statement, held until it is dropped.
     pub(super) _room: Option<Room>,
 }
 
 impl Prepared {
-    /// Refuses rows with other columns than those of the description that the client has.
+    /// Returns an error if a result has other columns than the description that was sent to the
+    /// client.
     pub(super) fn check_columns(&self, now: &[ColumnInfo]) -> Result<()> {
         if self.columns.as_ref().is_none_or(|columns| **columns == *now) {
             return Ok(());
@@ -46,25 +48,25 @@ pub(super) struct Portal {
     pub(super) values: Vec<Value>,
     pub(super) format_codes: Vec<i16>,
     pub(super) progress: PortalProgress,
-    /// The number of savepoints when it was opened.
+    /// The number of savepoints when the portal was opened.
     pub(super) opened: usize,
-    /// The number of savepoints when the rows of the portal began.
+    /// The number of savepoints when the portal's first rows were read.
     pub(super) began: usize,
-    /// The length of its values and of its statement's text.
+    /// The length of the values and of the statement's text, in bytes.
     pub(super) bytes: usize,
-    /// The memory of large values.
+    /// The memory reserved for large values.
     pub(super) _room: Option<Room>,
 }
 
 /// The state of a portal.
 pub(super) enum PortalProgress {
-    /// The portal was not executed yet.
+    /// The portal has not been executed yet.
     Bound,
-    /// The portal returns rows, or is at their end.
+    /// The portal is returning rows, or has returned the last one.
     Running(Box<OpenRows>),
     /// The portal has further rows for the next Execute.
     Suspended(SuspendedResult<Box<OpenRows>>),
-    /// The portal has run a statement without rows, which cannot run twice.
+    /// The portal has executed a statement without rows, which cannot be executed again.
     Finished,
 }
 

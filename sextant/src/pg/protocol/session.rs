@@ -1,4 +1,5 @@
-//! The state of one client's session, and the start of a statement: parsing, places and time limits.
+//! The state of one client's session, and the steps before a statement runs: parsing, places and
+//! time limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use proto::value::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::portal::{Portal, Prepared};
+use crate::access::Access;
 use crate::backend::Samples;
 use crate::flow::{Room, StatementPlace};
 use crate::pg::interrupt::{Interrupt, Registration, outcome};
@@ -25,7 +27,6 @@ use crate::pg::start::startup::Parameters;
 use crate::pg::statement::execute::StatementOutcome;
 use crate::sql::ParsedStatement;
 use crate::sql::ast::Statement;
-use crate::sql::backend::Backend;
 use crate::sql::definitions::building::{left_behind, left_changing, left_loading};
 use crate::sql::places::with_place;
 use crate::sql::remarks::{RemarkSink, Remarks};
@@ -37,12 +38,13 @@ pub(in crate::pg) struct Session<S> {
     pub(in crate::pg) env: Env,
     pub(in crate::pg) interrupt: Interrupt,
     pub(in crate::pg) state: SessionState,
-    /// The remarks of the running statement.
+    /// The remarks about the running statement.
     told: RemarkSink,
     pub(super) prepared: BTreeMap<String, Arc<Prepared>>,
     pub(super) portals: BTreeMap<String, Portal>,
     pub(super) registration: Registration,
-    /// The values of [`REPORTED`] that were sent to the client, and the number of changes of settings at that time.
+    /// The values of [`REPORTED`] that were sent to the client, and the count of changes of
+    /// settings at that time.
     reported: (Vec<String>, u64),
     /// True after an error in the extended protocol, until Sync.
     pub(super) skipping: bool,
@@ -56,16 +58,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     pub(in crate::pg) fn new(
         mut conn: Conn<S>,
         (env, interrupt): (Env, Interrupt),
-        (backend, samples, login): (Arc<dyn Backend>, Arc<Samples>, Login),
+        (access, samples, login): (Access, Arc<Samples>, Login),
         (parameters, settings): (Parameters, Settings),
         registration: Registration,
     ) -> Self {
         let flow = Arc::clone(login.doors.flow());
-        conn.limit(&flow, backend.principal());
+        conn.limit(&flow, access.principal());
         let (remarks, told) = Remarks::channel();
         let state = SessionState {
             env: env.clone(),
-            backend,
+            access,
             samples,
             login,
             settings,
@@ -94,16 +96,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Sends an error; returns it if it ends the session.
+    /// Sends an error to the client; returns it if it ends the session.
     pub(super) fn tell(&mut self, error: WireError) -> WireResult<()> {
         if error.is_fatal() {
             return Err(error);
         }
-        self.state.backend.note_error(error.sqlstate());
+        self.state.access.note_error(error.sqlstate());
         self.fail(&error)
     }
 
-    /// Sends an error, and notes that a statement failed: an open transaction fails with it.
+    /// Sends an error to the client and records that a statement failed, which makes an open
+    /// transaction fail.
     pub(super) fn fail(&mut self, error: &WireError) -> WireResult<()> {
         self.state.fail_transaction();
         self.send_notices()?;
@@ -112,7 +115,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.report()
     }
 
-    /// Sends the notices for the client; false if there are none.
+    /// Sends the notices to the client; false if there are none.
     pub(in crate::pg) fn send_notices(&mut self) -> WireResult<bool> {
         let mut has_any = false;
         for notice in std::mem::take(&mut self.state.notices) {
@@ -122,7 +125,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(has_any)
     }
 
-    /// Tells the client that it has all answers. Portals end with their transaction.
+    /// Sends ReadyForQuery, and closes portals whose transaction has ended.
     pub(super) async fn ready(&mut self) -> WireResult<()> {
         let status = match self.state.transaction {
             Transaction::None => {
@@ -136,7 +139,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(self.conn.flush().await?)
     }
 
-    /// Parses a query text under the session's time-out; a long one on a blocking thread.
+    /// Parses a query text within the session's time-out; a long text on a blocking thread.
     pub(super) async fn parse_text(&mut self, sql: &str) -> WireResult<Vec<ParsedStatement>> {
         if sql.len() <= LONG_TEXT_BYTES {
             return Ok(crate::sql::parse(sql)?);
@@ -155,13 +158,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(parsed?)
     }
 
-    /// Gives back what the statements of a message have taken.
+    /// Releases the place and the memory that the statements of a message have taken.
     pub(super) fn give_back(&mut self) {
         (self.place, self.room) = (None, None);
         self.conn.give_room_back();
     }
 
-    /// Takes a place for a statement, unless this message has one. It is released at the end of the message's answer.
+    /// Takes a place for a statement, unless its message has one. The place is released after the
+    /// answer to the message.
     pub(super) fn take_place(&mut self, statement: &Statement) -> WireResult<()> {
         // The place of the end of a transaction was taken without a limit.
         self.place.take_if(|place| place.is_exempt() && !ends_transaction(statement));
@@ -171,7 +175,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Runs a statement up to its outcome, under the session's time-out.
+    /// Runs a statement within the session's time-out and returns its outcome.
     pub(super) async fn start(
         &mut self,
         parsed: &ParsedStatement,
@@ -181,7 +185,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.start_in(("", 0), parsed, values, kept).await
     }
 
-    /// Starts the statement at a byte of a query text, and adds positions to its errors.
+    /// Runs a statement that begins at byte `start` of a query text, and adds positions in the text
+    /// to errors.
     pub(super) async fn start_in(
         &mut self,
         (sql, start): (&str, usize),
@@ -243,7 +248,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
                 }
             }
         };
-        let catalog = || self.state.backend.catalog();
+        let catalog = || self.state.access.catalog();
         let done = done.map_err(|error| after_interrupt(error, statement, catalog))?;
         while let Some(remark) = self.told.next_now() {
             self.send_notice(Notice::remark(remark))?;
@@ -264,7 +269,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         }
     }
 
-    /// Ends the implicit transaction of the statements up to here, if there is one. The client learns the outcome of its commit.
+    /// Ends the implicit transaction of the previous statements, if there is one, and sends an
+    /// error of its commit to the client.
     pub(super) async fn end_block(&mut self) -> WireResult<()> {
         if !self.state.is_outside() {
             return Ok(());
@@ -288,8 +294,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         self.report()
     }
 
-    /// Drops the portals that ROLLBACK TO undoes: those opened after the savepoint, and those whose rows may show changes that were rolled
-    /// back. RELEASE keeps all of them, as if they were opened before the savepoint.
+    /// Drops the portals that ROLLBACK TO undoes: those opened after the savepoint, and those whose
+    /// rows may include changes that were rolled back. After RELEASE, portals opened after the
+    /// savepoint belong to the enclosing savepoint.
     fn keep_portals(&mut self, statement: &Statement) {
         let (depth, has_undone) = self.state.savepoints();
         match statement {
@@ -325,12 +332,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 }
 
-/// The values of [`REPORTED`].
+/// Returns the values of [`REPORTED`].
 fn reported(settings: &Settings) -> Vec<String> {
     REPORTED.iter().map(|name| settings.show(&name.to_lowercase()).unwrap_or_default()).collect()
 }
 
-/// The error of an interrupted statement. A build continues without the statement that began it.
+/// Returns the error of an interrupted statement. If the statement has begun a build, the error
+/// says that the build continues.
 fn after_interrupt(
     error: WireError,
     statement: &Statement,

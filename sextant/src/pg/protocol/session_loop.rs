@@ -1,11 +1,13 @@
 //! The session loop.
 //!
-//! The loop reads and answers message after message. In the simple protocol each query text ends with ReadyForQuery. In
-//! the extended protocol an error is sent at once and all messages up to the next Sync are skipped, so that a client that
-//! pipelines messages stays in step. Messages of a failed COPY are skipped too.
+//! The loop reads and answers message after message. In the simple protocol each query text ends
+//! with ReadyForQuery. In the extended protocol an error is sent at once and all messages up to the
+//! next Sync are skipped, so that the answers match the messages of a client that pipelines.
+//! Messages of a failed COPY are skipped too.
 //!
-//! Everything up to one Sync is a transaction (`transact`), which Sync commits. So a write waits for the type of the next message: if
-//! that is Sync, the write is alone, and is made without a transaction. A client that needs an answer before Sync sends Flush.
+//! All statements before one Sync are a transaction (`transact`), which Sync commits. A write
+//! therefore waits for the type of the next message: if that is Sync, the write is executed without
+//! a transaction. A client that needs an answer before Sync sends Flush.
 
 use pgwire::messages::PgWireFrontendMessage as Message;
 use proto::{Error, ErrorCode};
@@ -17,8 +19,8 @@ use crate::pg::message::error::{WireError, WireResult};
 use crate::pg::message::frame::MESSAGE_BYTES_MAX;
 use crate::pg::start::startup;
 
-/// False if the session ends.
-type GoesOn = bool;
+/// True if the session continues, false if it ends.
+type Continues = bool;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     /// Runs the session to its end.
@@ -57,7 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// Reads and answers one message. After an error the loop skips to Sync.
-    async fn step(&mut self) -> WireResult<GoesOn> {
+    async fn step(&mut self) -> WireResult<Continues> {
         let message = match self.read_message().await? {
             Input::Message(message) => message,
             Input::Closed => return Ok(false),
@@ -93,7 +95,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(true)
     }
 
-    /// Answers a message that is a part of a statement.
+    /// Answers a message that belongs to a statement.
     async fn answer(&mut self, message: Message) -> WireResult<()> {
         match message {
             Message::Query(query) => self.simple_query(&query.query).await?,
@@ -117,7 +119,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
     }
 
     /// Answers a message whose body was discarded.
-    async fn discarded(&mut self, kind: u8, error: Error) -> WireResult<GoesOn> {
+    async fn discarded(&mut self, kind: u8, error: Error) -> WireResult<Continues> {
         if self.skipping || matches!(kind, b'd' | b'c' | b'f') {
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! The simple protocol: runs the statements of a query text.
+//! The simple protocol, which runs the statements of a query text.
 
 use pgwire::messages::response::EmptyQueryResponse;
 use proto::{Error, ErrorCode};
@@ -11,12 +11,14 @@ use crate::pg::result::row_writer::{RowWriter, Shape};
 use crate::pg::session::resolved_names::ResolvedNames;
 use crate::pg::statement::execute::StatementOutcome;
 
-/// Statements after which other tasks have their turn: it costs more than a small statement.
+/// The number of statements after which the session lets other tasks run, which costs more than a
+/// small statement.
 const TURN_STATEMENTS: usize = 16;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
-    /// Runs the statements of a query text up to the first failure. Several statements are one transaction, together with earlier ones
-    /// without Sync, except for those between BEGIN and COMMIT.
+    /// Runs the statements of a query text up to the first failure. Several statements are one
+    /// transaction, together with earlier statements without Sync, except for those between BEGIN
+    /// and COMMIT.
     pub(super) async fn simple_query(&mut self, sql: &str) -> WireResult<()> {
         if let Err(error) = self.simple_statements(sql).await {
             self.tell(error)?;
@@ -71,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
         Ok(())
     }
 
-    /// Begins a statement of a text that has one or several.
+    /// Begins a statement of a text with one or several statements.
     fn begin_statement(&mut self, is_last: bool, is_one_of_several: bool) {
         (self.state.block.is_last, self.state.block.in_text) = (is_last, is_one_of_several);
         if is_one_of_several {

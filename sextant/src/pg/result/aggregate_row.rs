@@ -1,4 +1,4 @@
-//! The row of a result with aggregates, made from their partial states.
+//! The row of a result with aggregates, computed from partial aggregates.
 
 use bigdecimal::BigDecimal;
 use proto::expr::aggregate::{AggregateFunction, PartialAggregate};
@@ -8,10 +8,11 @@ use proto::{Error, ErrorCode, Result};
 use crate::rows::value::Datum;
 use crate::sql::plan::Cell;
 
-/// Decimal places of an average, and more if it is small: at least as many digits count.
+/// The minimum number of decimal places of an average. A small average has more, so that it has
+/// this many significant digits.
 const AVERAGE_SCALE: i64 = 16;
 
-/// Makes the row of the cells of a plan.
+/// Returns the row for the cells of a plan.
 pub(super) fn aggregate_row(cells: &[Cell], partials: &[PartialAggregate]) -> Result<Vec<Datum>> {
     if cells.len() != partials.len() {
         return Err(unexpected());
@@ -48,14 +49,15 @@ fn aggregate(function: AggregateFunction, partial: &PartialAggregate) -> Result<
     })
 }
 
-/// The quotient with at least [`AVERAGE_SCALE`] significant digits, like PostgreSQL's averages.
+/// Returns the quotient with at least [`AVERAGE_SCALE`] significant digits, like PostgreSQL's
+/// averages.
 fn average(sum: &BigDecimal, count: u64) -> BigDecimal {
     let first_digit = sum.digits() as i64 - 1 - sum.fractional_digit_count();
     let zeros = i64::from(count.max(1).ilog10()) + 1 - first_digit;
     (sum.clone() / count).round(AVERAGE_SCALE + zeros.max(1) - 1)
 }
 
-/// The error for a batch of the other kind.
+/// Returns the error for a batch with another kind of result than requested.
 pub(super) fn unexpected() -> Error {
     Error::internal("a scan returned rows instead of aggregates, or aggregates instead of rows")
 }

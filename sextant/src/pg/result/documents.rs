@@ -1,45 +1,45 @@
 //! Documents by id as rows of a result.
 //!
-//! Documents are read in one call, so that a statement sees all of them at one moment. There are two exceptions with several calls, each at
-//! a different moment: more than [`DOCUMENTS_AT_ONCE`] ids, and documents that are too long for one answer. In a transaction all calls read
-//! at its moment.
+//! Documents are read in one call, so that a statement reads all of them in one state. Two cases
+//! need several calls, each of which reads the newest state: more than [`DOCUMENTS_AT_ONCE`] ids,
+//! and documents that are too long for one answer. In a transaction all calls read the
+//! transaction's epoch.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::{Error, ErrorCode, Result};
 
+use crate::access::{Access, TransactionView};
 use crate::rows::value::Datum;
-use crate::sql::backend::{Backend, TransactionView};
 use crate::sql::plan::{DocumentColumn, DocumentPlan};
 
-/// Maximum of ids in one call; with the longest ids the request has 4 MiB.
+/// The maximum number of ids in one call; with the longest ids the request has 4 MiB.
 const DOCUMENTS_AT_ONCE: usize = 16_384;
 
-/// Documents by id.
+/// The rows of a SELECT of documents by id.
 pub(super) struct Documents {
-    backend: Arc<dyn Backend>,
-    /// The plan, whose ids are the remaining ones in reverse order.
+    access: Access,
+    /// The plan, which contains the ids that are still to be read, in reverse order.
     plan: DocumentPlan,
     /// The view of the transaction in which the statement runs.
     view: Option<TransactionView>,
     found: VecDeque<(String, Bytes)>,
-    /// Number of ids in one call.
+    /// The number of ids in one call.
     at_once: usize,
 }
 
 impl Documents {
     pub(super) fn new(
-        backend: Arc<dyn Backend>,
+        access: Access,
         mut plan: DocumentPlan,
         view: Option<TransactionView>,
     ) -> Self {
         plan.ids.reverse();
-        Self { backend, plan, view, found: VecDeque::new(), at_once: DOCUMENTS_AT_ONCE }
+        Self { access, plan, view, found: VecDeque::new(), at_once: DOCUMENTS_AT_ONCE }
     }
 
-    /// Reads further documents; false at the end.
+    /// Reads further documents; returns false at the end.
     pub(super) async fn fetch(&mut self) -> Result<bool> {
         let plan = &mut self.plan;
         if plan.ids.is_empty() || plan.limit == Some(0) {
@@ -47,11 +47,8 @@ impl Documents {
         }
         let from = plan.ids.len().saturating_sub(self.at_once);
         let ids: Vec<String> = plan.ids[from..].iter().rev().cloned().collect();
-        let read = match self.view {
-            Some(view) => self.backend.get_in(&plan.bucket, ids.clone(), view).await,
-            None => self.backend.get(&plan.bucket, ids.clone()).await,
-        };
-        let documents = match read {
+        let view = self.view.unwrap_or_default();
+        let documents = match self.access.get(&plan.bucket, ids.clone(), view).await {
             Err(error) if error.code == ErrorCode::OverLimit && ids.len() > 1 => {
                 self.at_once = ids.len().div_ceil(2);
                 return Ok(true);
@@ -71,7 +68,7 @@ impl Documents {
         Ok(true)
     }
 
-    /// Returns the next row of the documents read.
+    /// Returns the next row of the documents that were read; `None` if there is none.
     pub(super) fn row(&mut self) -> Result<Option<Vec<Datum>>> {
         let next = self.found.pop_front();
         next.map(|(id, document)| document_row(&self.plan.cells, id, &document)).transpose()

@@ -1,4 +1,5 @@
-//! The rows of a result: read from the cluster in pieces, and written into the buffer of answers at the socket's pace.
+//! The rows of a result, which are read from the cluster in batches and written into the buffer of
+//! answers at the socket's rate.
 
 mod aggregate_row;
 mod documents;

@@ -1,4 +1,4 @@
-//! Writes rows into the buffer of answers.
+//! The writer of rows into the buffer of answers.
 
 use proto::Result;
 use proto::expr::ColumnType;
@@ -11,20 +11,20 @@ use crate::rows::line::{self, escape_nul};
 use crate::rows::value::Datum;
 use crate::sql::plan::{Cell, ColumnInfo};
 
-/// The kind of message for rows.
+/// The kind of messages that contain rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pg) enum Shape {
     /// `DataRow` messages.
     Data,
-    /// `CopyData` messages: one per row, in COPY's text format.
+    /// `CopyData` messages: one for each row, in COPY's text format.
     Copy,
 }
 
-/// Writes the rows of one result.
+/// The writer of the rows of one result.
 pub(in crate::pg) struct RowWriter {
     shape: Shape,
     columns: Vec<(ColumnType, Format)>,
-    /// The digits to which doubles are rounded in text; `None` for all that they need.
+    /// The number of digits to which doubles are rounded in text; `None` for all digits.
     float_digits: Option<usize>,
 }
 
@@ -35,13 +35,15 @@ impl RowWriter {
         Self { shape, columns: columns.collect(), float_digits: None }
     }
 
-    /// Rounds doubles in text, as `extra_float_digits` requires.
+    /// Returns a writer that rounds doubles in text to this number of digits, as
+    /// `extra_float_digits` requires.
     pub(in crate::pg) fn with_float_digits(mut self, digits: Option<usize>) -> Self {
         self.float_digits = digits;
         self
     }
 
-    /// Writes a row. `cell` appends the value of column n, and returns false for NULL.
+    /// Appends a row to `out`. `cell` appends the value of one column and returns false for NULL;
+    /// its arguments are the column's number, type and format.
     fn row(
         &self,
         out: &mut Vec<u8>,
@@ -95,7 +97,7 @@ impl RowWriter {
         line::write(out, types, |n, column_type, out| cell(n, column_type, Format::Text, out))
     }
 
-    /// Writes a row of a scan.
+    /// Appends a row of a scan to `out`.
     pub(super) fn entry(
         &self,
         printer: &mut EntryPrinter,
@@ -120,7 +122,7 @@ impl RowWriter {
         })
     }
 
-    /// Writes a row of single values.
+    /// Appends a row of values to `out`.
     pub(super) fn datums(&self, row: &[Datum], out: &mut Vec<u8>) -> Result<()> {
         self.row(out, |n, column_type, format, out| {
             let Some(datum) = row.get(n) else { return Ok(false) };
@@ -138,7 +140,8 @@ impl RowWriter {
     }
 }
 
-/// Rounds the double whose text begins at a place in `out`. Integers are exact, and so is a `numeric` that was not computed as a double.
+/// Rounds the double whose text begins at offset `at` of `out`. Integers are not rounded, and
+/// neither is a `numeric` that was not computed as a double.
 fn round(
     (column_type, is_computed): (ColumnType, bool),
     out: &mut Vec<u8>,

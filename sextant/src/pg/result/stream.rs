@@ -1,9 +1,11 @@
-//! Streams rows from the cluster to the client.
+//! The stream of rows from the cluster to the client.
 //!
-//! [`Rows`] is a result that can be read in pieces: a suspended portal keeps it with the rest of its current batch. The
-//! next batch is fetched only after all rows of the current one are in the buffer of answers, and rows are added to the
-//! buffer only after the socket has taken a full one. So a slow client slows the scan down, and memory is bounded by one
-//! batch and one buffer. If the socket accepts no bytes for a while, the scan is parked like that of a suspended portal.
+//! [`Rows`] is a result that can be read in pieces: a suspended portal keeps it with the unsent
+//! rows of the current batch. The next batch is fetched only after all rows of the current one are
+//! in the buffer of answers, and rows are added to the buffer only after the socket has taken a
+//! full one. So a slow client slows the scan down, and memory is bounded by one batch and one
+//! buffer. If the socket accepts no bytes for a while, the scan is parked like that of a suspended
+//! portal.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -21,16 +23,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::aggregate_row::{aggregate_row, unexpected};
 use super::documents::Documents;
 use super::row_writer::RowWriter;
+use crate::access::{Access, BatchSource, TransactionView};
 use crate::pg::interrupt::Interrupt;
 use crate::pg::message::conn::{Conn, FLUSH_AFTER};
 use crate::pg::message::error::WireResult;
 use crate::rows::entry::EntryPrinter;
 use crate::rows::suspended_result::SUSPENDED_RUNS;
 use crate::rows::value::Datum;
-use crate::sql::backend::{Backend, BatchSource, TransactionView};
 use crate::sql::plan::{Cell, ColumnInfo, DocumentPlan, IndexPlan};
 
-/// The part of a result that is not sent yet.
+/// The rows of a result that are not sent yet.
 pub(in crate::pg) struct Rows {
     pub(in crate::pg) columns: Arc<[ColumnInfo]>,
     source: ResultSource,
@@ -46,21 +48,21 @@ enum ResultSource {
     Documents(Documents),
 }
 
-/// The part of a batch that is not written yet.
+/// The rows of a batch that are not written yet.
 #[derive(Default)]
 struct Rest {
     data: Bytes,
-    /// The place of the next row in the data.
+    /// The offset of the next row in the batch's data, in bytes.
     at: usize,
     rows: u32,
 }
 
-/// The state of a result after a piece.
+/// The state of a result after some of its rows were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pg) enum Piece {
-    /// There is nothing more.
+    /// All rows are written.
     Finished,
-    /// The requested number of rows is written.
+    /// The requested number of rows is written, and more may follow.
     Suspended,
 }
 
@@ -69,7 +71,7 @@ impl Rows {
         Self { columns: columns.into(), source, tag: "SELECT", counted: true, sent: 0 }
     }
 
-    /// Rows that are known.
+    /// Returns a result with known rows.
     pub(in crate::pg) fn table(
         columns: impl Into<Arc<[ColumnInfo]>>,
         rows: Vec<Vec<Datum>>,
@@ -77,7 +79,7 @@ impl Rows {
         Self::new(columns, ResultSource::Table(rows.into()))
     }
 
-    /// The rows of a scan.
+    /// Returns the result of a scan.
     pub(in crate::pg) fn scan(plan: IndexPlan, batches: Box<dyn BatchSource>) -> Self {
         let aggregates = plan.cells.iter().any(|cell| matches!(cell, Cell::Aggregate(..)));
         let source = match (aggregates, plan.skip_aggregates) {
@@ -94,14 +96,14 @@ impl Rows {
         Self::new(plan.columns, source)
     }
 
-    /// Documents by id.
+    /// Returns the result of a SELECT of documents by id.
     pub(in crate::pg) fn documents(
-        backend: Arc<dyn Backend>,
+        access: Access,
         plan: DocumentPlan,
         view: Option<TransactionView>,
     ) -> Self {
         let columns = Arc::clone(&plan.columns);
-        Self::new(columns, ResultSource::Documents(Documents::new(backend, plan, view)))
+        Self::new(columns, ResultSource::Documents(Documents::new(access, plan, view)))
     }
 
     /// Parks the scan, if there is one.
@@ -114,17 +116,17 @@ impl Rows {
         }
     }
 
-    /// Changes the first word of the command tag.
+    /// Returns the result with another first word of its command tag.
     pub(in crate::pg) fn with_tag(self, tag: &'static str) -> Self {
         Self { tag, ..self }
     }
 
-    /// Changes the command tag to one without the number of rows.
+    /// Returns the result with a command tag without the number of rows.
     pub(in crate::pg) fn with_fixed_tag(self, tag: &'static str) -> Self {
         Self { tag, counted: false, ..self }
     }
 
-    /// Returns the command tag; like PostgreSQL, with the number of rows of the last piece.
+    /// Returns the command tag with the number of rows since the last Execute, as in PostgreSQL.
     pub(in crate::pg) fn tag(&self) -> String {
         match self.counted {
             true => format!("{} {}", self.tag, self.sent),
@@ -151,7 +153,7 @@ impl Rows {
                     break;
                 }
                 self.sent += printed;
-                if self.must_yield() {
+                if self.reset_if_due() {
                     interrupt.guard(tokio::task::yield_now()).await?;
                 }
             }
@@ -199,15 +201,16 @@ impl Rows {
         }
     }
 
-    /// True if computed columns have cost so much that other tasks must run.
-    fn must_yield(&mut self) -> bool {
+    /// True if the computed columns have taken so much time that other tasks must run.
+    fn reset_if_due(&mut self) -> bool {
         match &mut self.source {
-            ResultSource::Scan { printer, .. } => printer.must_yield(),
+            ResultSource::Scan { printer, .. } => printer.reset_if_due(),
             _ => false,
         }
     }
 
-    /// Writes rows of the current batch up to a bound; returns their number, 0 if there are none.
+    /// Writes rows of the current batch up to a bound; returns their number, 0 at the end of the
+    /// batch.
     fn print(&mut self, writer: &RowWriter, out: &mut Vec<u8>, bounds: Bounds) -> Result<u64> {
         let row = match &mut self.source {
             ResultSource::Scan { printer, rest, .. } => {
@@ -224,16 +227,16 @@ impl Rows {
     }
 }
 
-/// The end of a piece of rows.
+/// The bounds at which the writing of rows pauses.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// The number of rows written so far.
+    /// The maximum number of rows.
     rows: u64,
-    /// The buffer of answers has this many bytes.
+    /// The size of the buffer of answers at which the writing pauses, in bytes.
     bytes: usize,
 }
 
-/// Flushes the buffer; false if the client does not take it within [`SUSPENDED_RUNS`].
+/// Flushes the buffer; false if the client does not accept its bytes within [`SUSPENDED_RUNS`].
 async fn flush_soon<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     interrupt: &mut Interrupt,
@@ -279,7 +282,7 @@ impl From<RowBlock> for Rest {
 }
 
 impl ResultSource {
-    /// Fetches further rows; false at the end.
+    /// Fetches the next batch; false at the end.
     async fn fetch(&mut self) -> Result<bool> {
         match self {
             Self::Table(_) => Ok(false),

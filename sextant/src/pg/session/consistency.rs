@@ -1,5 +1,5 @@
-//! The consistency of a scan outside of a transaction, by the settings and the floors of its session
-//! ([`super::floors`]).
+//! The consistency of a scan outside of a transaction, determined by the settings and the floors of
+//! its session ([`super::floors`]).
 
 use proto::model::cut::{Position, WritePosition};
 use proto::model::ids::{BucketId, Epoch, VbucketId};
@@ -10,10 +10,12 @@ use proto::{Error, ErrorCode, Result};
 use super::floors::at_least;
 use super::state::SessionState;
 
-/// The time limit of a scan's wait for an epoch that has the session's writes, in milliseconds.
+/// The time limit of a scan's wait for an epoch that contains the session's writes, in
+/// milliseconds.
 const FLOOR_WAIT_MS: u64 = 1_000;
 
-/// Adds the positions of later writes on the same branches, and those in other vbuckets.
+/// Merges the position of a later write into `all`: replaces positions on the same branches and
+/// adds those in other vbuckets.
 fn add_later(all: &mut WritePosition, own: &WritePosition) {
     let is_later = |(vbucket, at): &&(VbucketId, Position)| {
         let known = all.positions.iter().find(|(known, _)| known == vbucket);
@@ -24,7 +26,7 @@ fn add_later(all: &mut WritePosition, own: &WritePosition) {
 }
 
 impl SessionState {
-    /// The consistency of a scan outside of a transaction.
+    /// Returns the consistency of a scan of an index outside of a transaction.
     pub(in crate::pg) async fn consistency(&mut self, index: &IndexInfo) -> Result<Consistency> {
         let (bucket, asked) = (index.bucket, self.settings.consistency(index.bucket));
         if asked == Consistency::RequestPlus || !self.settings.keeps_floors() {
@@ -43,8 +45,8 @@ impl SessionState {
         })
     }
 
-    /// Returns an error if a transaction would read an older epoch than its session has read before, because the bucket
-    /// is held.
+    /// Returns an error if a transaction would read an older epoch than its session has read
+    /// before, which can happen while the bucket is held.
     pub(in crate::pg) fn check_floor(&self, index: &IndexInfo, epoch: Epoch) -> Result<()> {
         let floor = self.settings.floors.of_index(index.bucket, index.id);
         let is_any = self.settings.consistency(index.bucket) == Consistency::Any;
@@ -60,24 +62,25 @@ impl SessionState {
         ))
     }
 
-    /// True if a rollback has removed the epoch that had the session's writes.
+    /// True if a rollback has removed the epoch that contained the session's writes.
     pub(in crate::pg) fn is_rolled_back(&self, bucket: BucketId) -> bool {
         self.settings.keeps_floors()
-            && self.settings.floors.is_rolled_back(bucket, &self.backend.catalog())
+            && self.settings.floors.is_rolled_back(bucket, &self.access.catalog())
     }
 
-    /// Finds the epoch that has the session's writes in a bucket. The error that some of them are lost is returned once.
+    /// Asks for the epoch that contains the session's writes in a bucket. If some of them are lost,
+    /// the error is returned once.
     pub(in crate::pg) async fn settle_writes(&mut self, bucket: BucketId) -> Result<()> {
         if !self.settings.floors.has_written(bucket) {
             return Ok(());
         }
-        let catalog = self.backend.catalog();
+        let catalog = self.access.catalog();
         let Some(positions) = self.settings.floors.unsettled(bucket, &catalog) else {
             return Ok(());
         };
         let mut newest = Epoch(0);
         for position in positions {
-            match self.backend.epoch_of(position, FLOOR_WAIT_MS).await {
+            match self.access.epoch_of(position, FLOOR_WAIT_MS).await {
                 Ok(epoch) => newest = newest.max(epoch),
                 Err(error) if error.code == ErrorCode::InvalidParameter => {
                     self.settings.floors.lose_writes(bucket);

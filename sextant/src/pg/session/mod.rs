@@ -1,5 +1,5 @@
-//! The state of a session between its statements: its settings, the floors of its reads, its transaction, and the objects that
-//! the names in its prepared statements stand for.
+//! The state of a session between statements: its settings, the floors of its reads, its
+//! transaction, and the objects that the names in its prepared statements mean.
 
 mod consistency;
 pub mod floors;

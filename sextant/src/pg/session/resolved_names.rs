@@ -1,4 +1,5 @@
-//! Keeps what the names of a prepared statement mean, as long as its index or bucket stays as it is.
+//! A cache of the objects that the names of a prepared statement mean, valid while its index or
+//! bucket is unchanged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,23 +12,24 @@ use proto::model::index::IndexInfo;
 
 use crate::sql::plan::{Relation, ResolvedSelect};
 
-/// The resolved names of one statement. A statement that is executed once begins with an empty set.
+/// The resolved names of one statement; empty at first.
 #[derive(Default)]
 pub(in crate::pg) struct ResolvedNames {
     resolution: Mutex<Option<Resolution>>,
-    /// True once a sample of its index was requested.
+    /// True if a sample of the statement's index was requested.
     is_sampled: AtomicBool,
 }
 
-/// Resolved names, and the relation that they were resolved against.
+/// Resolved names, and the index or bucket in which they were resolved.
 struct Resolution {
     relation: Option<Relation>,
     resolved: Arc<ResolvedSelect>,
 }
 
 impl ResolvedNames {
-    /// The resolved names, unless a catalog shows another relation. `index` returns the generation of an index that the session reads, and
-    /// `bucket` the version of a data set.
+    /// Returns the resolved names; `None` if the catalog has another version of the index or
+    /// bucket. `index` returns the generation of an index that the session reads, and `bucket` the
+    /// version of a data set.
     pub(super) fn present(
         &self,
         catalog: &Catalog,
@@ -53,7 +55,7 @@ impl ResolvedNames {
         *lock(&self.resolution) = Some(Resolution { relation, resolved: Arc::clone(resolved) });
     }
 
-    /// True for the first time: later executions of a prepared statement need no sample.
+    /// True at the first call: later executions of a prepared statement need no sample.
     pub(in crate::pg) fn samples_now(&self) -> bool {
         !self.is_sampled.swap(true, Ordering::Relaxed)
     }

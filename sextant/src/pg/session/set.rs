@@ -9,8 +9,9 @@ use super::values::TRANSACTION_READ_ONLY;
 use crate::sql::ast::TransactionModes;
 
 impl SessionState {
-    /// Changes a setting. A read-only transaction has read at a moment that does not allow writes, so it stays
-    /// read-only.
+    /// Changes a setting of the session or, with `local`, of the transaction. A read-only
+    /// transaction cannot become writable, because it may have read an epoch that does not allow
+    /// writes.
     pub(in crate::pg) fn set(
         &mut self,
         name: &str,
@@ -32,7 +33,8 @@ impl SessionState {
         self.settings.set(name, value, local)
     }
 
-    /// Sets modes of this transaction, or the defaults for later ones: all of them or none.
+    /// Sets modes of the present transaction, or the defaults for later ones: all of them, or none
+    /// after an error.
     pub(in crate::pg) fn set_modes(
         &mut self,
         modes: &TransactionModes,

@@ -1,8 +1,9 @@
-//! The settings of a session: Sextant's own, and those of PostgreSQL that drivers set or read at start.
+//! The settings of a session: Sextant's own, and those of PostgreSQL that drivers set or read at
+//! start.
 //!
-//! `SET` belongs to its transaction: ROLLBACK undoes it, COMMIT keeps it, and `SET LOCAL` ends with both. So an open transaction keeps the
-//! values for both of its possible ends. They are shared with the present ones until one of them changes, so a transaction and a savepoint
-//! cost no copy.
+//! `SET` belongs to its transaction: ROLLBACK undoes it, COMMIT keeps it, and the effect of `SET
+//! LOCAL` ends with either. An open transaction therefore stores the values after a commit and
+//! after a rollback. Equal values are shared, so a transaction or a savepoint needs no copy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,10 @@ use super::floors::{Floors, at_least};
 use super::known_settings::{ACCEPTED, FIXED, IDLE_IN_TRANSACTION_MS, Reads, is_shown, no_setting};
 use super::values::{Positions, SHOWN_ONLY, TRANSACTION_READ_ONLY, Values, is_of_transaction};
 
-/// The setting that bounds the time for which a transaction waits for its client.
+/// The setting that limits the time for which a transaction waits for its client.
 const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
 
-/// The setting that bounds the time for which a session waits for a statement.
+/// The setting that limits the time for which a session waits for a statement.
 const IDLE_SESSION: &str = "idle_session_timeout";
 
 /// The settings of a session.
@@ -28,17 +29,17 @@ pub(in crate::pg) struct Settings {
     now: Arc<Values>,
     /// The values of the start-up packet, which RESET restores.
     started: Arc<Values>,
-    /// In a transaction: the values after its end.
+    /// The values after the end of the transaction; `None` outside of a transaction.
     after: Option<EndValues>,
-    /// Counts the calls that may change a value.
+    /// The number of calls that may have changed a value.
     changes: u64,
     /// The positions of this session's writes.
     written: Positions,
-    /// The epochs below which its scans do not go back.
+    /// The epochs below which the session's scans must not read.
     pub(in crate::pg) floors: Floors,
-    /// The version of a data set that it has read last, by its name.
+    /// The name of the version of a data set that the session has read last.
     pub(in crate::pg) read_version: String,
-    /// The last transaction of this session that has written.
+    /// The session's last transaction that has written.
     pub(super) transaction: Option<TransactionId>,
     /// The default of `idle_session_timeout`.
     pub(in crate::pg) idle_session: Option<Duration>,
@@ -48,25 +49,25 @@ pub(in crate::pg) struct Settings {
 #[derive(Clone, Debug)]
 pub(in crate::pg) struct SavedSettings {
     now: Arc<Values>,
-    /// The values after a commit.
+    /// The values after a commit; `None` if they are the present ones.
     commit: Option<Arc<Values>>,
 }
 
 impl SavedSettings {
-    /// True if the values are the same as those of another savepoint, which are in memory once.
+    /// True if the values are shared with those of another savepoint.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let commits = self.commit.as_ref().zip(other.commit.as_ref());
         Arc::ptr_eq(&self.now, &other.now)
             && commits.is_none_or(|(one, other)| Arc::ptr_eq(one, other))
     }
 
-    /// About the memory of the values.
+    /// Returns the approximate memory of the values, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.now.bytes() + self.commit.as_ref().map_or(0, |values| values.bytes())
     }
 }
 
-/// The values after the end of a transaction.
+/// The values of the settings after a transaction.
 #[derive(Debug)]
 struct EndValues {
     commit: Arc<Values>,
@@ -74,13 +75,13 @@ struct EndValues {
 }
 
 impl Settings {
-    /// Records the settings of the start-up packet.
+    /// Records the present values as those of the start-up packet.
     pub(in crate::pg) fn start(&mut self) {
         self.started = Arc::clone(&self.now);
     }
 
-    /// Changes a setting; `None` restores the value at the session's begin. Inside a transaction the change ends with ROLLBACK, a local one with
-    /// COMMIT too.
+    /// Changes a setting; `None` restores the value at the session's begin. In a transaction,
+    /// ROLLBACK undoes the change, and COMMIT too if it is local.
     pub(in crate::pg) fn set(
         &mut self,
         name: &str,
@@ -108,7 +109,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Restores the values at the session's begin, but keeps the positions of the session's writes.
+    /// Restores the values at the session's begin, except the positions of the session's writes.
     pub(in crate::pg) fn reset(&mut self) {
         self.changes += 1;
         Arc::make_mut(&mut self.now).reset_all(&self.started);
@@ -117,7 +118,7 @@ impl Settings {
         }
     }
 
-    /// Begins a transaction, with its own modes from the defaults.
+    /// Begins a transaction, whose modes have the default values.
     pub(super) fn begin(&mut self) {
         let [commit, rollback] = [(); 2].map(|()| Arc::clone(&self.now));
         self.after = Some(EndValues { commit, rollback });
@@ -151,7 +152,7 @@ impl Settings {
         self.after.is_some()
     }
 
-    /// The values that `ROLLBACK TO` restores.
+    /// Returns the values that `ROLLBACK TO` restores.
     pub(in crate::pg) fn savepoint(&self) -> SavedSettings {
         let commit = self.after.as_ref().map(|after| Arc::clone(&after.commit));
         SavedSettings { now: Arc::clone(&self.now), commit }
@@ -165,14 +166,14 @@ impl Settings {
         }
     }
 
-    /// The time for which an open transaction may wait for its client, if it is limited.
+    /// Returns the time for which an open transaction may wait for its client; `None` for no limit.
     pub(in crate::pg) fn idle_in_transaction(&self) -> Option<Duration> {
         let value = self.now.others.get(IDLE_IN_TRANSACTION).map(String::as_str);
         let ms = value.unwrap_or(IDLE_IN_TRANSACTION_MS).parse().unwrap_or(0);
         (ms > 0).then(|| Duration::from_millis(ms))
     }
 
-    /// The time for which the session may wait for a statement, if it is limited.
+    /// Returns the time for which the session may wait for a statement; `None` for no limit.
     pub(in crate::pg) fn idle_session(&self) -> Option<Duration> {
         match self.now.others.get(IDLE_SESSION) {
             None => self.idle_session,
@@ -180,7 +181,8 @@ impl Settings {
         }
     }
 
-    /// True if statements must not write: by the transaction's mode, or by the default for transactions.
+    /// True if statements must not write, because of the transaction's mode, or outside of one
+    /// because of the default.
     pub(in crate::pg) fn is_read_only(&self) -> bool {
         let name = match self.after {
             Some(_) => TRANSACTION_READ_ONLY,
@@ -189,7 +191,7 @@ impl Settings {
         self.now.others.get(name).is_some_and(|value| value == "on")
     }
 
-    /// A number that changes whenever a value may have changed.
+    /// Returns a number that changes whenever a value may have changed.
     pub(in crate::pg) fn changes(&self) -> u64 {
         self.changes
     }
@@ -245,8 +247,8 @@ impl Settings {
         names.into_iter().filter_map(|name| Some((name.clone(), self.show(&name).ok()?))).collect()
     }
 
-    /// Returns the consistency of scans of a bucket. `request_plus` covers every acknowledged write, so it includes the
-    /// positions in `at_plus`.
+    /// Returns the consistency of scans of a bucket. `request_plus` covers every acknowledged
+    /// write, so it includes the positions of `at_plus`.
     pub(super) fn consistency(&self, bucket: BucketId) -> Consistency {
         match self.now.at_plus.0.get(&bucket) {
             _ if self.now.reads == Reads::RequestPlus => Consistency::RequestPlus,
@@ -255,8 +257,9 @@ impl Settings {
         }
     }
 
-    /// The consistency of the first scan of a read-only transaction, in all buckets; `None` if it needs the newest moment, because the
-    /// session requires it, has written, or has positions of other buckets.
+    /// Returns the consistency of the first scan of a read-only transaction, which counts for all
+    /// buckets. `None` if the transaction needs the newest epochs: the session requires them, has
+    /// written, or has positions of other buckets.
     pub(super) fn consistency_at_first(&self, bucket: BucketId) -> Option<Consistency> {
         let has_others = self.now.at_plus.0.keys().any(|of| *of != bucket);
         let has_others = has_others || self.keeps_floors() && self.floors.has_others(bucket);
@@ -268,7 +271,7 @@ impl Settings {
         })
     }
 
-    /// True if scans without a position must not go back.
+    /// True if scans must read no older epoch than earlier scans of the session.
     pub(super) fn keeps_floors(&self) -> bool {
         self.now.reads == Reads::Any
     }
@@ -285,13 +288,13 @@ impl Settings {
         is_shown(level, severity)
     }
 
-    /// The digits to which doubles are rounded in text; `None` for all that they need.
+    /// Returns the number of digits to which doubles are rounded in text; `None` for all digits.
     pub(in crate::pg) fn float_digits(&self) -> Option<usize> {
         let extra: i32 = self.now.others.get("extra_float_digits")?.parse().ok()?;
         (extra <= 0).then(|| usize::try_from(15 + extra).unwrap_or(1).max(1))
     }
 
-    /// When scans query another copy in addition to a slow node.
+    /// Returns the time after which scans query another copy in addition to a slow node.
     pub(in crate::pg) fn hedge_after(&self) -> HedgeAfter {
         self.now.hedge_after
     }

@@ -1,4 +1,4 @@
-//! The part of a session that statements read and change.
+//! The state of a session that statements read and change.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::resolved_names::ResolvedNames;
 use super::settings::Settings;
 use super::transaction::{Block, Transaction};
+use crate::access::Access;
 use crate::auth::login_policy::LoginPolicy;
 use crate::backend::Samples;
 use crate::flow::{RoomBudget, StatementPlace, Work};
@@ -20,21 +21,21 @@ use crate::pg::message::error::{Notice, WireError, WireResult};
 use crate::principal::Principal;
 use crate::sql::ast::{Admin, Select, Statement};
 use crate::sql::audited;
-use crate::sql::backend::Backend;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{Plan, Relation, ResolvedSelect, resolve};
 use crate::sql::remarks::Remarks;
 use crate::sql::texts::{LONG_NODES, is_long};
 
-/// Time limit of a scan for an epoch or a node. It does not depend on `statement_timeout`, which
-/// interrupts the statement from outside: so the error always names the time-out that has passed.
+/// The time limit of a scan until its epoch is available and its nodes answer, in milliseconds. It
+/// does not depend on `statement_timeout`, which interrupts the statement from outside, so that the
+/// error always names the time-out that has passed.
 pub(in crate::pg) const SERVE_TIMEOUT_MS: u64 = 10_000;
 
-/// The log-in of a session.
+/// The log-in of a session, and the checks of it.
 pub(in crate::pg) struct Login {
     pub(in crate::pg) doors: Arc<LoginPolicy>,
     pub(in crate::pg) principal: Principal,
-    /// Changes of the users, if there are any users.
+    /// A receiver of changes of the users; `None` if clients are trusted.
     changes: Option<watch::Receiver<u64>>,
 }
 
@@ -46,7 +47,8 @@ impl Login {
         Self { doors: Arc::clone(doors), principal, changes }
     }
 
-    /// Waits until the user was dropped, or has another password: then an idle session ends, with its transaction.
+    /// Waits until the user is dropped or gets another password; returns the error that then ends
+    /// an idle session.
     pub(in crate::pg) async fn withdrawn(&mut self) -> WireError {
         let Some(changes) = &mut self.changes else { return std::future::pending().await };
         loop {
@@ -70,50 +72,51 @@ impl Login {
         self.doors.statement(&self.principal, work)
     }
 
-    /// An error that ends the session if its user was dropped since, or has another password.
+    /// Returns an error that ends the session if its user was dropped or has got another password.
     pub(in crate::pg) fn check(&self) -> WireResult<()> {
         self.doors.check(&self.principal).map_err(|error| WireError::from(error).fatal())
     }
 }
 
-/// The part of a session that statements read and change.
+/// The state of a session that statements read and change.
 pub(in crate::pg) struct SessionState {
     pub(in crate::pg) env: Env,
-    pub(in crate::pg) backend: Arc<dyn Backend>,
+    pub(in crate::pg) access: Access,
     /// The samples of this process.
     pub(in crate::pg) samples: Arc<Samples>,
     pub(in crate::pg) login: Login,
     pub(in crate::pg) settings: Settings,
     pub(in crate::pg) transaction: Transaction,
-    /// The statements since the last end of a transaction.
+    /// The statements since the end of the last transaction.
     pub(in crate::pg) block: Block,
     pub(in crate::pg) database: String,
     pub(in crate::pg) user: String,
     pub(in crate::pg) process: i32,
-    /// Notices for the client, sent before the outcome of the statement.
+    /// The notices to send to the client before the outcome of the statement.
     pub(in crate::pg) notices: Vec<Notice>,
-    /// Messages for the client while the statement runs.
+    /// The remarks for the client that arrive while the statement runs.
     pub(in crate::pg) remarks: Remarks,
 }
 
 impl SessionState {
-    /// Warns of settings in the start-up packet that have no effect.
+    /// Adds notices about settings in the start-up packet that have no effect.
     pub(in crate::pg) fn warn_of_settings(&mut self, warnings: Vec<String>) {
         self.notices.extend(warnings.into_iter().map(|text| Notice::warning("42704", text)));
     }
 
-    /// The memory of texts and large messages, as the session takes of it.
+    /// Returns the budget for the memory of the session's texts and large messages.
     pub(in crate::pg) fn memory(&self) -> RoomBudget {
-        self.login.doors.flow().session_memory.of(self.backend.principal())
+        self.login.doors.flow().session_memory.of(self.access.principal())
     }
 
-    /// Resolves the names of a SELECT, unless that was done and is kept.
+    /// Returns the resolved names of a SELECT: the stored ones if they are valid, otherwise new
+    /// ones.
     pub(in crate::pg) async fn resolve(
         &self,
         select: &Select,
         kept: &ResolvedNames,
     ) -> Result<Arc<ResolvedSelect>> {
-        let catalog = self.backend.catalog();
+        let catalog = self.access.catalog();
         let index = |id| self.goes_on_in(catalog.indexes.get(&id)?, &catalog).ok();
         let bucket = |id| self.reads_in(catalog.buckets.get(&catalog.current_of(id))?).ok();
         if let Some(resolved) = kept.present(&catalog, index, bucket) {
@@ -130,7 +133,7 @@ impl SessionState {
         Ok(Arc::new(resolved))
     }
 
-    /// Plans a SELECT.
+    /// Returns the plan of a SELECT.
     pub(in crate::pg) async fn plan(
         &self,
         select: &Select,
@@ -147,23 +150,25 @@ impl SessionState {
 
     async fn relation(&self, select: &Select) -> Result<Option<Relation>> {
         let Some(name) = &select.from else { return Ok(None) };
-        Ok(Some(match self.backend.relation(name).await? {
+        Ok(Some(match self.access.relation(name).await? {
             Relation::Index(shown) => {
-                Relation::Index(self.goes_on_in(&shown, &self.backend.catalog())?)
+                Relation::Index(self.goes_on_in(&shown, &self.access.catalog())?)
             }
             Relation::Bucket(shown) => Relation::Bucket(self.reads_in(&shown)?),
         }))
     }
 
-    /// The bucket that the session reads: the bucket that its name means now, or meant when its transaction began.
+    /// Returns the bucket that the session reads under a name: the present one, or in a transaction
+    /// the one at its beginning.
     fn reads_in(&self, shown: &Arc<BucketInfo>) -> Result<Arc<BucketInfo>> {
         match &self.transaction {
-            Transaction::Open(open) => open.buckets.reads_in(shown, &self.backend.catalog()),
+            Transaction::Open(open) => open.buckets.reads_in(shown, &self.access.catalog()),
             _ => Ok(Arc::clone(shown)),
         }
     }
 
-    /// The generation of an index that the session reads: the serving one, or the one in which its transaction began.
+    /// Returns the generation of an index that the session reads: the serving one, or in a
+    /// transaction the one at its beginning.
     fn goes_on_in(&self, shown: &Arc<IndexInfo>, catalog: &Catalog) -> Result<Arc<IndexInfo>> {
         match &self.transaction {
             Transaction::Open(open) => open.buckets.goes_on_in(shown, catalog),
@@ -171,9 +176,9 @@ impl SessionState {
         }
     }
 
-    /// Returns the bucket with a name, to write to it; an index of that name is an error.
+    /// Returns the bucket of a name, for writes; an error if the name is that of an index.
     pub(in crate::pg) async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
-        match self.backend.relation(name).await? {
+        match self.access.relation(name).await? {
             Relation::Bucket(bucket) if bucket.source == SourceKind::Files => {
                 Err(takes_no_writes(name))
             }
@@ -193,13 +198,14 @@ fn takes_no_writes(bucket: &str) -> Error {
     )
 }
 
-/// True if a statement gives back what a transaction has taken.
+/// True if a statement ends a transaction and so releases its resources.
 pub(in crate::pg) fn ends_transaction(statement: &Statement) -> bool {
     matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_))
 }
 
-/// True if the outcome of an interrupted statement is worth waiting for: it changes something, and ends soon. CREATE INDEX,
-/// BUILD INDEX, ALTER INDEX and REINDEX wait for a build, LOAD VERSION for a version, and REMOVE NODE … WAIT for a drain.
+/// True if an interrupted statement should be awaited, because it changes something and ends soon.
+/// False for CREATE INDEX, BUILD INDEX, ALTER INDEX and REINDEX, which wait for a build, LOAD
+/// VERSION, and REMOVE NODE … WAIT.
 pub(in crate::pg) fn changes_at_once(statement: &Statement) -> bool {
     let builds = matches!(
         statement,

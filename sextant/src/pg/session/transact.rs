@@ -1,21 +1,26 @@
 //! The transaction of a session.
 //!
-//! A transaction has snapshot isolation. Its first read fixes a *moment*, and leases it; in each bucket it reads the epoch in force at that
-//! moment, and its own changes so far. The moment of a transaction that may write covers everything acknowledged before; a read-only one
-//! reads what the session's consistency requires, if its first read is a scan and the session has not written. Changes are sent to the
-//! projector of their bucket at once, and from there to the indexers, where only scans of this session see them. COMMIT makes all of them
-//! durable, or none. A document that another writer has changed after the epoch makes COMMIT fail with 40001.
+//! A transaction has snapshot isolation. Its first read fixes and leases a *moment*: in each bucket
+//! the transaction reads the newest epoch at that moment, and its own changes. The moment of a
+//! transaction that may write covers all writes acknowledged before. The moment of a read-only
+//! transaction is determined by the session's consistency, if its first read is a scan and the
+//! session has not written. Changes are sent to the projector of their bucket at once, and from
+//! there to the indexers, where only scans of this session see them. COMMIT makes all of them
+//! durable, or none. A document that another writer has changed after the epoch makes COMMIT fail
+//! with 40001.
 //!
-//! A statement that fails leaves the transaction *failed*: only its end or a savepoint is accepted then. A savepoint is the place
-//! in the transaction's changes and the session's settings. A transaction that ends without COMMIT is rolled back, also if the connection
-//! is lost.
+//! A statement that fails leaves the transaction *failed*: only its end or a savepoint is accepted
+//! then. A savepoint is a place in the transaction's changes, with the settings of the session. A
+//! transaction that ends without COMMIT is rolled back, also if the connection is lost.
 //!
-//! Without BEGIN, the statements up to one Sync or of one query text are a transaction too, an *implicit* one (a [`Block`]). It has no cost
-//! until it is needed: a write without a following statement is written alone, and a read before the first write reads as a single
-//! statement does. The first write with a following statement opens it. From then on it is like any other, except that an error ends it,
-//! and that it has no savepoints. BEGIN makes it an explicit one, including the earlier statements.
+//! Without BEGIN, the statements before one Sync or of one query text are an *implicit* transaction
+//! (a [`Block`]). It is opened only by the first write that another statement follows: a last write
+//! needs no transaction, and reads before the first write are like single statements. An implicit
+//! transaction is like an explicit one, except that an error ends it and that it has no savepoints.
+//! BEGIN makes it explicit, including its earlier statements.
 //!
-//! Definitions are never undone. So they run at once, and only while the transaction has written nothing; a rollback names those that stay.
+//! Definitions are never undone. They are therefore executed at once, and only before the
+//! transaction has written; a notice at a rollback names those that remain.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,19 +34,20 @@ use super::floors::{OpenOutcome, leaves_open};
 use super::resolved_names::ResolvedNames;
 use super::state::{SERVE_TIMEOUT_MS, SessionState, writes, writes_documents};
 use super::transaction::{OpenTransaction, Transaction, TransactionChanges};
+use crate::access::TransactionView;
 use crate::pg::message::error::{Notice, WireError, WireResult};
 use crate::principal::Principal;
 use crate::sql::ast::{Select, Statement, TransactionModes};
-use crate::sql::backend::TransactionView;
 use crate::sql::plan::{IndexPlan, Plan};
 use crate::sql::transactions::commit::{Part, commit_all, number_of};
 
-/// The maximum number of plans for the first read of a transaction. It is planned again each time another version has
-/// become current meanwhile.
+/// The maximum number of attempts to plan the first read of a transaction, which is repeated if
+/// another version of a data set has become current meanwhile.
 const PLANS_MAX: usize = 5;
 
 impl SessionState {
-    /// Refuses all statements in a failed transaction, except those that end it or roll back to a savepoint.
+    /// Returns an error for a statement in a failed transaction, unless the statement ends it or
+    /// rolls back to a savepoint.
     pub(in crate::pg) fn check_transaction(&self, statement: &Statement) -> WireResult<()> {
         let ends =
             matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_));
@@ -51,7 +57,8 @@ impl SessionState {
         }
     }
 
-    /// Refuses a definition in a transaction that has written: a rollback would undo the writes only.
+    /// Returns an error for a definition in a transaction that has written, because a rollback
+    /// would undo only the writes.
     pub(in crate::pg) fn check_definition(&self, statement: &Statement) -> WireResult<()> {
         let is_late = matches!(&self.transaction, Transaction::Open(open) if open.has_written());
         match is_late && writes(statement) && !writes_documents(statement) {
@@ -60,7 +67,7 @@ impl SessionState {
         }
     }
 
-    /// Refuses writes and definitions in a read-only transaction.
+    /// Returns an error for a write or definition in a read-only transaction.
     pub(in crate::pg) fn check_writes(&self, statement: &Statement) -> Result<()> {
         if !writes(statement) || !self.settings.is_read_only() {
             return Ok(());
@@ -70,15 +77,15 @@ impl SessionState {
             .with_hint("SET default_transaction_read_only = off, and begin the transaction again"))
     }
 
-    /// Begins a statement that may be one of several: its settings end with those of the others.
+    /// Begins a statement that may be one of several, which share local settings.
     pub(in crate::pg) fn begin_in_block(&mut self) {
         if !self.settings.has_begun() {
             self.settings.begin();
         }
     }
 
-    /// Records that a statement failed: an open transaction fails with it. Without a savepoint its changes are rolled back at once. An
-    /// implicit one ends.
+    /// Records that a statement failed. An open transaction then fails; without a savepoint its
+    /// changes are rolled back at once. An implicit transaction ends.
     pub(in crate::pg) fn fail_transaction(&mut self) {
         self.transaction = match std::mem::replace(&mut self.transaction, Transaction::None) {
             Transaction::Open(open) if open.is_implicit => return self.end_transaction(false),
@@ -92,7 +99,7 @@ impl SessionState {
         };
     }
 
-    /// Begins or ends a transaction, or a part of it; returns the command tag.
+    /// Executes a statement about transactions or savepoints; returns the command tag.
     pub(in crate::pg) async fn transact(&mut self, statement: &Statement) -> Result<&'static str> {
         match statement {
             Statement::Begin(modes) => self.begin(modes),
@@ -139,7 +146,7 @@ impl SessionState {
         Ok("BEGIN")
     }
 
-    /// True if no BEGIN has begun a transaction.
+    /// True if the session is not in an explicit transaction.
     pub(in crate::pg) fn is_outside(&self) -> bool {
         match &self.transaction {
             Transaction::None => true,
@@ -164,7 +171,8 @@ impl SessionState {
         self.block.end();
     }
 
-    /// Sends a notice with the definitions after the first `first`, which a rollback does not undo.
+    /// Adds a notice with the definitions after the first `first` ones, which a rollback does not
+    /// undo.
     fn warn_of_definitions(&mut self, first: usize) {
         for stays in self.block.take_defined(first) {
             let message = format!("{stays} stays: definitions are not rolled back");
@@ -172,7 +180,7 @@ impl SessionState {
         }
     }
 
-    /// Commits the implicit transaction, if there is one: its statements end here.
+    /// Commits the implicit transaction, if there is one.
     pub(in crate::pg) async fn end_block(&mut self) -> Result<()> {
         match self.is_outside() {
             true => self.commit().await.map(drop),
@@ -209,7 +217,8 @@ impl SessionState {
         Ok("COMMIT")
     }
 
-    /// Commits changes, and records the writes. The outcome in a bucket that does not answer stays open.
+    /// Commits the changes in several buckets and records the writes. The outcome in a bucket that
+    /// does not answer remains open.
     async fn commit_parts(&mut self, parts: Vec<Part>) -> Result<()> {
         let floors = &mut self.settings.floors;
         let written = parts.iter().filter(|part| part.changes.own().is_some()).map(Part::bucket);
@@ -244,7 +253,7 @@ impl SessionState {
         Ok("SAVEPOINT")
     }
 
-    /// The transaction that BEGIN has begun.
+    /// Returns the explicit transaction, if there is one.
     fn explicit(&mut self) -> Option<&mut OpenTransaction> {
         match &mut self.transaction {
             Transaction::Open(open) | Transaction::Failed(open) if !open.is_implicit => Some(open),
@@ -286,7 +295,8 @@ impl SessionState {
         Ok("RELEASE")
     }
 
-    /// The number of savepoints of the transaction, and true if its last ROLLBACK TO has undone changes.
+    /// Returns the number of savepoints of the transaction, and true if its last ROLLBACK TO has
+    /// undone changes.
     pub(in crate::pg) fn savepoints(&self) -> (usize, bool) {
         match &self.transaction {
             Transaction::Open(open) | Transaction::Failed(open) => {
@@ -296,8 +306,9 @@ impl SessionState {
         }
     }
 
-    /// The changes of the open transaction in a bucket, to which a statement adds; `None` for a single-statement transaction. The first
-    /// write that is followed by other statements opens the implicit transaction.
+    /// Returns the open transaction's changes in a bucket, to which a statement adds; `None` for a
+    /// statement outside of a transaction. Opens the implicit transaction for a write that another
+    /// statement follows.
     pub(in crate::pg) fn writing(
         &mut self,
         bucket: &Arc<BucketInfo>,
@@ -307,15 +318,15 @@ impl SessionState {
             self.transaction = Transaction::Open(implicit);
         }
         let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
-        let Self { backend, user, process, settings, .. } = self;
+        let Self { access, user, process, settings, .. } = self;
         let id = &mut open.id;
         let begin = || {
-            let owner = match backend.principal() {
+            let owner = match access.principal() {
                 // The name is only what the client calls itself.
                 Principal::Trusted => format!("user {user}, session {process}"),
                 user => format!("{user}, session {process}"),
             };
-            let begun = backend.begin(bucket, &owner, *id)?;
+            let begun = access.writer(bucket)?.begin(&owner, *id)?;
             *id = Some(begun.id());
             settings.transaction = *id;
             Ok(begun)
@@ -324,8 +335,9 @@ impl SessionState {
         Ok(Some((changes, open.buckets.snapshot(bucket.id))))
     }
 
-    /// Plans a SELECT to run it. The first read of a transaction fixes what names mean in it. This uses a newer catalog than the plan, so
-    /// the read is planned again if a name means another object there.
+    /// Returns the plan of a SELECT that is executed now. The first read of a transaction fixes the
+    /// objects that names mean, from a newer catalog than that of the plan. The plan is therefore
+    /// computed again if a name means another object there.
     pub(in crate::pg) async fn plan_read(
         &mut self,
         select: &Select,
@@ -353,18 +365,20 @@ impl SessionState {
         Err(Error::unavailable("the indexes have changed again and again while a read was planned"))
     }
 
-    /// The open transaction's view of a bucket whose documents it reads; `None` outside of a transaction.
+    /// Returns the open transaction's view of a bucket whose documents it reads; `None` outside of
+    /// a transaction.
     pub(in crate::pg) async fn view(
         &mut self,
         bucket: BucketId,
     ) -> Result<Option<TransactionView>> {
         let Transaction::Open(open) = &mut self.transaction else { return Ok(None) };
-        open.buckets.pin(&*self.backend, bucket).await?;
+        open.buckets.pin(&self.access, bucket).await?;
         open.buckets.view(bucket).map(Some)
     }
 
-    /// The open transaction's view of a bucket that it reads through an index. A read-only transaction needs no newer moment than its
-    /// session requires, unless the session has written: then its writes must be visible in all buckets.
+    /// Returns the open transaction's view of a bucket that it reads through an index; `None`
+    /// outside of a transaction. A read-only transaction uses the session's consistency, unless the
+    /// session has written: its writes must be visible in all buckets.
     pub(in crate::pg) async fn scan_view(
         &mut self,
         plan: &IndexPlan,
@@ -378,14 +392,14 @@ impl SessionState {
             && let Some(consistency) = self.settings.consistency_at_first(bucket)
         {
             let index = plan.index.local_id();
-            let pin = self.backend.pin(index, &consistency, SERVE_TIMEOUT_MS).await?;
+            let pin = self.access.pin(index, &consistency, SERVE_TIMEOUT_MS).await?;
             open.buckets.fix(bucket, pin);
         }
         self.view(bucket).await
     }
 }
 
-/// The bucket that a plan reads, and the generation of an index.
+/// Returns the bucket that a plan reads, and the generation of its index if there is one.
 pub(in crate::pg) fn relation_of(plan: &Plan) -> Option<(BucketId, Option<LocalIndexId>)> {
     match plan {
         Plan::Index(plan) => Some((plan.index.bucket, Some(plan.index.local_id()))),

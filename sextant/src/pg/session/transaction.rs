@@ -1,4 +1,4 @@
-//! The transaction of a session: its state, and its choices so far. `transact` has the rules.
+//! The state of a session's transaction. The rules are in `transact`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::{Error, ErrorCode, Result};
 
 use super::settings::SavedSettings;
+use crate::access::BucketTransaction;
 use crate::sql::ParsedStatement;
 use crate::sql::ast::Statement;
-use crate::sql::backend::BucketTransaction;
 use crate::sql::transactions::buckets::TransactionBuckets;
 
-/// The memory of a transaction's savepoints, in bytes.
+/// The maximum memory of a transaction's savepoints, in bytes.
 const SAVEPOINT_BYTES_MAX: usize = 4 << 20;
-/// The approximate memory of a savepoint in addition to its name, and of a bucket in it.
+/// The approximate memory of a savepoint without its name, and of each bucket in it, in bytes.
 const SAVEPOINT_BYTES: usize = 128;
 const PLACE_BYTES: usize = 32;
 
-/// Definitions that are named when they stay.
+/// The maximum number of definitions that a notice names.
 const NAMED_MAX: usize = 16;
 
 /// The transaction state of a session.
@@ -34,42 +34,42 @@ pub(in crate::pg) enum Transaction {
 /// An open transaction of a session.
 #[derive(Default)]
 pub(in crate::pg) struct OpenTransaction {
-    /// The buckets that it reads and changes.
+    /// The buckets that the transaction reads and changes.
     pub(in crate::pg) buckets: TransactionBuckets,
-    /// The number of the transaction, after the first change.
+    /// The number of the transaction; `None` before the first change.
     pub(super) id: Option<TransactionId>,
     pub(super) savepoints: Savepoints,
-    /// True if no BEGIN has begun it: it ends with its query text, or at Sync.
+    /// True for an implicit transaction, which ends with its query text or at Sync.
     pub(super) is_implicit: bool,
-    /// True if its last ROLLBACK TO has undone changes.
+    /// True if the last ROLLBACK TO of the transaction has undone changes.
     pub(super) has_undone: bool,
 }
 
 impl OpenTransaction {
-    /// True if it has changes.
+    /// True if the transaction has changes.
     pub(super) fn has_written(&self) -> bool {
         self.buckets.changes().any(|(_, changes)| changes.own().is_some())
     }
 }
 
-/// The statements since the end of the last transaction. Together they are a transaction, also before BEGIN and before a first write; their
-/// writes are in [`Transaction`].
+/// The statements since the end of the last transaction. They form an implicit transaction, even
+/// before its first write; their writes are in [`Transaction`].
 #[derive(Default)]
 pub(in crate::pg) struct Block {
-    /// True if the running statement is the last one: its query text ends with it, or Sync follows.
+    /// True if the running statement is the last one before the end of its query text or Sync.
     pub(in crate::pg) is_last: bool,
     /// True in a query text of several statements.
     pub(in crate::pg) in_text: bool,
-    /// True after any statement that PostgreSQL's clients expect to be rolled back with the others. Definitions and settings alone run one
-    /// by one.
+    /// True after a statement that PostgreSQL's clients expect to be rolled back with the others,
+    /// that is, any except definitions and settings.
     pub(in crate::pg) is_mixed: bool,
-    /// The number of objects that definitions have left, which nothing undoes; `named` has the first of them.
+    /// The number of definitions that were executed; `named` has the first of them.
     pub(super) defined: usize,
     named: Vec<String>,
 }
 
 impl Block {
-    /// Records that a statement runs.
+    /// Records that a statement is executed.
     pub(in crate::pg) fn note(&mut self, statement: &Statement) {
         use Statement::{Catalogue, CopyIn, CopyOut, Delete, Explain, Insert, Select};
         self.is_mixed |= matches!(
@@ -84,7 +84,7 @@ impl Block {
         );
     }
 
-    /// Records a definition that has run.
+    /// Records a definition that was executed.
     pub(in crate::pg) fn define(&mut self, parsed: &ParsedStatement) {
         let Some((_, text)) = &parsed.audited else { return };
         self.defined += 1;
@@ -93,7 +93,7 @@ impl Block {
         }
     }
 
-    /// Takes the objects of the definitions after the first `first`, which are not undone.
+    /// Removes and returns the objects of the definitions after the first `first` ones.
     pub(super) fn take_defined(&mut self, first: usize) -> Vec<String> {
         let mut stays = self.named.split_off(first.min(self.named.len()));
         let others = self.defined.saturating_sub(first.max(NAMED_MAX));
@@ -104,14 +104,15 @@ impl Block {
         stays
     }
 
-    /// The transaction has ended.
+    /// Records that the transaction has ended.
     pub(super) fn end(&mut self) {
         (self.is_mixed, self.defined) = (false, 0);
         self.named.clear();
     }
 }
 
-/// The object that a usual definition leaves.
+/// Returns the text for the object that a definition has created or changed; `None` for other
+/// statements.
 fn what_stays(statement: &Statement) -> Option<String> {
     let bucket = |name: &String| format!("bucket \"{name}\"");
     Some(match statement {
@@ -124,17 +125,18 @@ fn what_stays(statement: &Statement) -> Option<String> {
     })
 }
 
-/// A place in each bucket to which a transaction can go back.
+/// A place in each bucket to which a transaction can be rolled back.
 pub(super) struct Savepoint {
     name: String,
     pub(super) places: BTreeMap<BucketId, TransactionPlace>,
     pub(super) settings: SavedSettings,
-    /// The number of definitions before it.
+    /// The number of definitions before the savepoint.
     pub(super) defined: usize,
-    /// The number of savepoints up to this one. It represents several if there are no statements between them: a driver sets one of the
-    /// same name before each statement.
+    /// The number of savepoints up to this one. One value represents several savepoints if there
+    /// are no statements between them, because drivers set a savepoint of one name before each
+    /// statement.
     depth: usize,
-    /// The memory of all up to it.
+    /// The memory of all savepoints up to this one, in bytes.
     bytes: usize,
 }
 
@@ -190,19 +192,19 @@ impl Savepoints {
         Ok(())
     }
 
-    /// The newest savepoint with a name.
+    /// Returns the newest savepoint of a name; an error if there is none.
     pub(super) fn find(&self, name: &str) -> Result<&Savepoint> {
         Ok(&self.0[self.place(name)?])
     }
 
-    /// Forgets the savepoints after the newest one with a name.
+    /// Removes the savepoints after the newest one of a name.
     pub(super) fn go_back(&mut self, name: &str) -> Result<()> {
         let at = self.place(name)?;
         self.0.truncate(at + 1);
         Ok(())
     }
 
-    /// Forgets the newest savepoint with a name, and those after it.
+    /// Removes the newest savepoint of a name, and those after it.
     pub(super) fn release(&mut self, name: &str) -> Result<()> {
         let at = self.place(name)?;
         self.0.truncate(at + 1);

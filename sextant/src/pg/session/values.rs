@@ -1,4 +1,4 @@
-//! The values of a session's settings, and how a text changes one of them.
+//! The values of a session's settings, and their changes by a text.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use super::known_settings::{
     ACCEPTED, FIXED, Reads, check, no_setting, parse_consistency, parse_hedge_after, parse_ms,
 };
 
-/// Maximum length of all settings with their names.
+/// The maximum length of all settings with their names, in bytes.
 pub(super) const SETTINGS_BYTES_MAX: usize = 16 << 10;
 
-/// Settings of a session that only it changes.
+/// Settings that only the session itself changes.
 pub(super) const SHOWN_ONLY: [&str; 3] = ["read_version", "transaction_id", "write_position"];
 
-/// The setting that has the name of the user.
+/// The setting with the name of the user.
 const SESSION_AUTHORIZATION: &str = "session_authorization";
 
-/// The setting that forbids writes to a transaction.
+/// The setting that forbids writes in a transaction.
 pub(in crate::pg) const TRANSACTION_READ_ONLY: &str = "transaction_read_only";
 
-/// A mode of a transaction ends with it.
+/// True for a mode of a transaction, whose value ends with the transaction.
 pub(super) fn is_of_transaction(name: &str) -> bool {
     matches!(name, TRANSACTION_READ_ONLY | "transaction_isolation")
 }
 
-/// The values of settings.
+/// The values of all settings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
     pub(super) reads: Reads,
@@ -68,7 +68,7 @@ impl Values {
         Ok(())
     }
 
-    /// Sets the name of the user, which a session has from its log-in to its end.
+    /// Sets the name of the user, which does not change during a session.
     fn set_user(&mut self, name: Option<&str>) -> Result<()> {
         match (self.others.get(SESSION_AUTHORIZATION), name) {
             (None, Some(name)) => {
@@ -83,7 +83,7 @@ impl Values {
         }
     }
 
-    /// Refuses a value for which the session has no room: each savepoint keeps the settings.
+    /// Returns an error if the settings would become too long: each savepoint contains them.
     fn check_room(&self, name: &str, value: &str) -> Result<()> {
         let others = self.others.iter().filter(|(other, _)| *other != name);
         let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
@@ -94,14 +94,14 @@ impl Values {
         Err(Error::new(ErrorCode::OverLimit, what).with_hint("RESET those that are not needed"))
     }
 
-    /// About their memory.
+    /// Returns the approximate memory of the values, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let positions = self.at_plus.0.values().map(|at| size_of_val(&*at.positions));
         let others = self.others.iter().map(|(name, value)| name.len() + value.len());
         size_of::<Self>() + positions.chain(others).sum::<usize>()
     }
 
-    /// Restores a setting as the session has begun with it.
+    /// Restores the value of a setting at the session's begin.
     fn reset(&mut self, name: &str, started: &Self) -> Result<()> {
         self.set(name, None)?;
         match name {
@@ -117,7 +117,7 @@ impl Values {
         Ok(())
     }
 
-    /// Restores all settings but the name of the user and the modes of an open transaction.
+    /// Restores all settings except the name of the user and the modes of an open transaction.
     pub(super) fn reset_all(&mut self, started: &Self) {
         let is_kept = |name: &str| name == SESSION_AUTHORIZATION || is_of_transaction(name);
         let mut kept = std::mem::take(&mut self.others);
@@ -135,7 +135,7 @@ impl Values {
     }
 }
 
-/// Positions in several buckets; as text they are separated by spaces.
+/// Positions in several buckets; their text has spaces between them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Positions(pub(super) BTreeMap<BucketId, WritePosition>);
 
@@ -158,7 +158,7 @@ impl Positions {
         }
     }
 
-    /// The positions as text, as `SHOW` prints them.
+    /// Returns the positions as text, as `SHOW` prints them.
     pub(super) fn text(&self) -> String {
         self.0.values().map(WritePosition::to_string).collect::<Vec<_>>().join(" ")
     }

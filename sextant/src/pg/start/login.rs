@@ -1,7 +1,8 @@
-//! The log-in of a session: without a proof where clients are trusted, by the client's certificate, or by a password with SCRAM.
+//! The log-in of a session: without a proof if clients are trusted, by the client's certificate, or
+//! by a password with SCRAM.
 //!
-//! Messages of a log-in come from unauthenticated clients. So they are small, and their bodies are decoded here, without the library's
-//! decoder, which trusts their inner lengths.
+//! Messages of a log-in come from unauthenticated clients. So they are small, and their bodies are
+//! decoded here, without the library's decoder, which trusts their inner lengths.
 
 use bytes::Bytes;
 use pgwire::messages::startup::Authentication;
@@ -16,13 +17,13 @@ use crate::pg::message::conn::Conn;
 use crate::pg::message::error::{WireError, WireResult};
 use crate::principal::Principal;
 
-/// The largest message before the end of a log-in.
+/// The maximum size of a message before the end of a log-in, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// The type of a client's messages with a proof.
 const PROOF: u8 = b'p';
 
-/// Authenticates a client that has named a user; `None` if it closes the connection.
+/// Authenticates a client that has named a user; `None` if the client closes the connection.
 pub(in crate::pg) async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     doors: &LoginPolicy,
@@ -74,7 +75,8 @@ async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Runs an exchange of SCRAM up to the client's final message.
+/// Runs an exchange of SCRAM up to the client's final message; returns the exchange and the
+/// message, or `None` if the client closes the connection.
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     doors: &LoginPolicy,
@@ -98,7 +100,8 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(last.map(|last| (exchange, last.freeze())))
 }
 
-/// Splits SASLInitialResponse: the name of a mechanism, NUL, a length, and that many bytes up to the end.
+/// Splits SASLInitialResponse into the name of a mechanism and the response. `None` unless it
+/// consists of the name, NUL, a length, and this many bytes up to the end.
 pub(in crate::pg) fn initial_response(body: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = body.iter().position(|byte| *byte == 0)?;
     let (name, rest) = (&body[..end], &body[end + 1..]);
@@ -107,7 +110,8 @@ pub(in crate::pg) fn initial_response(body: &[u8]) -> Option<(&[u8], &[u8])> {
     (data.len() == length).then_some((name, data))
 }
 
-/// The error of a client that sends its password at once, or supports only other mechanisms.
+/// Returns the error for a client that sends its password in clear, or supports only other
+/// mechanisms.
 fn no_scram() -> WireError {
     WireError::protocol("the client does not log in with SCRAM-SHA-256")
         .with_hint("use a driver that knows the method scram-sha-256 of PostgreSQL")

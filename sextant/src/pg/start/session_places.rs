@@ -1,5 +1,5 @@
-//! The places of sessions. The last eighth of them is for administrators, so that an administrator can always inspect
-//! the cluster and stop others.
+//! The places for sessions. The last eighth of them is for administrators, so that an administrator
+//! can always inspect the cluster and stop others.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,14 +8,14 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::flow::reserved;
 
-/// The places; cheap to clone.
+/// The places for sessions; cheap to clone.
 #[derive(Clone)]
 pub(in crate::pg) struct SessionPlaces {
     count_max: usize,
     taken: Arc<Mutex<usize>>,
 }
 
-/// A place; it is free again on drop.
+/// The place of a session, which becomes free on drop.
 pub(in crate::pg) struct PortPlace(SessionPlaces);
 
 impl SessionPlaces {
@@ -23,7 +23,7 @@ impl SessionPlaces {
         Self { count_max, taken: Arc::default() }
     }
 
-    /// Takes a place; an error if all that the user may use are taken.
+    /// Takes a place; an error if all places that the user may take are in use.
     pub(in crate::pg) fn take(&self, is_administrator: bool) -> Result<PortPlace> {
         let open = match is_administrator {
             true => self.count_max,

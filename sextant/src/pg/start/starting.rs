@@ -1,9 +1,10 @@
-//! The places of connections that are logging in.
+//! The places for connections that are logging in.
 //!
-//! A connection keeps its place until it is logged in, so that the number of pending log-ins is bounded. Clients that stay silent must not
-//! keep all places from others either: when the last one is taken, the address that has most of
-//! them gives up its oldest for a client of an address with fewer, and the oldest connection gives up its place for any client once it has
-//! had [`PATIENCE`].
+//! A connection keeps its place until it is logged in, so that the number of pending log-ins is
+//! bounded. Silent clients must not occupy all places: when all places are in use, a new connection
+//! replaces the oldest connection of the address with the most places, if the new connection's
+//! address has fewer; otherwise it replaces the oldest of all connections, if that has had its
+//! place for [`PATIENCE`].
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,10 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listen::network;
 
-/// The time that a connection has in any case. A log-in takes a small part of it.
+/// The minimum time for which a connection keeps its place. A log-in takes a small part of this
+/// time.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The places; cheap to clone.
+/// The places for connections that are logging in; cheap to clone.
 #[derive(Clone)]
 pub(in crate::pg) struct StartingPlaces {
     count_max: usize,
@@ -29,7 +31,7 @@ pub(in crate::pg) struct StartingPlaces {
 #[derive(Default)]
 struct Table {
     last: u64,
-    /// The connections in order of their arrival.
+    /// The connections that have a place, in order of their arrival.
     taken: BTreeMap<u64, StartPlace>,
 }
 
@@ -40,8 +42,9 @@ struct StartPlace {
 }
 
 impl Table {
-    /// The connection that is dropped for a new one from an address: the oldest of the address with the most places, if that has two more
-    /// than the new one's address; otherwise the oldest of all, if its time is over.
+    /// Returns the connection that is dropped for a new one from an address: the oldest of the
+    /// address with the most places, if that has two more than the new one's address; otherwise the
+    /// oldest of all, if it has had its place for [`PATIENCE`].
     fn makes_room(&self, newcomer: Option<IpAddr>, now: Instant) -> Option<u64> {
         let mut counts: BTreeMap<Option<IpAddr>, (usize, u64)> = BTreeMap::new();
         for (no, taken) in self.taken.iter().rev() {
@@ -58,7 +61,7 @@ impl Table {
     }
 }
 
-/// A place; it is free again on drop.
+/// The place of a connection that is logging in, which becomes free on drop.
 pub(in crate::pg) struct Starting {
     places: StartingPlaces,
     no: u64,
@@ -72,7 +75,8 @@ impl StartingPlaces {
         Self { count_max, table: Arc::default() }
     }
 
-    /// Takes a place for a client of an address until this time has passed at most; `None` if no connection makes room.
+    /// Takes a place for a client of an address, for at most the time `within`; `None` if no
+    /// connection can be replaced.
     pub(in crate::pg) fn take(
         &self,
         within: Duration,
@@ -95,7 +99,8 @@ impl StartingPlaces {
 }
 
 impl Starting {
-    /// Runs a part of the log-in; `None` if the connection has lost its place, or its time is over.
+    /// Runs a future of the log-in; `None` if the connection has lost its place or its time limit
+    /// has passed.
     pub(in crate::pg) async fn run<T>(&self, part: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

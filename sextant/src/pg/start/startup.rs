@@ -24,26 +24,26 @@ const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 const PROTOCOL_3_0: u32 = 3 << 16;
 
-/// The encryption of a connection.
+/// The state of a connection's encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::pg) enum Encryption {
-    /// The port has none.
+    /// The port has no encryption.
     Absent,
-    /// Encryption is available: the client may request it.
+    /// The client may request encryption.
     Offered,
     /// The connection is encrypted.
     Present,
 }
 
-/// The purpose of a connection.
+/// The first request of a connection.
 pub(in crate::pg) enum Start {
-    /// The client has requested encryption, and the server has agreed.
+    /// Encryption, to which the server has agreed.
     Encrypt,
     /// A session with these parameters.
     Session(Parameters),
     /// A cancel request: process and secret of another session.
     Cancel(i32, i32),
-    /// The client has closed the connection.
+    /// No request: the client has closed the connection.
     Closed,
 }
 
@@ -63,8 +63,10 @@ impl Parameters {
         self.values.get("database").cloned().unwrap_or_else(|| self.user())
     }
 
-    /// Applies the client's settings: parameters, and `-c name=value` in `options`. A bad value of a setting that exists is an error, but for the
-    /// encoding, which psql takes from its locale. Returns warnings of what has no effect: drivers send any setting of PostgreSQL.
+    /// Applies the client's settings: parameters, and `-c name=value` in `options`. Returns
+    /// warnings about settings without effect, since drivers may send any setting of PostgreSQL. A
+    /// bad value of a known setting is an error, except for the encoding, which psql takes from its
+    /// locale.
     pub(in crate::pg) fn apply(&self, settings: &mut Settings) -> Result<Vec<String>> {
         let options = self.values.get("options").map(String::as_str).unwrap_or_default();
         let options = options_of(options);
@@ -95,7 +97,8 @@ impl Parameters {
         Ok(warnings)
     }
 
-    /// The answer to a client of a newer minor version, or with options of the protocol that do not exist here.
+    /// Returns the answer to a client that requests a newer minor version or unknown options of the
+    /// protocol; `None` otherwise.
     pub(in crate::pg) fn negotiation(&self) -> Option<NegotiateProtocolVersion> {
         let is_option = |name: &&String| name.starts_with("_pq_.");
         let options: Vec<String> = self.values.keys().filter(is_option).cloned().collect();
@@ -104,11 +107,11 @@ impl Parameters {
     }
 }
 
-/// Names in a start-up packet that are no settings.
+/// The names in a start-up packet that are not settings.
 const PACKET_ONLY: [&str; 4] = ["user", "database", "options", "replication"];
 
-/// The settings in command-line options: `-c name=value`, `-cname=value` or `--name=value`. Words end at white space that has no backslash
-/// before it.
+/// Returns the settings in command-line options: `-c name=value`, `-cname=value` or `--name=value`.
+/// White space without a backslash before it separates words.
 fn options_of(text: &str) -> Vec<(String, String)> {
     let (mut words, mut word, mut is_escaped) = (Vec::new(), String::new(), false);
     for ch in text.chars() {
@@ -128,7 +131,7 @@ fn options_of(text: &str) -> Vec<(String, String)> {
     words.iter().filter_map(setting).collect()
 }
 
-/// Reads up to the start-up packet.
+/// Reads the packets of a connection up to the start-up packet or another final request.
 pub(in crate::pg) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
     conn: &mut Conn<S>,
     encryption: Encryption,
@@ -189,7 +192,7 @@ pub(in crate::pg) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Decodes names and values, each with a final NUL, and a NUL after the last one.
+/// Decodes a start-up packet: names and values, each with a final NUL, then a NUL.
 fn parameters(packet: BytesMut, minor: u32) -> WireResult<Parameters> {
     let malformed = || WireError::protocol("a malformed start-up packet");
     let body = packet.strip_suffix(&[0]).ok_or_else(malformed)?;

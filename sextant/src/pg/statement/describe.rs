@@ -1,4 +1,5 @@
-//! Describes prepared statements: the types of their parameters and the columns of their rows.
+//! The description of prepared statements: the types of their parameters and the columns of their
+//! rows.
 
 use std::sync::Arc;
 
@@ -17,12 +18,12 @@ use crate::sql::users;
 pub(in crate::pg) struct Description {
     /// The types of its parameters.
     pub(in crate::pg) parameters: Vec<ColumnType>,
-    /// The columns of its rows; `None` if it returns none.
+    /// The columns of the rows; `None` for a statement without rows.
     pub(in crate::pg) columns: Option<Arc<[ColumnInfo]>>,
 }
 
 impl SessionState {
-    /// Describes a statement with a number of parameters.
+    /// Returns the description of a statement with this number of parameters.
     pub(in crate::pg) async fn describe(
         &self,
         statement: &Statement,

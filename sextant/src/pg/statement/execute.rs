@@ -1,15 +1,17 @@
-//! Runs statements. The outcome is a command tag, rows to stream, or a COPY.
+//! The execution of statements, whose outcome is a command tag, rows to stream, or a COPY.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use proto::model::bucket::BucketInfo;
 use proto::model::ids::BucketId;
+use proto::model::users::Privilege;
 use proto::rpc::scan::Consistency;
 use proto::value::Value;
 use proto::{Error, Result};
 
 use super::show;
+use crate::access::AuditedAccess;
 use crate::audit::Door;
 use crate::pg::message::error::Notice;
 use crate::pg::result::stream::Rows;
@@ -21,14 +23,13 @@ use crate::rows::value::Datum;
 use crate::sql::ParsedStatement;
 use crate::sql::admin;
 use crate::sql::ast::{Select, Show, Statement};
-use crate::sql::backend::Backend;
 use crate::sql::definitions::ddl;
 use crate::sql::error::unsupported;
 use crate::sql::plan::{ConstantPlan, ConstantValue, IndexPlan, Plan};
 use crate::sql::users::{self, UserResult};
 
-/// The remark on a query of PostgreSQL's catalogue. The queries of psql's completion get none, because it would appear
-/// inside the line that is typed.
+/// The notice for a query of PostgreSQL's catalogue. Queries of psql's completion get none, because
+/// it would appear in the line that the user types.
 const NO_CATALOGUE: Notice = Notice {
     severity: "NOTICE",
     sqlstate: "00000",
@@ -36,30 +37,30 @@ const NO_CATALOGUE: Notice = Notice {
     hint: Some(Cow::Borrowed("use SHOW BUCKETS, SHOW INDEXES, SHOW NODES and SHOW SLICES")),
 };
 
-/// Rollbacks that the beginning of a scan outlasts.
+/// The maximum number of rollbacks after which the start of a scan is repeated.
 const ROLLBACKS_MAX: usize = 3;
 
 /// The outcome of a statement.
 pub(in crate::pg) enum StatementOutcome {
-    /// The statement is done: its command tag.
+    /// The command tag of a finished statement.
     Tag(String),
     /// Rows to stream.
     Rows(Rows),
     /// Rows to stream as COPY … TO STDOUT.
     CopyOut(Rows),
-    /// Documents to take from the client.
+    /// Documents to receive from the client.
     CopyIn {
-        /// The target.
+        /// The bucket to write to.
         bucket: Arc<BucketInfo>,
-        /// The field that holds the id.
+        /// The name of the field that contains a document's id.
         id_field: String,
-        /// True if the COPY must be one commit, however long it is.
+        /// True if the COPY must be one commit, of any length.
         is_atomic: bool,
     },
 }
 
 impl SessionState {
-    /// Runs a statement with the values of its parameters.
+    /// Executes a statement with the values of its parameters.
     pub(in crate::pg) async fn run(
         &mut self,
         parsed: &ParsedStatement,
@@ -84,7 +85,9 @@ impl SessionState {
             }
             Statement::Explain(select) => {
                 let plan = self.plan(select, values, kept).await?;
-                relation_of(&plan).map_or(Ok(()), |(bucket, _)| self.backend.may_read(bucket))?;
+                if let Some((bucket, _)) = relation_of(&plan) {
+                    self.access.may(Privilege::Scan, bucket)?;
+                }
                 Ok(rows(explanation(plan.explain())))
             }
             Statement::ExplainRebalance(index) => {
@@ -130,7 +133,8 @@ impl SessionState {
         }
     }
 
-    /// Runs a statement that changes definitions, users, placement or nodes, with its lines in the audit.
+    /// Executes a statement that changes definitions, users, placement or nodes, with its lines in
+    /// the audit.
     async fn audited(&self, parsed: &ParsedStatement) -> Result<StatementOutcome> {
         let (kind, text) = parsed
             .audited
@@ -138,8 +142,7 @@ impl SessionState {
             .ok_or_else(|| Error::internal("a change has no text for the audit"))?;
         let audit = self.login.doors.audit();
         let attempt = audit.attempt(&self.login.principal, Door::Sql, (*kind, text));
-        let backend = self.backend.audited(&attempt);
-        let ran = self.change(backend.as_ref().unwrap_or(&self.backend), &parsed.statement).await;
+        let ran = self.change(&self.access.audited(&attempt), &parsed.statement).await;
         let failure = ran.as_ref().err().map(|error| error.code);
         attempt.end(failure).await;
         ran
@@ -147,33 +150,32 @@ impl SessionState {
 
     async fn change(
         &self,
-        backend: &Arc<dyn Backend>,
+        access: &AuditedAccess,
         statement: &Statement,
     ) -> Result<StatementOutcome> {
         let done = |tag: &str| StatementOutcome::Tag(tag.to_owned());
         match statement {
             Statement::Admin(statement) => {
-                let tag = admin::run(&**backend, statement, &self.remarks).await?;
+                let tag = admin::run(access, statement, &self.remarks).await?;
                 Ok(StatementOutcome::Tag(tag))
             }
-            Statement::User(statement) => {
-                match users::run(&**backend, &self.env, statement).await? {
-                    UserResult::Tag(tag) => Ok(done(tag)),
-                    UserResult::Token(tag, token) => {
-                        let row = vec![Datum::text(token.0)];
-                        let table = Rows::table(show::token_columns(), vec![row]);
-                        Ok(StatementOutcome::Rows(table.with_fixed_tag(tag)))
-                    }
+            Statement::User(statement) => match users::run(access, &self.env, statement).await? {
+                UserResult::Tag(tag) => Ok(done(tag)),
+                UserResult::Token(tag, token) => {
+                    let row = vec![Datum::text(token.0)];
+                    let table = Rows::table(show::token_columns(), vec![row]);
+                    Ok(StatementOutcome::Rows(table.with_fixed_tag(tag)))
                 }
-            }
+            },
             other => {
-                let tag = ddl::run(&**backend, other, &self.remarks).await?;
+                let tag = ddl::run(access, other, &self.remarks).await?;
                 Ok(done(tag.unwrap_or_default()))
             }
         }
     }
 
-    /// Runs a statement that concerns this session alone. Returns the command tag; `None` for any other statement.
+    /// Executes a statement that concerns only this session; returns the command tag, or `None` for
+    /// any other statement.
     fn run_in_session<'a>(&mut self, statement: &'a Statement) -> Result<Option<&'a str>> {
         let tag = match statement {
             Statement::Set { name, value, local } => {
@@ -202,15 +204,16 @@ impl SessionState {
         Ok(Some(tag))
     }
 
-    /// Resets all settings; returns the command tag.
+    /// Resets all settings and returns the command tag.
     fn reset(&mut self, tag: &'static str) -> &'static str {
         self.settings.reset();
         tag
     }
 
     async fn explain_rebalance(&self, index: Option<String>) -> Result<Rows> {
-        let plan = admin::rebalance(&*self.backend, index.as_deref(), true).await?;
-        Ok(explanation(admin::explain(&self.backend.catalog(), &plan)))
+        let plan = |index| self.access.plan_rebalance(index);
+        let plan = admin::rebalance(&self.access, index.as_deref(), plan).await?;
+        Ok(explanation(admin::explain(&self.access.catalog(), &plan)))
     }
 
     fn warn_without_transaction(&mut self, message: &'static str) {
@@ -233,21 +236,22 @@ impl SessionState {
             Plan::Documents(plan) => {
                 let view = self.view(plan.bucket.id).await?;
                 self.note_version(plan.bucket.id);
-                Ok(Rows::documents(Arc::clone(&self.backend), plan, view))
+                Ok(Rows::documents(self.access.clone(), plan, view))
             }
             Plan::Constant(plan) => self.constants(plan),
         }
     }
 
-    /// Sends the client a notice about a comparison with a text that is true for no row of a sample. It is checked once for a prepared
-    /// statement.
+    /// Adds a notice about a comparison with a text that is true for no row of a sample of the
+    /// index. A prepared statement is checked once.
     async fn warn_of_texts(&mut self, plan: &IndexPlan, values: &[Value], kept: &ResolvedNames) {
         let has_texts = plan.texts.iter().any(|comparison| comparison.text(values).is_some());
         let is_asked = has_texts && self.settings.shows(Notice::REMARK);
-        if !is_asked || self.backend.may_read(plan.index.bucket).is_err() || !kept.samples_now() {
+        let may_read = || self.access.may(Privilege::Scan, plan.index.bucket).is_ok();
+        if !is_asked || !may_read() || !kept.samples_now() {
             return;
         }
-        let Some(kinds) = self.samples.kinds(&*self.backend, &plan.index).await else { return };
+        let Some(kinds) = self.samples.kinds(&self.access, &plan.index).await else { return };
         let spec = &plan.index.spec;
         let remark = plan.texts.iter().find_map(|texts| texts.remark(spec, &kinds, values));
         self.notices.extend(remark.map(Notice::hinted));
@@ -266,9 +270,9 @@ impl SessionState {
                 None => self.consistency(&plan.index).await?,
             };
             snapshot.map_or(Ok(()), |epoch| self.check_floor(&plan.index, epoch))?;
-            let batches = self.backend.scan(plan.request.clone(), None).await?;
+            let batches = self.access.scan(plan.request.clone(), None).await?;
             if !self.is_rolled_back(plan.index.bucket) {
-                break merged(&*self.backend, &plan, batches).await?;
+                break merged(&self.access, &plan, batches).await?;
             }
             // The scan has waited for the end of a rollback, which may have lost writes of this session.
             self.settle_writes(plan.index.bucket).await?;
@@ -278,16 +282,16 @@ impl SessionState {
                 return Err(Error::unavailable(what));
             }
         };
-        let Self { settings, backend, .. } = self;
+        let Self { settings, access, .. } = self;
         settings.floors.note_scan(&plan.index, &plan.request.consistency, batches.epoch());
-        settings.floors.forget_dropped(|| backend.catalog());
+        settings.floors.forget_dropped(|| access.catalog());
         self.note_version(plan.index.bucket);
         Ok(Rows::scan(plan, batches))
     }
 
-    /// Records the version of a data set that a statement reads.
+    /// Records the version of a data set that a statement reads, for `read_version`.
     fn note_version(&mut self, bucket: BucketId) {
-        let catalog = self.backend.catalog();
+        let catalog = self.access.catalog();
         if let Some((_, _, version)) = catalog.version(bucket) {
             self.settings.read_version.clone_from(&version.name);
         }
@@ -334,12 +338,12 @@ impl SessionState {
     }
 
     async fn show(&self, what: &Show) -> Result<Rows> {
-        let rows = show::rows(what, &*self.backend, &self.settings).await?;
+        let rows = show::rows(what, &self.access, &self.settings).await?;
         Ok(Rows::table(show::columns(what), rows).with_fixed_tag("SHOW"))
     }
 }
 
-/// The rows of an EXPLAIN.
+/// Returns the rows of an EXPLAIN.
 fn explanation(lines: Vec<String>) -> Rows {
     let rows = lines.into_iter().map(|line| vec![Datum::text(line)]).collect();
     Rows::table(show::explain_columns(), rows).with_fixed_tag("EXPLAIN")

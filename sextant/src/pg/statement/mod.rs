@@ -1,4 +1,4 @@
-//! Statements: what they mean to a session, how they run, and what SHOW answers.
+//! Statements: the types of their results, their execution, and the tables of SHOW.
 
 pub mod describe;
 pub mod execute;

@@ -6,38 +6,38 @@ use proto::model::ids::{BucketId, TransactionId};
 use proto::rpc::api::{TransactionStatus, WriteReply};
 
 use super::show_users;
+use crate::access::{Access, FigureKind};
 use crate::pg::session::settings::Settings;
 use crate::rows::value::Datum;
 use crate::sql::ast::{CatalogueQuery, Show};
-use crate::sql::backend::{Backend, FigureKind};
 use crate::sql::plan::ColumnInfo;
 use crate::status::render::show;
 use crate::status::{catalog_status, cluster_status};
 
-/// Describes columns of text by name.
+/// Returns text columns with these names.
 fn texts(names: &[&str]) -> Vec<ColumnInfo> {
     let column =
         |name: &&str| ColumnInfo { name: (*name).to_owned(), column_type: ColumnType::Text };
     names.iter().map(column).collect()
 }
 
-/// The column of EXPLAIN, with PostgreSQL's name.
+/// Returns the column of EXPLAIN, with PostgreSQL's name.
 pub(super) fn explain_columns() -> Vec<ColumnInfo> {
     texts(&["QUERY PLAN"])
 }
 
-/// The column of a statement that makes a token.
+/// Returns the column of a statement that creates a token.
 pub(super) fn token_columns() -> Vec<ColumnInfo> {
     texts(&["token"])
 }
 
-/// The columns of a query of PostgreSQL's catalogue.
+/// Returns the columns of a query of PostgreSQL's catalogue.
 pub(super) fn catalogue_columns(query: &CatalogueQuery) -> Vec<ColumnInfo> {
     let names: Vec<&str> = query.columns.iter().map(String::as_str).collect();
     texts(&names)
 }
 
-/// The columns of a SHOW.
+/// Returns the columns of a SHOW.
 pub(super) fn columns(what: &Show) -> Vec<ColumnInfo> {
     match what {
         Show::Setting(name) => texts(&[name]),
@@ -78,9 +78,10 @@ fn typed(columns: &[(&str, ColumnType)]) -> Vec<ColumnInfo> {
     columns.iter().map(column).collect()
 }
 
-/// The row of one transaction, if it is open or among the last commits of its bucket.
-async fn transaction(backend: &dyn Backend, id: TransactionId) -> Result<Vec<Vec<Datum>>> {
-    let catalog = backend.catalog();
+/// Returns the row of a transaction that is open or among the last commits of its bucket; no row
+/// otherwise.
+async fn transaction(access: &Access, id: TransactionId) -> Result<Vec<Vec<Datum>>> {
+    let catalog = access.catalog();
     let named = |bucket: BucketId| {
         let known = catalog.buckets.get(&bucket);
         Datum::text(known.map_or_else(|| bucket.to_string(), |bucket| bucket.name.clone()))
@@ -90,7 +91,7 @@ async fn transaction(backend: &dyn Backend, id: TransactionId) -> Result<Vec<Vec
         vec![Datum::int(id.0 as i64), named(bucket), Datum::text(state), affected, position]
     };
     // Order matters: a transaction that is not open any more has its commit already.
-    let open = backend.transactions().await?;
+    let open = access.transactions().await?;
     let open: Vec<_> = open.into_iter().filter(|open| open.transaction == id).collect();
     if !open.is_empty() {
         let open = open.iter();
@@ -98,7 +99,7 @@ async fn transaction(backend: &dyn Backend, id: TransactionId) -> Result<Vec<Vec
             .map(|open| row(open.bucket, state_of(open), [Datum::NULL, Datum::NULL]))
             .collect());
     }
-    let committed = backend.committed(id).await?.into_iter();
+    let committed = access.committed(id).await?.into_iter();
     Ok(committed
         .map(|WriteReply { affected, position }| {
             let rest = [Datum::int(affected as i64), Datum::text(position.to_string())];
@@ -111,10 +112,10 @@ fn state_of(open: &TransactionStatus) -> &'static str {
     if open.is_committing { "committing" } else { "open" }
 }
 
-/// The open transactions that have changes.
-async fn transactions(backend: &dyn Backend) -> Result<Vec<Vec<Datum>>> {
-    let catalog = backend.catalog();
-    let mut open = backend.transactions().await?;
+/// Returns the rows of the open transactions that have changes.
+async fn transactions(access: &Access) -> Result<Vec<Vec<Datum>>> {
+    let catalog = access.catalog();
+    let mut open = access.transactions().await?;
     open.sort_by_key(|open| (open.bucket, open.transaction));
     let int = |n: u64| Datum::int(i64::try_from(n).unwrap_or(i64::MAX));
     let row = |open: TransactionStatus| {
@@ -135,11 +136,11 @@ async fn transactions(backend: &dyn Backend) -> Result<Vec<Vec<Datum>>> {
     Ok(open.into_iter().map(row).collect())
 }
 
-/// The rows of a SHOW. Definitions are those of the catalog; counts and progress are NULL if the coordinator does not
-/// answer, except that slices and holds fail without it.
+/// Returns the rows of a SHOW. Definitions come from the catalog. Counts and progress are NULL if
+/// the coordinator does not answer; SHOW of slices or holds fails then.
 pub(super) async fn rows(
     what: &Show,
-    backend: &dyn Backend,
+    access: &Access,
     settings: &Settings,
 ) -> Result<Vec<Vec<Datum>>> {
     let status = match what {
@@ -150,19 +151,19 @@ pub(super) async fn rows(
                 .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
                 .collect());
         }
-        Show::Transactions => return transactions(backend).await,
-        Show::Transaction(id) => return transaction(backend, *id).await,
-        Show::Users => return Ok(show_users::users(&backend.users())),
+        Show::Transactions => return transactions(access).await,
+        Show::Transaction(id) => return transaction(access, *id).await,
+        Show::Users => return Ok(show_users::users(&access.users())),
         Show::Grants(of) => {
-            return show_users::grants(&backend.users(), &backend.catalog(), of.as_deref());
+            return show_users::grants(&access.users(), &access.catalog(), of.as_deref());
         }
-        Show::Buckets => catalog_status(backend, None)?,
-        Show::Copies => catalog_status(backend, Some(FigureKind::Buckets))?,
-        Show::Indexes | Show::Versions => cluster_status(backend, None).await?,
+        Show::Buckets => catalog_status(access, None)?,
+        Show::Copies => catalog_status(access, Some(FigureKind::Buckets))?,
+        Show::Indexes | Show::Versions => cluster_status(access, None).await?,
         Show::Slices | Show::Moves | Show::Rollbacks | Show::Holds => {
-            cluster_status(backend, Some(FigureKind::Buckets)).await?
+            cluster_status(access, Some(FigureKind::Buckets)).await?
         }
-        Show::Nodes => cluster_status(backend, Some(FigureKind::Cluster)).await?,
+        Show::Nodes => cluster_status(access, Some(FigureKind::Cluster)).await?,
     };
     if matches!(what, Show::Slices | Show::Holds) {
         status.coordinator.check()?;

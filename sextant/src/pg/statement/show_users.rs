@@ -1,4 +1,5 @@
-//! The results of `SHOW USERS` and `SHOW GRANTS`: kinds of secrets and their ends, and nothing of the secrets themselves.
+//! The results of `SHOW USERS` and `SHOW GRANTS`: the kinds of secrets and their expiry times, and
+//! never the secrets themselves.
 
 use proto::expr::ColumnType;
 use proto::model::catalog::Catalog;
@@ -6,6 +7,7 @@ use proto::model::users::{HashedToken, Privileges, User, Users};
 use proto::{Error, ErrorCode, Result};
 
 use crate::dates;
+use crate::quoted_name::quoted_name;
 use crate::rows::value::Datum;
 
 /// The columns of `SHOW USERS`.
@@ -22,7 +24,7 @@ pub(super) const USERS: [(&str, ColumnType); 6] = [
 pub(super) const GRANTS: [(&str, ColumnType); 3] =
     [("user", ColumnType::Text), ("on", ColumnType::Text), ("privileges", ColumnType::Text)];
 
-/// A user in each row, by name.
+/// Returns a row for each user, by name.
 pub(super) fn users(users: &Users) -> Vec<Vec<Datum>> {
     let limit = |limit: Option<u32>| limit.map_or(Datum::NULL, |max| Datum::int(max.into()));
     let row = |user: &User| {
@@ -61,7 +63,8 @@ fn texts(texts: impl Iterator<Item = String>) -> Datum {
     if texts.is_empty() { Datum::NULL } else { Datum::text(texts.join(", ")) }
 }
 
-/// The privileges of one user, or of all: those for all buckets, and those for each bucket, by name.
+/// Returns the privileges of one user, or of all users: first those on everything, then those on
+/// buckets, by name.
 pub(super) fn grants(
     users: &Users,
     catalog: &Catalog,
@@ -86,8 +89,7 @@ fn grants_of(user: &User, catalog: &Catalog) -> Vec<Vec<Datum>> {
         .filter_map(|(id, own)| Some((&*catalog.buckets.get(id)?.name, *own)))
         .collect();
     on_buckets.sort_unstable_by_key(|(name, _)| *name);
-    let on_buckets = on_buckets.into_iter().map(|(name, own)| {
-        row(Datum::text(crate::sql::definitions::definition_text::name(name)), own)
-    });
+    let on_buckets =
+        on_buckets.into_iter().map(|(name, own)| row(Datum::text(quoted_name(name)), own));
     on_all.into_iter().chain(on_buckets).collect()
 }

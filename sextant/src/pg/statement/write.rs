@@ -1,5 +1,5 @@
-//! Runs INSERT and DELETE. The checks of a long statement run on a blocking thread, because they take longer than other sessions should
-//! wait.
+//! The execution of INSERT and DELETE. A long statement is checked on a blocking thread, so that
+//! other sessions do not wait.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ use crate::pg::session::state::SessionState;
 use crate::sql::ast::Insert;
 use crate::sql::plan::{bind, constant, number_as_text, refuse_names};
 
-/// Bytes of operands that are checked on the session's own thread: less than a millisecond.
+/// The number of bytes of operands up to which they are checked on the session's own thread, in
+/// less than a millisecond.
 const INLINE_BYTES_MAX: usize = 64 << 10;
-/// The work for an operand besides its text, in bytes of text.
+/// The time to check an operand without its text, as a number of bytes of text.
 const OPERAND_BYTES: usize = 32;
 
 impl SessionState {
-    /// Runs INSERT; returns its command tag.
+    /// Executes an INSERT; returns its command tag.
     pub(super) async fn insert(&mut self, insert: &Insert, values: &[Value]) -> Result<String> {
         let bucket = self.bucket(&insert.bucket).await?;
         let exprs = insert.rows.iter().flat_map(|(id, doc)| [id, doc]);
@@ -36,7 +37,7 @@ impl SessionState {
         Ok(format!("INSERT 0 {affected}"))
     }
 
-    /// Runs DELETE; returns its command tag.
+    /// Executes a DELETE; returns its command tag.
     pub(super) async fn delete(
         &mut self,
         bucket: &str,
@@ -63,7 +64,7 @@ impl SessionState {
             return changes.write(snapshot, writes).await;
         }
         let before = self.settings.floors.begin_write(bucket.id);
-        let reply = self.backend.write(bucket, writes).await;
+        let reply = async { self.access.writer(bucket)?.write(writes).await }.await;
         if !reply.as_ref().is_err_and(leaves_open) {
             self.settings.floors.end_write(bucket.id, before);
         }
@@ -73,7 +74,7 @@ impl SessionState {
     }
 }
 
-/// True if the checks of a statement with these operands take longer than about a millisecond.
+/// True if a statement with these operands takes longer than about a millisecond to check.
 fn is_long<'a>(exprs: impl IntoIterator<Item = &'a Expr>, values: &[Value]) -> bool {
     let text = |value: &Value| if let Value::String(text) = value { text.len() } else { 0 };
     let mut bytes: usize = values.iter().map(text).sum();
@@ -86,7 +87,7 @@ fn is_long<'a>(exprs: impl IntoIterator<Item = &'a Expr>, values: &[Value]) -> b
     })
 }
 
-/// The writes of an INSERT, whose documents are JSON.
+/// Returns the checked writes of an INSERT, whose documents are JSON.
 fn insertions(insert: &Insert, values: &[Value]) -> Result<CheckedWrites> {
     let cost = CostMeter::for_evaluation();
     let mut writes = Vec::with_capacity(insert.rows.len());
@@ -103,7 +104,7 @@ fn insertions(insert: &Insert, values: &[Value]) -> Result<CheckedWrites> {
     Ok(writes.into_iter().collect())
 }
 
-/// The writes of a DELETE.
+/// Returns the checked writes of a DELETE.
 fn deletions(ids: &[Expr], values: &[Value]) -> Result<CheckedWrites> {
     let cost = CostMeter::for_evaluation();
     let mut writes = Vec::with_capacity(ids.len());
@@ -132,7 +133,7 @@ fn constant_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Val
     constant(&expr, cost)
 }
 
-/// The value of an id: of a number its text, as it is written.
+/// Returns the value of an id; a number becomes its text as written.
 fn id_value(expr: &Expr, values: &[Value], cost: &CostMeter) -> Result<Value> {
     if number_of(expr).is_none() {
         return constant_value(expr, values, cost);

@@ -1,8 +1,9 @@
-//! NULL and MISSING are not distinguished in results: statements over columns that can be both.
+//! Tests of statements over columns that can be NULL or MISSING, which results do not distinguish.
 
 use super::*;
 
-/// A client of an index whose second column is NULL in some documents and MISSING in others, with the same values after it.
+/// Returns a client of an index whose second column is NULL in some documents and MISSING in
+/// others; the following columns have equal values.
 async fn absent(cluster: &Cluster) -> (Client, Task) {
     let (client, task) = cluster.client().await;
     let sql = "CREATE BUCKET b; CREATE INDEX i ON b (a, c, d, e)";

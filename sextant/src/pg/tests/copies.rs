@@ -1,4 +1,4 @@
-//! Tests COPY … FROM STDIN: the documents of one commit, and the texts of its errors.
+//! Tests of COPY … FROM STDIN: its commits and its errors.
 
 use super::raw::{Raw, message, query, sync};
 use super::*;
@@ -68,12 +68,12 @@ fn data(lines: &str) -> Vec<u8> {
     message(b'd', lines.as_bytes())
 }
 
-/// Lines with the ids of a range.
+/// Returns lines whose documents have the ids of a range.
 fn lines(ids: std::ops::Range<usize>) -> String {
     ids.map(|n| format!("{{\"id\":\"k{n}\"}}\n")).collect()
 }
 
-/// Runs a COPY of some lines in a raw session, and returns the answers.
+/// Runs a COPY of these data messages in a raw session, and returns the answers.
 async fn copied(raw: &mut Raw, sql: &str, parts: &[String]) -> String {
     raw.send(&[query(sql)]).await;
     for part in parts {
@@ -175,7 +175,8 @@ async fn a_copy_is_a_part_of_the_transaction_of_its_text_or_of_its_messages() {
     }
 }
 
-/// The batches that its transaction has accepted are the first part, and the next one is not in it.
+/// When the transaction's memory is full, the batches that it has accepted are committed, and the
+/// next batch is not among them.
 #[tokio::test]
 async fn a_copy_whose_transaction_has_no_more_room_says_how_many_documents_are_stored() {
     const PIECE: usize = 500;

@@ -1,4 +1,5 @@
-//! Several statements up to one Sync, or in one query text, are one transaction. The answers are those of PostgreSQL 15.
+//! Tests of implicit transactions: several statements before one Sync or in one query text. The
+//! expected answers are those of PostgreSQL 15.
 
 use super::raw::{Raw, bind, bind_as, execute, execute_as, flush, message, parse, query, sync};
 use super::*;
@@ -7,7 +8,7 @@ fn insert(id: &str) -> String {
     format!("INSERT INTO b (id, doc) VALUES ('{id}', '{{}}')")
 }
 
-/// Parse, Bind and Execute of each statement.
+/// Returns the messages Parse, Bind and Execute for each statement.
 fn run(statements: &[&str]) -> Vec<Vec<u8>> {
     statements.iter().flat_map(|sql| [parse(sql), bind(), execute(0)]).collect()
 }
@@ -16,10 +17,10 @@ fn text(statements: &[&str]) -> Vec<u8> {
     query(&statements.join("; "))
 }
 
-/// Messages up to one ReadyForQuery, and the expected answers.
+/// The messages up to one ReadyForQuery, and the expected answers.
 type Step<'a> = (Vec<Vec<u8>>, &'a str);
 
-/// Runs steps in a new session, and compares the answers and the stored documents afterwards.
+/// Runs steps in a new session, and compares the answers, and the documents that are then stored.
 async fn check(name: &str, steps: &[Step<'_>], stored: &str) {
     let cluster = Cluster::new();
     let (other, _task) = cluster.client().await;
@@ -36,7 +37,7 @@ async fn check(name: &str, steps: &[Step<'_>], stored: &str) {
     rolled_back(&cluster, name).await;
 }
 
-/// Waits until no transaction is open: a session ends a moment after its connection.
+/// Waits until no transaction is open, because a session ends shortly after its connection.
 async fn rolled_back(cluster: &Cluster, name: &str) {
     for _ in 0..500 {
         if cluster.memory.uncommitted() == 0 {
@@ -366,7 +367,7 @@ async fn a_time_out_or_a_cancellation_undoes_what_came_before_it() {
 
 #[tokio::test]
 async fn more_than_a_transaction_holds_is_refused_and_nothing_is_stored() {
-    /// One more bucket than a transaction may write.
+    /// One more than the maximum number of buckets that a transaction may write.
     const BUCKETS: usize = 65;
     let cluster = Cluster::new();
     let (client, _task) = cluster.client().await;

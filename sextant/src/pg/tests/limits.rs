@@ -1,4 +1,4 @@
-//! Tests the limits of clients: each one is reached, and its refusal names the setting.
+//! Tests of the limits of clients: each limit is reached, and the error names the setting.
 
 use std::future::pending;
 
@@ -14,7 +14,7 @@ use crate::auth::verifier::{ITERATIONS, derive};
 use crate::flow::{ClientLimits, Flow};
 use crate::pg::message::conn::{Conn, Input};
 
-/// A cluster whose clients are limited.
+/// A cluster with limits of clients.
 struct Limited {
     cluster: Cluster,
     flow: Arc<Flow>,
@@ -22,20 +22,20 @@ struct Limited {
 
 impl Limited {
     fn with(doors: Arc<LoginPolicy>) -> Self {
-        let (mut cluster, backends) = (Cluster::new(), MemoryBackends::default());
-        cluster.memory = Arc::clone(&backends.memory);
+        let (mut cluster, provider) = (Cluster::new(), MemoryAccess::default());
+        cluster.memory = Arc::clone(&provider.memory);
         let flow = Arc::clone(doors.flow());
         let env = cluster.env.clone();
-        cluster.server = PgServer::new(Arc::new(backends), doors, env, PgConfig::default());
+        cluster.server = PgServer::new(Arc::new(provider), doors, env, PgConfig::default());
         Self { cluster, flow }
     }
 
-    /// Clients are trusted.
+    /// Returns a cluster that trusts its clients.
     fn new(limits: ClientLimits) -> Self {
         Self::with(LoginPolicy::trust_within(limits, Audit::off(), &Env::real()))
     }
 
-    /// Users "ada" and "bob", with their names as passwords.
+    /// Returns a cluster with users "ada" and "bob", whose passwords are their names.
     fn of_users(limits: ClientLimits) -> Self {
         let user = |id, name: &str| {
             let user = User {
@@ -72,7 +72,7 @@ impl Limited {
     }
 }
 
-/// The SQLSTATE of a refusal whose hint names a setting.
+/// Returns the SQLSTATE of an error, and checks that its hint names a setting.
 fn refusal<T>(refused: Result<T, tokio_postgres::Error>, setting: &str) -> String {
     let error = refused.err().expect("a refusal");
     let hint = error.as_db_error().and_then(|error| error.hint()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Log-ins with a password, over connections within this process.
+//! Tests of log-ins with a password, over connections within this process.
 
 use proto::model::ids::UserId;
 use proto::model::users::{Grants, User, Users};
@@ -10,7 +10,7 @@ use super::*;
 use crate::auth::newest_users::NewestUsers;
 use crate::auth::verifier::{ITERATIONS, derive};
 
-/// Users "ada" and "bob" with the passwords "pencil" and "caf\u{e9}", as of a change.
+/// Returns users "ada" and "bob" with the passwords "pencil" and "caf\u{e9}".
 fn users(cas: u64, secret_no: u64) -> Arc<Users> {
     let user = |id, name: &str, password| {
         let user = User {
@@ -29,7 +29,7 @@ fn users(cas: u64, secret_no: u64) -> Arc<Users> {
     Arc::new(Users { cas, by_name, ..Users::default() })
 }
 
-/// The end of a connection.
+/// The result with which a connection has ended.
 type Ended = Result<(), tokio_postgres::Error>;
 
 struct Closed {
@@ -41,11 +41,11 @@ impl Closed {
     fn new() -> Self {
         let (mut cluster, known) = (Cluster::new(), Arc::new(NewestUsers::new(users(1, 1))));
         let doors = LoginPolicy::for_users(Arc::clone(&known), None, 10, &cluster.env);
-        let backends = MemoryBackends::default();
-        cluster.principals = Arc::clone(&backends.principals);
-        cluster.memory = Arc::clone(&backends.memory);
+        let provider = MemoryAccess::default();
+        cluster.principals = Arc::clone(&provider.principals);
+        cluster.memory = Arc::clone(&provider.memory);
         cluster.server =
-            PgServer::new(Arc::new(backends), doors, cluster.env.clone(), PgConfig::default());
+            PgServer::new(Arc::new(provider), doors, cluster.env.clone(), PgConfig::default());
         Self { cluster, known }
     }
 
@@ -63,7 +63,7 @@ impl Closed {
         Ok((client, task))
     }
 
-    /// A session of "ada", and the end of its connection.
+    /// Returns a session of "ada", and a receiver of the end of its connection.
     async fn watched(&self) -> (Client, oneshot::Receiver<Ended>, Task) {
         let mut config = tokio_postgres::Config::new();
         config.user("ada").password("pencil").dbname("db");
@@ -75,7 +75,7 @@ impl Closed {
         (ada, ends, task)
     }
 
-    /// A session of "ada" that sends raw messages: a driver logs it in.
+    /// Returns a session of "ada" for raw messages, which a driver has logged in.
     async fn raw(&self) -> Raw {
         let mut server = self.cluster.dial();
         let (mut near, far) = tokio::io::duplex(8 << 10);
@@ -96,7 +96,7 @@ impl Closed {
         self.known.learn(Arc::new(left));
     }
 
-    /// Sends a start-up packet, then these bytes; returns all bytes of the server.
+    /// Sends a start-up packet, then `bytes`; returns all bytes of the server.
     async fn say(&self, bytes: &[&[u8]]) -> String {
         let mut socket = self.cluster.dial();
         let body = b"\0\x03\0\0user\0ada\0\0";
@@ -113,7 +113,8 @@ impl Closed {
     }
 }
 
-/// True for the error of a session whose user was dropped or has another password. The server may send it without waiting for a statement.
+/// True for the error of a session whose user was dropped or has another password. The server may
+/// send this error without waiting for a statement.
 fn has_ended(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || state(error) == "57P05"
 }
@@ -148,7 +149,7 @@ async fn log_ins_that_fail_are_told_apart_by_nothing() {
         texts.push((error.message().replace(user, "…"), error.hint().map(str::to_owned)));
     }
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
-    assert!(closed.cluster.principals.lock().unwrap().is_empty(), "no backend was made");
+    assert!(closed.cluster.principals.lock().unwrap().is_empty(), "no access was given");
 }
 
 #[tokio::test]

@@ -24,8 +24,9 @@ use proto::env::{Env, Task};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use super::memory::{Memory, MemoryBackends};
+use super::memory::{Memory, MemoryAccess};
 use super::{PgConfig, PgServer};
+use crate::access::Access;
 use crate::auth::login_policy::LoginPolicy;
 use crate::principal::Principal;
 
@@ -38,11 +39,11 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let backends = MemoryBackends::default();
-        let (memory, principals) = (Arc::clone(&backends.memory), Arc::clone(&backends.principals));
+        let provider = MemoryAccess::default();
+        let (memory, principals) = (Arc::clone(&provider.memory), Arc::clone(&provider.principals));
         let env = Env::real();
         let server = PgServer::new(
-            Arc::new(backends),
+            Arc::new(provider),
             LoginPolicy::trust(&env),
             env.clone(),
             PgConfig::default(),
@@ -50,11 +51,16 @@ impl Cluster {
         Self { memory, principals, server, env }
     }
 
-    fn users(&self) -> Arc<proto::model::users::Users> {
-        crate::sql::backend::Backend::users(&*self.memory)
+    /// The cluster as a trusted principal may use it.
+    fn access(&self) -> Access {
+        Access::trusted(Arc::clone(&self.memory) as _)
     }
 
-    /// The client's end of a connection.
+    fn users(&self) -> Arc<proto::model::users::Users> {
+        self.access().users()
+    }
+
+    /// Returns the client's end of a new connection.
     fn dial(&self) -> tokio::io::DuplexStream {
         let (ours, theirs) = tokio::io::duplex(8 << 10);
         let server = self.server.clone();
@@ -66,7 +72,7 @@ impl Cluster {
         self.client_with("").await
     }
 
-    /// A client whose start-up packet has options.
+    /// Returns a client whose start-up packet has these options.
     async fn client_with(&self, options: &str) -> (Client, Task) {
         let mut config = tokio_postgres::Config::new();
         config.user("me").dbname("db").options(options);
@@ -87,7 +93,7 @@ const CITIES: [(&str, &str); 6] = [
     ("6", r#"{"name":"Missing"}"#),
 ];
 
-/// A client of a cluster with some indexed cities.
+/// Returns a client of a cluster with some indexed cities.
 async fn cities(cluster: &Cluster) -> (Client, Task) {
     let (client, task) = cluster.client().await;
     client
@@ -105,7 +111,7 @@ async fn cities(cluster: &Cluster) -> (Client, Task) {
     (client, task)
 }
 
-/// The rows of a simple query: columns joined by `|`, NULL as `~`.
+/// Returns the rows of a simple query, with columns joined by `|` and NULL as `~`.
 async fn simple(client: &Client, sql: &str) -> Vec<String> {
     let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     let rows = messages.iter().filter_map(|message| match message {
@@ -123,7 +129,7 @@ fn state(error: &tokio_postgres::Error) -> String {
 }
 
 #[tokio::test]
-async fn a_session_has_the_backend_of_its_principal() {
+async fn a_session_has_the_access_of_its_principal() {
     let cluster = Cluster::new();
     for sessions in 1..=2 {
         let (client, _connection) = cluster.client().await;

@@ -1,4 +1,5 @@
-//! Answers to clients about interrupted statements, and about prepared statements whose index has changed.
+//! Tests of the answers about interrupted statements, and about prepared statements whose index has
+//! changed.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use tokio_postgres::NoTls;
 
 use super::{Cluster, cities, simple, state};
 
-/// Cancels a statement while it runs.
+/// Runs a statement and cancels it; returns its result.
 async fn cancelled(
     cluster: &Cluster,
     client: &tokio_postgres::Client,
@@ -102,7 +103,7 @@ async fn the_values_of_a_sessions_portals_are_bounded() {
     assert_eq!(state(&refused), "54000");
 }
 
-/// Runs statements, and returns the notices that arrived meanwhile.
+/// Runs statements; returns the result and the notices.
 async fn noticed(cluster: &Cluster, sql: &str) -> (Result<(), tokio_postgres::Error>, Vec<String>) {
     let mut config = tokio_postgres::Config::new();
     let (client, mut connection) =

@@ -1,4 +1,4 @@
-//! Raw messages that drivers do not send.
+//! A session over which tests send raw messages that drivers do not send.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::Cluster;
 
-/// A message: its type, its length, its body.
+/// Returns the bytes of a message: type, length, body.
 pub(super) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = vec![kind];
     bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
@@ -29,7 +29,7 @@ impl Raw {
         raw
     }
 
-    /// A session that has begun, over its connection.
+    /// Returns a session that has begun, over its connection.
     pub(super) fn over(connection: DuplexStream) -> Self {
         Self(connection)
     }
@@ -38,12 +38,14 @@ impl Raw {
         self.0.write_all(&messages.concat()).await.unwrap();
     }
 
-    /// Returns the types of the answers up to ReadyForQuery, then its status; errors with their SQLSTATE.
+    /// Returns the types of the answers up to ReadyForQuery, with the SQLSTATE of errors, then the
+    /// transaction status.
     pub(super) async fn until_ready(&mut self) -> String {
         self.until(b'Z').await
     }
 
-    /// Returns the answers up to ReadyForQuery in words: command tags, rows, errors and notices with their SQLSTATE.
+    /// Returns the answers up to ReadyForQuery as text: command tags, rows, and the SQLSTATEs of
+    /// errors and notices.
     pub(super) async fn told(&mut self) -> String {
         let mut told = Vec::new();
         loop {
@@ -71,7 +73,7 @@ impl Raw {
         }
     }
 
-    /// Returns the types of the answers up to one of the given type.
+    /// Returns the types of the answers up to the first answer of type `end`.
     pub(super) async fn until(&mut self, end: u8) -> String {
         let mut types = String::new();
         while let Ok(kind) = self.0.read_u8().await {
@@ -107,7 +109,7 @@ pub(super) fn bind() -> Vec<u8> {
     bind_as("", "")
 }
 
-/// Binds a statement as a portal, both by name.
+/// Returns a Bind message for a portal and a statement with these names.
 pub(super) fn bind_as(portal: &str, statement: &str) -> Vec<u8> {
     let names = [portal.as_bytes(), b"\0", statement.as_bytes(), b"\0"];
     message(b'B', &[&names.concat()[..], b"\0\0\0\0\0\0"].concat())
@@ -223,7 +225,7 @@ async fn malformed_messages_end_the_session_and_long_ones_do_not() {
     }
 }
 
-/// A cluster with a bucket and an index of a name.
+/// Returns a session over a cluster with a bucket and an index of this name.
 async fn with_index(name: &str) -> Raw {
     let cluster = Cluster::new();
     let mut raw = Raw::open(&cluster).await;
@@ -232,7 +234,8 @@ async fn with_index(name: &str) -> Raw {
     raw
 }
 
-/// The cluster does not answer at once, and the answers before its own would cost a system call of both sides.
+/// All answers of a statement that the cluster answers quickly must arrive in one system call,
+/// including those before the cluster's answer.
 #[tokio::test]
 async fn all_answers_of_a_quick_statement_come_at_once() {
     let mut raw = with_index("quick").await;

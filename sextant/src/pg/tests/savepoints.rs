@@ -1,14 +1,14 @@
-//! Savepoints, portals and names over them. The answers are those of PostgreSQL 15.
+//! Tests of savepoints, portals and names. The expected answers are those of PostgreSQL 15.
 
 use super::raw::{
     Raw, bind, bind_as, execute, execute_as, flush, message, parse, parse_as, query, sync,
 };
 use super::*;
 
-/// Five rows for portals.
+/// A query with five rows, for portals.
 const FIVE: &str = "SELECT id FROM b WHERE id IN ('1', '2', '3', '4', '5')";
 
-/// Sends each group of messages, and returns the answers at the end of each.
+/// Sends each group of messages, and returns the answers to each group.
 async fn told(raw: &mut Raw, groups: &[Vec<Vec<u8>>]) -> Vec<String> {
     let mut all = Vec::new();
     for group in groups {
@@ -158,7 +158,7 @@ async fn a_driver_may_set_a_savepoint_before_each_statement() {
     client.batch_execute("ROLLBACK").await.unwrap();
 }
 
-/// The rest of a text is there: definitions are never undone.
+/// A definition in a query text remains after the rollback of the text's other statements.
 #[tokio::test]
 async fn definitions_run_at_once_before_writes_and_a_rollback_names_those_that_stay() {
     let cluster = Cluster::new();

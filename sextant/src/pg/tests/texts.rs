@@ -1,8 +1,8 @@
-//! Notices about comparisons with texts that no row can meet.
+//! Tests of notices about comparisons with texts that are true for no row.
 
 use super::*;
 
-/// A client whose notices are kept, with their hints.
+/// A client that records its notices and their hints.
 struct Noted {
     client: Client,
     notices: tokio::sync::mpsc::UnboundedReceiver<String>,

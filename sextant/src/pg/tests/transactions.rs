@@ -1,4 +1,4 @@
-//! Settings and modes inside and outside of transactions.
+//! Tests of settings and modes inside and outside of transactions.
 
 use tokio_postgres::SimpleQueryMessage;
 use tokio_postgres::error::ErrorPosition;
@@ -210,7 +210,8 @@ async fn a_savepoint_brings_back_changes_settings_and_a_failed_transaction() {
     }
 }
 
-/// The cluster in memory refuses changes under the number of changes that were taken back in the same bucket.
+/// After a rollback to the first change, further changes must have a new transaction number: the
+/// cluster in memory refuses the old one.
 #[tokio::test]
 async fn changes_after_a_rollback_to_their_begin_have_a_new_number() {
     let cluster = Cluster::new();
@@ -272,7 +273,7 @@ async fn a_session_over_the_limit_is_refused_as_too_many_connections() {
     let mut cluster = Cluster::new();
     let config = PgConfig { sessions_max: 1, ..PgConfig::default() };
     cluster.server = PgServer::new(
-        Arc::new(MemoryBackends::default()),
+        Arc::new(MemoryAccess::default()),
         LoginPolicy::trust(&cluster.env),
         cluster.env.clone(),
         config,

@@ -1,4 +1,4 @@
-//! Documents are checked away from the threads that serve connections, unless they are short.
+//! Tests that long documents are checked on blocking threads, and short ones are not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,9 +7,9 @@ use bytes::Bytes;
 use futures::SinkExt;
 use proto::env::{BoxFuture, Spawner, Task, TaskFailure};
 
-use super::{Cluster, LoginPolicy, MemoryBackends, PgConfig, PgServer, simple};
+use super::{Cluster, LoginPolicy, MemoryAccess, PgConfig, PgServer, simple};
 
-/// Counts the work on blocking threads.
+/// A counter of the work on blocking threads.
 struct Counting {
     spawner: Arc<dyn Spawner>,
     blocking: Arc<AtomicU64>,
@@ -28,16 +28,16 @@ impl Spawner for Counting {
     }
 }
 
-/// A cluster whose blocking work is counted.
+/// Returns a cluster with a counter of its blocking work.
 fn counted() -> (Cluster, Arc<AtomicU64>) {
     let mut cluster = Cluster::new();
     let blocking = Arc::new(AtomicU64::new(0));
     let spawner = Arc::clone(&cluster.env.spawner);
     cluster.env.spawner = Arc::new(Counting { spawner, blocking: Arc::clone(&blocking) });
     let memory = Arc::clone(&cluster.memory);
-    let backends = MemoryBackends { memory, principals: Arc::clone(&cluster.principals) };
+    let provider = MemoryAccess { memory, principals: Arc::clone(&cluster.principals) };
     cluster.server = PgServer::new(
-        Arc::new(backends),
+        Arc::new(provider),
         LoginPolicy::trust(&cluster.env),
         cluster.env.clone(),
         PgConfig::default(),
@@ -45,7 +45,7 @@ fn counted() -> (Cluster, Arc<AtomicU64>) {
     (cluster, blocking)
 }
 
-/// A document of about this many bytes.
+/// Returns a document of about this many bytes.
 fn document(bytes: usize) -> String {
     format!("{{\"id\":\"one\",\"list\":[{}1]}}", "1,".repeat(bytes / 2))
 }

@@ -1,4 +1,4 @@
-//! Statements about users: their answers by both protocols, and the output of SHOW.
+//! Tests of statements about users, in both protocols, and of SHOW.
 
 use tokio_postgres::SimpleQueryMessage;
 
@@ -6,7 +6,7 @@ use super::{Cluster, cities, simple, state};
 use crate::auth::tokens::user_of;
 use crate::auth::verifier;
 
-/// The tags of the statements of a text. A tag of rows is left out.
+/// Returns the number of command tags of a text's statements, without those of rows.
 async fn tags(client: &tokio_postgres::Client, sql: &str) -> usize {
     let messages = client.simple_query(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     messages.iter().filter(|one| matches!(one, SimpleQueryMessage::CommandComplete(_))).count()

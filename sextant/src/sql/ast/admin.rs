@@ -1,9 +1,10 @@
-//! Statements about the placement of slices, vbuckets and copies.
+//! Statements about the placement of slices, vbuckets and copies of buckets.
 
 use proto::model::ids::{SliceNo, TransactionId, VbucketId};
 use proto::rpc::api::CoordinatorChange;
 
-/// Statements about the placement of slices, vbuckets and copies of buckets. Nodes are named by number or address.
+/// A statement about the placement of slices, vbuckets and copies of buckets. Nodes are named by
+/// number or address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admin {
     /// `REBALANCE [INDEX i]`.
@@ -13,7 +14,7 @@ pub enum Admin {
     },
     /// `CANCEL REBALANCE [INDEX i]`.
     CancelRebalance {
-        /// The index whose slices are shown; `None` for all.
+        /// The index whose moves are cancelled; `None` for all.
         index: Option<String>,
     },
     /// `CANCEL TRANSACTION n`.
@@ -22,16 +23,16 @@ pub enum Admin {
     DrainNode {
         /// The node to drain.
         node: String,
-        /// True begins to drain, false stops it.
+        /// True to begin a drain, false to cancel it.
         drain: bool,
     },
     /// `REMOVE NODE 'n' [FORCE | WAIT]`.
     RemoveNode {
         /// The node to remove.
         node: String,
-        /// WAIT: until the node is drained.
+        /// WAIT: true if the statement waits until the node is drained.
         wait: bool,
-        /// FORCE: other indexers rebuild the slices that it alone has.
+        /// FORCE: true if other indexers rebuild the slices that have no other copy.
         force: bool,
     },
     /// `ADD COORDINATOR 'n' AT 'host:port'`, `REMOVE COORDINATOR 'n'`.
@@ -42,9 +43,9 @@ pub enum Admin {
         index: String,
         /// The slice to move.
         slice: SliceNo,
-        /// The node that gives its copy away; `None` for the first node of the slice.
+        /// The node whose copy moves; `None` for the first node of the slice.
         from: Option<String>,
-        /// The node that gets it.
+        /// The node that receives the copy.
         to: String,
     },
     /// `ALTER BUCKET b MOVE VBUCKET k, … TO 'n'`.
@@ -53,14 +54,14 @@ pub enum Admin {
         bucket: String,
         /// The vbuckets to hand over.
         vbuckets: Vec<VbucketId>,
-        /// The projector that gets them.
+        /// The projector that receives the vbuckets.
         to: String,
     },
     /// `ALTER BUCKET b MOVE TO 'n'`.
     MoveBucket {
         /// The name of the bucket.
         bucket: String,
-        /// The projector that leads it then.
+        /// The projector that will lead the bucket.
         to: String,
     },
     /// `ALTER BUCKET b SET (copies = n)`.
@@ -72,16 +73,17 @@ pub enum Admin {
     },
     /// `ALTER BUCKET b SET (version_idle = …)`.
     SetVersionIdle {
-        /// The data set.
+        /// The name of the data set.
         bucket: String,
-        /// The time for which an old version is kept after the last request for it.
+        /// The time for which an old version is kept after the last request for it, in
+        /// milliseconds.
         idle_ms: u64,
     },
     /// `ALTER BUCKET b CANCEL VERSION 'v'`.
     CancelVersion {
-        /// The data set.
+        /// The name of the data set.
         bucket: String,
-        /// The version, which is loading.
+        /// The name of the version, which is being loaded.
         version: String,
     },
     /// `ALTER BUCKET b CANCEL MOVES`.
@@ -93,21 +95,21 @@ pub enum Admin {
     SeparateIncludedColumns {
         /// The name of the index.
         index: String,
-        /// True: the included values have fragments of their own.
+        /// True if included values are stored in separate fragments.
         separate: bool,
     },
     /// `ALTER INDEX i SET (slice_bytes_max = …)`.
     SetSliceBytesMax {
         /// The name of the index.
         index: String,
-        /// The size of a slice, in bytes; 0 means never.
+        /// The size of a slice at which the index gets more slices, in bytes; 0 for no limit.
         bytes: u64,
     },
     /// `ALTER INDEX i SET (replicas = r)`.
     SetReplicas {
         /// The name of the index.
         index: String,
-        /// Copies besides the first.
+        /// The number of copies in addition to the first.
         replicas: u8,
     },
 }

@@ -31,7 +31,7 @@ pub struct CreateDataSet {
     pub partitions: Option<u16>,
     /// The number of projectors that have each partition.
     pub replication: Option<u16>,
-    /// The time for which an old version is kept after the last request for it.
+    /// The time for which an old version is kept after the last request for it, in milliseconds.
     pub idle_ms: Option<u64>,
 }
 
@@ -40,8 +40,8 @@ pub struct CreateDataSet {
 pub struct Insert {
     /// The name of the bucket.
     pub bucket: String,
-    /// Id and document of each row.
+    /// The id and the document of each row.
     pub rows: Vec<(Expr, Expr)>,
-    /// `ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`.
+    /// True with `ON CONFLICT (id) DO UPDATE SET doc = excluded.doc`.
     pub replace: bool,
 }

@@ -10,31 +10,32 @@ pub struct CreateIndex {
     pub name: String,
     /// True if an existing index is no error.
     pub if_not_exists: bool,
-    /// `PRIMARY`: no keys.
+    /// True with `PRIMARY`: the index has no keys.
     pub primary: bool,
-    /// The bucket to index.
+    /// The name of the bucket.
     pub bucket: String,
     /// The key parts.
     pub keys: Vec<KeyItem>,
-    /// `INCLUDE (…)`.
+    /// The included expressions: `INCLUDE (…)`.
     pub include: Vec<TextExpr>,
-    /// `WHERE`.
+    /// The condition of `WHERE`.
     pub predicate: Option<Expr>,
-    /// `PARTITION BY`; `None` partitions by document id.
+    /// The partition of `PARTITION BY`; `None` to partition by document id.
     pub partition: Option<Partition>,
-    /// `slices`, if given.
+    /// The option `slices`, if given.
     pub slices: Option<u16>,
-    /// `replicas`, if given.
+    /// The option `replicas`, if given.
     pub replicas: Option<u8>,
-    /// `separate_included_columns`.
+    /// The option `separate_included_columns`.
     pub separate_included_columns: bool,
-    /// `included_kb_max`, if given.
+    /// The option `included_kb_max`, if given.
     pub included_kb_max: Option<u16>,
-    /// `compression`.
+    /// The option `compression`.
     pub compression: Compression,
-    /// `slice_bytes_max`: the size of a slice in bytes from which on the index gets more of them; 0 means never.
+    /// The option `slice_bytes_max`, if given: the size of a slice at which the index gets more
+    /// slices, in bytes; 0 for no limit.
     pub slice_bytes_max: Option<u64>,
-    /// `defer_build`.
+    /// The option `defer_build`.
     pub defer_build: bool,
     /// The statement, as written.
     pub sql: String,
@@ -45,13 +46,13 @@ pub struct CreateIndex {
 pub struct KeyItem {
     /// The expression that is evaluated for each document.
     pub key: TextExpr,
-    /// `DESC`.
+    /// True with `DESC`.
     pub descending: bool,
-    /// `INCLUDE MISSING`.
+    /// True with `INCLUDE MISSING`.
     pub include_missing: bool,
 }
 
-/// An expression with its text, which may become a column's name.
+/// An expression and its text, which may become a column's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextExpr {
     /// The expression.
@@ -69,15 +70,15 @@ pub enum Partition {
     Range {
         /// The expression.
         expr: Expr,
-        /// The split points, literals; none if they are to be taken from documents.
+        /// The split points as literals; empty if they are to be derived from documents.
         points: Vec<Expr>,
     },
 }
 
-/// A change of an index that needs a new generation.
+/// A change of an index for which a new generation is built.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexChange {
-    /// `REINDEX`: none.
+    /// `REINDEX`: no change.
     Nothing,
     /// `SET (option = …, …)`.
     Options(IndexOptions),
@@ -87,25 +88,25 @@ pub enum IndexChange {
     AddInclude(Vec<TextExpr>),
     /// `DROP INCLUDE (…)`.
     DropInclude(Vec<TextExpr>),
-    /// `SET WHERE …`; `None` for `DROP WHERE`.
+    /// `SET WHERE …` with the condition; `None` for `DROP WHERE`.
     Predicate(Option<Expr>),
-    /// `PARTITION BY HASH (…)`; `None` for the document's id.
+    /// `PARTITION BY …`; `None` for the partition by document id.
     Partition(Option<Partition>),
 }
 
 /// Options of an index; `None` leaves an option unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexOptions {
-    /// `slices`.
+    /// The option `slices`.
     pub slices: Option<u16>,
-    /// `replicas`.
+    /// The option `replicas`.
     pub replicas: Option<u8>,
-    /// `separate_included_columns`.
+    /// The option `separate_included_columns`.
     pub separate_included_columns: Option<bool>,
-    /// `included_kb_max`.
+    /// The option `included_kb_max`.
     pub included_kb_max: Option<u16>,
-    /// `compression`.
+    /// The option `compression`.
     pub compression: Option<Compression>,
-    /// `slice_bytes_max`.
+    /// The option `slice_bytes_max`.
     pub slice_bytes_max: Option<u64>,
 }

@@ -1,7 +1,8 @@
 //! Statements: the output of the parser.
 //!
-//! Expressions are [`proto::expr::Expr`]. Their parameters stay [`Expr::Parameter`] until a portal binds them. Names of
-//! buckets, indexes and settings are folded to lower case; paths keep their case.
+//! Expressions are [`proto::expr::Expr`]. A parameter remains an [`Expr::Parameter`] until a portal
+//! binds its value. Names of buckets, indexes and settings are folded to lower case; paths keep
+//! their case.
 
 mod admin;
 mod bucket;
@@ -26,7 +27,7 @@ pub enum Statement {
     CreateBucket(CreateBucket),
     /// `DROP BUCKET`.
     DropBucket {
-        /// The bucket.
+        /// The name of the bucket.
         name: String,
         /// True if an absent bucket is no error.
         if_exists: bool,
@@ -37,7 +38,7 @@ pub enum Statement {
     Insert(Insert),
     /// `DELETE FROM`, by id only.
     Delete {
-        /// The bucket of the documents.
+        /// The name of the bucket.
         bucket: String,
         /// The ids of the documents.
         ids: Vec<Expr>,
@@ -50,11 +51,11 @@ pub enum Statement {
     Explain(Select),
     /// `COPY b FROM STDIN`.
     CopyIn {
-        /// The bucket to fill.
+        /// The name of the bucket.
         bucket: String,
-        /// The field that holds the id.
+        /// The name of the field that contains a document's id.
         id_field: String,
-        /// `atomic on`: one commit, however long it is.
+        /// True with `atomic on`: the COPY is one commit, of any length.
         is_atomic: bool,
     },
     /// `COPY (SELECT …) TO STDOUT`.
@@ -63,30 +64,30 @@ pub enum Statement {
     CreateIndex(CreateIndex),
     /// `BUILD INDEX ON b (i, …)`.
     BuildIndex {
-        /// The bucket of the indexes.
+        /// The name of the bucket.
         bucket: String,
-        /// The indexes to build.
+        /// The names of the indexes.
         indexes: Vec<String>,
     },
     /// `DROP INDEX`.
     DropIndex {
-        /// The index.
+        /// The name of the index.
         name: String,
         /// True if an absent index is no error.
         if_exists: bool,
     },
     /// `CANCEL BUILD i`.
     CancelBuild(String),
-    /// `ALTER INDEX i …` with another definition, or `REINDEX i`.
+    /// `ALTER INDEX i …` that changes the definition, or `REINDEX i`.
     AlterIndex {
-        /// The index.
+        /// The name of the index.
         name: String,
         /// The changes to make.
         change: IndexChange,
     },
     /// `ALTER INDEX i RENAME TO j`.
     RenameIndex {
-        /// The index.
+        /// The name of the index.
         name: String,
         /// The new name of the index.
         to: String,
@@ -95,13 +96,13 @@ pub enum Statement {
     CreateDataSet(CreateDataSet),
     /// `ALTER BUCKET b LOAD VERSION 'v' FROM 'pattern'`.
     LoadVersion {
-        /// The data set.
+        /// The name of the data set.
         bucket: String,
         /// The name of the version.
         version: String,
         /// The files of the version.
         files: Files,
-        /// `allow_empty`: files without rows may take the place of what serves.
+        /// The option `allow_empty`: true if files without rows may replace the serving version.
         allow_empty: bool,
     },
     /// A statement about the placement of slices and vbuckets.
@@ -112,13 +113,13 @@ pub enum Statement {
     ExplainRebalance(Option<String>),
     /// `SHOW`.
     Show(Show),
-    /// `SET name = value`. `None` stands for `RESET name` and `SET name = DEFAULT`.
+    /// `SET name = value`, `RESET name` and `SET name = DEFAULT`.
     Set {
-        /// The setting.
+        /// The name of the setting.
         name: String,
-        /// The new value; `None` restores the default.
+        /// The new value; `None` to restore the default.
         value: Option<String>,
-        /// `SET LOCAL`: until the end of the transaction.
+        /// True with `SET LOCAL`, whose effect ends with the transaction.
         local: bool,
     },
     /// `RESET ALL`.
@@ -127,7 +128,7 @@ pub enum Statement {
     SetTransaction(TransactionModes),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION`: modes of later transactions.
     SetCharacteristics(TransactionModes),
-    /// Statements about features that Sextant lacks, which have no state to reset.
+    /// A statement about a feature that Sextant lacks, which has no effect.
     Nothing {
         /// The command tag of the answer.
         tag: &'static str,
@@ -146,16 +147,18 @@ pub enum Statement {
     Release(String),
     /// `DISCARD ALL`.
     DiscardAll,
-    /// `DEALLOCATE name`, or `ALL`.
+    /// `DEALLOCATE name`; `None` for `DEALLOCATE ALL`.
     Deallocate(Option<String>),
 }
 
-/// The modes of a transaction that were given. `DEFERRABLE` has no effect: no read is ever deferred.
+/// The modes that a statement gives to a transaction. `DEFERRABLE` has no effect, since reads are
+/// never deferred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransactionModes {
     /// `READ ONLY` (true) or `READ WRITE` (false).
     pub read_only: Option<bool>,
-    /// `ISOLATION LEVEL …`, in lower case. A transaction has snapshot isolation at each level that is accepted.
+    /// `ISOLATION LEVEL …`, in lower case. A transaction has snapshot isolation with each accepted
+    /// level.
     pub isolation: Option<&'static str>,
 }
 
@@ -182,13 +185,13 @@ pub enum Show {
     Versions,
     /// `SHOW USERS`.
     Users,
-    /// `SHOW GRANTS`, of one user or of all.
+    /// `SHOW GRANTS`, for one user or all (`None`).
     Grants(Option<String>),
     /// `SHOW TRANSACTIONS`.
     Transactions,
     /// `SHOW TRANSACTION n`.
     Transaction(TransactionId),
-    /// `SHOW name`, `write_position` and `transaction_id` included.
+    /// `SHOW name`, also of `write_position` and `transaction_id`.
     Setting(String),
     /// `SHOW ALL`.
     All,

@@ -6,15 +6,15 @@ use proto::expr::{ColumnType, Expr};
 /// A `SELECT`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Select {
-    /// `DISTINCT`.
+    /// True with `DISTINCT`.
     pub distinct: bool,
     /// The select list.
     pub items: Vec<SelectItem>,
-    /// The index or bucket.
+    /// The name of the index or bucket; `None` without FROM.
     pub from: Option<String>,
     /// The alias of the index or bucket.
     pub alias: Option<String>,
-    /// `WHERE`.
+    /// The condition of `WHERE`.
     pub filter: Option<Expr>,
     /// `ORDER BY`.
     pub order_by: Vec<OrderItem>,
@@ -41,7 +41,7 @@ pub enum SelectItem {
 /// The expression of an item of a select list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SelectExpr {
-    /// A value of each row.
+    /// An expression that is computed for each row.
     Scalar(Expr),
     /// An aggregate over all rows.
     Aggregate {
@@ -61,7 +61,7 @@ pub enum SelectExpr {
 pub struct OrderItem {
     /// The sort key; an integer is the number of an item of the select list.
     pub expr: Expr,
-    /// `DESC`.
+    /// True with `DESC`.
     pub descending: bool,
     /// `NULLS FIRST` (true) or `NULLS LAST` (false), if given.
     pub nulls_first: Option<bool>,
@@ -72,6 +72,6 @@ pub struct OrderItem {
 pub struct CatalogueQuery {
     /// The names of the columns. A `*` has no name.
     pub columns: Vec<String>,
-    /// True if it has a LIMIT, as the queries of psql's completion.
+    /// True if the query has a LIMIT, like the queries of psql's completion.
     pub limited: bool,
 }

@@ -10,23 +10,23 @@ use proto::model::users::{GrantOn, Privileges, UserLimits};
 pub enum UserStatement {
     /// `CREATE USER u …`.
     Create {
-        /// The user.
+        /// The name of the user.
         name: String,
-        /// The first secret.
+        /// The password or token of the new user, if given.
         secret: Option<SecretText>,
         /// The limits that were given.
         limits: UserLimits,
     },
     /// `ALTER USER u …`.
     Alter {
-        /// The user.
+        /// The name of the user.
         name: String,
         /// The change to make.
         change: AlterUser,
     },
     /// `DROP USER u`.
     Drop {
-        /// The user.
+        /// The name of the user.
         name: String,
         /// True if an absent user is no error.
         if_exists: bool,
@@ -37,7 +37,7 @@ pub enum UserStatement {
         user: String,
         /// The privileges to grant.
         privileges: Privileges,
-        /// The object.
+        /// The object of the privileges.
         on: GrantOn<String>,
     },
     /// `REVOKE … ON … FROM u`.
@@ -46,7 +46,7 @@ pub enum UserStatement {
         user: String,
         /// The privileges to revoke.
         privileges: Privileges,
-        /// The object.
+        /// The object of the privileges.
         on: GrantOn<String>,
     },
 }
@@ -54,7 +54,7 @@ pub enum UserStatement {
 /// A change by `ALTER USER`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AlterUser {
-    /// `PASSWORD '…'`, `TOKEN`.
+    /// `PASSWORD '…'` or `TOKEN`.
     Secret(SecretText),
     /// `PASSWORD NULL`.
     DropPassword,
@@ -64,24 +64,24 @@ pub enum AlterUser {
     Limits(UserLimits),
 }
 
-/// A secret as a statement has it.
+/// A secret as a statement spells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretText {
     /// `PASSWORD '…' [VALID UNTIL '…']`.
     Password {
         /// The password, or its verifier in PostgreSQL's form.
         password: HiddenText,
-        /// The end, in milliseconds since 1970; `None` for none.
+        /// The expiry time in milliseconds since 1970; `None` for no expiry.
         until_unix_ms: Option<u64>,
     },
     /// `TOKEN [VALID UNTIL '…']`.
     Token {
-        /// The end, in milliseconds since 1970; `None` if it was not given.
+        /// The expiry time in milliseconds since 1970; `None` if it was not given.
         until_unix_ms: Option<u64>,
     },
 }
 
-/// A text that nothing prints.
+/// A text that is never printed, also in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HiddenText(pub String);
 

@@ -1,6 +1,8 @@
-//! ALTER INDEX and REINDEX: a new definition is derived from the present one, and built as a new generation beside it.
+//! ALTER INDEX and REINDEX: a new definition is derived from the present one and built as a new
+//! generation, while the present one serves.
 //!
-//! The command is refused if another change came between, and the statement then derives the definition again.
+//! The command is refused if the index was changed after the derivation; the statement then derives
+//! the definition again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +19,19 @@ use super::building::{look_at_documents, wait_built};
 use super::define::definition;
 use super::definition_text;
 use super::split_points::take_split_points;
+use crate::access::{Access, AuditedAccess};
 use crate::sql::ast::{CreateIndex, IndexChange, IndexOptions, Partition, Statement, TextExpr};
-use crate::sql::backend::Backend;
 use crate::sql::named::{Tries, run_on_index};
 use crate::sql::parse::parse;
 use crate::sql::plan::Relation;
 use crate::sql::remarks::Remarks;
 
-/// The interval between two checks whether an older generation was dropped.
+/// The interval between two checks whether an older generation has been dropped.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Builds a new generation of an index, and returns after it has begun to serve.
+/// Builds a new generation of an index; returns when it serves.
 pub async fn alter_index(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     name: &str,
     change: &IndexChange,
     remarks: &Remarks,
@@ -37,34 +39,35 @@ pub async fn alter_index(
     let tag = if *change == IndexChange::Nothing { "REINDEX" } else { "ALTER INDEX" };
     let mut tries = Tries::default();
     let (info, spec, begun) = loop {
-        wait_for_room(backend, name, remarks).await?;
-        let info = tries.find(backend, name).await?;
+        wait_for_room(access, name, remarks).await?;
+        let info = tries.find(access, name).await?;
         let mut create = declared(&info.spec)?;
         apply(&mut create, change)?;
-        take_split_points(backend, &mut create, remarks).await?;
+        take_split_points(access, &mut create, remarks).await?;
         let spec = defined(create)?;
         let command = BuildGeneration { index: info.id, spec: Box::new(spec.clone()) };
-        match backend.command(Proposal::from(command).made_from([&*info])).await {
-            Err(refused) => tries.note(backend, &[info], refused)?,
+        match access.command(Proposal::from(command).made_from([&*info])).await {
+            Err(refused) => tries.note(access, &[info], refused)?,
             Ok(begun) => break (info, spec, begun),
         }
     };
     let Outcome::Generation(id) = begun else { return Ok(tag) };
     if *change != IndexChange::Nothing {
-        look_at_documents(backend, &spec, remarks).await;
+        look_at_documents(access, &spec, remarks).await;
     }
     if info.state != IndexState::Pending {
-        wait_built(backend, id.index, Some(id.generation), remarks).await?;
+        wait_built(access, id.index, Some(id.generation), remarks).await?;
     }
     Ok(tag)
 }
 
-/// Waits until an index may have another generation: older ones are dropped when they have no readers any more.
-async fn wait_for_room(backend: &dyn Backend, name: &str, remarks: &Remarks) -> Result<()> {
+/// Waits until an index may have another generation: older ones are dropped when they have no more
+/// readers.
+async fn wait_for_room(access: &Access, name: &str, remarks: &Remarks) -> Result<()> {
     let mut is_told = false;
     loop {
-        let info = find(backend, name).await?;
-        let catalog = backend.catalog();
+        let info = find(access, name).await?;
+        let catalog = access.catalog();
         let beside = catalog.generations.range(LocalIndexId::all_of(info.id)).count();
         if beside + 1 < GENERATIONS_MAX || catalog.next_generation(info.id).is_some() {
             return Ok(());
@@ -80,22 +83,22 @@ async fn wait_for_room(backend: &dyn Backend, name: &str, remarks: &Remarks) -> 
     }
 }
 
-/// Gives an index another name.
-pub async fn rename_index(backend: &dyn Backend, name: &str, to: &str) -> Result<&'static str> {
-    find(backend, name).await?;
+/// Changes the name of an index; no generation is built.
+pub async fn rename_index(access: &AuditedAccess, name: &str, to: &str) -> Result<&'static str> {
+    find(access, name).await?;
     let command = |index: &IndexInfo| {
         let to = to.to_owned();
         let IndexSpec { sql, .. } =
             defined(CreateIndex { name: to.clone(), ..declared(&index.spec)? })?;
         Ok(RenameIndex { index: index.id, to, sql }.into())
     };
-    run_on_index(backend, name, command).await?;
+    run_on_index(access, name, command).await?;
     Ok("ALTER INDEX")
 }
 
-/// Finds an index by name, including one that another process has just created.
-async fn find(backend: &dyn Backend, name: &str) -> Result<Arc<IndexInfo>> {
-    match backend.relation(name).await? {
+/// Returns the index of a name, even if another process has just created it.
+async fn find(access: &Access, name: &str) -> Result<Arc<IndexInfo>> {
+    match access.relation(name).await? {
         Relation::Index(index) => Ok(index),
         Relation::Bucket(_) => {
             Err(Error::new(ErrorCode::WrongKind, format!("\"{name}\" is a bucket, not an index"))
@@ -104,7 +107,8 @@ async fn find(backend: &dyn Backend, name: &str) -> Result<Arc<IndexInfo>> {
     }
 }
 
-/// The declaration of an index as it is now: its statement, with the settings that were changed in place.
+/// Returns the present declaration of an index: its statement, with the settings that were changed
+/// without a build.
 fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
     let unreadable = || {
         let what = format!("index \"{}\": its declaration cannot be read: {}", spec.name, spec.sql);
@@ -132,7 +136,8 @@ fn declared(spec: &IndexSpec) -> Result<CreateIndex> {
     if is_same { Ok(create) } else { Err(unreadable()) }
 }
 
-/// The number of slices to declare: an index may have grown automatically.
+/// Returns the number of slices to declare, which may have grown automatically; `None` for the
+/// default.
 fn slices_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<u16>> {
     let divides = matches!(spec.partition, PartitionBy::Range(_));
     Ok(match definition(create)?.slices == spec.slices {
@@ -143,7 +148,8 @@ fn slices_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<u16>> {
     })
 }
 
-/// The partition to declare: a slice of an index by ranges may have been split automatically.
+/// Returns the partition to declare, whose ranges may have been split automatically; `None` for the
+/// default.
 fn partition_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<Partition>> {
     let (Some(Partition::Range { expr, .. }), PartitionBy::Range(ranges)) =
         (&create.partition, &spec.partition)
@@ -158,7 +164,7 @@ fn partition_now(create: &CreateIndex, spec: &IndexSpec) -> Result<Option<Partit
     Ok(Some(Partition::Range { expr: expr.clone(), points }))
 }
 
-/// The statement that declares an index as it is now.
+/// Returns the statement that declares the present definition of an index.
 pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
     let Ok(create) = declared(spec) else { return spec.sql.clone() };
     let divides = matches!(create.partition, Some(Partition::Range { .. }));
@@ -182,7 +188,8 @@ pub fn declaration(spec: &IndexSpec, slice_bytes_max: Option<u64>) -> String {
     }
 }
 
-/// The definition that a declaration means, with its text. A text that cannot be read again would be the last change of its index.
+/// Returns the definition for a declaration, with its text. Fails if the text cannot be parsed
+/// again, because the index could then never be changed again.
 fn defined(create: CreateIndex) -> Result<IndexSpec> {
     let sql = definition_text::create_index(&create);
     let spec = definition(&CreateIndex { sql, ..create })?;

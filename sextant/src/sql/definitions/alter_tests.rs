@@ -9,7 +9,7 @@ fn spec(sql: &str) -> IndexSpec {
     definition(&create).unwrap()
 }
 
-/// The definition of an index after an `ALTER INDEX i …`.
+/// Returns the definition of an index after an `ALTER INDEX i …`.
 fn altered(before: &str, change: &str) -> Result<IndexSpec> {
     let sql = format!("ALTER INDEX i {change}");
     let Statement::AlterIndex { change, .. } = parse(&sql).unwrap().remove(0).statement else {
@@ -20,7 +20,7 @@ fn altered(before: &str, change: &str) -> Result<IndexSpec> {
     defined(create)
 }
 
-/// Compares two definitions without their texts.
+/// True if two definitions are equal apart from their texts.
 fn same(one: &IndexSpec, other: &IndexSpec) -> bool {
     *one == IndexSpec { sql: one.sql.clone(), ..other.clone() }
 }

@@ -1,5 +1,6 @@
-//! Remarks for a client while an index is built: at once those about a likely mistake or an obstacle, then the progress of
-//! the build at intervals. A build continues without the statement that has begun it, and its client gets a remark about that.
+//! Remarks for a client whose statement waits for the build of an index: first about a likely
+//! mistake or an obstacle, then about the progress at intervals. If the statement is interrupted,
+//! the build continues, and the client gets a remark about it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,29 +16,29 @@ use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 use tokio::time::timeout;
 
-use super::definition_text;
-use crate::sql::backend::Backend;
+use crate::access::Access;
+use crate::quoted_name::quoted_name;
 use crate::sql::remarks::Remarks;
 
-/// The time limit of the query for a remark; without an answer there is no remark.
+/// The time limit of a call whose answer a remark needs; without an answer no remark is sent.
 const ASK_WAIT: Duration = Duration::from_secs(2);
-/// The time between two remarks on the progress of a build.
+/// The interval between two remarks about the progress of a build.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
-/// The number of paths that one remark names.
+/// The maximum number of paths that a remark names.
 const PATHS_NAMED_MAX: usize = 5;
 
-/// The number of partitions that a text names.
+/// The maximum number of partitions that a text names.
 const PARTITIONS_NAMED_MAX: usize = 16;
 
 const BUILD_IS_STUCK: &str = "it goes on over the next version that is loaded (ALTER BUCKET … LOAD VERSION); CANCEL BUILD ends it";
 const BUILD_WAITS: &str = "the build begins, or goes on, when a projector of the bucket answers; SHOW NODES shows the nodes";
 
-/// Reads some documents of the bucket of a new index, and sends a remark if its projector does not answer, or if none
-/// of the documents has some paths of the definition.
-pub async fn look_at_documents(backend: &dyn Backend, spec: &IndexSpec, remarks: &Remarks) {
-    let catalog = backend.catalog();
+/// Reads some documents of the bucket of a new index. Sends a remark if the projector does not
+/// answer, or if no document has some of the definition's paths.
+pub async fn look_at_documents(access: &Access, spec: &IndexSpec, remarks: &Remarks) {
+    let catalog = access.catalog();
     let Some(bucket) = catalog.bucket(&spec.bucket) else { return };
-    match sample(backend, bucket).await {
+    match sample(access, bucket).await {
         Ok(documents) if documents.is_empty() => {}
         Ok(documents) => {
             let missing = missing_paths(spec, &documents);
@@ -57,12 +58,9 @@ pub async fn look_at_documents(backend: &dyn Backend, spec: &IndexSpec, remarks:
     }
 }
 
-/// Some documents of a bucket, or the reason why there are none.
-async fn sample(
-    backend: &dyn Backend,
-    bucket: &BucketInfo,
-) -> std::result::Result<Vec<Value>, String> {
-    match timeout(ASK_WAIT, backend.sample(bucket)).await {
+/// Returns some documents of a bucket; the error is the reason why there are none.
+async fn sample(access: &Access, bucket: &BucketInfo) -> std::result::Result<Vec<Value>, String> {
+    match timeout(ASK_WAIT, access.sample(bucket)).await {
         Ok(Ok(documents)) => {
             // A stored document was parsed before; an unreadable one is no evidence about paths.
             Ok(documents.iter().filter_map(|document| Value::parse_json(document).ok()).collect())
@@ -73,7 +71,7 @@ async fn sample(
     }
 }
 
-/// The paths of a definition that are in none of the documents, as text.
+/// Returns the paths of a definition that none of the documents has, as text.
 fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
     let mut missing = BTreeSet::new();
     let mut look = |expr: &Expr| {
@@ -93,35 +91,34 @@ fn missing_paths(spec: &IndexSpec, documents: &[Value]) -> Vec<String> {
     missing.into_iter().take(PATHS_NAMED_MAX).collect()
 }
 
-/// Waits until an index serves scans, or a generation of it does, and reports the progress of the build at intervals.
+/// Waits until an index, or a generation of it, serves scans, and sends remarks about the progress
+/// at intervals.
 pub async fn wait_built(
-    backend: &dyn Backend,
+    access: &Access,
     index: IndexId,
     generation: Option<Generation>,
     remarks: &Remarks,
 ) -> Result<()> {
-    let mut ready = backend.wait_ready(index, generation);
+    let mut ready = std::pin::pin!(access.wait_ready(index, generation));
     loop {
-        if let Ok(done) = timeout(PROGRESS_EVERY, &mut ready).await {
+        if let Ok(done) = timeout(PROGRESS_EVERY, ready.as_mut()).await {
             return done;
         }
-        let catalog = backend.catalog();
+        let catalog = access.catalog();
         // A first build may be overtaken by a build over the next version of its data set.
         let next = catalog.next_generation(index);
         let Some(info) = next.or_else(|| catalog.indexes.get(&index)) else { continue };
-        if let Ok(Some((message, hint))) = timeout(ASK_WAIT, progress(backend, info)).await {
+        if let Ok(Some((message, hint))) = timeout(ASK_WAIT, progress(access, info)).await {
             remarks.tell(message, hint);
         }
     }
 }
 
-/// The progress of a build, or the reason why it waits; `None` if the leader does not know.
-async fn progress(
-    backend: &dyn Backend,
-    info: &IndexInfo,
-) -> Option<(String, Option<&'static str>)> {
-    let status = backend.status().await.ok()?;
-    let catalog = backend.catalog();
+/// Returns the progress of a build or the reason why it waits, with a hint; `None` if the leader
+/// does not know.
+async fn progress(access: &Access, info: &IndexInfo) -> Option<(String, Option<&'static str>)> {
+    let status = access.status().await.ok()?;
+    let catalog = access.catalog();
     let name = &info.spec.name;
     if let Some((_, _, version)) = catalog.version(info.bucket)
         && let Some(lost) = lost_partitions(version)
@@ -148,7 +145,8 @@ async fn progress(
     Some((format!("index \"{name}\" is built to {percent} %, {entries} entries{left}"), None))
 }
 
-/// Says which partitions of a version no projector has; `None` if there are none.
+/// Returns a text about the partitions of a version that no projector has; `None` if each partition
+/// has a holder.
 pub fn lost_partitions(version: &Version) -> Option<String> {
     let mut named: Vec<String> = version.lost().map(|partition| partition.to_string()).collect();
     if named.len() > PARTITIONS_NAMED_MAX {
@@ -159,7 +157,7 @@ pub fn lost_partitions(version: &Version) -> Option<String> {
     (!named.is_empty()).then(what)
 }
 
-/// Adds to the error of a CREATE INDEX whose name is taken that the index of this name is being built.
+/// Adds to the error of a CREATE INDEX whose name is taken that this index is being built.
 pub fn with_build(error: Error, catalog: &Catalog, name: &str) -> Error {
     if error.code != ErrorCode::Exists || !is_built(catalog, name) {
         return error;
@@ -167,7 +165,8 @@ pub fn with_build(error: Error, catalog: &Catalog, name: &str) -> Error {
     error.with_hint(format!("its build goes on in the background: {}", how_to_end(name)))
 }
 
-/// Remarks on a CREATE INDEX IF NOT EXISTS, which does not wait, that the index with this name is still being built.
+/// Sends a remark for a CREATE INDEX IF NOT EXISTS, which does not wait, if the existing index is
+/// still being built.
 pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
     if is_built(catalog, name) {
         let message = format!("index \"{name}\" exists, and is being built in the background");
@@ -175,7 +174,7 @@ pub fn tell_of_build(catalog: &Catalog, name: &str, remarks: &Remarks) {
     }
 }
 
-/// The state that an interrupted CREATE INDEX or BUILD INDEX has left, and the hint for it.
+/// Returns the state after an interrupted CREATE INDEX or BUILD INDEX, and the hint for it.
 pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     let built: Vec<_> = names.iter().filter(|name| is_built(catalog, name)).collect();
     let serves = |name: &String| {
@@ -198,7 +197,7 @@ pub fn left_behind(catalog: &Catalog, names: &[String]) -> (String, String) {
     (left, names.first().map_or_else(String::new, |name| how_to_end(name)))
 }
 
-/// The state that an interrupted ALTER INDEX or REINDEX has left, and the hint for it.
+/// Returns the state after an interrupted ALTER INDEX or REINDEX, and the hint for it.
 pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
     if is_built(catalog, name) {
         let left =
@@ -209,7 +208,7 @@ pub fn left_changing(catalog: &Catalog, name: &str) -> (String, String) {
     (left, "SHOW INDEXES shows its definition".to_owned())
 }
 
-/// The state that an interrupted LOAD VERSION has left, and the hint for it.
+/// Returns the state after an interrupted LOAD VERSION, and the hint for it.
 pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, String) {
     let set = catalog.bucket(bucket).and_then(|bucket| catalog.data_sets.get(&bucket.id));
     let loading = set.and_then(|set| set.loading()).filter(|(_, known)| known.name == version);
@@ -218,7 +217,7 @@ pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, 
         return (left, "SHOW VERSIONS shows the versions".to_owned());
     }
     let left = format!("the loading of version '{version}' goes on in the background");
-    let name = definition_text::name(bucket);
+    let name = quoted_name(bucket);
     let version = version.replace('\'', "''");
     let hint = format!(
         "SHOW VERSIONS shows its progress; ALTER BUCKET {name} CANCEL VERSION '{version}' ends it"
@@ -226,7 +225,7 @@ pub fn left_loading(catalog: &Catalog, bucket: &str, version: &str) -> (String, 
     (left, hint)
 }
 
-/// True if the index with a name is being built, or a new generation of it.
+/// True if the index of a name, or a new generation of it, is being built.
 fn is_built(catalog: &Catalog, name: &str) -> bool {
     catalog.index(name).is_some_and(|index| {
         index.state == IndexState::Backfill || catalog.next_generation(index.id).is_some()
@@ -234,7 +233,7 @@ fn is_built(catalog: &Catalog, name: &str) -> bool {
 }
 
 fn how_to_end(name: &str) -> String {
-    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", definition_text::name(name))
+    format!("SHOW INDEXES shows its progress; CANCEL BUILD {} ends it", quoted_name(name))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Runs DDL statements as replicated commands, for the SQL and the gRPC port.
+//! The execution of DDL statements as replicated commands, for the SQL and the gRPC port.
 
 use proto::model::bucket::VBUCKETS_DEFAULT;
 use proto::model::data_set::{Files, IDLE_MS_DEFAULT, PARTITIONS_DEFAULT};
 use proto::model::index::IndexInfo;
+use proto::model::users::Privilege;
 use proto::rpc::command::{
     self, BuildIndexes, CancelBuild, DropBucket, DropIndex, LoadVersion, Outcome, Proposal,
     SetSliceBytesMax,
@@ -13,47 +14,47 @@ use super::alter::{alter_index, rename_index};
 use super::building::{look_at_documents, tell_of_build, wait_built, with_build};
 use super::define::definition;
 use super::split_points::take_split_points;
+use crate::access::{AuditedAccess, absent};
 use crate::sql::ast::{CreateBucket, CreateDataSet, CreateIndex, Partition, Statement};
-use crate::sql::backend::{Backend, absent};
 use crate::sql::named::{Tries, find_bucket, run_on_bucket, run_on_index};
 use crate::sql::plan::Relation;
 use crate::sql::remarks::Remarks;
 
-/// Runs a DDL statement and returns its command tag; `None` for any other statement. It returns after the command is
-/// committed and the indexes that it builds serve scans.
+/// Executes a DDL statement and returns its command tag; `None` for any other statement. Returns
+/// when the command is committed and the indexes that it builds serve scans.
 pub async fn run(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     statement: &Statement,
     remarks: &Remarks,
 ) -> Result<Option<&'static str>> {
     Ok(Some(match statement {
-        Statement::CreateBucket(create) => create_bucket(backend, create).await?,
-        Statement::CreateDataSet(create) => create_data_set(backend, create).await?,
+        Statement::CreateBucket(create) => create_bucket(access, create).await?,
+        Statement::CreateDataSet(create) => create_data_set(access, create).await?,
         Statement::LoadVersion { bucket, version, files, allow_empty } => {
-            load_version(backend, (bucket, version), files, *allow_empty).await?
+            load_version(access, (bucket, version), files, *allow_empty).await?
         }
         Statement::DropBucket { name, if_exists, restrict } => {
-            drop_bucket(backend, name, *if_exists, *restrict).await?
+            drop_bucket(access, name, *if_exists, *restrict).await?
         }
-        Statement::CreateIndex(create) => create_index(backend, create, remarks).await?,
+        Statement::CreateIndex(create) => create_index(access, create, remarks).await?,
         Statement::BuildIndex { bucket, indexes } => {
-            build(backend, bucket, indexes, remarks).await?
+            build(access, bucket, indexes, remarks).await?
         }
-        Statement::DropIndex { name, if_exists } => drop_index(backend, name, *if_exists).await?,
+        Statement::DropIndex { name, if_exists } => drop_index(access, name, *if_exists).await?,
         Statement::AlterIndex { name, change } => {
-            alter_index(backend, name, change, remarks).await?
+            alter_index(access, name, change, remarks).await?
         }
-        Statement::RenameIndex { name, to } => rename_index(backend, name, to).await?,
+        Statement::RenameIndex { name, to } => rename_index(access, name, to).await?,
         Statement::CancelBuild(name) => {
             let cancel = |index: &IndexInfo| Ok(CancelBuild { index: index.id }.into());
-            run_on_index(backend, name, cancel).await?;
+            run_on_index(access, name, cancel).await?;
             "CANCEL BUILD"
         }
         _ => return Ok(None),
     }))
 }
 
-async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&'static str> {
+async fn create_bucket(access: &AuditedAccess, create: &CreateBucket) -> Result<&'static str> {
     let command = command::CreateBucket {
         name: create.name.clone(),
         vbuckets: create.vbuckets.unwrap_or(VBUCKETS_DEFAULT),
@@ -62,11 +63,11 @@ async fn create_bucket(backend: &dyn Backend, create: &CreateBucket) -> Result<&
         copies: create.copies,
         if_not_exists: create.if_not_exists,
     };
-    backend.command(command.into()).await?;
+    access.command(command.into()).await?;
     Ok("CREATE BUCKET")
 }
 
-async fn create_data_set(backend: &dyn Backend, create: &CreateDataSet) -> Result<&'static str> {
+async fn create_data_set(access: &AuditedAccess, create: &CreateDataSet) -> Result<&'static str> {
     let command = command::CreateDataSet {
         name: create.name.clone(),
         partitions: create.partitions.unwrap_or(PARTITIONS_DEFAULT),
@@ -74,50 +75,51 @@ async fn create_data_set(backend: &dyn Backend, create: &CreateDataSet) -> Resul
         idle_ms: create.idle_ms.unwrap_or(IDLE_MS_DEFAULT),
         if_not_exists: create.if_not_exists,
     };
-    backend.command(command.into()).await?;
+    access.command(command.into()).await?;
     Ok("CREATE BUCKET")
 }
 
-/// Loads a version, and returns when it is current.
+/// Loads a version; returns when it is the current one.
 async fn load_version(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     (bucket, version): (&str, &str),
     files: &Files,
     allow_empty: bool,
 ) -> Result<&'static str> {
     let (version, files) = (version.to_owned(), files.clone());
     let command = |bucket| Ok(LoadVersion { bucket, version, files, allow_empty }.into());
-    if let Outcome::Version(data_set, number) = run_on_bucket(backend, bucket, command).await? {
-        backend.wait_version(data_set, number).await?;
+    if let Outcome::Version(data_set, number) = run_on_bucket(access, bucket, command).await? {
+        access.wait_version(data_set, number).await?;
     }
     Ok("ALTER BUCKET")
 }
 
-/// Without CASCADE and RESTRICT the indexes are dropped with their bucket, since they are useless without it.
+/// Drops a bucket. Without RESTRICT its indexes are dropped too, since they are useless without the
+/// bucket.
 async fn drop_bucket(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     name: &str,
     if_exists: bool,
     restrict: bool,
 ) -> Result<&'static str> {
-    if backend.catalog().index(name).is_some() {
+    if access.catalog().index(name).is_some() {
         return Err(wrong_kind(name, "an index", "a bucket", "DROP INDEX"));
     }
     let command = |bucket| Ok(DropBucket { bucket, restrict }.into());
-    dropped("DROP BUCKET", if_exists, run_on_bucket(backend, name, command).await)
+    dropped("DROP BUCKET", if_exists, run_on_bucket(access, name, command).await)
 }
 
-async fn drop_index(backend: &dyn Backend, name: &str, if_exists: bool) -> Result<&'static str> {
-    if backend.catalog().index(name).is_none()
-        && let Ok(Relation::Bucket(_)) = backend.relation(name).await
+async fn drop_index(access: &AuditedAccess, name: &str, if_exists: bool) -> Result<&'static str> {
+    if access.catalog().index(name).is_none()
+        && let Ok(Relation::Bucket(_)) = access.relation(name).await
     {
         return Err(wrong_kind(name, "a bucket", "an index", "DROP BUCKET"));
     }
     let command = |index: &IndexInfo| Ok(DropIndex { index: index.id }.into());
-    dropped("DROP INDEX", if_exists, run_on_index(backend, name, command).await)
+    dropped("DROP INDEX", if_exists, run_on_index(access, name, command).await)
 }
 
-/// The tag of a removal. With IF EXISTS the object may have been absent.
+/// Returns the command tag of a removal. With IF EXISTS an absent object is no error.
 fn dropped(tag: &'static str, if_exists: bool, ran: Result<Outcome>) -> Result<&'static str> {
     match ran {
         Err(error) if !(if_exists && error.code == ErrorCode::Unknown) => Err(error),
@@ -130,22 +132,23 @@ fn wrong_kind(name: &str, is: &str, is_not: &str, instead: &str) -> Error {
         .with_hint(format!("use {instead} to remove it"))
 }
 
-/// Returns after the index serves scans, unless its build is deferred or the index existed before.
+/// Creates an index; returns when it serves scans, or at once if its build is deferred or the index
+/// existed before.
 async fn create_index(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     create: &CreateIndex,
     remarks: &Remarks,
 ) -> Result<&'static str> {
-    let known = backend.catalog().index(&create.name).map(|index| index.id);
+    let known = access.catalog().index(&create.name).map(|index| index.id);
     // The split points of an existing index are not computed again.
     let samples =
         matches!(&create.partition, Some(Partition::Range { points, .. }) if points.is_empty());
     if samples && create.if_not_exists && known.is_some() {
-        tell_of_build(&backend.catalog(), &create.name, remarks);
+        tell_of_build(&access.catalog(), &create.name, remarks);
         return Ok("CREATE INDEX");
     }
     let mut create = create.clone();
-    take_split_points(backend, &mut create, remarks).await?;
+    take_split_points(access, &mut create, remarks).await?;
     let create = &create;
     let spec = definition(create)?;
     let command = |bucket| {
@@ -153,39 +156,39 @@ async fn create_index(
         let if_not_exists = create.if_not_exists;
         Ok(command::CreateIndex { bucket, spec, defer_build, if_not_exists }.into())
     };
-    let made = run_on_bucket(backend, &spec.bucket, command).await;
-    let made = made.map_err(|error| with_build(error, &backend.catalog(), &create.name))?;
+    let made = run_on_bucket(access, &spec.bucket, command).await;
+    let made = made.map_err(|error| with_build(error, &access.catalog(), &create.name))?;
     let Outcome::Index(index) = made else { return Ok("CREATE INDEX") };
     // Another index of that name may have been dropped meanwhile.
     if known == Some(index) {
-        tell_of_build(&backend.catalog(), &create.name, remarks);
+        tell_of_build(&access.catalog(), &create.name, remarks);
         return Ok("CREATE INDEX");
     }
     if let Some(bytes) = create.slice_bytes_max {
-        backend.command(SetSliceBytesMax { index, bytes }.into()).await.map_err(|error| {
+        access.command(SetSliceBytesMax { index, bytes }.into()).await.map_err(|error| {
             let hint =
                 format!("ALTER INDEX {} SET (slice_bytes_max = {bytes}) sets it", create.name);
             error.context("the index is created, without slice_bytes_max").with_hint(hint)
         })?;
     }
-    look_at_documents(backend, &spec, remarks).await;
+    look_at_documents(access, &spec, remarks).await;
     if !create.defer_build {
-        wait_built(backend, index, None, remarks).await?;
+        wait_built(access, index, None, remarks).await?;
     }
     Ok("CREATE INDEX")
 }
 
 async fn build(
-    backend: &dyn Backend,
+    access: &AuditedAccess,
     bucket: &str,
     names: &[String],
     remarks: &Remarks,
 ) -> Result<&'static str> {
-    if let Outcome::Building(indexes) = begin_builds(backend, bucket, names).await? {
+    if let Outcome::Building(indexes) = begin_builds(access, bucket, names).await? {
         // A build that was cancelled does not end the others.
         let mut done = Ok(());
         for index in indexes {
-            done = done.and(wait_built(backend, index, None, remarks).await);
+            done = done.and(wait_built(access, index, None, remarks).await);
         }
         done?;
     }
@@ -193,13 +196,14 @@ async fn build(
 }
 
 /// Begins the builds of indexes of a bucket.
-async fn begin_builds(backend: &dyn Backend, bucket: &str, names: &[String]) -> Result<Outcome> {
-    find_bucket(backend, bucket).await?;
+async fn begin_builds(access: &AuditedAccess, bucket: &str, names: &[String]) -> Result<Outcome> {
+    // The right comes before the names: an absent one is named only to a user that may build indexes.
+    access.may(Privilege::Define, find_bucket(access, bucket).await?.id)?;
     let mut tries = Tries::default();
     loop {
         let mut seen = Vec::with_capacity(names.len());
         for name in names {
-            let index = tries.find(backend, name).await?;
+            let index = tries.find(access, name).await?;
             if index.spec.bucket != bucket {
                 return Err(absent(name).context(format!("bucket \"{bucket}\"")));
             }
@@ -208,8 +212,8 @@ async fn begin_builds(backend: &dyn Backend, bucket: &str, names: &[String]) -> 
         let indexes = seen.iter().map(|index| index.id).collect();
         let seen_then = seen.iter().map(|index| &**index);
         let proposal = Proposal::from(BuildIndexes { indexes }).made_from(seen_then);
-        match backend.command(proposal).await {
-            Err(refused) => tries.note(backend, &seen, refused)?,
+        match access.command(proposal).await {
+            Err(refused) => tries.note(access, &seen, refused)?,
             ran => return ran,
         }
     }

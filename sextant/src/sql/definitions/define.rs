@@ -1,4 +1,5 @@
-//! Turns `CREATE INDEX` into the replicated definition: adds defaults, and names and types of columns.
+//! The derivation of the replicated definition from `CREATE INDEX`, with defaults and with names
+//! and types of columns.
 
 use proto::expr::Expr;
 use proto::model::index::{
@@ -12,8 +13,9 @@ use super::split_points::range_partition;
 use crate::sql::ast::{CreateIndex, Partition, TextExpr};
 use crate::sql::plan::{OfDocument, UnresolvedExpr, check_condition, coerce, document_type};
 
-/// Returns the definition that a statement declares. `InvalidText` if a literal does not have the type of the expression
-/// that it is compared with; `WrongType` if the WHERE is no condition.
+/// Returns the definition that a statement declares. Fails with `InvalidText` if a literal does not
+/// have the type of the expression with which it is compared, and with `WrongType` if the WHERE is
+/// not a condition.
 pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     let mut create = create.clone();
     let keys = create.keys.iter_mut().map(|item| &mut item.key.expr);
@@ -83,7 +85,7 @@ pub fn definition(create: &CreateIndex) -> Result<IndexSpec> {
     Ok(spec)
 }
 
-/// The number of slices: an index that is divided by ranges has one for each range.
+/// Returns the number of slices; a range-partitioned index has one for each range.
 fn slices(create: &CreateIndex) -> Result<u16> {
     let Some(Partition::Range { points, .. }) = &create.partition else {
         return Ok(create.slices.unwrap_or(SLICES_DEFAULT));
@@ -107,8 +109,8 @@ fn slices(create: &CreateIndex) -> Result<u16> {
     }
 }
 
-/// Names columns. A column is named by the last field of its path, or by its text if it is not a plain path or the name is
-/// taken. A cast is not part of the path.
+/// The generator of column names. A column gets the last field of its path as its name, or its text
+/// if it is not a plain path or the name is taken. Casts are not part of a path.
 struct Names {
     taken: Vec<String>,
 }
@@ -127,7 +129,7 @@ impl Names {
     }
 }
 
-/// The last field of a plain path, without casts.
+/// Returns the last field of a plain path, ignoring casts; `None` for other expressions.
 pub(crate) fn last_field(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Cast(inner, _) => last_field(inner),

@@ -1,31 +1,18 @@
-//! Definitions as SQL text: names in quotes where they need them, and the statement that declares an index.
+//! Definitions as SQL text: names, quoted if necessary, and the statement that declares an index.
 
 use std::fmt::Display;
 
-use proto::expr::{Expr, RESERVED};
+use proto::expr::Expr;
 use proto::model::index::Compression;
 
+use crate::quoted_name::quoted_name;
 use crate::sql::ast::{CreateIndex, KeyItem, Partition, TextExpr};
-
-/// Words that mean something else at the place of a name of an index.
-const NO_NAMES: [&str; 2] = ["concurrently", "if"];
-
-/// A name as a statement has it: in quotes, unless it is folded to itself without.
-pub fn name(name: &str) -> String {
-    let is_free = RESERVED.binary_search(&name).is_err() && !NO_NAMES.contains(&name);
-    let is_word = is_free
-        && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    match is_word {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
-}
 
 /// The statement that declares an index. Read again, it declares the same.
 pub fn create_index(create: &CreateIndex) -> String {
     let kind = if create.primary { "PRIMARY INDEX" } else { "INDEX" };
-    let mut sql = format!("CREATE {kind} {} ON {}", name(&create.name), name(&create.bucket));
+    let mut sql =
+        format!("CREATE {kind} {} ON {}", quoted_name(&create.name), quoted_name(&create.bucket));
     if !create.keys.is_empty() {
         sql += &format!(" ({})", list(create.keys.iter().map(key)));
     }
@@ -64,7 +51,8 @@ fn key(item: &KeyItem) -> String {
     format!("{}{descending}{include_missing}", text(&item.key))
 }
 
-/// An expression as it was written, because its text may be the name of its column. A comment at its end needs a line for itself.
+/// Returns the original text of an expression, because it may be the name of its column. If the
+/// text may end with a comment, a line break follows.
 fn text(item: &TextExpr) -> String {
     let end = if item.text.contains("--") { "\n" } else { "" };
     format!("{}{end}", item.text)

@@ -1,4 +1,5 @@
-//! Definitions of buckets, data sets and indexes: how they are made, derived, run as commands, watched and written as text.
+//! Definitions of buckets, data sets and indexes: their derivation, execution as commands, progress
+//! and text.
 
 pub mod alter;
 pub mod building;

@@ -1,4 +1,5 @@
-//! The split points of an index that is divided by the ranges of an expression: given, or taken from a sample of the documents.
+//! The split points of a range-partitioned index, which are given or derived from a sample of the
+//! documents.
 
 use proto::expr::cost::CostMeter;
 use proto::expr::eval::{DocumentScope, Evaluation};
@@ -9,12 +10,12 @@ use proto::value::key::encode_part;
 use proto::{Error, ErrorCode, Result};
 
 use super::definition_text;
+use crate::access::Access;
 use crate::sql::ast::{CreateIndex, Partition};
-use crate::sql::backend::Backend;
 use crate::sql::plan::{UnresolvedExpr, coerce};
 use crate::sql::remarks::Remarks;
 
-/// The partition that an expression and its split points make.
+/// Returns the partition by an expression with these split points.
 pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangePartition> {
     if points.is_empty() {
         return Err(Error::internal("the split points were not taken"));
@@ -32,7 +33,8 @@ pub(super) fn range_partition(expr: &Expr, points: &[Expr]) -> Result<RangeParti
     Ok(RangePartition { expr: expr.clone(), bounds })
 }
 
-/// A split point with the type of the expression: a text next to a number is read as a number, as in a comparison.
+/// Returns a split point with the type of the expression: a text for a numeric expression is
+/// converted to a number, as in a comparison.
 fn typed(expr: &Expr, point: &Expr) -> Result<Expr> {
     let (left, right) = (Box::new(expr.clone()), Box::new(point.clone()));
     let mut comparison = Expr::Compare(CompareOp::Less, left, right);
@@ -49,7 +51,7 @@ fn encoded(value: &Value) -> Vec<u8> {
     code
 }
 
-/// The value of a split point.
+/// Returns the value of a split point's literal.
 fn value_of(point: &Expr) -> Result<Value> {
     let nothing = Value::Missing;
     let scope = DocumentScope { id: "", doc: &nothing };
@@ -66,9 +68,10 @@ fn is_scalar(value: &Value) -> bool {
     matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_))
 }
 
-/// Takes the split points of a declaration from a sample of the bucket's documents, if it has none, and writes them into its text.
+/// Derives the split points of a declaration from a sample of the bucket's documents, if it has
+/// none, and adds them to its text.
 pub async fn take_split_points(
-    backend: &dyn Backend,
+    access: &Access,
     create: &mut CreateIndex,
     remarks: &Remarks,
 ) -> Result<()> {
@@ -82,7 +85,8 @@ pub async fn take_split_points(
         return Err(Error::new(ErrorCode::InvalidParameter, what)
             .with_hint("omit PARTITION BY for an index of one slice, or ask for more slices"));
     }
-    let documents = backend.sample(&*backend.bucket(&create.bucket).await?).await?;
+    let bucket = access.bucket(&create.bucket).await?;
+    let documents = access.sample(&bucket).await?;
     let found = quantiles(values(expr, &documents), usize::from(wanted));
     if found.is_empty() {
         let what = format!(
@@ -104,7 +108,8 @@ pub async fn take_split_points(
     Ok(())
 }
 
-/// The values of an expression in some documents that can be split points.
+/// Returns the values of an expression in some documents, without those that cannot be split
+/// points.
 fn values(expr: &Expr, documents: &[bytes::Bytes]) -> Vec<Value> {
     let parsed = documents.iter().filter_map(|document| Value::parse_json(document).ok());
     let value = |doc: Value| {
@@ -116,7 +121,7 @@ fn values(expr: &Expr, documents: &[bytes::Bytes]) -> Vec<Value> {
     parsed.filter_map(value).collect()
 }
 
-/// Values that divide the given ones into parts of about the same number, at most `parts` of them.
+/// Returns values that divide `values` into at most `parts` ranges with about equal numbers.
 fn quantiles(values: Vec<Value>, parts: usize) -> Vec<Value> {
     let mut sorted: Vec<(Vec<u8>, Value)> =
         values.into_iter().map(|value| (encoded(&value), value)).collect();

@@ -20,7 +20,7 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::Rebalance { index }))
     }
 
-    /// `REBALANCE [INDEX i]`, also after EXPLAIN or CANCEL.
+    /// `REBALANCE [INDEX i]`, also after EXPLAIN or CANCEL; returns the index.
     pub(super) fn rebalanced(&mut self) -> SqlResult<Option<String>> {
         self.expect_word("REBALANCE")?;
         match self.eat_word("INDEX") {
@@ -67,7 +67,7 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::ChangeCoordinators(change)))
     }
 
-    /// The number of a coordinator, which may not be known yet.
+    /// The number of a coordinator, which the catalog may not contain yet.
     fn coordinator_number(&mut self) -> SqlResult<NodeId> {
         let place = self.expected("the number of a coordinator, its --id");
         let name = self.node()?;

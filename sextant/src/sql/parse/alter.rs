@@ -1,5 +1,5 @@
-//! `ALTER INDEX` and `REINDEX`. What changes the definition builds a new generation; placement, copies and the grouping of columns change
-//! in place.
+//! `ALTER INDEX` and `REINDEX`. Changes of the definition build a new generation; placement, copies
+//! and the grouping of columns change without a build.
 
 use proto::model::ids::SliceNo;
 use proto::model::index::{Compression, INCLUDED_KB_MAX, REPLICAS_MAX, SLICES_MAX};
@@ -25,7 +25,7 @@ impl Cursor<'_> {
         Ok(Statement::AlterIndex { name, change: IndexChange::Nothing })
     }
 
-    /// The rest of `ALTER INDEX i …`.
+    /// `ALTER INDEX i …`, after the first two words.
     pub(super) fn alter_index(&mut self) -> SqlResult<Statement> {
         let name = self.object_name("the name of an index")?;
         if self.eat_words(&["MOVE", "SLICE"]) {
@@ -83,7 +83,8 @@ impl Cursor<'_> {
         Ok(Statement::Admin(Admin::MoveSlice { index, slice: SliceNo(slice), from, to }))
     }
 
-    /// `(option = value, …)`. A statement with nothing but the number of copies, the grouping of columns or the size of slices changes the index in place.
+    /// `(option = value, …)`. The index changes without a build if the options are only the number
+    /// of copies, the grouping of columns or the size of slices.
     fn set_options(&mut self, index: String) -> SqlResult<Statement> {
         let place = self.expected("options");
         let options = self.index_options()?;

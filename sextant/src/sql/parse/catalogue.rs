@@ -1,8 +1,9 @@
 //! Queries of PostgreSQL's catalogue, such as those of psql's `\\d` and of drivers.
 //!
-//! There is no catalogue yet. A refusal would fail the transaction in which psql completes a word, and some drivers do not
-//! begin without an answer, so these queries have an answer without rows. Their SQL is far beyond the grammar: only the
-//! names of their columns are read, from the tokens of the select list.
+//! There is no catalogue yet. An error would fail the transaction in which psql completes a word,
+//! and some drivers do not start without an answer, so these queries return no rows. The grammar
+//! does not cover their SQL: only the names of the result columns are read, from the tokens of the
+//! select list.
 
 use sqlparser::tokenizer::{Token, Word};
 
@@ -31,7 +32,7 @@ impl Cursor<'_> {
         false
     }
 
-    /// Reads a query of the catalogue to its end.
+    /// Parses a query of the catalogue up to its end.
     pub(super) fn catalogue_query(&mut self) -> SqlResult<Statement> {
         let mut items: Vec<Vec<Token>> = Vec::new();
         let (mut depth, mut is_list, mut limited) = (0usize, false, false);
@@ -73,7 +74,7 @@ fn is_unquoted(token: &Token, name: &str) -> bool {
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name))
 }
 
-/// True for `pg_…` and `information_schema`; the schemas also in quotes.
+/// True for `pg_…` and `information_schema`, and for quoted names of these schemas.
 fn is_catalogue(token: &Token) -> bool {
     match token {
         Token::Word(Word { value, quote_style: Some(_), .. }) => {
@@ -84,7 +85,7 @@ fn is_catalogue(token: &Token) -> bool {
     }
 }
 
-/// The name of an item of a select list, as PostgreSQL gives it; `None` for `*`.
+/// Returns the name of an item of a select list by PostgreSQL's rules; `None` for `*`.
 fn column_name(item: &[Token]) -> Option<String> {
     let item = match item {
         [first, rest @ ..] if is_unquoted(first, "DISTINCT") || is_unquoted(first, "ALL") => rest,
@@ -115,7 +116,7 @@ fn column_name(item: &[Token]) -> Option<String> {
     Some(name)
 }
 
-/// True if a word after this token is an alias: the token ends a value, or is `AS`.
+/// True if a word after this token is an alias: the token ends a value or is `AS`.
 fn may_precede_alias(token: &Token) -> bool {
     matches!(
         token,
@@ -128,7 +129,7 @@ fn may_precede_alias(token: &Token) -> bool {
     )
 }
 
-/// True for the end of `CASE … END`.
+/// True for the word that ends `CASE … END`.
 fn is_end(word: &Word) -> bool {
     word.quote_style.is_none() && word.value.eq_ignore_ascii_case("END")
 }

@@ -1,5 +1,6 @@
-//! The cursor that the grammar reads from: `sqlparser`'s [`Parser`] over the tokens of a query text. It matches words by
-//! their text, because most of Sextant's words are not SQL keywords, and its errors have positions.
+//! The cursor that the grammar reads from: `sqlparser`'s [`Parser`] over the tokens of a query
+//! text. Words are matched by their text, because most of Sextant's words are not SQL keywords.
+//! Errors have positions.
 
 use proto::{Error, ErrorCode};
 use sqlparser::parser::Parser;
@@ -9,11 +10,12 @@ use crate::sql::dialect::SextantDialect;
 use crate::sql::error::{SqlError, SqlResult, unsupported};
 use crate::sql::limits;
 
-/// Maximum depth of the grammar's recursion. `limits` has already counted what leads to recursion; this limit holds where
-/// the two counts differ.
+/// The maximum depth of the grammar's recursion. `limits` has checked its causes before; this limit
+/// is for cases in which the counts differ.
 const RECURSION_MAX: usize = limits::OPERATORS_MAX + limits::NESTING_MAX;
 
-/// Words that begin the next part of a statement. Unquoted they are neither a path nor an alias.
+/// The words that begin the next clause of a statement. Unquoted they are neither a path nor an
+/// alias.
 const RESERVED: [&str; 41] = [
     "ALL",
     "AND",
@@ -62,14 +64,15 @@ const RESERVED: [&str; 41] = [
 pub(super) struct Cursor<'a> {
     parser: Parser<'a>,
     source: &'a str,
-    /// The last location that was looked up with its offset, so that lookups along the text take linear time in all.
+    /// The last location that was converted to an offset, so that all conversions along the text
+    /// take linear time.
     known: (Location, usize),
     depth: usize,
-    /// The highest parameter number in this statement.
+    /// The highest parameter number in the present statement.
     pub(super) parameters: u16,
-    /// The offset of this statement in the text.
+    /// The offset of the present statement in the text, in bytes.
     pub(super) statement_start: usize,
-    /// True in a statement that may have a secret: its errors quote nothing of it.
+    /// True in a statement that may contain a secret, whose errors quote nothing of the text.
     pub(super) has_secrets: bool,
 }
 
@@ -99,29 +102,29 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The next token.
+    /// Returns the next token.
     pub(super) fn peek(&self) -> &Token {
         &self.parser.peek_token_ref().token
     }
 
-    /// The token after the next `n`.
+    /// Returns the token after the next `n` tokens.
     pub(super) fn peek_nth(&self, n: usize) -> &Token {
         &self.parser.peek_nth_token_ref(n).token
     }
 
-    /// The remaining tokens of this statement.
+    /// Returns the remaining tokens of the present statement.
     pub(super) fn rest_of_statement(&self) -> impl Iterator<Item = Token> + '_ {
         (0..)
             .map(|n| self.parser.peek_nth_token_no_skip(n).token)
             .take_while(|token| !matches!(token, Token::SemiColon | Token::EOF))
     }
 
-    /// The place in the tokens.
+    /// Returns the index of the next token.
     pub(super) fn place(&self) -> usize {
         self.parser.index()
     }
 
-    /// The tokens from a place up to this one.
+    /// Returns the tokens from an index up to the next token.
     pub(super) fn tokens_from(&self, place: usize) -> impl Iterator<Item = &Token> {
         (place..self.parser.index()).map(|place| &self.parser.token_at(place).token)
     }
@@ -131,7 +134,7 @@ impl<'a> Cursor<'a> {
         self.parser.advance_token();
     }
 
-    /// Consumes the next token if it is the given one.
+    /// Consumes the next token if it equals `token`.
     pub(super) fn eat(&mut self, token: &Token) -> bool {
         let found = self.peek() == token;
         if found {
@@ -140,7 +143,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// True if the token after the next `n` is this unquoted word.
+    /// True if the token after the next `n` tokens is this unquoted word.
     pub(super) fn nth_is(&self, n: usize, word: &str) -> bool {
         is_word(self.peek_nth(n), word)
     }
@@ -150,7 +153,7 @@ impl<'a> Cursor<'a> {
         is_word(self.peek(), word)
     }
 
-    /// Consumes the next word if it is the given one.
+    /// Consumes the next token if it is this word.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let found = self.is(word);
         if found {
@@ -159,7 +162,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Consumes the next words if they are the given ones; all or none.
+    /// Consumes the next tokens if they are these words, all or none.
     pub(super) fn eat_words(&mut self, words: &[&str]) -> bool {
         let found = words.iter().enumerate().all(|(n, word)| self.nth_is(n, word));
         if found {
@@ -168,7 +171,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Requires a token.
+    /// Consumes a token; an error if the next token is another one.
     pub(super) fn expect(&mut self, token: &Token) -> SqlResult<()> {
         match self.eat(token) {
             true => Ok(()),
@@ -176,7 +179,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Requires a word.
+    /// Consumes a word; an error if the next token is another one.
     pub(super) fn expect_word(&mut self, word: &str) -> SqlResult<()> {
         match self.eat_word(word) {
             true => Ok(()),
@@ -184,7 +187,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Requires a sequence of words.
+    /// Consumes a sequence of words; an error if the next tokens are others.
     pub(super) fn expect_words(&mut self, words: &[&str]) -> SqlResult<()> {
         words.iter().try_for_each(|word| self.expect_word(word))
     }
@@ -202,7 +205,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A word as written, for a step of a path or an alias.
+    /// Consumes a word and returns it as written, for a step of a path or an alias.
     pub(super) fn identifier(&mut self, what: &str) -> SqlResult<String> {
         match self.peek() {
             Token::Word(word) => {
@@ -214,7 +217,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A name, folded to lower case unless quoted.
+    /// Consumes a name and returns it, folded to lower case unless quoted.
     pub(super) fn name(&mut self, what: &str) -> SqlResult<String> {
         if !self.at_identifier() {
             return Err(self.expected(what));
@@ -224,7 +227,7 @@ impl<'a> Cursor<'a> {
         Ok(if folded { name.to_lowercase() } else { name })
     }
 
-    /// Requires a name, quoted or not.
+    /// Consumes this name, quoted or not; an error for another token.
     pub(super) fn expect_name(&mut self, name: &str) -> SqlResult<()> {
         let found = match self.peek() {
             Token::Word(word) if word.quote_style.is_some() => word.value == name,
@@ -237,7 +240,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The name of a new bucket or index.
+    /// Consumes the name of a new bucket or index.
     pub(super) fn new_name(&mut self, what: &str) -> SqlResult<String> {
         let here = self.here(Error::new(
             ErrorCode::ReservedName,
@@ -250,7 +253,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The name of a bucket or an index; a prefix `public.` is accepted.
+    /// Consumes the name of a bucket or an index, with an optional prefix `public.`.
     pub(super) fn object_name(&mut self, what: &str) -> SqlResult<String> {
         let is_public = match self.peek() {
             Token::Word(word) if word.quote_style.is_some() => word.value == "public",
@@ -270,7 +273,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A list in parentheses with at least one item.
+    /// Parses a list in parentheses with at least one item.
     pub(super) fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> SqlResult<T>,
@@ -284,7 +287,7 @@ impl<'a> Cursor<'a> {
         Ok(items)
     }
 
-    /// A string literal in any of PostgreSQL's notations.
+    /// Consumes a string literal in any of PostgreSQL's notations; `None` for another token.
     pub(super) fn eat_string(&mut self) -> Option<String> {
         let text = match self.peek() {
             Token::SingleQuotedString(text)
@@ -297,7 +300,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// Requires an integer without a sign.
+    /// Consumes an integer without a sign.
     pub(super) fn integer(&mut self, what: &str) -> SqlResult<u64> {
         let value = match self.peek() {
             Token::Number(text, _) => text.parse().ok(),
@@ -308,7 +311,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Runs a part of the grammar one level deeper.
+    /// Parses a nested construct; an error if the recursion is too deep.
     pub(super) fn deeper<T>(
         &mut self,
         parse: impl FnOnce(&mut Self) -> SqlResult<T>,
@@ -325,7 +328,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// A syntax error at the next token.
+    /// Returns the syntax error for the next token.
     pub(super) fn expected(&self, what: &str) -> SqlError {
         let message = match self.peek() {
             Token::EOF => format!("syntax error at the end of the statement: expected {what}"),
@@ -338,7 +341,7 @@ impl<'a> Cursor<'a> {
         self.here(Error::new(ErrorCode::Syntax, message))
     }
 
-    /// An error with the position of the next token.
+    /// Returns an error with the position of the next token.
     pub(super) fn here(&self, error: Error) -> SqlError {
         let position = match self.parser.peek_token_ref() {
             TokenWithSpan { token: Token::EOF, .. } => self.source.chars().count() as u32 + 1,
@@ -347,7 +350,7 @@ impl<'a> Cursor<'a> {
         SqlError { error, position: Some(position) }
     }
 
-    /// The byte offset of the next token in the text.
+    /// Returns the byte offset of the next token in the text.
     pub(super) fn offset(&mut self) -> usize {
         match self.parser.peek_token_ref() {
             TokenWithSpan { token: Token::EOF, .. } => self.source.len(),
@@ -358,7 +361,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The text from an offset to the end of the last consumed token.
+    /// Returns the text from an offset to the end of the last consumed token.
     pub(super) fn text_from(&mut self, start: usize) -> &'a str {
         let end = self.offset();
         self.source[start..end.max(start)].trim_end()
@@ -381,7 +384,7 @@ impl<'a> Cursor<'a> {
         offset
     }
 
-    /// A node, by its number or its address.
+    /// Consumes a node's number or address.
     pub(super) fn node(&mut self) -> SqlResult<String> {
         match self.eat_string() {
             Some(node) => Ok(node),
@@ -397,7 +400,7 @@ fn is_word(token: &Token, word: &str) -> bool {
     }
 }
 
-/// True if a query takes the name for one of PostgreSQL's catalogue.
+/// True if a name would be taken for one of PostgreSQL's catalogue in a query.
 pub(super) fn is_reserved_name(name: &str) -> bool {
     let name = name.to_lowercase();
     name.starts_with("pg_") || name == "information_schema"
@@ -407,7 +410,7 @@ fn is_reserved(word: &str) -> bool {
     RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(word))
 }
 
-/// The tokenizer's way to count lines and columns.
+/// Returns the location after a character, by the tokenizer's count of lines and columns.
 fn next_location(at: Location, ch: char) -> Location {
     match ch {
         '\n' => Location { line: at.line + 1, column: 1 },
@@ -415,7 +418,7 @@ fn next_location(at: Location, ch: char) -> Location {
     }
 }
 
-/// The number of the character at a location, from 1, as PostgreSQL's clients expect it.
+/// Returns the number of the character at a location, from 1, as PostgreSQL's clients expect it.
 fn character_of(source: &str, location: Location) -> u32 {
     let mut at = Location { line: 1, column: 1 };
     let mut number = 1;

@@ -282,7 +282,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Refuses what an index cannot be partitioned by.
+/// Returns an error for an expression by which an index cannot be partitioned.
 fn refuse_in_partition(expr: &Expr, place: &SqlError) -> SqlResult<()> {
     if expr.any(&mut |e| matches!(e, Expr::Unnest(_))) {
         let what = "an index cannot be partitioned by the elements of an array, of which a document has many";
@@ -293,7 +293,8 @@ fn refuse_in_partition(expr: &Expr, place: &SqlError) -> SqlResult<()> {
     refuse_inside(expr, place)
 }
 
-/// Refuses parameters, because a definition outlives its statement, and UNNEST other than as a whole key part.
+/// Returns an error for parameters, because a definition outlives its statement, and for UNNEST
+/// except as a whole key part.
 fn refuse_inside(expr: &Expr, place: &SqlError) -> SqlResult<()> {
     let error = match () {
         () if expr.any(&mut |e| matches!(e, Expr::Parameter(_))) => unsupported(

@@ -34,7 +34,7 @@ impl Cursor<'_> {
         Ok(Statement::Insert(Insert { bucket, rows, replace }))
     }
 
-    /// The column list; true for `(doc, id)`, false for `(id, doc)`.
+    /// Parses the column list; true for `(doc, id)`, false for `(id, doc)`.
     fn insert_columns(&mut self) -> SqlResult<bool> {
         let columns = self.list(|cursor| {
             let place = cursor.expected("id or doc");
@@ -173,7 +173,7 @@ impl Cursor<'_> {
         Ok(Statement::CopyOut(select))
     }
 
-    /// `[WITH] (name value, …)`, or with `=` between them.
+    /// Parses `[WITH] (name value, …)`, also with `=` between name and value.
     fn copy_options(&mut self) -> SqlResult<Vec<(String, Option<String>)>> {
         self.eat_word("WITH");
         if self.peek() != &Token::LParen {
@@ -196,7 +196,8 @@ impl Cursor<'_> {
     }
 }
 
-/// The value of an option that is on or off; a name alone means on.
+/// Returns the value of an option that is on or off; a name without a value means on. `None` for
+/// other values.
 fn flag(value: Option<&str>) -> Option<bool> {
     match value.map(str::to_lowercase).as_deref() {
         None | Some("on" | "true") => Some(true),

@@ -14,7 +14,7 @@ use super::cursor::Cursor;
 use crate::sql::error::{SqlResult, unsupported};
 use crate::sql::limits;
 
-/// Precedences, weakest first.
+/// The precedences of operators, weakest first.
 mod power {
     pub const OR: u8 = 1;
     pub const AND: u8 = 2;
@@ -35,8 +35,9 @@ pub(super) fn is_aggregate(name: &str) -> bool {
     AGGREGATES.contains(&name)
 }
 
-/// A literal number. Where its value has another text, as of `1.50`, or is an integer though it was not written as one, as of `1.0`, it
-/// keeps its written form: a text with a cast ([`proto::expr::number_of`]).
+/// Returns the expression of a literal number. If the text of the number's value differs from the
+/// written text (`1.50`, or `1.0`, whose value is an integer), the written text is preserved, as a
+/// text with a cast ([`proto::expr::number_of`]).
 fn literal_number(text: &str, number: Number) -> Expr {
     let is_integer = text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
     let (sign, unsigned) = text.split_at(usize::from(text.starts_with('-')));
@@ -56,12 +57,12 @@ fn literal_number(text: &str, number: Number) -> Expr {
 }
 
 impl Cursor<'_> {
-    /// An expression.
+    /// Parses an expression.
     pub(super) fn expr(&mut self) -> SqlResult<Expr> {
         self.expr_above(0)
     }
 
-    /// An expression with operators of a higher precedence than `floor`.
+    /// Parses an expression whose operators have a higher precedence than `floor`.
     fn expr_above(&mut self, floor: u8) -> SqlResult<Expr> {
         self.deeper(|cursor| {
             let mut left = cursor.prefix()?;
@@ -75,7 +76,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// The precedence of the next token; `None` if it is not an operator.
+    /// Returns the precedence of the next token; `None` if it is not an operator.
     fn infix_power(&self) -> Option<u8> {
         Some(match self.peek() {
             Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => {
@@ -131,7 +132,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Joins `a AND b AND c` into one `And` of three terms, so that long conditions stay flat.
+    /// Parses `a AND b AND c` to one `And` of three terms, so that long conditions are not nested.
     fn connective(&mut self, left: Expr, power: u8) -> SqlResult<Expr> {
         let word = if power == power::OR { "OR" } else { "AND" };
         let mut terms = vec![left];
@@ -241,7 +242,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// An operand that begins with a word.
+    /// Parses an operand that begins with a word.
     fn word(&mut self) -> SqlResult<Expr> {
         let literal = match () {
             () if self.is("NULL") => Some(Value::Null),

@@ -9,14 +9,14 @@ use super::cursor::Cursor;
 use crate::sql::error::{SqlError, SqlResult};
 use crate::sql::units::{bytes, duration_ms};
 
-/// The value of an option in `WITH (…)`.
+/// The value of an option.
 pub(super) enum OptionValue {
     Integer(u64),
     Boolean(bool),
     Text(String),
 }
 
-/// An option in `WITH (…)` with its position.
+/// An option and its position in the text.
 pub(super) struct WithOption {
     pub(super) name: String,
     value: OptionValue,
@@ -28,7 +28,7 @@ impl WithOption {
         SqlError { error: Error::new(code, message), position: self.place.position }
     }
 
-    /// The value as an integer in a range.
+    /// Returns the value as an integer within a range.
     pub(super) fn integer(&self, low: u64, high: u64) -> SqlResult<u64> {
         match self.value {
             OptionValue::Integer(value) if (low..=high).contains(&value) => Ok(value),
@@ -39,7 +39,7 @@ impl WithOption {
         }
     }
 
-    /// The value as a duration in milliseconds, up to a limit.
+    /// Returns the value as a duration in milliseconds, up to a maximum.
     pub(super) fn duration_ms(&self, ms_max: u64) -> SqlResult<u64> {
         let parsed = match &self.value {
             OptionValue::Integer(ms) => Some(*ms),
@@ -54,7 +54,7 @@ impl WithOption {
         })
     }
 
-    /// The value as a number of bytes.
+    /// Returns the value as a number of bytes.
     pub(super) fn bytes(&self) -> SqlResult<u64> {
         let parsed = match &self.value {
             OptionValue::Integer(bytes) => Some(*bytes),
@@ -67,7 +67,7 @@ impl WithOption {
         })
     }
 
-    /// The value as a name.
+    /// Returns the value as a name.
     pub(super) fn text(&self) -> SqlResult<String> {
         match &self.value {
             OptionValue::Text(text) => Ok(text.clone()),
@@ -89,7 +89,7 @@ impl WithOption {
         }
     }
 
-    /// The value as one of some names.
+    /// Returns the value as one of these names.
     pub(super) fn one_of<T: Copy>(&self, names: &[(&str, T)]) -> SqlResult<T> {
         let given = match &self.value {
             OptionValue::Text(text) => text.to_lowercase(),
@@ -103,7 +103,7 @@ impl WithOption {
         Err(self.error(ErrorCode::InvalidParameter, what))
     }
 
-    /// An error for the old name of an option.
+    /// Returns the error for the old name of an option.
     pub(super) fn renamed(&self, new: &str) -> SqlError {
         let mut error = self
             .error(ErrorCode::UnknownSetting, format!("option {} is now called {new}", self.name));
@@ -127,7 +127,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `(name = value, …)`, no name twice.
+    /// Parses `(name = value, …)`; an error for a repeated name.
     pub(super) fn distinct_options(&mut self) -> SqlResult<Vec<WithOption>> {
         let mut names = BTreeSet::new();
         self.list(|cursor| {
@@ -142,7 +142,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// `name = value`; a name alone means `true`.
+    /// Parses `name = value`; a name alone means `true`.
     pub(super) fn with_option(&mut self) -> SqlResult<WithOption> {
         let place = self.expected("an option");
         let name = self.name("the name of an option")?;

@@ -1,6 +1,7 @@
-//! A SELECT whose parts come as texts of their own, as in a scan over gRPC.
+//! A SELECT whose clauses are given as separate texts, as in a scan over gRPC.
 //!
-//! Each text is parsed by itself, so that none can end early and go on as another part of the statement.
+//! Each text is parsed by itself, so that none can end early and go on as another part of the
+//! statement.
 
 use proto::value::{Number, Value};
 use proto::{Error, ErrorCode};
@@ -11,28 +12,28 @@ use crate::sql::ast::{Select, SelectItem};
 use crate::sql::error::{SqlError, SqlResult};
 use crate::sql::limits;
 
-/// The texts of a SELECT over one index.
+/// The clauses of a SELECT from one index, as texts.
 #[derive(Clone, Debug, Default)]
 pub struct SelectParts {
     /// The name of the index.
     pub from: String,
-    /// One name for each item of the select list; `None` for `*`.
+    /// The items of the select list, as names.
     pub columns: Vec<String>,
     /// The condition; empty for none.
     pub filter: String,
-    /// The maximum of rows.
+    /// The maximum number of rows.
     pub limit: Option<u64>,
-    /// Rows to leave out at the beginning.
+    /// The number of rows to skip.
     pub offset: u64,
 }
 
 impl SelectParts {
-    /// The bytes of all texts together.
+    /// Returns the length of all texts together, in bytes.
     pub fn len_bytes(&self) -> usize {
         self.columns.iter().chain([&self.from, &self.filter]).map(String::len).sum()
     }
 
-    /// Parses the parts. An error names the part.
+    /// Parses the clauses. An error names the clause.
     pub fn parse(&self) -> proto::Result<Select> {
         limits::check_columns(self.columns.len())?;
         let item = |(n, text): (usize, &String)| {
@@ -64,7 +65,7 @@ impl SelectParts {
     }
 }
 
-/// Parses a text that must be exactly one part.
+/// Parses a text that must be exactly one clause.
 fn whole<T>(text: &str, part: impl FnOnce(&mut Cursor<'_>) -> SqlResult<T>) -> proto::Result<T> {
     let parsed = || {
         let mut cursor = Cursor::new(text)?;

@@ -1,4 +1,5 @@
-//! Tests of the statements about placement and versions: a text, and its statement or error.
+//! Tests of the statements about placement and versions, as a table of texts with the expected
+//! statement or error.
 
 use proto::expr::Expr;
 use proto::model::data_set::Files;

@@ -11,7 +11,7 @@ use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem, Statement};
 use crate::sql::error::{SqlError, SqlResult, no_relation, unsupported};
 use crate::sql::limits;
 
-/// Functions of the session that drivers and psql call at start or to reset a session.
+/// The functions of the session that drivers and psql call at the start or to reset a session.
 const SESSION_FUNCTIONS: [&str; 11] = [
     "version",
     "current_schema",
@@ -89,7 +89,7 @@ impl Cursor<'_> {
         Ok(Statement::Explain(self.select()?))
     }
 
-    /// The select list; `t.*` adds `t` to the qualifiers.
+    /// Parses the select list, and adds the `t` of each `t.*` to `qualifiers`.
     fn select_items(&mut self, qualifiers: &mut Vec<String>) -> SqlResult<Vec<SelectItem>> {
         let mut items = Vec::new();
         loop {
@@ -200,7 +200,7 @@ impl Cursor<'_> {
         Ok(Some(SelectExpr::Session(name, arguments)))
     }
 
-    /// The index or bucket, and its alias.
+    /// Parses the name of the index or bucket, and its alias.
     fn source(&mut self) -> SqlResult<(String, Option<String>)> {
         if self.peek() == &Token::LParen {
             let hint = "name an index, or a bucket with WHERE id = …";
@@ -245,7 +245,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// `LIMIT` and `OFFSET` in either order; `LIMIT ALL` means no limit.
+    /// Parses `LIMIT` and `OFFSET` in either order; `LIMIT ALL` means no limit.
     fn limit_offset(&mut self) -> SqlResult<(Option<Expr>, Option<Expr>)> {
         let (mut limit, mut offset) = (None, None);
         loop {
@@ -262,7 +262,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// Refuses clauses of SQL that Sextant lacks.
+    /// Returns an error if a clause of SQL follows that Sextant lacks.
     fn refuse_clauses(&self) -> SqlResult<()> {
         const CLAUSES: [(&str, &str); 9] = [
             (

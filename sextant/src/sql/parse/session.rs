@@ -47,7 +47,7 @@ impl Cursor<'_> {
         }))
     }
 
-    /// The name of a setting; settings of extensions contain a dot.
+    /// Consumes the name of a setting; settings of extensions contain a dot.
     fn setting_name(&mut self) -> SqlResult<String> {
         let mut name = self.name("the name of a setting")?;
         while self.eat(&Token::Period) {
@@ -87,7 +87,8 @@ impl Cursor<'_> {
         Ok(Statement::Set { name, value, local })
     }
 
-    /// The value of a setting: words, strings and numbers, separated by commas; `None` for `DEFAULT`.
+    /// Consumes the value of a setting: words, strings and numbers, separated by commas; `None` for
+    /// `DEFAULT`.
     fn setting_value(&mut self) -> SqlResult<Option<String>> {
         if self.eat_word("DEFAULT") {
             return Ok(None);
@@ -190,7 +191,7 @@ impl Cursor<'_> {
         Ok(Statement::DiscardAll)
     }
 
-    /// Statements that drivers send to reset features of a session that Sextant lacks.
+    /// Parses a statement that drivers send to reset features of a session that Sextant lacks.
     pub(super) fn nothing(&mut self) -> SqlResult<Statement> {
         if self.eat_word("UNLISTEN") {
             self.expect(&Token::Mul)?;

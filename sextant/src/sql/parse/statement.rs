@@ -1,4 +1,4 @@
-//! Parses query texts into statements.
+//! The parser of query texts.
 
 use sqlparser::tokenizer::Token;
 
@@ -8,16 +8,16 @@ use crate::sql::ast::Statement;
 use crate::sql::audited;
 use crate::sql::error::{SqlResult, unsupported};
 
-/// A statement with the facts of its text.
+/// A statement with information about its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedStatement {
     /// The syntax tree.
     pub statement: Statement,
-    /// The number of its parameters: the highest number that occurs.
+    /// The highest number of a parameter in the statement.
     pub parameters: u16,
-    /// The byte of the query text at which it begins.
+    /// The offset of the statement in the query text, in bytes.
     pub start: usize,
-    /// If the audit lists it: its kind, and its text without literals.
+    /// The kind of the statement and its text without literals, if the audit records the statement.
     pub audited: Option<(EventKind, Box<str>)>,
 }
 
@@ -47,7 +47,7 @@ pub fn parse(sql: &str) -> SqlResult<Vec<ParsedStatement>> {
     }
 }
 
-/// Statements of PostgreSQL that Sextant lacks, each with an alternative.
+/// The statements of PostgreSQL that Sextant lacks, each with an alternative.
 const ABSENT: [(&str, &str); 11] = [
     ("UPDATE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),
     ("MERGE", "INSERT … ON CONFLICT (id) DO UPDATE SET doc = excluded.doc replaces a document"),

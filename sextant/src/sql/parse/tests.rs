@@ -1,4 +1,4 @@
-//! Tests of the grammar by tables: a text, and its statement or SQLSTATE.
+//! Tests of the grammar, as tables of texts with the expected statement or SQLSTATE.
 
 use proto::expr::{ColumnType, Expr};
 use proto::model::bucket::SourceKind;
@@ -30,7 +30,7 @@ fn select(sql: &str) -> Select {
     }
 }
 
-/// An expression with all brackets.
+/// Returns an expression as text with all brackets.
 fn show(expr: &Expr) -> String {
     use proto::expr::{ArithmeticOp, CompareOp};
     use proto::value::path::Step;

@@ -1,7 +1,8 @@
 //! Users and privileges: `CREATE USER`, `ALTER USER`, `DROP USER`, `GRANT`, `REVOKE`.
 //!
-//! PostgreSQL's spelling of passwords is taken as well, since its tools send it: psql's `\password` sends
-//! `ALTER USER u PASSWORD 'SCRAM-SHA-256$…'`. An error in one of the statements about users quotes nothing of it.
+//! PostgreSQL's spelling of passwords is accepted too, since its tools send it: psql's `\password`
+//! sends `ALTER USER u PASSWORD 'SCRAM-SHA-256$…'`. Errors of these statements quote nothing of the
+//! text.
 
 use proto::model::ids::TokenId;
 use proto::model::users::{GrantOn, Privilege, Privileges, UserLimits};
@@ -16,7 +17,7 @@ use crate::sql::error::{SqlError, SqlResult, unsupported};
 /// The largest limit of a user.
 const LIMIT_MAX: u64 = 1_000_000;
 
-/// A privilege that PostgreSQL's statements name, and ours.
+/// The names of privileges in PostgreSQL's statements, each with the name of ours.
 const POSTGRES_NAMES: [(&str, &str); 8] = [
     ("SELECT", "scan"),
     ("INSERT", "write"),
@@ -78,7 +79,7 @@ impl Cursor<'_> {
         Ok(Statement::User(UserStatement::Drop { name, if_exists }))
     }
 
-    /// Refuses `ROLE` and `GROUP`.
+    /// Returns an error for `ROLE` and `GROUP`.
     pub(super) fn refuse_role(&self) -> SqlResult<()> {
         if !self.is("ROLE") && !self.is("GROUP") {
             return Ok(());
@@ -157,7 +158,7 @@ impl Cursor<'_> {
         self.name("the name of a user")
     }
 
-    /// Skips PostgreSQL's `WITH` before options that are no list.
+    /// Skips an optional `WITH` of PostgreSQL before options that are not in parentheses.
     fn skip_with(&mut self) {
         if self.is("WITH") && self.peek_nth(1) != &Token::LParen {
             self.advance();

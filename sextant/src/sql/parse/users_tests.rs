@@ -134,7 +134,7 @@ fn what_is_written_otherwise_is_refused_with_a_hint() {
     }
 }
 
-/// Errors go to clients, and into their logs.
+/// An error must not quote a secret, since clients log errors.
 #[test]
 fn no_error_quotes_a_secret_and_no_statement_prints_one() {
     let wrong = [

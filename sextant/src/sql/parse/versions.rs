@@ -1,4 +1,5 @@
-//! Statements about versioned data sets: `CREATE BUCKET … FROM FILES`, and the parts of `ALTER BUCKET` about versions.
+//! Statements about versioned data sets: `CREATE BUCKET … FROM FILES`, and `ALTER BUCKET` with LOAD
+//! or CANCEL VERSION.
 
 use proto::model::data_set::{Files, IDLE_MS_MAX, PARTITIONS_MAX, REPLICATION_MAX};
 
@@ -6,11 +7,11 @@ use super::cursor::Cursor;
 use crate::sql::ast::{Admin, CreateDataSet, Statement};
 use crate::sql::error::SqlResult;
 
-/// The field with the document's id, if none is named.
+/// The default name of the field that contains a document's id.
 const ID_DEFAULT: &str = "id";
 
 impl Cursor<'_> {
-    /// The rest of `CREATE BUCKET b FROM FILES`: `[WITH (…)]`.
+    /// `CREATE BUCKET b FROM FILES [WITH (…)]`, from the options on.
     pub(super) fn create_data_set(
         &mut self,
         name: String,
@@ -31,7 +32,8 @@ impl Cursor<'_> {
         Ok(Statement::CreateDataSet(create))
     }
 
-    /// The rest of `ALTER BUCKET b LOAD`: `VERSION 'v' FROM 'pattern' [WITH (id = 'field', allow_empty)]`.
+    /// `ALTER BUCKET b LOAD VERSION 'v' FROM 'pattern' [WITH (id = 'field', allow_empty)]`, after
+    /// `LOAD`.
     pub(super) fn load_version(&mut self, bucket: String) -> SqlResult<Statement> {
         let version = self.version()?;
         self.expect_word("FROM")?;
@@ -50,7 +52,7 @@ impl Cursor<'_> {
         Ok(Statement::LoadVersion { bucket, version, files, allow_empty })
     }
 
-    /// The rest of `ALTER BUCKET b CANCEL`, unless that is `MOVES`: `VERSION 'v'`.
+    /// `ALTER BUCKET b CANCEL VERSION 'v'`, after `CANCEL`.
     pub(super) fn cancel_version(&mut self, bucket: String) -> SqlResult<Statement> {
         let version = self.version()?;
         Ok(Statement::Admin(Admin::CancelVersion { bucket, version }))

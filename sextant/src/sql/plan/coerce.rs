@@ -1,13 +1,18 @@
-//! Types of operands: untyped literals take the type of the other side, and operators take PostgreSQL's meaning for their types.
+//! Types of operands: an untyped literal gets the type of the other operand, and an operator gets
+//! PostgreSQL's meaning for its types.
 //!
-//! A string in quotes is a literal of unknown type. Next to an expression with another type than text (`population::int8 >
-//! '1000'`, in a comparison, `IN`, `BETWEEN` or arithmetic) it is read as a value of that type; a text that is none is an
-//! error (22P02). The arguments of `coalesce` have one type too. A column without a cast has no type but that of each document's value: there a string stays a string.
+//! A string in quotes is a literal of unknown type. Next to an expression with another type than
+//! text (`population::int8 > '1000'`, in a comparison, `IN`, `BETWEEN` or arithmetic) it is
+//! converted to a value of that type, or is an error (22P02). The arguments of `coalesce` get one
+//! type too. A column without a cast has the type of each document's value, so a string next to it
+//! is not converted.
 //!
-//! Ids are strings. A number next to the id is compared by its text, because `INSERT` stores a number as that text.
+//! Ids are strings. A number next to the id is compared by its text, because `INSERT` stores a
+//! number as that text.
 //!
-//! Values have no types, so what depends on the types of operands is decided here: `/` of two integers is a division of integers, and
-//! the cast of a double to an integer rounds half to even. This is done before constants are computed, because that loses their types.
+//! Values have no static types, so the operations that depend on types are chosen here: `/` of two
+//! integers is a division of integers, and the cast of a double to an integer rounds half to even.
+//! This step precedes the computation of constants, which loses their types.
 
 use proto::Result;
 use proto::expr::{ArithmeticOp, ColumnType, Expr, Function, number_of};
@@ -17,8 +22,9 @@ use super::truth::check_arguments;
 use super::types::{OperandRule, Operands, literal_of};
 use crate::sql::walk::children_mut;
 
-/// Gives the constants of an expression the types of the other operands, and its operators their meaning, from the inside out. An error
-/// if a literal has not the type of its place, or an argument of AND, OR and NOT is no condition.
+/// Converts the constants of an expression to the types of the other operands, and chooses the
+/// operations of its operators. An error if a literal has no value of the required type, or an
+/// argument of AND, OR or NOT is not a condition.
 pub(crate) fn coerce(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
     children_mut(expr).into_iter().try_for_each(|child| coerce(child, operands))?;
     let rule = OperandRule::of(expr);
@@ -57,7 +63,7 @@ pub(crate) fn coerce(expr: &mut Expr, operands: &impl Operands) -> Result<()> {
     check_arguments(expr, operands)
 }
 
-/// Replaces a literal number by its text, as it was written: an id is a text.
+/// Replaces a literal number by its text as written, because an id is a text.
 pub(crate) fn number_as_text(expr: &mut Expr) {
     let spelled = match &*expr {
         Expr::Literal(value @ Value::Number(_)) => text(value).map(|text| text.into_owned()),

@@ -1,8 +1,9 @@
-//! Resolves names: which columns an expression over an index refers to, and its type.
+//! Name resolution: the columns of an index to which an expression refers, and its type.
 //!
-//! A single word is the column of that name; `id` is always the document's id. Any other expression must be structurally
-//! equal to an expression of the index. So `address.city` and `lower(name)` find their columns, also inside of other
-//! expressions. What is qualified is looked for with and without its qualifier, because it may be a path.
+//! A single word is the column of that name; `id` is always the document's id. Any other expression
+//! must be structurally equal to an expression of the index. So `address.city` and `lower(name)`
+//! find their columns, also inside of other expressions. A qualified name is searched with and
+//! without its qualifier, because it may be a path.
 
 use proto::expr::{ColumnType, Expr, Function};
 use proto::model::index::{IndexInfo, IndexSpec};
@@ -19,7 +20,7 @@ use crate::sql::walk::{children_mut, rewrite};
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'a> {
     spec: &'a IndexSpec,
-    /// The name that may precede a column.
+    /// The name that may precede a column's name.
     qualifier: Option<Qualifier<'a>>,
 }
 
@@ -32,7 +33,7 @@ impl<'a> Columns<'a> {
         Self { spec, qualifier: None }
     }
 
-    /// A copy of the columns, which may be qualified.
+    /// Returns the columns with a qualifier that may precede their names.
     pub(super) fn qualified_by(self, qualifier: Option<Qualifier<'a>>) -> Self {
         Self { qualifier, ..self }
     }
@@ -43,7 +44,7 @@ impl<'a> Columns<'a> {
         keys.chain(include)
     }
 
-    /// The expressions of `*`: the id, the key parts, the included expressions.
+    /// Returns the expressions of `*`: the id, the key parts, the included expressions.
     pub(crate) fn star(self) -> impl Iterator<Item = Expr> {
         let columns = self.iter().count() as u16;
         [Expr::DocumentId].into_iter().chain((0..columns).map(Expr::Column))
@@ -58,13 +59,13 @@ impl<'a> Columns<'a> {
         self.iter().nth(usize::from(n)).map_or(ColumnType::Text, |(.., column_type)| column_type)
     }
 
-    /// True if a column has no type but that of each document's value.
+    /// True if a column has the type of each document's value, and no static type.
     pub(super) fn is_untyped(self, n: u16) -> bool {
         let column = self.iter().nth(usize::from(n));
         column.is_some_and(|(_, expr, _)| matches!(expr, Expr::Path(_) | Expr::Unnest(_)))
     }
 
-    /// Replaces paths and indexed expressions by their columns.
+    /// Replaces paths and indexed expressions in an expression by their columns.
     pub(crate) fn resolve(self, expr: &mut Expr) -> Result<()> {
         let mut unqualified = self.qualifier.and_then(|qualifier| qualifier.without(expr));
         // As in the definition of the index, with whose expressions it is compared.
@@ -85,7 +86,8 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Resolves an expression whose qualifiers may also be beginnings of paths, with and without these.
+    /// Resolves an expression whose qualifiers may also be the first fields of paths. `unqualified`
+    /// is the expression without them.
     fn resolve_either(self, written: &mut Expr, unqualified: &mut Expr) -> Result<()> {
         match (self.find(unqualified), self.find(written)) {
             (Some(column), Some(path)) if column != path => {
@@ -171,7 +173,8 @@ impl Operands for Columns<'_> {
     }
 }
 
-/// The error for a column that does not exist; [`crate::sql::places`] finds its name in the message.
+/// Returns the error for a column that does not exist; [`crate::sql::places`] finds the name in its
+/// message.
 pub(super) fn no_column(expr: &Expr, of: &str) -> Error {
     Error::new(ErrorCode::UnknownColumn, format!("{NO_COLUMN}{expr} {of}"))
 }

@@ -7,7 +7,8 @@ use proto::value::Value;
 
 use super::value_set::{Part, Set, intersect, union};
 
-/// Returns the values of a part for which a condition is true, if the condition depends on that part alone.
+/// Returns the set of a key part's values for which a condition is true; `None` if the condition
+/// does not depend on this part alone.
 pub(super) fn set_of(part: Part, condition: &Expr) -> Option<Set> {
     match condition {
         Expr::Compare(op, left, right) => match (&**left, &**right) {
@@ -72,7 +73,8 @@ fn compare(part: Part, op: CompareOp, value: &Value) -> Option<Set> {
     Some(union(vec![all]))
 }
 
-/// The set of a LIKE pattern: one string if it has no wildcard, a prefix if `%` at its end is the only one.
+/// Returns the set of a LIKE pattern: one string if it has no wildcard, or a prefix if the only
+/// wildcard is `%` at its end; otherwise `None`.
 fn like(part: Part, pattern: &str) -> Option<Set> {
     let mut prefix = String::new();
     let mut chars = pattern.chars();

@@ -7,10 +7,10 @@ use proto::expr::{ColumnType, Expr};
 use proto::value::Value;
 use proto::{Error, ErrorCode, Result};
 
+use super::column_info::ColumnInfo;
 use super::limit_offset::LimitOffset;
 use super::names::default_name;
 use super::parameters::{ParameterTypes, bind, constant};
-use super::relation::ColumnInfo;
 use super::truth::check_condition;
 use super::types::{OfDocument, type_of};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
@@ -25,12 +25,12 @@ pub(super) struct ConstantSelect {
     limit_offset: LimitOffset,
 }
 
-/// The one row of a SELECT without FROM.
+/// The plan of a SELECT without FROM, which returns at most one row.
 #[derive(Debug)]
 pub struct ConstantPlan {
     /// The columns of the result.
     pub columns: Arc<[ColumnInfo]>,
-    /// The values of the row; `None` if there is no row.
+    /// The values of the row; `None` if the result has no row.
     pub values: Option<Vec<ConstantValue>>,
 }
 
@@ -139,7 +139,7 @@ fn no_rows() -> Error {
     unsupported("an aggregate needs a FROM clause", "SELECT count(*) FROM index")
 }
 
-/// Refuses paths, which need a FROM clause.
+/// Returns an error for paths, which need a FROM clause.
 pub(crate) fn refuse_names(expr: &Expr) -> Result<()> {
     let mut name = None;
     expr.any(&mut |e| {

@@ -1,9 +1,12 @@
-//! Scans that are divided in two, because MISSING and NULL are two values in an index and one in SQL.
+//! Statements that are divided into two scans, because MISSING and NULL are two values in an index
+//! and one in SQL.
 //!
-//! An index has the rows in which a part is MISSING before those in which it is NULL, each in the order of the later parts. So the rows of
-//! `SELECT DISTINCT a, b, c` that read alike are not adjacent if `b` can be both, and the rows of `WHERE b IS NULL ORDER BY c` are in two
-//! runs. Such a statement is answered by two scans, one for the entries in which `b` is MISSING and one for all others. With MISSING read
-//! as NULL, both have the required order, and their merge has each row once ([`crate::rows::scan_merge`]).
+//! An index has the rows in which a part is MISSING before those in which it is NULL, each in the
+//! order of the later parts. So equal rows of `SELECT DISTINCT a, b, c` are not adjacent if `b` can
+//! be both, and the rows of `WHERE b IS NULL ORDER BY c` are in two sorted runs. Such a statement
+//! is answered by two scans, one for the entries in which `b` is MISSING and one for all others.
+//! With MISSING treated as NULL, both scans have the required order, and their merge contains each
+//! row once ([`crate::rows::scan_merge`]).
 
 use proto::Result;
 use proto::expr::Expr;
@@ -14,35 +17,37 @@ use super::order::{Order, direction, distinct_parts};
 use super::ranges::Access;
 use crate::sql::error::unsupported;
 
-/// Maximum of parts that a scan is divided by; each of them doubles the number of scans.
+/// The maximum number of parts by which a statement is divided; each of them doubles the number of
+/// scans.
 const DIVIDED_MAX: usize = 2;
 
-/// The merge of several scans.
+/// The further scans of a divided statement, and the limits of their merge.
 #[derive(Clone, Debug)]
 pub struct Merge {
-    /// The scans besides the first one.
+    /// The scans in addition to the first one.
     pub others: Vec<ScanRequest>,
-    /// The key parts in which MISSING reads as NULL.
+    /// The key parts in which MISSING is treated as NULL.
     pub parts: Vec<u16>,
-    /// Maximum of merged rows.
+    /// The maximum number of merged rows.
     pub limit: Option<u64>,
-    /// Number of merged rows to skip.
+    /// The number of merged rows to skip.
     pub offset: u64,
 }
 
-/// The order in which an index is read.
+/// The direction in which an index is read, and the parts by which the statement is divided.
 #[derive(Debug)]
-pub(super) struct Way {
-    /// `None` if any order will do.
+pub(super) struct ReadOrder {
+    /// True to read backwards; `None` if either direction gives the order.
     pub reverse: Option<bool>,
-    /// The number of leading parts that make up a row of DISTINCT.
+    /// The number of leading parts that form a row of DISTINCT; `None` without DISTINCT.
     pub distinct: Option<u16>,
-    /// The parts that the scan is divided by.
+    /// The parts by which the statement is divided.
     pub divided: Vec<u16>,
 }
 
-impl Way {
-    /// Returns how an index provides the order and the distinct rows of a statement.
+impl ReadOrder {
+    /// Returns how an index provides the order and the distinct rows of a statement; an error if it
+    /// cannot.
     pub(super) fn new(
         spec: &IndexSpec,
         order: &[Order],
@@ -85,7 +90,8 @@ impl Way {
         }
     }
 
-    /// The conditions of the scans: for each part, it is MISSING, or it is not.
+    /// Returns the conditions of each scan: for each divided part, that it is MISSING, or that it
+    /// is not.
     pub(super) fn sides(&self) -> Vec<Vec<Expr>> {
         let mut sides = vec![Vec::new()];
         for part in &self.divided {
@@ -101,7 +107,7 @@ impl Way {
     }
 }
 
-/// The error for more parts than a scan is divided by.
+/// Returns the error for a statement that would be divided by too many parts.
 fn too_many(spec: &IndexSpec, divided: &[u16]) -> proto::Error {
     let names: Vec<&str> =
         divided.iter().map(|part| spec.keys[usize::from(*part)].name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! A SELECT from a bucket: reads documents by id at the source's present.
+//! A SELECT from a bucket, which reads the newest state of documents by id.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use proto::value::Value;
 use proto::value::path::Step;
 
 use super::coerce::number_as_text;
+use super::column_info::ColumnInfo;
 use super::columns::no_column;
 use super::limit_offset::LimitOffset;
 use super::order::Order;
 use super::parameters::{ParameterTypes, bind, constant};
-use super::relation::ColumnInfo;
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::error::unsupported;
 use crate::sql::walk::{ids_of, is_id_path};
@@ -49,9 +49,9 @@ pub struct DocumentPlan {
     pub cells: Vec<DocumentColumn>,
     /// The distinct ids to read, in the order of the result.
     pub ids: Vec<String>,
-    /// Maximum of rows.
+    /// The maximum number of rows.
     pub limit: Option<u64>,
-    /// Number of rows to skip.
+    /// The number of rows to skip.
     pub offset: u64,
 }
 
@@ -145,7 +145,8 @@ fn column(cell: DocumentColumn, alias: Option<String>) -> (ColumnInfo, DocumentC
     (ColumnInfo { name, column_type: ColumnType::Text }, cell)
 }
 
-/// `id`, `META().id` or `doc`; a cast to text changes nothing.
+/// Returns the column of `id`, `META().id` or `doc`, also with a cast to text; an error for other
+/// expressions.
 fn plain(expr: &Expr) -> Result<DocumentColumn> {
     match expr {
         Expr::Cast(inner, ColumnType::Text) => plain(inner),

@@ -9,7 +9,7 @@ use super::index::IndexPlan;
 use super::select::Plan;
 
 impl Plan {
-    /// Describes the plan in lines.
+    /// Returns the description of the plan, in lines.
     pub fn explain(&self) -> Vec<String> {
         match self {
             Self::Index(plan) => plan.explain(),

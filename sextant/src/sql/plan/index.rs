@@ -11,14 +11,14 @@ use proto::rpc::scan::{AggregateCall, Consistency, HedgeAfter, Output, ScanReque
 use proto::value::Value;
 use proto::value::path::Step;
 
+use super::column_info::ColumnInfo;
 use super::columns::Columns;
-use super::divided_scan::{Merge, Way};
+use super::divided_scan::{Merge, ReadOrder};
 use super::limit_offset::LimitOffset;
 use super::names::{aggregate_name, default_name};
 use super::order::Order;
 use super::parameters::{ParameterTypes, bind};
 use super::ranges::{Access, access};
-use super::relation::ColumnInfo;
 use super::text_comparison::{TextComparison, text_comparisons};
 use super::truth::check_condition;
 use crate::sql::ast::{OrderItem, Select, SelectExpr, SelectItem};
@@ -60,15 +60,15 @@ pub struct IndexPlan {
     pub columns: Arc<[ColumnInfo]>,
     /// The contents of each column.
     pub cells: Vec<Cell>,
-    /// The request to the router; the session sets its consistency and time-out.
+    /// The request to the router; the session sets its consistency and its time limit.
     pub request: ScanRequest,
-    /// Further scans whose rows are merged with it.
+    /// Further scans whose rows are merged with those of `request`.
     pub merge: Option<Merge>,
     /// True if LIMIT or OFFSET removes the single row of aggregates.
     pub skip_aggregates: bool,
-    /// The comparisons of columns without a type with texts.
+    /// The comparisons of untyped columns with texts.
     pub texts: Arc<[TextComparison]>,
-    /// The conjuncts that the ranges implement.
+    /// The conjuncts that the ranges implement completely.
     pub(super) used: Vec<Expr>,
 }
 
@@ -170,7 +170,7 @@ impl IndexSelect {
         Ok(IndexPlan { index, columns, cells, request, merge, skip_aggregates, texts, used })
     }
 
-    /// The terms of the condition with values.
+    /// Returns the terms of the condition, with the values of parameters.
     fn conjuncts(&self, values: &[Value], cost: &CostMeter) -> Result<Vec<Expr>> {
         let mut conjuncts = Vec::new();
         if let Some(mut filter) = self.filter.clone() {
@@ -185,7 +185,7 @@ impl IndexSelect {
     fn request(
         &self,
         mut access: Access,
-        way: &Way,
+        way: &ReadOrder,
         (limit, offset): (Option<u64>, u64),
         output: Output,
     ) -> ScanRequest {
@@ -211,11 +211,12 @@ impl IndexSelect {
         }
     }
 
-    /// The scans of a statement that is divided.
+    /// Returns the requests of a statement: the first scan, and the merge if the statement is
+    /// divided.
     fn divided(
         &self,
         values: &[Value],
-        way: &Way,
+        way: &ReadOrder,
         (limit, offset): (Option<u64>, u64),
         output: Output,
         cost: &CostMeter,
@@ -233,13 +234,13 @@ impl IndexSelect {
         Ok((first, Some(Merge { others: scans, parts, limit, offset })))
     }
 
-    fn way(&self, access: &Access) -> Result<Way> {
+    fn way(&self, access: &Access) -> Result<ReadOrder> {
         let columns = self.items.iter().filter_map(|item| match &item.value {
             ItemValue::Scalar(expr) => Some(expr),
             ItemValue::Aggregate { .. } => None,
         });
         let columns: Option<Vec<&Expr>> = self.distinct.then(|| columns.collect());
-        Way::new(&self.index.spec, &self.order_by, columns.as_deref(), access)
+        ReadOrder::new(&self.index.spec, &self.order_by, columns.as_deref(), access)
     }
 
     fn cells(&self, values: &[Value], cost: &CostMeter) -> Result<(Vec<Cell>, Vec<AggregateCall>)> {
@@ -313,7 +314,8 @@ fn scalar(columns: Columns<'_>, expr: Expr, alias: Option<String>) -> Item {
     Item { info, value: ItemValue::Scalar(expr) }
 }
 
-/// Resolves ORDER BY. A number is an item of the select list, a word may be an alias, anything else is an expression.
+/// Resolves ORDER BY. A number means an item of the select list, a word may be an alias, and
+/// anything else is an expression.
 fn resolve_order(
     columns: Columns<'_>,
     order_by: &[OrderItem],
@@ -364,7 +366,7 @@ fn resolve_order(
     Ok(order)
 }
 
-/// Collects the conjuncts of a condition without those that are always true.
+/// Adds the terms of a condition to `conjuncts`, without those that are always true.
 fn flatten(filter: Expr, conjuncts: &mut Vec<Expr>) {
     match filter {
         Expr::And(terms) => terms.into_iter().for_each(|term| flatten(term, conjuncts)),
@@ -373,7 +375,7 @@ fn flatten(filter: Expr, conjuncts: &mut Vec<Expr>) {
     }
 }
 
-/// Sorts the constants of each `IN`, once for all nodes that look values up in it.
+/// Sorts the constants of each `IN`, so that nodes can look values up without sorting.
 fn sort_lists(expr: &mut Expr) {
     if let Expr::In { list, .. } = expr {
         list.normalize();

@@ -1,18 +1,18 @@
-//! The kinds of values that the columns of an index have, as far as its entries were read.
+//! The kinds of values that the columns of an index have, according to a sample of its entries.
 
 use proto::Result;
 use proto::model::index::IndexSpec;
 use proto::rpc::rows::RowBlock;
 use proto::value::key::{part_type_rank, skip_part};
 
-/// A kind of values, between which comparisons are never true.
+/// A kind of values. A comparison of values of different kinds is never true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Booleans.
     Bool,
-    /// Values that are numbers.
+    /// Numeric values.
     Number,
-    /// Values that are texts.
+    /// String values.
     Text,
     /// Values that are arrays.
     Array,
@@ -50,19 +50,20 @@ pub struct Kinds(Vec<KindsFound>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KindsFound {
-    /// No value but NULL and MISSING.
+    /// No value except NULL and MISSING.
     Nothing,
     Only(Kind),
     Several,
 }
 
 impl Kinds {
-    /// The kinds of an index before any entry was read.
+    /// Returns the kinds of an index without any entry.
     pub(crate) fn of_nothing(spec: &IndexSpec) -> Self {
         Self(vec![KindsFound::Nothing; spec.keys.len() + spec.include.len()])
     }
 
-    /// The kind of all values of a column; `None` if it has several kinds, or no values.
+    /// Returns the kind of all values of a column; `None` if they have several kinds, or if there
+    /// are none.
     pub fn of(&self, column: u16) -> Option<Kind> {
         match self.0.get(usize::from(column)) {
             Some(KindsFound::Only(kind)) => Some(*kind),
@@ -88,7 +89,7 @@ impl Kinds {
 }
 
 impl KindsFound {
-    /// Adds the part at the beginning of `bytes`; returns the others.
+    /// Adds the value of the part at the beginning of `bytes`; returns the bytes after this part.
     fn add<'b>(&mut self, bytes: &'b [u8], descending: bool) -> Result<&'b [u8]> {
         if let Some(kind) = Kind::of_rank(part_type_rank(bytes, descending)) {
             *self = match *self {

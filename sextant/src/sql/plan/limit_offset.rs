@@ -27,7 +27,7 @@ impl LimitOffset {
         }
     }
 
-    /// Returns the limit, if there is one, and the offset.
+    /// Returns the limit (`None` for no limit) and the offset.
     pub(super) fn rows(&self, values: &[Value], cost: &CostMeter) -> Result<(Option<u64>, u64)> {
         let count = |expr: &Option<Expr>, clause: &str| match expr {
             Some(expr) => {

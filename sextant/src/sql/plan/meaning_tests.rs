@@ -1,4 +1,4 @@
-//! Tests the meaning of statements by PostgreSQL's rules: casts, division, NULL, names of columns, ids.
+//! Tests that statements have PostgreSQL's meaning: casts, division, NULL, names of columns, ids.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::tests::{index, plan_of, scan};
 use super::{ConstantValue, IndexPlan, Plan, Relation, resolve};
 use crate::sql::ast::Statement;
 
-/// The value of a SELECT without FROM, as text.
+/// Returns the value of a SELECT without FROM as text.
 fn value_of(sql: &str) -> proto::Result<String> {
     let Plan::Constant(plan) = plan_of(None, sql, &[])? else { panic!("{sql}: constants") };
     let values = plan.values.unwrap_or_else(|| panic!("{sql}: a row"));

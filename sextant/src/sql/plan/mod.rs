@@ -1,10 +1,12 @@
 //! The planner: turns a SELECT and the definition of an index or bucket into a plan.
 //!
-//! It has two steps, because a prepared statement is described before its parameters have values. [`resolve`] replaces
-//! names by columns and determines the types of columns and parameters. [`ResolvedSelect::plan`] inserts the values and chooses
-//! the ranges to scan. Neither step does I/O.
+//! Planning has two steps, because a prepared statement is described before its parameters have
+//! values. [`resolve`] replaces names by columns and determines the types of columns and
+//! parameters. [`ResolvedSelect::plan`] inserts the values and chooses the ranges to scan. Neither
+//! step does I/O.
 
 mod coerce;
+mod column_info;
 mod columns;
 mod condition;
 mod constant;
@@ -21,7 +23,6 @@ mod order;
 mod parameters;
 mod partitions;
 mod ranges;
-mod relation;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -30,13 +31,14 @@ mod truth;
 mod types;
 mod value_set;
 
+pub use crate::access::Relation;
+pub use column_info::ColumnInfo;
 pub use constant::{ConstantPlan, ConstantValue};
 pub use divided_scan::Merge;
 pub use documents::{DocumentColumn, DocumentPlan};
 pub use index::{Cell, IndexPlan};
 pub use kinds::Kinds;
 pub use ranges::RANGES_MAX;
-pub use relation::{ColumnInfo, Relation};
 pub use select::{Plan, ResolvedSelect, resolve};
 pub use text_comparison::TextComparison;
 

@@ -3,7 +3,8 @@
 use proto::expr::aggregate::AggregateFunction;
 use proto::expr::{Expr, Function};
 
-/// The name of a result column without an alias: that of its column or function, or PostgreSQL's `?column?`.
+/// Returns the name of a result column without an alias: the name of its column or function, or
+/// PostgreSQL's `?column?`.
 pub(super) fn default_name(expr: &Expr, column: &impl Fn(u16) -> String) -> String {
     match expr {
         Expr::Column(n) => column(*n),

@@ -6,7 +6,7 @@ use proto::model::index::IndexSpec;
 
 use crate::sql::error::unsupported;
 
-/// One resolved item of ORDER BY, as a part of the key.
+/// One resolved item of ORDER BY, which is a key part.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Order {
     pub(crate) expr: Expr,
@@ -14,8 +14,9 @@ pub(crate) struct Order {
     pub(crate) nulls_first: Option<bool>,
 }
 
-/// Returns whether an order is the index's own (`Some(false)`) or its reverse (`Some(true)`); `None` if any order will do.
-/// Key parts with a single value (`fixed`) may be missing or at any place.
+/// Returns the direction of an order: `Some(false)` for the index's order, `Some(true)` for the
+/// reverse, `None` if either gives the order. Key parts with a single value (`fixed`) may be
+/// missing in the order or be at any place. An error if the index cannot provide the order.
 pub(crate) fn direction(spec: &IndexSpec, order: &[Order], fixed: &[bool]) -> Result<Option<bool>> {
     let is_fixed = |n: usize| fixed.get(n).copied().unwrap_or(false);
     // The id may be a key part, and comes after all others in any case.
@@ -95,8 +96,9 @@ fn desc(descending: bool) -> &'static str {
     if descending { " DESC" } else { "" }
 }
 
-/// Returns the number of leading key parts that make up a row of SELECT DISTINCT, and those before the last of them that can be NULL and
-/// MISSING: equal rows are not adjacent there. `None` if the columns identify an entry, so that all rows are distinct anyway.
+/// Returns the number of leading key parts that form a row of SELECT DISTINCT, and those before the
+/// last of them that can be NULL and MISSING, where equal rows are not adjacent. `None` if the
+/// columns identify an entry, so that all rows are distinct.
 pub(crate) fn distinct_parts(
     spec: &IndexSpec,
     columns: &[&Expr],

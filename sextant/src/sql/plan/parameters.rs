@@ -1,7 +1,8 @@
 //! The types and values of parameters.
 //!
-//! The type of a parameter is the declared one, else that of a cast `$1::type`, else that of the expression it is compared
-//! with or that its place has, else text. The first occurrence in a statement that determines a type decides.
+//! The type of a parameter is, in this order: the declared type, the type of a cast `$1::type`, the
+//! type of the expression with which it is compared, the type that its place requires, or text. The
+//! first occurrence in the statement that determines a type decides.
 
 use proto::expr::cast::cast;
 use proto::expr::cost::CostMeter;
@@ -16,7 +17,7 @@ use super::types::{OfDocument, OperandRule, document_type};
 use crate::sql::ast::{Select, SelectExpr, SelectItem};
 use crate::sql::walk::{children_mut, rewrite};
 
-/// The types of a statement's parameters, as far as they are known.
+/// The types of a statement's parameters; `None` for each that is unknown so far.
 #[derive(Debug)]
 pub(crate) struct ParameterTypes(Vec<Option<ColumnType>>);
 
@@ -30,7 +31,7 @@ impl ParameterTypes {
         self.0.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    /// Records the type of a parameter at a place that requires a type.
+    /// Records the type of a parameter that is at a place of this type.
     pub(crate) fn expect(&mut self, expr: &Expr, column_type: ColumnType) {
         if let Expr::Parameter(n) = expr
             && let Some(slot) = self.0.get_mut(usize::from(*n))
@@ -54,13 +55,14 @@ impl ParameterTypes {
         }
     }
 
-    /// Infers types from a resolved condition.
+    /// Infers types of parameters from a resolved condition.
     pub(crate) fn learn_condition(&mut self, condition: &Expr, columns: Option<Columns<'_>>) {
         self.expect(condition, ColumnType::Bool);
         self.learn(condition, columns);
     }
 
-    /// Infers types from a resolved expression: both sides of a comparison have the same type. It is text if they are all untyped.
+    /// Infers types of parameters from a resolved expression: both sides of a comparison have one
+    /// type, which is text if all operands are untyped.
     pub(crate) fn learn(&mut self, expr: &Expr, columns: Option<Columns<'_>>) {
         let peers: Vec<&Expr> = match expr {
             Expr::Cast(inner, to) => {
@@ -98,8 +100,9 @@ impl ParameterTypes {
     }
 }
 
-/// Casts the parameters of a SELECT that are declared as numbers with fractions, where arithmetic and casts depend on their type: a value has
-/// none, and 7 as a `float8` would divide as an integer.
+/// Adds casts to parameters that are declared as numbers with fractions, where arithmetic and casts
+/// depend on the type: values have no static type, and 7 as a `float8` would be divided as an
+/// integer.
 pub(crate) fn declare(select: &mut Select, declared: &impl Fn(u16) -> Option<ColumnType>) {
     let items = select.items.iter_mut().filter_map(|item| match item {
         SelectItem::Expr { expr: SelectExpr::Scalar(expr), .. } => Some(expr),
@@ -127,8 +130,9 @@ fn declare_in(expr: &mut Expr, declared: &impl Fn(u16) -> Option<ColumnType>) {
     }
 }
 
-/// Replaces parameters by their values, gives untyped literals the types of their peers, and computes constant
-/// subexpressions. The meter counts the cost of all constants of a statement.
+/// Replaces parameters by their values, converts untyped literals to the types of the other
+/// operands, and computes constant subexpressions. `cost` adds up the cost of all constants of a
+/// statement.
 pub(crate) fn bind(
     expr: &mut Expr,
     values: &[Value],
@@ -157,8 +161,9 @@ pub(crate) fn bind(
     Ok(())
 }
 
-/// Returns an error if a text that is written with a type (`'yes'::numeric`) is no value of it, wherever it occurs, since the text is a
-/// part of the statement; the value of a parameter may be guarded.
+/// Returns an error if a text that is written with a type (`'yes'::numeric`) has no value of it,
+/// even if it would not be evaluated, since the text is a part of the statement. Values of
+/// parameters are not checked.
 fn check_typed(written: &Expr, to: ColumnType) -> Result<()> {
     match written {
         Expr::Literal(value @ Value::String(_)) => {
@@ -169,8 +174,9 @@ fn check_typed(written: &Expr, to: ColumnType) -> Result<()> {
     }
 }
 
-/// Replaces constant subexpressions by their values, from the inside out; true if the whole is then a value. The frame of this
-/// recursion is small, because an expression may have 500 levels.
+/// Replaces constant subexpressions by their values, from the inside out; returns true if the whole
+/// expression then is a value. The stack frame of this recursion is small, because an expression
+/// may have 500 levels.
 fn fold(
     expr: &mut Expr,
     is_guarded: bool,
@@ -192,7 +198,8 @@ fn fold(
     Ok(is_constant && compute(expr, is_guarded, cost)?)
 }
 
-/// The value of AND or OR if a constant decides it: then the other conditions are not evaluated, so they do not fail.
+/// Returns the value of an AND or OR that a constant determines. The other conditions are then not
+/// evaluated, so they do not fail.
 fn decided(expr: &Expr) -> Option<bool> {
     let (conditions, deciding) = match expr {
         Expr::And(conditions) => (conditions, false),
@@ -203,8 +210,9 @@ fn decided(expr: &Expr) -> Option<bool> {
     conditions.iter().any(decides).then_some(deciding)
 }
 
-/// Replaces a constant expression by its value; false if it has none and is guarded: then it is an error where it is evaluated, which another
-/// condition may keep from happening (`$1 = '' OR n = $1::int8`).
+/// Replaces a constant expression by its value. Returns false for an expression that fails and is
+/// guarded: the error then occurs when it is evaluated, which another condition may prevent (`$1 =
+/// '' OR n = $1::int8`).
 fn compute(
     expr: &mut Expr,
     is_guarded: bool,
@@ -223,7 +231,7 @@ fn evaluate(expr: &Expr, cost: &CostMeter) -> std::result::Result<Value, EvalErr
     Ok(Evaluation::of_query(&nothing, cost).eval(expr)?.into_owned())
 }
 
-/// The value of a constant expression.
+/// Returns the value of a constant expression.
 pub(crate) fn constant(expr: &Expr, cost: &CostMeter) -> Result<Value> {
     if let Expr::Literal(value) = expr {
         return Ok(value.clone());
@@ -231,7 +239,8 @@ pub(crate) fn constant(expr: &Expr, cost: &CostMeter) -> Result<Value> {
     Ok(evaluate(expr, cost)?)
 }
 
-/// The number in LIMIT or OFFSET; `None` for NULL. A text and a fraction are cast to a whole number, as PostgreSQL does it.
+/// Returns the number in LIMIT or OFFSET; `None` for NULL. A text or a fraction is cast to a whole
+/// number, as in PostgreSQL.
 pub(crate) fn row_count(expr: &Expr, clause: &str, cost: &CostMeter) -> Result<Option<u64>> {
     let value = constant(expr, cost)?;
     let number = cast(&value, ColumnType::Int8)

@@ -1,6 +1,7 @@
-//! The slices that conditions leave. An index is spread by the hash of its partition expressions: conditions that give each of them
-//! single values exclude all slices but those of these values. Or it is divided by the ranges of one expression: conditions on that exclude
-//! the slices whose ranges they do not meet.
+//! The slices that can have matching entries. In an index partitioned by hash, conditions that give
+//! single values to each partition expression exclude all slices but those of these values. In an
+//! index partitioned by ranges of an expression, conditions on this expression exclude the slices
+//! with other ranges.
 
 use bytes::Bytes;
 use proto::expr::Expr;
@@ -8,10 +9,11 @@ use proto::model::index::{IndexSpec, PartitionBy, RangePartition};
 
 use super::value_set::{PartSet, Set};
 
-/// Maximum of partition keys of a scan. With more, most slices are read anyway.
+/// The maximum number of partition keys of a scan. With more keys, most slices are read anyway.
 const PARTITIONS_MAX: usize = 64;
 
-/// Returns all partition keys that entries in these sets of the key parts, and then of the id, can have; `None` if they are unknown.
+/// Returns all partition keys that entries in these sets of values (of the key parts, then of the
+/// id) can have; `None` if they are unknown.
 pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<Bytes>> {
     let id = spec.keys.len();
     let part_of = |expr: &Expr| match expr {
@@ -47,7 +49,8 @@ pub(super) fn partition_keys(spec: &IndexSpec, sets: &[PartSet]) -> Option<Vec<B
     Some(keys.into_iter().map(Bytes::from).collect())
 }
 
-/// A key in each range that values of a set can be in: the lowest of them, and the bounds between the lowest and the highest.
+/// Returns a key in each range that contains values of the set: the lowest value, and the range
+/// bounds between the lowest and the highest.
 fn met_ranges(range: &RangePartition, set: &Set) -> Vec<Bytes> {
     let mut keys = Vec::new();
     for interval in set {

@@ -1,11 +1,13 @@
-//! Turns conditions into ranges of entries.
+//! The conversion of conditions to ranges of entries.
 //!
-//! A conjunct over one key part and constants is a *set* of values of that part (`condition`, `value_set`). Sets of the
-//! same part are intersected. Then the parts are processed in key order. While a part's set has only single values, each
-//! value extends the prefixes of the ranges. The first part with a wider interval completes the ranges, and the
-//! conjuncts of later parts remain as a filter. The document's id, as raw bytes, comes after the last part.
+//! A conjunct over one key part and constants is a *set* of values of that part (`condition`,
+//! `value_set`). Sets of the same part are intersected. Then the parts are processed in key order.
+//! While a part's set has only single values, each value extends the prefixes of the ranges. The
+//! first part with a wider interval completes the ranges, and the conjuncts of later parts remain
+//! as a filter. The document's id, as raw bytes, comes after the last part.
 //!
-//! A DESC part inverts the bytes, which swaps before and after, and the ends of an interval.
+//! The bytes of a DESC part are inverted, so that "before" and "after" and the ends of an interval
+//! are swapped.
 
 use bytes::Bytes;
 use proto::expr::Expr;
@@ -17,11 +19,11 @@ use super::condition::set_of;
 use super::partitions::partition_keys;
 use super::value_set::{Bound, Part, PartSet, Set, covering, intersect};
 
-/// The maximum number of ranges in a scan, because each is a seek in each slice. A longer list becomes one range and a
-/// filter.
+/// The maximum number of ranges in a scan, because each range is a seek in each slice. More ranges
+/// are replaced by one range and a filter.
 pub const RANGES_MAX: usize = 1000;
 
-/// The ranges and the filter of a scan.
+/// The ranges and the filter that implement a condition.
 #[derive(Debug, PartialEq)]
 pub struct Access {
     /// Ascending, disjoint ranges of entries.
@@ -30,13 +32,13 @@ pub struct Access {
     pub fixed: Vec<bool>,
     /// For each key part, true if it can be NULL and MISSING.
     pub blurred: Vec<bool>,
-    /// The key parts that are NULL or MISSING, whichever of them.
+    /// The key parts that are NULL or MISSING in all rows.
     pub absent: Vec<u16>,
-    /// The conjuncts that the ranges implement.
+    /// The conjuncts that the ranges implement completely.
     pub used: Vec<Expr>,
     /// The remaining conjuncts, which the filter checks.
     pub filter: Vec<Expr>,
-    /// The partition keys that entries can have, if they are known ([`super::partitions`]).
+    /// The partition keys that entries can have ([`super::partitions`]); `None` if unknown.
     pub partitions: Option<Vec<Bytes>>,
 }
 
@@ -93,7 +95,7 @@ pub fn access(spec: &IndexSpec, conjuncts: Vec<Expr>) -> Access {
     access
 }
 
-/// The key parts, and the id.
+/// Returns the key parts, then the id.
 fn parts_of(spec: &IndexSpec) -> Vec<Part> {
     let key = |(n, key): (usize, &KeyPart)| Part::Key {
         column: n as u16,
@@ -105,8 +107,8 @@ fn parts_of(spec: &IndexSpec) -> Vec<Part> {
     spec.keys.iter().enumerate().map(key).chain([Part::Id]).collect()
 }
 
-/// Returns the set of each part, and the conjuncts that form no set. A conjunct over the id holds for a key part that is the id, and
-/// for the id after the key.
+/// Returns the set of values of each part, and the conjuncts that are not a set. A conjunct about
+/// the id applies to a key part that is the id, and to the id after the key.
 fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
     let mut sets: Vec<PartSet> = vec![None; parts.len()];
     let mut rest = Vec::new();
@@ -127,7 +129,7 @@ fn sets_of(parts: &[Part], conjuncts: Vec<Expr>) -> (Vec<PartSet>, Vec<Expr>) {
     (sets, rest)
 }
 
-/// Restricts the set of a part to another one, because of a conjunct.
+/// Intersects the set of a part with another set, which comes from a conjunct.
 fn narrow(part: &mut PartSet, set: Set, conjunct: Option<Expr>) {
     match part {
         Some((known, conjuncts)) => {
@@ -138,12 +140,12 @@ fn narrow(part: &mut PartSet, set: Set, conjunct: Option<Expr>) {
     }
 }
 
-/// The range of all entries that begin with a prefix.
+/// Returns the range of all entries that begin with a prefix.
 fn beginning_with(prefix: Vec<u8>) -> KeyRange {
     KeyRange { high: successor(&prefix).map(Bytes::from), low: prefix.into() }
 }
 
-/// Each prefix extended by each value, in the order of the index.
+/// Returns each prefix extended by each value, in the order of the index.
 fn extend(prefixes: &[Vec<u8>], points: &Set, descending: bool) -> Vec<Vec<u8>> {
     let mut codes: Vec<Vec<u8>> = points.iter().filter_map(|point| point.point.clone()).collect();
     if descending {
@@ -156,7 +158,7 @@ fn extend(prefixes: &[Vec<u8>], points: &Set, descending: bool) -> Vec<Vec<u8>> 
         .collect()
 }
 
-/// The range of each interval after each prefix, in the order of the index.
+/// Returns the range of each interval after each prefix, in the order of the index.
 fn close(prefixes: &[Vec<u8>], set: &Set, part: Part) -> Vec<KeyRange> {
     let descending = matches!(part, Part::Key { descending: true, .. });
     let mut bounds: Vec<(Bound, Bound)> =

@@ -6,16 +6,17 @@ use proto::Result;
 use proto::expr::ColumnType;
 use proto::value::Value;
 
+use super::column_info::ColumnInfo;
 use super::constant::{ConstantPlan, ConstantSelect};
 use super::documents::{DocumentPlan, DocumentSelect};
 use super::index::{IndexPlan, IndexSelect};
 use super::parameters::ParameterTypes;
-use super::relation::{ColumnInfo, Relation};
+use crate::access::Relation;
 use crate::sql::ast::Select;
 use crate::sql::limits;
 use crate::sql::qualifier::Qualifier;
 
-/// A SELECT with resolved names; it may still have parameters.
+/// A SELECT with resolved names, possibly with parameters.
 #[derive(Debug)]
 pub struct ResolvedSelect(ResolvedKind);
 
@@ -29,11 +30,11 @@ enum ResolvedKind {
 /// The plan of a SELECT.
 #[derive(Debug)]
 pub enum Plan {
-    /// A scan.
+    /// A scan of an index.
     Index(Box<IndexPlan>),
     /// A read of documents by id.
     Documents(DocumentPlan),
-    /// A computed row.
+    /// A row that is computed without reading data.
     Constant(ConstantPlan),
 }
 
@@ -65,7 +66,7 @@ impl ResolvedSelect {
         }
     }
 
-    /// The types of the given number of parameters.
+    /// Returns the types of this number of parameters.
     pub fn parameter_types(&self, parameters: u16) -> Vec<ColumnType> {
         let mut types = ParameterTypes::new(parameters);
         match &self.0 {

@@ -1,4 +1,5 @@
-//! Tests of the planner by tables of statements, and of its ranges by comparison with plain evaluation.
+//! Tests of the planner with tables of statements, and of its ranges by comparison with evaluation
+//! of the condition for each entry.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -244,7 +245,7 @@ fn buckets_are_read_by_id_and_constants_without_a_source() {
     assert_eq!(plan_of(None, "SELECT a", &[]).unwrap_err().code.sqlstate(), "42703");
 }
 
-/// An entry of an index over (a, b DESC), as the scope of a filter.
+/// An entry of an index over (a, b DESC), for the evaluation of conditions.
 struct Entry {
     id: String,
     parts: [Value; 2],
@@ -356,7 +357,7 @@ fn ranges_and_filter_together_equal_the_condition() {
     }
 }
 
-/// Checks that a plan selects exactly the entries for which the condition evaluates to true.
+/// Asserts that a plan selects exactly the entries for which the condition is true.
 fn check(plan: &IndexPlan, condition: &str, entries: &[Entry]) {
     let ranges = &plan.request.ranges;
     for pair in ranges.windows(2) {

@@ -1,8 +1,10 @@
-//! Comparisons of a column without a type with a text. They are true for no row if the values of the column are numbers.
+//! Comparisons of an untyped column with a text, which are true for no row if all values of the
+//! column are numbers.
 //!
-//! A column without a cast has no type but that of each document's value, so `age = '30'` is no error: it finds the documents whose
-//! `age` is a text. These comparisons are found when names are resolved. A sample of the index shows the kinds of its columns' values
-//! ([`crate::backend::Samples`]), and the client gets a notice if none is a text.
+//! A column without a cast has the type of each document's value, so `age = '30'` is no error: it
+//! selects the documents whose `age` is a text. When names are resolved, these comparisons are
+//! collected. A sample of the index shows the kinds of the columns' values
+//! ([`crate::backend::Samples`]), and the client gets a notice if no value is a text.
 
 use proto::expr::{ColumnType, CompareOp, Expr};
 use proto::model::index::IndexSpec;
@@ -13,12 +15,13 @@ use super::columns::Columns;
 use super::kinds::{Kind, Kinds};
 use super::types::Operands;
 
-/// The number of comparisons of a statement that are checked; a client with more of them corrects the first ones first.
+/// The maximum number of comparisons of a statement that are checked; the client of a statement
+/// with more of them learns of the first ones.
 const COMPARISONS_MAX: usize = 16;
-/// Characters of a text that a notice quotes.
+/// The maximum number of characters of a text that a notice quotes.
 const QUOTED_MAX: usize = 40;
 
-/// A comparison of a column without a type with a text, or with a parameter that may be one.
+/// A comparison of an untyped column with a text, or with a parameter that may be a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextComparison {
     column: u16,
@@ -33,7 +36,7 @@ enum Operator {
     Like,
 }
 
-/// Returns the comparisons of a resolved condition.
+/// Returns the comparisons of untyped columns with texts in a resolved condition.
 pub(super) fn text_comparisons(filter: &Expr, columns: Columns<'_>) -> Vec<TextComparison> {
     let mut found = Vec::new();
     filter.any(&mut |expr| {
@@ -71,7 +74,7 @@ fn may_be_text(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(Value::String(_)) | Expr::Parameter(_))
 }
 
-/// Operands that all have one type.
+/// Operands that all have this type.
 struct AllOf(ColumnType);
 
 impl Operands for AllOf {
@@ -89,7 +92,7 @@ impl Operands for AllOf {
 }
 
 impl TextComparison {
-    /// The text, if the operand is a text with these values of parameters.
+    /// Returns the text of the operand with these values of parameters; `None` if it is not a text.
     pub fn text<'v>(&'v self, values: &'v [Value]) -> Option<&'v str> {
         let value = match &self.operand {
             Expr::Literal(value) => value,
@@ -102,7 +105,8 @@ impl TextComparison {
         }
     }
 
-    /// The notice for the client and its hint, if all values of the column in the sample are of another kind.
+    /// Returns the message and the hint of the notice, if all values of the column in the sample
+    /// are of another kind.
     pub fn remark(
         &self,
         spec: &IndexSpec,
@@ -133,7 +137,8 @@ impl TextComparison {
         Some((message, hint))
     }
 
-    /// The comparison with another value of the kind that the column has; `None` if the text is none.
+    /// Returns the comparison with a value of the column's kind in place of the text; `None` if the
+    /// text has no such value.
     fn with_type_of(&self, kind: Kind, text: &str) -> Option<Expr> {
         let target = match (kind, self.operator) {
             (Kind::Number, Operator::Compare(_)) => ColumnType::Numeric,
@@ -154,7 +159,7 @@ impl TextComparison {
         Some(typed)
     }
 
-    /// The comparison as an expression.
+    /// Returns the comparison as an expression with this column.
     fn with_column(&self, column: Expr) -> Expr {
         let (column, operand) = (Box::new(column), Box::new(self.operand.clone()));
         match self.operator {
@@ -164,7 +169,7 @@ impl TextComparison {
     }
 }
 
-/// The beginning of a text in quotes.
+/// Returns the beginning of a text in quotes.
 fn quoted(text: &str) -> String {
     let mut chars = text.chars();
     let shown: String = chars.by_ref().take(QUOTED_MAX).collect();

@@ -1,6 +1,8 @@
-//! Conditions are boolean: what has another type is an error (42804), and an untyped literal is read as a boolean.
+//! The check that conditions are boolean: an operand of another type is an error (42804), and an
+//! untyped literal is converted to a boolean.
 //!
-//! A path has the type of each document's value, so nothing is known of it here: there only `true` holds.
+//! A path has the type of each document's value, so it is not checked here; at the evaluation,
+//! values other than `true` do not satisfy the condition.
 
 use proto::expr::{ColumnType, Expr, Function};
 use proto::value::Value;
@@ -8,7 +10,7 @@ use proto::{Error, ErrorCode, Result};
 
 use super::types::{Operands, literal_of};
 
-/// Checks the argument of a clause or an operator that takes conditions.
+/// Checks the argument of a clause or an operator that requires a condition.
 pub(crate) fn check_condition(expr: &mut Expr, of: &str, operands: &impl Operands) -> Result<()> {
     match expr {
         // Its literals make it a different expression than a column's.

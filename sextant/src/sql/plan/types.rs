@@ -1,24 +1,24 @@
-//! The types of expressions: those of casts, literals and operators. A column has the type of its expression in the index; a path has none but
-//! that of each document's value, and counts as text.
+//! The types of expressions: those of casts, literals and operators. A column has the type of its
+//! expression in the index; a path has the type of each document's value, and is treated as text.
 
 use proto::expr::cast::cast;
 use proto::expr::{ColumnType, Expr, Function};
 use proto::value::{Number, Value};
 use proto::{Error, Result};
 
-/// The types of operands, as far as they are known.
+/// A source of the types of operands.
 pub(crate) trait Operands {
     fn type_of(&self, expr: &Expr) -> ColumnType;
     /// True if a column may have booleans.
     fn may_be_boolean(&self, column: u16) -> bool;
-    /// True if no part of the expression is compared with the expressions of an index any more.
+    /// True if columns were resolved, so that no subexpression can still become a column.
     fn are_resolved(&self) -> bool;
 }
 
-/// An expression over documents.
+/// The operands of an expression over documents.
 pub(crate) struct OfDocument;
 
-/// An expression whose parts may be columns of an index.
+/// The operands of an expression whose subexpressions may become columns of an index.
 pub(crate) struct UnresolvedExpr;
 
 impl Operands for OfDocument {
@@ -49,7 +49,7 @@ impl Operands for UnresolvedExpr {
     }
 }
 
-/// Reads a literal of unknown type as a value of a type.
+/// Converts a literal of unknown type to a value of a type; an error if it has none.
 pub(super) fn literal_of(text: &str, column_type: ColumnType) -> Result<Value> {
     let literal = Value::from(text);
     cast(&literal, column_type).map_err(|unfit| -> Error {
@@ -59,7 +59,8 @@ pub(super) fn literal_of(text: &str, column_type: ColumnType) -> Result<Value> {
     })
 }
 
-/// The type of an expression: the type of a cast, a column or a literal, or the result type of an operator.
+/// Returns the type of an expression: the type of a cast, a column or a literal, or the result type
+/// of an operator.
 pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> ColumnType {
     match expr {
         Expr::Cast(_, to) => *to,
@@ -79,7 +80,8 @@ pub(crate) fn type_of(expr: &Expr, column: &impl Fn(u16) -> ColumnType) -> Colum
     }
 }
 
-/// The type of several alternatives: theirs if it is the same, a number if all are numbers, else text. NULL has any type.
+/// Returns the type of several alternatives: their type if all are equal, a numeric type if all are
+/// numbers, otherwise text. NULL fits any type.
 fn common_type(alternatives: &[Expr], column: &impl Fn(u16) -> ColumnType) -> ColumnType {
     let typed = alternatives.iter().filter(|expr| !matches!(expr, Expr::Literal(Value::Null)));
     typed.map(|expr| type_of(expr, column)).reduce(merged).unwrap_or(ColumnType::Text)
@@ -96,14 +98,14 @@ fn merged(a: ColumnType, b: ColumnType) -> ColumnType {
     }
 }
 
-/// How the untyped operands of an operator get a type.
+/// The rule by which the untyped operands of an operator get a type.
 #[derive(Clone, Copy)]
 pub(super) enum OperandRule {
-    /// The type of the first operand that has one.
+    /// The type of the first operand that has a type.
     First,
-    /// The type of the first operand that has one. Numbers of several types have the widest of these.
+    /// The type of the first operand that has a type; among several numeric types, the widest.
     OneNumber,
-    /// The type that all operands have. With a path, which has none, the type is unknown.
+    /// The type that all operands have; unknown if one of them is a path.
     Common,
 }
 
@@ -116,7 +118,7 @@ impl OperandRule {
         }
     }
 
-    /// The type of untyped operands next to operands of these types.
+    /// Returns the type of untyped operands next to operands of these types; `None` if unknown.
     pub(super) fn type_beside(
         self,
         mut types: impl Iterator<Item = ColumnType>,
@@ -132,7 +134,8 @@ impl OperandRule {
     }
 }
 
-/// The type of an expression over documents, in which only casts, literals and operators have a type.
+/// Returns the type of an expression over documents, in which only casts, literals and operators
+/// have a type.
 pub(crate) fn document_type(expr: &Expr) -> ColumnType {
     type_of(expr, &|_| ColumnType::Text)
 }
@@ -154,7 +157,8 @@ fn numeric(column_type: ColumnType) -> ColumnType {
     }
 }
 
-/// The result type of an operator: double if an operand is a double, integer for integers.
+/// Returns the result type of an arithmetic operator: double if an operand is a double, integer for
+/// integers.
 fn arithmetic_type(left: ColumnType, right: ColumnType) -> ColumnType {
     use ColumnType::{Float8, Int4, Int8, Numeric};
     match (left, right) {

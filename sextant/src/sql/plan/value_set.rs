@@ -9,7 +9,7 @@ use proto::expr::Expr;
 use proto::value::Value;
 use proto::value::key::{encode_part, successor};
 
-/// A key part, or the id after them.
+/// A key part, or the id after the key parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     Key { column: u16, descending: bool, is_id: bool, may_be_missing: bool },
@@ -37,12 +37,13 @@ impl Part {
         }
     }
 
-    /// The point before a value.
+    /// Returns the point before a value.
     pub(super) fn before(self, value: &Value) -> Bound {
         Bound { code: self.encode(value), after: false }
     }
 
-    /// The point after a value. An id can be a prefix of another id; an encoded part cannot be one of another part.
+    /// Returns the point after a value. An id can be a prefix of another id; an encoded part cannot
+    /// be one of another part.
     pub(super) fn after(self, value: &Value) -> Bound {
         let mut code = self.encode(value);
         match self {
@@ -54,7 +55,7 @@ impl Part {
         }
     }
 
-    /// The set of one value; empty if the part cannot have it.
+    /// Returns the set of one value; empty if the part cannot have it.
     pub(super) fn point(self, value: &Value) -> Vec<Interval> {
         if matches!(self, Self::Id) && !matches!(value, Value::String(_)) {
             return Vec::new();
@@ -63,7 +64,7 @@ impl Part {
         vec![Interval { low, high, point: Some(self.encode(value)) }]
     }
 
-    /// The set of NULL and MISSING.
+    /// Returns the set of NULL and MISSING.
     pub(super) fn absent(self) -> Set {
         let missing = match self {
             Self::Key { may_be_missing: true, .. } => self.point(&Value::Missing),
@@ -72,7 +73,7 @@ impl Part {
         union([missing, self.point(&Value::Null)].concat())
     }
 
-    /// The set of all other values.
+    /// Returns the set of all values except NULL and MISSING.
     pub(super) fn present(self) -> Set {
         let low = match self {
             Self::Key { .. } => self.after(&Value::Null),
@@ -82,12 +83,13 @@ impl Part {
         vec![Interval { low, high, point: None }]
     }
 
-    /// The set of all values but MISSING.
+    /// Returns the set of all values except MISSING.
     pub(super) fn not_missing(self) -> Set {
         union([self.point(&Value::Null), self.present()].concat())
     }
 
-    /// True if a set of the part has both NULL and MISSING, which SQL does not distinguish.
+    /// True if a set contains both NULL and MISSING, which SQL does not distinguish. `None` is the
+    /// set of all values.
     pub(super) fn blurs(self, set: Option<&Set>) -> bool {
         let Self::Key { may_be_missing: true, .. } = self else { return false };
         let Some(set) = set else { return true };
@@ -95,12 +97,13 @@ impl Part {
         has(&Value::Null) && has(&Value::Missing)
     }
 
-    /// True if a set of the part has NULL and MISSING, and no other value.
+    /// True if a set contains NULL, MISSING and no other value.
     pub(super) fn is_absent(self, set: &Set) -> bool {
         self.blurs(Some(set)) && intersect(set, &self.present()).is_empty()
     }
 
-    /// The set of all values of a value's type; empty for NULL and MISSING, whose comparisons are never true.
+    /// Returns the set of all values of a value's type; `None` for NULL and MISSING, whose
+    /// comparisons are never true.
     pub(super) fn same_type(self, value: &Value) -> Option<Interval> {
         let (least, greatest) = match value {
             Value::Missing | Value::Null => return None,
@@ -128,7 +131,7 @@ impl Part {
         }
     }
 
-    /// The set of strings that begin with `prefix`.
+    /// Returns the set of strings that begin with `prefix`.
     pub(super) fn beginning_with(self, prefix: &str) -> Vec<Interval> {
         let mut code = self.encode(&Value::String(prefix.to_owned()));
         if matches!(self, Self::Key { .. }) {
@@ -148,13 +151,13 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// The smallest bytes after the point; `None` at the very end.
+    /// Returns the smallest bytes after the point; `None` after all bytes.
     pub(super) fn position(&self, prefix: &[u8]) -> Option<Vec<u8>> {
         let bytes = [prefix, &self.code].concat();
         if self.after { successor(&bytes) } else { Some(bytes) }
     }
 
-    /// The point after all bytes are inverted.
+    /// Returns the point in the order of inverted bytes.
     pub(super) fn inverted(&self) -> Self {
         Self { code: self.code.iter().map(|byte| !byte).collect(), after: !self.after }
     }
@@ -163,7 +166,7 @@ impl Bound {
         self.compare(other).is_lt()
     }
 
-    /// Compares the positions of two points, without building them.
+    /// Compares the positions of two points without building them.
     fn compare(&self, other: &Self) -> Ordering {
         match (self.position_bytes(), other.position_bytes()) {
             (Some(mine), Some(theirs)) => mine.cmp(theirs),
@@ -173,7 +176,7 @@ impl Bound {
         }
     }
 
-    /// The bytes of [`Self::position`] without a prefix.
+    /// Returns the bytes of [`Self::position`] without a prefix.
     fn position_bytes(&self) -> Option<impl Iterator<Item = u8>> {
         let (begin, last) = match self.after {
             false => (&self.code[..], None),
@@ -186,7 +189,7 @@ impl Bound {
     }
 }
 
-/// The values between two points, with the encoded value if there is just one.
+/// The values between two points, with the encoded value if the interval has only one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) low: Bound,
@@ -197,7 +200,7 @@ pub(super) struct Interval {
 /// A set of values of one part: disjoint intervals, ascending.
 pub(super) type Set = Vec<Interval>;
 
-/// The set of a part with its conjuncts, if there are any.
+/// The set of a part's values and the conjuncts that define it; `None` if no conjunct does.
 pub(super) type PartSet = Option<(Set, Vec<Expr>)>;
 
 /// Sorts intervals, merges adjacent ones, and removes empty ones.
@@ -219,7 +222,7 @@ pub(super) fn union(mut intervals: Set) -> Set {
     joined
 }
 
-/// The intersection of two sets, by a walk over both in step.
+/// Returns the intersection of two sets.
 pub(super) fn intersect(a: &Set, b: &Set) -> Set {
     let (mut i, mut j) = (0, 0);
     let mut shared = Vec::new();
@@ -239,7 +242,7 @@ pub(super) fn intersect(a: &Set, b: &Set) -> Set {
     shared
 }
 
-/// The smallest interval that contains a set.
+/// Returns the smallest interval that contains a set.
 pub(super) fn covering(set: &Set) -> Set {
     match (set.first(), set.last()) {
         (Some(first), Some(last)) => {

@@ -1,4 +1,5 @@
-//! The buckets of an open transaction: the epochs that it reads, all of one moment, and its changes.
+//! The buckets of an open transaction: the epochs that it reads, which belong to one moment, and
+//! its changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use proto::model::index::{IndexInfo, IndexState};
 use proto::{Error, ErrorCode, Result};
 
 use super::commit::Part;
-use crate::sql::backend::{Backend, BucketTransaction, EpochPin, TransactionView};
+use crate::access::{Access, BucketTransaction, EpochPin, TransactionView};
 
-/// Maximum of buckets that a transaction changes.
+/// The maximum number of buckets that a transaction changes.
 const BUCKETS_MAX: usize = 64;
 
-/// The generation of an index that was created after the first read of a transaction, over the version that the transaction reads.
+/// Returns the generation of an index that was created after the transaction's first read. This
+/// generation is built over the version of the data set that the transaction reads.
 fn younger(began: &Catalog, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc<IndexInfo>> {
     let read = began.current_of(now.user_bucket(shown.bucket));
     if read == shown.bucket || !began.buckets.contains_key(&read) {
@@ -37,48 +39,50 @@ fn younger(began: &Catalog, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc
 /// The time limit of a transaction's wait for its epoch, in milliseconds.
 const EPOCH_WAIT_MS: u64 = 10_000;
 
-/// The buckets of a transaction.
+/// The buckets that a transaction reads or changes.
 #[derive(Default)]
 pub struct TransactionBuckets {
-    /// The epochs that it reads.
+    /// The leased epochs that the transaction reads.
     pins: BTreeMap<BucketId, Box<dyn EpochPin>>,
-    /// The transaction's changes in each bucket, after the first change there.
+    /// The transaction's changes in each bucket that it has changed.
     changes: BTreeMap<BucketId, Arc<dyn BucketTransaction>>,
-    /// The catalog of its first read: it has the generations of indexes that the transaction reads to its end.
+    /// The catalog at the first read, whose generations of indexes the transaction reads until its
+    /// end.
     catalog: Option<Arc<Catalog>>,
 }
 
 impl TransactionBuckets {
-    /// A transaction that has begun its changes in one bucket.
+    /// Returns the buckets of a transaction that has begun its changes in one bucket.
     pub fn begun(bucket: BucketId, changes: Arc<dyn BucketTransaction>) -> Self {
         Self { changes: BTreeMap::from([(bucket, changes)]), ..Self::default() }
     }
 
-    /// True once the first read has fixed the moment.
+    /// True after the first read, which fixes the moment.
     pub fn has_moment(&self) -> bool {
         !self.pins.is_empty()
     }
 
-    /// The epoch that it reads in a bucket, if it has read any.
+    /// Returns the epoch that the transaction reads in a bucket; `None` before it reads there.
     pub fn snapshot(&self, bucket: BucketId) -> Option<Epoch> {
         self.pins.get(&bucket).map(|pin| pin.epoch())
     }
 
-    /// Takes the epoch of its first read, which fixes the moment and the generations of indexes.
+    /// Stores the lease of the first read, which fixes the moment and the generations of indexes.
     pub fn fix(&mut self, bucket: BucketId, pin: Box<dyn EpochPin>) {
         self.catalog = Some(pin.catalog());
         self.pins.insert(bucket, pin);
     }
 
-    /// Takes that back: another version of the data set has become current since the read was planned, and it is planned again.
+    /// Undoes [`Self::fix`] because another version of the data set has become current, and the
+    /// read is planned again.
     pub fn unfix(&mut self) {
         self.catalog = None;
         self.pins.clear();
     }
 
-    /// The generation of an index in which the transaction continues: the one that served at its first read. The lease of its epoch keeps
-    /// that generation. The error is `SnapshotTooOld` if it was dropped nevertheless. A younger index is read in the generation over the
-    /// same version of its data set.
+    /// Returns the generation of an index that the transaction reads: the one that served at its
+    /// first read, which its lease keeps. For a younger index, the generation over the
+    /// transaction's version of the data set. `SnapshotTooOld` if the generation was dropped.
     pub fn goes_on_in(&self, shown: &Arc<IndexInfo>, now: &Catalog) -> Result<Arc<IndexInfo>> {
         let Some(catalog) = &self.catalog else { return Ok(Arc::clone(shown)) };
         let began = catalog.indexes.get(&shown.id);
@@ -97,8 +101,8 @@ impl TransactionBuckets {
         })
     }
 
-    /// The bucket in which the transaction reads documents: the one that its name meant at its first read. The lease of the moment keeps
-    /// that version of a data set.
+    /// Returns the bucket in which the transaction reads documents: the one that its name meant at
+    /// its first read. For a data set, the lease keeps that version.
     pub fn reads_in(&self, shown: &Arc<BucketInfo>, now: &Catalog) -> Result<Arc<BucketInfo>> {
         let Some(began) = &self.catalog else { return Ok(Arc::clone(shown)) };
         let of_user = now.user_bucket(shown.id);
@@ -112,9 +116,9 @@ impl TransactionBuckets {
         })
     }
 
-    /// The epoch that the transaction reads in a bucket. The first one fixes a moment that covers everything
-    /// acknowledged before.
-    pub async fn pin(&mut self, backend: &dyn Backend, bucket: BucketId) -> Result<Epoch> {
+    /// Returns the epoch that the transaction reads in a bucket. The first call fixes a moment that
+    /// covers all writes acknowledged before.
+    pub async fn pin(&mut self, access: &Access, bucket: BucketId) -> Result<Epoch> {
         if let Some(epoch) = self.snapshot(bucket) {
             return Ok(epoch);
         }
@@ -124,14 +128,15 @@ impl TransactionBuckets {
             self.pins.insert(bucket, pin);
             return Ok(epoch);
         }
-        let pin = backend.pin_bucket(bucket, EPOCH_WAIT_MS).await?;
+        let pin = access.pin_bucket(bucket, EPOCH_WAIT_MS).await?;
         let epoch = pin.epoch();
         self.fix(bucket, pin);
         Ok(epoch)
     }
 
-    /// Chooses the epochs of buckets that the transaction has changed and not read, if it has a moment: another writer that has changed one
-    /// of its documents since then has committed first.
+    /// Leases the epochs of buckets that the transaction has changed and not read, if its moment is
+    /// fixed. The commit then fails if another writer has changed one of the documents after the
+    /// moment.
     pub async fn pin_changed(&mut self) -> Result<()> {
         let changed: Vec<_> = self.changes.keys().copied().collect();
         for bucket in changed {
@@ -143,7 +148,8 @@ impl TransactionBuckets {
         Ok(())
     }
 
-    /// The transaction's view of a bucket: the epoch, if it reads one, and its own changes. Returns an error if these are known to be lost.
+    /// Returns the transaction's view of a bucket: the epoch, if it reads there, and its own
+    /// changes. An error if the changes are known to be lost.
     pub fn view(&self, bucket: BucketId) -> Result<TransactionView> {
         let changes = self.changes.get(&bucket);
         changes.map_or(Ok(()), |changes| changes.check())?;
@@ -151,17 +157,18 @@ impl TransactionBuckets {
         Ok(TransactionView { snapshot: self.snapshot(bucket), own })
     }
 
-    /// The transaction's changes in each bucket.
+    /// Returns the transaction's changes in each bucket.
     pub fn changes(&self) -> impl Iterator<Item = (BucketId, &Arc<dyn BucketTransaction>)> {
         self.changes.iter().map(|(bucket, changes)| (*bucket, changes))
     }
 
-    /// The transaction's changes in a bucket.
+    /// Returns the transaction's changes in a bucket; `None` if it has none.
     pub fn changes_in(&self, bucket: BucketId) -> Option<&Arc<dyn BucketTransaction>> {
         self.changes.get(&bucket)
     }
 
-    /// The transaction's changes in a bucket; the first call for a bucket begins them.
+    /// Returns the transaction's changes in a bucket; the first call for a bucket begins them with
+    /// `begin`.
     pub fn begun_in(
         &mut self,
         bucket: BucketId,
@@ -179,18 +186,19 @@ impl TransactionBuckets {
         Ok(begun)
     }
 
-    /// Drops its changes in a bucket, which rolls them back.
+    /// Drops the transaction's changes in a bucket, which rolls them back.
     pub fn forget_changes(&mut self, bucket: BucketId) {
         self.changes.remove(&bucket);
     }
 
-    /// The place of its changes in each bucket.
+    /// Returns the transaction's place in each bucket.
     pub fn places(&self) -> BTreeMap<BucketId, TransactionPlace> {
         let place = |changes: &Arc<dyn BucketTransaction>| changes.own().map(|own| own.place);
         self.changes().map(|(bucket, own)| (bucket, place(own).unwrap_or_default())).collect()
     }
 
-    /// The transaction's changes, with the epochs that it has read there, for the commit.
+    /// Returns the transaction's changes for the commit, with the epoch that it reads in each
+    /// bucket.
     pub fn parts(&self) -> Vec<Part> {
         let part = |(bucket, changes): (BucketId, &Arc<dyn BucketTransaction>)| Part {
             changes: Arc::clone(changes),

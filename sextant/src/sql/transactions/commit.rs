@@ -1,8 +1,9 @@
-//! Commits the changes of a transaction in all its buckets.
+//! The commit of a transaction's changes in all its buckets.
 //!
-//! Changes in one bucket are committed by one call. Those of several buckets take two phases ([`proto::model::joint`]): the bucket with the
-//! lowest number decides when all others have prepared. The answer follows the decision: a bucket that does not finish within a short time
-//! finishes later by itself, and until then a reader of its newest state waits for it.
+//! Changes in one bucket are committed by one call. Changes in several buckets are committed in two
+//! phases ([`proto::model::joint`]): the bucket with the lowest number decides when all others have
+//! prepared. The client gets the answer after the decision: a bucket that does not finish within
+//! [`FINISH_WAIT`] finishes later by itself, and readers of its newest state wait until then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,16 +14,16 @@ use proto::rpc::api::{Decision, WriteReply};
 use proto::{Error, ErrorCode, ErrorKind, Result};
 use tokio::time::timeout;
 
-use crate::sql::backend::BucketTransaction;
+use crate::access::BucketTransaction;
 
-/// The time that the answer waits for the other buckets after the decision.
+/// The maximum time after the decision for which the answer waits for the other buckets.
 const FINISH_WAIT: Duration = Duration::from_secs(2);
 
 /// The changes of a transaction in one bucket, and the epoch that it has read there.
 pub struct Part {
     /// The changes in the bucket.
     pub changes: Arc<dyn BucketTransaction>,
-    /// The epoch.
+    /// The epoch that the transaction has read in the bucket, if any.
     pub snapshot: Option<Epoch>,
 }
 
@@ -37,13 +38,15 @@ impl Part {
     }
 }
 
-/// The number under which the commit of a transaction is logged: the number of the transaction in its deciding bucket.
+/// Returns the number under which the commit of a transaction is logged: its transaction number in
+/// the deciding bucket.
 pub fn number_of(parts: &[Part]) -> Option<TransactionId> {
     let changed = parts.iter().filter(|part| part.changes.own().is_some());
     changed.min_by_key(|part| part.bucket()).map(|part| part.changes.id())
 }
 
-/// Commits all changes of a transaction, durably, or none of them. Returns what was written in each bucket.
+/// Commits all changes of a transaction durably, or none of them. Returns the result of each bucket
+/// that has answered.
 pub async fn commit_all(parts: Vec<Part>) -> Result<Vec<WriteReply>> {
     let mut parts: Vec<_> = parts.into_iter().filter(|part| part.changes.own().is_some()).collect();
     parts.sort_by_key(Part::bucket);
@@ -70,7 +73,8 @@ pub async fn commit_all(parts: Vec<Part>) -> Result<Vec<WriteReply>> {
     Ok(replies)
 }
 
-/// Prepares all buckets but the deciding one, and returns them. If one refuses, all are rolled back.
+/// Prepares all buckets except the deciding one, and returns them. If one refuses, all are rolled
+/// back.
 async fn prepare_all(
     others: Vec<Part>,
     (decider, joint): (&Part, TransactionId),
@@ -85,7 +89,8 @@ async fn prepare_all(
     Ok(others)
 }
 
-/// Sends the outcome to buckets, for a limited time. Returns the results of those that answer.
+/// Sends the decision to buckets and waits for a limited time. Returns the results of those that
+/// answer.
 async fn end_all(parts: &[Part], joint: TransactionId, decision: &Decision) -> Vec<WriteReply> {
     let ended = parts.iter().map(|part| async move {
         let ended = timeout(FINISH_WAIT, part.changes.decide(joint, decision.clone())).await;
@@ -104,7 +109,8 @@ async fn end_all(parts: &[Part], joint: TransactionId, decision: &Decision) -> V
     replies
 }
 
-/// The error if the deciding bucket was not called, so nothing is committed.
+/// Returns the error for a commit whose deciding bucket was not called, so that nothing is
+/// committed.
 fn not_committed(error: Error) -> Error {
     match error.code {
         ErrorCode::InDoubt => Error {
@@ -116,7 +122,8 @@ fn not_committed(error: Error) -> Error {
     }
 }
 
-/// The error if the deciding bucket has not refused, so the outcome is unknown. If it was dropped, the others decide.
+/// Returns the error for a commit whose outcome is unknown, because the deciding bucket has not
+/// refused. If that bucket was dropped, the others decide.
 fn in_doubt(error: Error) -> Error {
     match error.code {
         ErrorCode::Unknown => {

@@ -1,4 +1,4 @@
-//! Tests the calls of a session to the buckets of a transaction, for each kind of answer.
+//! Tests of the calls of a commit to the buckets of a transaction, for each kind of answer.
 
 use std::sync::Mutex;
 
@@ -12,15 +12,15 @@ use proto::rpc::scan::OwnView;
 
 use super::*;
 
-/// The buckets of the transaction. The first one decides.
+/// The buckets of the transaction, of which the first decides.
 const BUCKETS: [BucketId; 3] = [BucketId(2), BucketId(4), BucketId(6)];
-/// The number of a commit: that of the changes in the first bucket.
+/// The number of the commit, which is that of the changes in the first bucket.
 const DECIDED: TransactionId = TransactionId(2);
 
-/// All calls in their order: the step and the bucket.
+/// All calls in their order: the name of the step and the bucket.
 type Calls = Arc<Mutex<Vec<(&'static str, u64)>>>;
 
-/// The changes in a bucket whose steps have outcomes that a test sets. Their number is that of the bucket.
+/// Scripted changes in a bucket, whose steps have the outcomes that a test sets.
 struct Scripted {
     bucket: BucketInfo,
     calls: Calls,
@@ -91,7 +91,7 @@ fn error(code: ErrorCode) -> Error {
     Error::new(code, "as the test wants")
 }
 
-/// Changes in the three buckets, which come in any order.
+/// Returns changes in the three buckets, in an arbitrary order.
 fn parts(calls: &Calls, last_prepares: &Result<u64>, commits: &Result<()>) -> Vec<Part> {
     let part = |id: BucketId| {
         let bucket = BucketInfo::new(id, "b", 4, SourceKind::Embedded, NodeId(1));
@@ -102,7 +102,7 @@ fn parts(calls: &Calls, last_prepares: &Result<u64>, commits: &Result<()>) -> Ve
     BUCKETS.into_iter().rev().map(part).collect()
 }
 
-/// Commits over three buckets. Returns the code of the error, and all calls.
+/// Commits changes in three buckets. Returns the code of the error, and all calls.
 async fn committed(
     last_prepares: Result<u64>,
     commits: Result<()>,
@@ -125,7 +125,8 @@ async fn all_others_prepare_before_the_lowest_bucket_decides_and_finish_behind_i
     assert_eq!(calls, expected);
 }
 
-/// The log and the session name the number by which the fate of a commit is found later.
+/// The log of a commit must contain its number in the deciding bucket, by which its outcome is
+/// found later.
 #[test]
 fn a_commit_is_logged_under_its_number_in_the_bucket_that_decides() {
     let parts = parts(&Calls::default(), &Ok(1), &Ok(()));

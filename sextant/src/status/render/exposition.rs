@@ -1,14 +1,15 @@
 //! The two text formats of `/metrics`.
 //!
-//! OpenMetrics 1.0 is for clients that request it (`Accept: application/openmetrics-text`). All others get the classic text format of
-//! Prometheus, version 0.0.4. It has no units and no end mark, and the name of a counter has its suffix in the heads too.
+//! OpenMetrics 1.0 is for clients that request it (`Accept: application/openmetrics-text`). All
+//! others get the classic text format of Prometheus, version 0.0.4. This format has no units and no
+//! end mark, and the names of counters have their suffix in the heads too.
 
 use std::fmt;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-/// The media type that a client names to get OpenMetrics.
+/// The media type by which a client requests OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 /// A text format of `/metrics`.
@@ -46,7 +47,7 @@ impl Exposition {
         }
     }
 
-    /// Writes the metrics of a registry.
+    /// Returns the metrics of a registry as text.
     pub(crate) fn text(self, registry: &Registry) -> Result<String, fmt::Error> {
         let mut text = String::new();
         encode(&mut text, registry)?;
@@ -58,8 +59,9 @@ impl Exposition {
     }
 }
 
-/// Orders the samples of each metric: the library keeps them in a map with random order. Those of a histogram stay as they are, since its
-/// buckets are ordered by their bounds; no histogram here has labels.
+/// Sorts the samples of each metric, because the library keeps them in a map with random order. The
+/// samples of a histogram are left in place, since its buckets are ordered by their bounds; no
+/// histogram here has labels.
 fn in_order(text: &str) -> String {
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut is_histogram = false;
@@ -77,7 +79,7 @@ fn is_sample(line: &str) -> bool {
     !line.starts_with('#')
 }
 
-/// Translates OpenMetrics into the classic format.
+/// Converts a text in OpenMetrics to the classic format.
 fn classic(text: &str) -> String {
     let is_known = |line: &&str| !line.starts_with("# UNIT ") && !line.starts_with("# EOF");
     let mut lines: Vec<String> = Vec::new();

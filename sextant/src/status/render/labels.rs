@@ -1,4 +1,4 @@
-//! Labels of metrics that several files use.
+//! Labels of metrics that several renderings use.
 
 use std::sync::atomic::AtomicU64;
 
@@ -7,13 +7,13 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-/// The label of metrics by node.
+/// The label of metrics that exist for each node.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub(super) struct ByNode {
     pub(super) node: u64,
 }
 
-/// A gauge of each node.
+/// A gauge with a value for each node.
 pub(super) type ByNodeGauge = Family<ByNode, Gauge>;
-/// A counter of each node.
+/// A counter with a value for each node.
 pub(super) type ByNodeCounter = Family<ByNode, Counter<u64, AtomicU64>>;

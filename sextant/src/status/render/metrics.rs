@@ -22,37 +22,38 @@ use crate::backend::Counters;
 use crate::process_figures::ProcessFigures;
 use crate::status::{ClusterStatus, ProcessStatus, Status, WorkStatus};
 
-/// The figures of this process alone.
+/// The metrics of this process alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnFigures {
-    /// Figures of the operating system.
+    /// The metrics of the operating system.
     pub process: ProcessFigures,
-    /// The counters of its ports for users, if it has any.
+    /// The counters of the ports for users; `None` without such ports.
     pub counters: Option<Arc<Counters>>,
-    /// Scans by the name of their index.
+    /// The number of scans by the name of the index.
     pub index_scans: BTreeMap<String, u64>,
-    /// The member of the coordinator in this process.
+    /// The status of the coordinator member in this process.
     pub coordinator: Option<CoordinatorStatus>,
-    /// The indexer in this process.
+    /// The status of the indexer in this process.
     pub indexer: Option<indexer::Status>,
-    /// The projector in this process.
+    /// The status of the projector in this process.
     pub projector: Option<projector::Status>,
-    /// The doors of its ports for users, if it has any.
+    /// The counts of the login policy; `None` without ports for users.
     pub doors: Option<DoorFigures>,
 }
 
-/// The counts of the doors of a process.
+/// The counts of a process's login policy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DoorFigures {
-    /// Refusals by the setting that is the limit.
+    /// The number of refusals by the setting of the limit.
     pub refusals: Vec<(&'static str, u64)>,
-    /// Log-ins that have failed.
+    /// The number of failed log-ins.
     pub failed_logins: u64,
-    /// Seconds until the certificate of the ports ends.
+    /// The seconds until the certificate of the ports expires; negative afterwards, `None` without
+    /// one.
     pub certificate_seconds_left: Option<i64>,
 }
 
-/// Returns the status, and the figures of this process alone, as text.
+/// Returns the status and the metrics of this process alone, as text.
 pub(crate) fn text(
     form: Exposition,
     status: &Status,
@@ -66,7 +67,7 @@ pub(crate) fn text(
     form.text(&registry)
 }
 
-/// Returns the figures of a process without ports for users, as text.
+/// Returns the metrics of a process without ports for users, as text.
 pub(crate) fn own_text(form: Exposition, own: &OwnFigures) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("sextant");
     register_own(&mut registry, own);
@@ -222,8 +223,8 @@ fn register_work(registry: &mut Registry, work: &WorkStatus) {
     counter("commands", "Replicated commands", work.commands);
 }
 
-/// Registers the admission figures: of the nodes from their heartbeats, and fresher ones of this router and of the indexers in this
-/// process.
+/// Registers the metrics of admission: of nodes from their heartbeats, and more recent ones of this
+/// router and of the indexers in this process.
 fn register_scans(registry: &mut Registry, process: &ProcessStatus, cluster: &ClusterStatus) {
     let reported = cluster.nodes.iter().filter_map(|node| Some((node.node, node.scans?)));
     let mut scans: BTreeMap<NodeId, AdmissionStatus> = reported.collect();
@@ -286,7 +287,8 @@ fn register_copies(registry: &mut Registry, cluster: &ClusterStatus) {
     registry.register("bucket_copies_wanted", "Copies that a bucket should have", wanted);
 }
 
-/// Registers how long commits over several buckets hold the epochs of each bucket, and how often slow indexers have held them for long.
+/// Registers how long commits over several buckets have held back the epochs of each bucket, and
+/// how often slow indexers have.
 fn register_holds(registry: &mut Registry, cluster: &ClusterStatus) {
     let held = Family::<ByBucket, Gauge<f64, AtomicU64>>::default();
     let past_slow = Family::<ByBucket, Counter<u64, AtomicU64>>::default();
@@ -306,7 +308,7 @@ fn register_holds(registry: &mut Registry, cluster: &ClusterStatus) {
     registry.register("bucket_epochs_past_slow_indexers", help, past_slow);
 }
 
-/// Registers the figures that nodes report to the coordinator.
+/// Registers the metrics that nodes report to the coordinator.
 fn register_reports(registry: &mut Registry, cluster: &ClusterStatus) {
     let silent = ByNodeGauge::default();
     let applied = Family::<ByNodeAndBucket, Gauge>::default();

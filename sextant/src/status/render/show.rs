@@ -1,4 +1,4 @@
-//! The tables of `SHOW`. A column has the name of its field in JSON.
+//! The tables of `SHOW`. The name of a column is the name of the field in JSON.
 
 use proto::expr::ColumnType;
 use proto::model::ids::{Epoch, NodeId};
@@ -132,7 +132,8 @@ fn text(value: &Option<String>) -> Datum {
     value.as_deref().map_or(Datum::NULL, Datum::text)
 }
 
-/// The projectors of a bucket; if there are several, with their numbers of vbuckets.
+/// Returns the projectors of a bucket as text, with the number of vbuckets of each if there are
+/// several.
 fn projectors(shares: &[ProjectorShare]) -> String {
     match shares {
         [one] => one.node.to_string(),
@@ -147,7 +148,7 @@ fn numbers(nodes: &[NodeId]) -> String {
     nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The columns of a table; `None` if the SHOW is no table of the status.
+/// Returns the columns of a table; `None` if the SHOW is not about the status.
 pub(crate) fn columns(what: &Show) -> Option<Vec<ColumnInfo>> {
     match what {
         Show::Buckets => Some(named(BUCKETS)),
@@ -176,7 +177,7 @@ fn named<R>(columns: &[Column<R>]) -> Vec<ColumnInfo> {
     columns.iter().map(info).collect()
 }
 
-/// The rows of a table; none if the SHOW is no table of the status.
+/// Returns the rows of a table; none if the SHOW is not about the status.
 pub(crate) fn rows(what: &Show, status: &ClusterStatus) -> Vec<Vec<Datum>> {
     match what {
         Show::Buckets => values(BUCKETS, &status.buckets),

@@ -1,4 +1,4 @@
-//! The metrics of transactions: at projectors, and in the late-commit stores of indexers.
+//! The metrics of transactions: of projectors, and of the late-commit stores of indexers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -16,7 +16,7 @@ struct ByNodeAndReason {
     reason: &'static str,
 }
 
-/// Registers the transactions of projectors.
+/// Registers the metrics of the projectors' transactions.
 pub(super) fn register(registry: &mut Registry, projectors: &[projector::Status]) {
     let (open, bytes) = (ByNodeGauge::default(), ByNodeGauge::default());
     let oldest = Family::<ByNode, Gauge<f64, AtomicU64>>::default();
@@ -59,7 +59,7 @@ pub(super) fn register(registry: &mut Registry, projectors: &[projector::Status]
     registry.register("transactions_rolled_back", help, rolled_back);
 }
 
-/// Registers the late-commit stores of indexers.
+/// Registers the metrics of the indexers' late-commit stores.
 pub(super) fn register_late_commit(registry: &mut Registry, indexers: &[indexer::Status]) {
     let [open, bytes, disk_bytes] = std::array::from_fn(|_| ByNodeGauge::default());
     let [spilled, given_up, entered, ahead] = std::array::from_fn(|_| ByNodeCounter::default());

@@ -1,4 +1,5 @@
-//! The servers' answers, compared with each other and with the documents. A difference ends the bench.
+//! The comparison of the servers' answers with each other and with the documents. A difference ends
+//! the benchmark.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -17,14 +18,14 @@ use super::documents::Documents;
 use super::peers::{Index, Peer};
 use crate::harness::grpc::text;
 
-/// Ranges of each width that are compared.
+/// The number of ranges of each width that are compared.
 const RANGES: u64 = 20;
-/// The size limit of a reply by gRPC.
+/// The size limit of a gRPC reply, in bytes.
 const GRPC_BYTES_MAX: usize = 16 << 20;
-/// Bytes that a server may send by gRPC before the client has read them. With the 64 KiB of HTTP/2, a server would wait after each
-/// reply.
+/// The number of bytes that a server may send by gRPC before the client has read them. With the 64
+/// KiB of HTTP/2, a server would wait after each reply.
 const GRPC_WINDOW_BYTES: u32 = 1 << 20;
-/// Characters of an answer in an error.
+/// The maximum number of characters of an answer in an error.
 const SHOWN_CHARS_MAX: usize = 400;
 
 /// An answer with the name of its server.
@@ -49,10 +50,11 @@ pub fn expect_same<T: PartialEq + std::fmt::Debug>(
     }
 }
 
-/// Rows of an index: id and n.
+/// The rows of an index: id and n.
 type Rows = Vec<(String, i64)>;
 
-/// Compares ranges at random places, and the first key of each, with each other and with the documents.
+/// Compares ranges at random places, and the first key of each range, between the servers and with
+/// the documents.
 pub async fn compare_ranges(
     peers: &[&dyn Peer],
     documents: &Documents,
@@ -93,7 +95,8 @@ async fn rows(
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
-/// Compares the whole index and its totals: with each other, and with the documents if none of them was written since.
+/// Compares the whole index and its totals between the servers, and with the documents if these are
+/// given (nothing was written since).
 pub async fn compare_whole(
     peers: &[&dyn Peer],
     documents: Option<&Documents>,
@@ -126,7 +129,7 @@ fn totals(relation: &str) -> String {
     format!("SELECT count(*), min(n), max(n), sum(n) FROM {relation}")
 }
 
-/// The values of a statement's rows as text.
+/// Returns the values of a statement's rows as text.
 async fn texts(client: &Client, query: &str) -> Outcome<Vec<Option<String>>> {
     let mut values = Vec::new();
     for message in client.simple_query(query).await? {
@@ -147,7 +150,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// The answer that has all documents in the order of n.
+    /// Returns the answer that contains all documents in the order of n.
     fn of(documents: &Documents) -> Self {
         let mut hash = Xxh3::new();
         for n in 0..documents.rows() {
@@ -159,20 +162,21 @@ impl Whole {
     }
 }
 
-/// Reads all rows of a SELECT by COPY … TO STDOUT; they have everything acknowledged.
+/// Reads all rows of a SELECT by COPY … TO STDOUT, including all acknowledged writes.
 pub async fn whole(peer: &dyn Peer, select: &str) -> Outcome<Whole> {
     copy_out(peer.target(), peer.see_everything(), select).await
 }
 
-/// All rows of an index as columns of typed values, reply by reply.
+/// All rows of an index in columns of typed values, reply by reply.
 pub struct Received {
     replies: Vec<(Vec<ScanColumn>, u32)>,
-    /// The time until the last reply was received and its bytes were read.
+    /// The time until the last reply was received and read.
     pub elapsed: Duration,
 }
 
-/// Reads all rows of an index by gRPC; they have everything acknowledged. Within the time each byte is read once, as the client
-/// of COPY does. The values are written as text later, to be compared: a client of this form uses them where they lie.
+/// Reads all rows of an index by gRPC, including all acknowledged writes. The measured time
+/// includes one pass over each byte, as in the client of COPY. The values are converted to text
+/// later, for the comparison: a real client of this form would not convert them.
 pub async fn all_by_grpc(port: SocketAddr, index: &str) -> Outcome<Received> {
     let begun = Instant::now();
     let endpoint = Channel::from_shared(format!("http://{port}"))?;
@@ -201,7 +205,7 @@ pub async fn all_by_grpc(port: SocketAddr, index: &str) -> Outcome<Received> {
 }
 
 impl Received {
-    /// Tells the rows as those of a COPY.
+    /// Returns the summary that a COPY of these rows has.
     pub fn whole(&self) -> Whole {
         let (mut rows, mut hash) = (0, Xxh3::new());
         for (columns, count) in &self.replies {

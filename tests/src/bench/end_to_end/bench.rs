@@ -1,4 +1,5 @@
-//! The state of a run: the servers, the documents, the figures so far; and the rounds in which the servers take turns.
+//! The state of a run (the servers, the documents, the measured figures), and the rounds in which
+//! the servers are measured in turn.
 
 use std::time::{Duration, Instant};
 
@@ -14,42 +15,43 @@ use super::peers::Peer;
 pub const READ: &str = "docs";
 /// The bucket that is loaded and written.
 pub const WRITTEN: &str = "loaded";
-/// The clients of most loads.
+/// The number of clients of most loads.
 pub const CLIENTS: u64 = 8;
-/// A server is quiet if it takes less than this share of a processor.
+/// The share of a processor below which a server counts as quiet.
 const QUIET_SHARE_MAX: f64 = 0.1;
 const QUIET_FOR: Duration = Duration::from_millis(400);
-/// A server that stays busy for this time is measured nevertheless.
+/// The time after which a server that is not quiet is measured nevertheless.
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// A run.
+/// The state of a run.
 pub struct Bench {
     /// The servers that are measured in all figures; the first one is `sextant dev`.
     pub peers: Vec<Box<dyn Peer>>,
-    /// A server that is measured in ranges too.
+    /// One more server, which is measured only in ranges.
     pub beside: Option<Box<dyn Peer>>,
-    /// The documents of each bucket.
+    /// The documents of the run.
     pub documents: Documents,
     /// The time of each measurement.
     pub time: Duration,
-    /// The rounds of each figure.
+    /// The number of rounds of each figure.
     pub rounds: u64,
     /// The figures measured so far.
     pub figures: Vec<Figure>,
 }
 
 impl Bench {
-    /// The servers that are measured in all figures.
+    /// Returns the servers that are measured in all figures.
     pub fn all(&self) -> Vec<&dyn Peer> {
         self.peers.iter().map(|peer| &**peer).collect()
     }
 
-    /// The servers that are measured in ranges.
+    /// Returns the servers that are measured in ranges.
     pub fn of_ranges(&self) -> Vec<&dyn Peer> {
         self.peers.iter().chain(&self.beside).map(|peer| &**peer).collect()
     }
 
-    /// Measures each server once in each round, in changing order. A measurement gives the samples of K figures.
+    /// Measures each server once in each round, in changing order. `measure` returns a sample for
+    /// each of K figures; the result contains the series of each figure.
     pub async fn alternate<const K: usize>(
         &self,
         peers: &[&dyn Peer],
@@ -100,12 +102,12 @@ pub async fn until_quiet(peers: &[&dyn Peer]) -> Outcome<()> {
     Ok(())
 }
 
-/// The CPU time of each server, in microseconds.
+/// Returns the CPU time of each server, in microseconds.
 pub fn cpu_us(peers: &[&dyn Peer]) -> Outcome<Vec<f64>> {
     peers.iter().map(|peer| peer.target().processes.cpu_us()).collect()
 }
 
-/// Runs a statement, and names it when it fails.
+/// Runs a statement; an error names it.
 pub async fn execute(client: &Client, statement: &str) -> Outcome<()> {
     let done = client.batch_execute(statement).await;
     done.map_err(|error| match error.as_db_error() {

@@ -1,6 +1,6 @@
-//! COPY … TO STDOUT by a client that does as little as a client can: it reads large pieces from the socket, and hashes and
-//! counts the rows where they lie. With the client of an ordinary library the bench would measure that client: a library
-//! spends more on a row than a server does.
+//! COPY … TO STDOUT by a client with minimal work: it reads large pieces from the socket, and
+//! hashes and counts the rows without copying. An ordinary library spends more time on a row than a
+//! server, so that the benchmark would measure the library.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,12 +12,13 @@ use super::super::Outcome;
 use super::answers::Whole;
 use super::peers::Target;
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;
 /// Version 3.0 of the protocol.
 const PROTOCOL: i32 = 3 << 16;
 
-/// Reads all rows of a SELECT by COPY, after the statement with which the session begins, if it is not empty.
+/// Reads all rows of a SELECT by COPY. `begin` is the first statement of the session; empty for
+/// none.
 pub async fn copy_out(target: &Target, begin: &'static str, select: &str) -> Outcome<Whole> {
     let (target, copy) = (target.clone(), format!("COPY ({select}) TO STDOUT"));
     let read = move || {
@@ -30,7 +31,7 @@ pub async fn copy_out(target: &Target, begin: &'static str, select: &str) -> Out
     tokio::task::spawn_blocking(read).await?
 }
 
-/// A session, and what it has read from the socket and not used.
+/// A session, with the bytes that were read from the socket and not used yet.
 struct Session {
     socket: TcpStream,
     input: Vec<u8>,
@@ -58,7 +59,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs a statement, and reads the rows of a COPY.
+    /// Runs a statement and reads the rows of a COPY, which it summarizes.
     fn run(&mut self, statement: &str) -> Outcome<Whole> {
         self.send(Some(b'Q'), &[statement.as_bytes(), &[0]].concat())?;
         self.until_ready()
@@ -92,7 +93,7 @@ impl Session {
         }
     }
 
-    /// The next message: its type and its body.
+    /// Returns the next message: its type and its body.
     fn message(&mut self) -> Outcome<(u8, &[u8])> {
         self.fill(5)?;
         let head = &self.input[self.at..self.at + 5];

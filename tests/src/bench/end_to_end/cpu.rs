@@ -2,7 +2,8 @@
 
 use super::super::Outcome;
 
-/// Microseconds of a tick. Linux reports CPU time in units of USER_HZ, which is 100 on x86-64 and on ARM.
+/// The duration of a clock tick in microseconds. Linux reports CPU time in units of USER_HZ, which
+/// is 100 on x86-64 and on ARM.
 const US_PER_TICK: f64 = 10_000.0;
 
 /// The processes of a server.
@@ -10,12 +11,12 @@ const US_PER_TICK: f64 = 10_000.0;
 pub enum Processes {
     /// These processes.
     These(Vec<u32>),
-    /// A process with its children. Children that have ended count too.
+    /// A process with its children, including those that have ended.
     Family(u32),
 }
 
 impl Processes {
-    /// The CPU time that they have used since they began, in microseconds.
+    /// Returns the CPU time that the processes have used since their start, in microseconds.
     pub fn cpu_us(&self) -> Outcome<f64> {
         let ticks = match self {
             Self::These(ids) => {
@@ -33,19 +34,20 @@ impl Processes {
     }
 }
 
-/// The fields of `/proc/PID/stat` that count.
+/// The required fields of `/proc/PID/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     parent: u32,
-    /// CPU time in user and system mode.
+    /// The CPU time in user and system mode, in ticks.
     own_ticks: u64,
-    /// The ticks of ended children.
+    /// The CPU time of ended children, in ticks.
     reaped_ticks: u64,
 }
 
 impl Stat {
-    /// Parses the text of the file. The second field is the process's name in parentheses, which may contain spaces and
-    /// parentheses, so that the fields are counted from the last one.
+    /// Parses the text of the file. The second field is the process's name in parentheses, which
+    /// may itself contain spaces and parentheses, so the fields are counted from the last closing
+    /// one.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
@@ -63,7 +65,7 @@ fn read(id: u32) -> Outcome<Stat> {
     Stat::parse(&text).ok_or_else(|| format!("/proc/{id}/stat has an unknown form").into())
 }
 
-/// All processes of the machine; one that ends meanwhile is left out.
+/// Returns all processes of the machine, without those that end during the call.
 fn all() -> Outcome<Vec<Stat>> {
     let mut stats = Vec::new();
     for found in std::fs::read_dir("/proc")? {

@@ -25,13 +25,14 @@ pub struct Document {
 }
 
 impl Document {
-    /// The document as JSON, without a line break.
+    /// Returns the document as JSON, without a line break.
     pub fn json(&self) -> String {
         let Self { id, n, city, pad } = self;
         format!("{{\"id\":\"{id}\",\"n\":{n},\"city\":\"{city}\",\"pad\":\"{pad}\"}}")
     }
 
-    /// The document's fields, with tabs between them: a line of PostgreSQL's COPY without the line break.
+    /// Returns the document's fields with tabs between them: a line of PostgreSQL's COPY without
+    /// the line break.
     pub fn tabbed(&self) -> String {
         let Self { id, n, city, pad } = self;
         format!("{id}\t{n}\t{city}\t{pad}")
@@ -42,37 +43,38 @@ impl Document {
 #[derive(Clone, Copy, Debug)]
 pub struct Documents {
     rows: u64,
-    /// The document with n = 1.
+    /// The number of the document with n = 1.
     inverse: u64,
 }
 
 impl Documents {
-    /// The documents of a run with this number of rows.
+    /// Returns the documents of a run with this number of rows.
     pub fn new(rows: u64) -> Outcome<Self> {
         let has_one = |i: &u64| i * STRIDE % rows == 1;
         let inverse = (0..rows).find(has_one).ok_or("--rows must not be a multiple of 7919")?;
         Ok(Self { rows, inverse })
     }
 
-    /// The number of rows of the range.
+    /// Returns the number of documents.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// All documents, in the order of their ids.
+    /// Returns all documents, in the order of their ids.
     pub fn all(&self) -> impl Iterator<Item = Document> + use<> {
         let documents = *self;
         (0..self.rows).map(move |i| documents.with_key(i, (i * STRIDE % documents.rows) as i64))
     }
 
-    /// Document i with another n.
+    /// Returns document `i` with another n.
     pub fn with_key(&self, i: u64, n: i64) -> Document {
         let word = mix(i);
         let pad = format!("{word:016x}{:016x}", mix(word));
         Document { id: id(i), n, city: format!("c{:05}", mix(!i) % CITIES), pad }
     }
 
-    /// The id and the n of each document whose n is in a range, in the order of n.
+    /// Returns the id and the n of each document with `from` ≤ n < `from` + `width`, in the order
+    /// of n.
     pub fn range(&self, from: u64, width: u64) -> Vec<(String, i64)> {
         let row = |n: u64| {
             let i = u128::from(n) * u128::from(self.inverse) % u128::from(self.rows);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::super::Outcome;
 use super::spread::Spread;
 
-/// The name of the peer that ratios refer to.
+/// The name of the server to which ratios refer.
 pub const POSTGRESQL: &str = "PostgreSQL";
 
 /// A group of figures: a table and a plot of the report.
@@ -23,7 +23,7 @@ pub enum Group {
     Writes,
     /// The time until a write is visible.
     Freshness,
-    /// Servers without clients.
+    /// Servers without load.
     Idle,
 }
 
@@ -32,7 +32,7 @@ impl Group {
     pub const ALL: [Self; 6] =
         [Self::Ranges, Self::WholeIndex, Self::Loading, Self::Writes, Self::Freshness, Self::Idle];
 
-    /// The heading.
+    /// Returns the heading of the group.
     pub fn title(self) -> &'static str {
         match self {
             Self::Ranges => "Ranges and single keys",
@@ -44,7 +44,7 @@ impl Group {
         }
     }
 
-    /// The name of its plot's file, without an extension.
+    /// Returns the name of the plot's file, without an extension.
     pub fn file_name(self) -> &'static str {
         match self {
             Self::Ranges => "ranges",
@@ -96,33 +96,34 @@ impl Unit {
 pub struct Sample {
     /// The value in the figure's unit.
     pub value: f64,
-    /// CPU microseconds of the server for each request, row or document.
+    /// The CPU time of the server for each request, row or document, in microseconds.
     pub cpu_us: Option<f64>,
 }
 
-/// The samples of one peer, a sample for each round.
+/// The samples of one server, one for each round.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// The name of the peer.
+    /// The name of the server.
     pub peer: String,
     /// The samples, one for each round.
     pub samples: Vec<Sample>,
 }
 
-/// One peer's part of a figure.
+/// The values of one server in a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Side {
-    /// The name of the peer.
+    /// The name of the server.
     pub peer: String,
-    /// The values of all rounds.
+    /// The spread of the values of all rounds.
     pub value: Spread,
-    /// CPU microseconds of the server for each request, row or document.
+    /// The CPU time of the server for each request, row or document, in microseconds.
     pub cpu_us: Option<Spread>,
-    /// The rate over PostgreSQL's, or PostgreSQL's time over the time, round by round; below 1 PostgreSQL is ahead.
+    /// The spread of the ratio to PostgreSQL by round: of the rates, or the inverse ratio of the
+    /// times. Below 1 PostgreSQL is faster.
     pub ratio: Option<Spread>,
 }
 
-/// A figure, with one side for each peer.
+/// A figure, with the values of each server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The name of the measurement.
@@ -131,12 +132,12 @@ pub struct Figure {
     pub group: Group,
     /// The unit of the values.
     pub unit: Unit,
-    /// The sides; the first one is Sextant's.
+    /// The values of each server, Sextant first.
     pub sides: Vec<Side>,
 }
 
 impl Figure {
-    /// A figure from the samples of all peers.
+    /// Returns the figure of the samples of all servers.
     pub fn from_series(name: &str, group: Group, unit: Unit, all: &[Series]) -> Outcome<Self> {
         let reference = all.iter().find(|series| series.peer == POSTGRESQL);
         let side = |series: &Series| {
@@ -157,7 +158,8 @@ impl Figure {
     }
 }
 
-/// The ratio of each round: of the rates, or of the times the other way round. A round with a zero has none.
+/// Returns the ratio of each round: of the rates, or the inverse ratio of the times. A round with a
+/// zero is omitted.
 fn ratios(unit: Unit, ours: &Series, theirs: &Series) -> Vec<f64> {
     let pairs = ours.samples.iter().zip(&theirs.samples);
     let pairs = pairs.filter(|(ours, theirs)| ours.value > 0.0 && theirs.value > 0.0);
@@ -171,24 +173,24 @@ fn ratios(unit: Unit, ours: &Series, theirs: &Series) -> Vec<f64> {
 /// The machine of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processors that this process may use.
+    /// The number of processors that this process may use.
     pub cores: u64,
     /// The model of the processors.
     pub cpu_model: String,
-    /// Main memory in MiB.
+    /// The main memory, in MiB.
     pub memory_mb: u64,
 }
 
 /// The version of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Version {
-    /// The name of the peer.
+    /// The name of the server.
     pub peer: String,
     /// The version of the server, as text.
     pub version: String,
 }
 
-/// All figures of a run.
+/// All figures of a run, with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// The day of the run, in UTC.
@@ -197,13 +199,13 @@ pub struct Figures {
     pub commands: Vec<String>,
     /// The machine on which the figures were measured.
     pub machine: Machine,
-    /// The servers.
+    /// The versions of the servers.
     pub versions: Vec<Version>,
-    /// Documents of each bucket.
+    /// The number of documents of each bucket.
     pub rows: u64,
-    /// Seconds of each measurement.
+    /// The duration of each measurement, in seconds.
     pub seconds: u64,
-    /// Rounds of each figure.
+    /// The number of rounds of each figure.
     pub rounds: u64,
     /// The figures in the order of their measurement.
     pub figures: Vec<Figure>,

@@ -1,4 +1,4 @@
-//! Clients that send prepared statements, one after another each, on one thread.
+//! Clients on one thread, each of which sends prepared statements one after another.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,15 +14,15 @@ use super::super::Outcome;
 use super::super::workload::mix;
 use super::peers::{Parameter, Target};
 
-/// A request of a client.
+/// A request of a client: an execution of the prepared statement.
 pub struct Request {
     /// The parameters of the statement.
     pub parameters: Vec<Parameter>,
-    /// The number of rows that must come back.
+    /// The number of rows that the answer must have.
     pub rows: u64,
 }
 
-/// Draws a request.
+/// A function that draws a request.
 pub type Draw = Arc<dyn Fn(&mut Rng) -> Request + Send + Sync>;
 
 /// The work of some clients.
@@ -30,28 +30,29 @@ pub type Draw = Arc<dyn Fn(&mut Rng) -> Request + Send + Sync>;
 pub struct Load {
     /// The statement of all requests.
     pub statement: String,
-    /// A statement with which each session begins; empty for none.
+    /// The first statement of each session; empty for none.
     pub session: &'static str,
-    /// Draws the parameters of a request.
+    /// The function that draws the parameters of a request.
     pub draw: Draw,
     /// The number of clients, each with a separate connection.
     pub clients: u64,
-    /// The time in which requests are sent.
+    /// The time for which requests are sent.
     pub time: Duration,
-    /// Requests per second of all clients together; `None` lets each client send the next one at once.
+    /// The number of requests per second of all clients together; with `None` each client sends the
+    /// next request at once.
     pub per_s: Option<f64>,
-    /// Requests of each client before the measurement.
+    /// The number of requests of each client before the measurement.
     pub warm_up: u64,
     /// The seed of the requests.
     pub seed: u64,
 }
 
-/// The measurements of a load.
+/// The measurements of a finished load.
 #[derive(Debug)]
 pub struct Done {
     /// The time from the first request to the last answer.
     pub elapsed: Duration,
-    /// The time of each request in milliseconds.
+    /// The duration of each request, in milliseconds.
     pub ms: Vec<f64>,
     /// The server's CPU time before the first request, in microseconds.
     pub cpu_us_before: f64,
@@ -60,12 +61,12 @@ pub struct Done {
 }
 
 impl Done {
-    /// Requests per second.
+    /// Returns the number of requests per second.
     pub fn per_s(&self) -> f64 {
         self.ms.len() as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// CPU microseconds of the server for each request.
+    /// Returns the CPU time of the server for each request, in microseconds.
     pub fn cpu_us_each(&self) -> f64 {
         (self.cpu_us_after - self.cpu_us_before) / self.ms.len() as f64
     }
@@ -118,7 +119,8 @@ impl Load {
         Ok(Done { elapsed, ms, cpu_us_before, cpu_us_after })
     }
 
-    /// The time from the beginning at which a client sends a request.
+    /// Returns the time, since the beginning, at which a client sends a request; `None` for at
+    /// once.
     fn due(&self, client: u64, request: u64) -> Option<Duration> {
         let number = request * self.clients + client;
         Some(Duration::from_secs_f64(number as f64 / self.per_s?))
@@ -148,7 +150,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sends requests for the load's time; returns the time of each in milliseconds.
+    /// Sends requests for the load's time; returns the duration of each in milliseconds.
     async fn work(&mut self, load: &Load, begun: Instant) -> Outcome<Vec<f64>> {
         let mut ms = Vec::new();
         for request in 0.. {

@@ -1,11 +1,11 @@
-//! The machine and the day of a run.
+//! The description of the machine and the day of a run.
 
 use std::process::Command;
 
 use super::super::Outcome;
 use super::figures::Machine;
 
-/// Describes this machine.
+/// Returns the description of this machine.
 pub fn this() -> Outcome<Machine> {
     let cores = std::thread::available_parallelism()?.get() as u64;
     let cpus = std::fs::read_to_string("/proc/cpuinfo")?;
@@ -16,13 +16,13 @@ pub fn this() -> Outcome<Machine> {
     Ok(Machine { cores, cpu_model, memory_mb: kib / 1024 })
 }
 
-/// The present day in UTC, as 2001-12-31.
+/// Returns the present day in UTC, as 2001-12-31.
 pub fn day() -> Outcome<String> {
     let told = Command::new("date").args(["-u", "+%Y-%m-%d"]).output()?;
     Ok(String::from_utf8(told.stdout)?.trim().to_owned())
 }
 
-/// The value of the first line `key : value`.
+/// Returns the value of the first line `key : value`; `None` if there is none.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let of_line = |line: &'a str| {
         let (name, value) = line.split_once(':')?;

@@ -1,4 +1,5 @@
-//! The product as its users meet it: the real binary over SQL, beside PostgreSQL on the same machine and in the same run.
+//! The benchmark of the real binary over SQL, and of PostgreSQL on the same machine in the same
+//! run.
 //!
 //! | module | contents |
 //! |---|---|
@@ -13,8 +14,8 @@
 //! | [`report`] | the table, the Markdown file and its plots |
 //! | [`run`], [`settings`], [`machine`] | one run from its flags to its figures |
 //!
-//! Each figure is measured in several rounds. The servers take turns within a round, so that a change of the machine affects all of them,
-//! and a ratio is formed round by round.
+//! Each figure is measured in several rounds. The servers take turns within a round, so that a
+//! change of the machine affects all of them, and a ratio is formed round by round.
 #![allow(
     clippy::disallowed_methods,
     reason = "a tool that runs real servers and measures real time"

@@ -1,4 +1,5 @@
-//! Runs the bench once: starts the servers, measures, and stops them, also after an error or a signal.
+//! One run of the benchmark: starts the servers, measures, and stops them, even after an error or a
+//! signal.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -41,7 +42,7 @@ pub fn run(settings: &Settings) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns when the process is asked to end.
+/// Waits for a signal that ends the process; returns the error that names it.
 async fn signalled() -> Box<dyn std::error::Error + Send + Sync> {
     let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     let (mut interrupt, mut terminate) = match signals {

@@ -46,7 +46,8 @@ pub struct Settings {
     pub dir: Option<PathBuf>,
 }
 
-/// The path of a binary under measurement: the one named, or the one beside this program.
+/// Returns the path of a binary under measurement: the named one, or the one in the folder of this
+/// program.
 pub fn sextant_binary(named: Option<&Path>) -> Outcome<PathBuf> {
     let path = match named {
         Some(path) => path.to_owned(),
@@ -62,17 +63,17 @@ pub fn sextant_binary(named: Option<&Path>) -> Outcome<PathBuf> {
 }
 
 impl Settings {
-    /// The path of the binary under measurement.
+    /// Returns the path of the binary under measurement.
     pub fn sextant(&self) -> Outcome<PathBuf> {
         sextant_binary(self.binary.as_deref())
     }
 
-    /// True if some of these groups are measured.
+    /// True if some of these groups are to be measured.
     pub fn wants(&self, groups: &[Group]) -> bool {
         self.only.is_empty() || groups.iter().any(|group| self.only.contains(group))
     }
 
-    /// Fails if the JSON file could not be written at the end of a long run.
+    /// Returns an error if the JSON file could not be written at the end of the run.
     pub fn check_json(&self) -> Outcome<()> {
         let Some(path) = &self.json else { return Ok(()) };
         let parent = std::path::absolute(path)?;
@@ -82,7 +83,7 @@ impl Settings {
         }
     }
 
-    /// The commands that repeat the run. They contain no paths of this machine.
+    /// Returns the commands that repeat the run. They contain no paths of this machine.
     pub fn commands(&self) -> Vec<String> {
         let mut run = "cargo run --profile dist -p tests --bin bench -- end-to-end".to_owned();
         if self.peers.contains(&Other::Postgres) {

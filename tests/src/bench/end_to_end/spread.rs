@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The median, the minimum and the maximum of a figure's rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// The middle value; the mean of the two middle ones if their number is even.
+    /// The median; for an even number of values, the mean of the two middle ones.
     pub median: f64,
     /// The smallest value.
     pub min: f64,
@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of some values; `None` if there are none.
+    /// Returns the spread of some values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let sorted = sorted(values);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
@@ -27,7 +27,8 @@ impl Spread {
     }
 }
 
-/// The smallest value that at least this share of the values, in percent, does not exceed; `None` if there are none.
+/// Returns the smallest value that at least `percent` percent of the values do not exceed; `None`
+/// if there are none.
 pub fn percentile(values: &[f64], percent: u64) -> Option<f64> {
     let sorted = sorted(values);
     let rank = (sorted.len() as u64 * percent).div_ceil(100).max(1);

@@ -30,7 +30,7 @@ use super::super::Outcome;
 
 const COORDINATOR: NodeId = NodeId(1);
 const PROJECTOR: NodeId = NodeId(101);
-/// The first indexer.
+/// The node number of the first indexer.
 pub const INDEXER: u64 = 201;
 const ROUTER: NodeId = NodeId(301);
 
@@ -40,7 +40,8 @@ pub struct Loopback {
     pub coordinator: Arc<coordinator::Coordinator>,
     /// The router, for the catalog.
     pub router: Arc<router::Router>,
-    /// Documents and entries that were sent to indexers one by one, by streams and for builds.
+    /// The number of documents and entries that were sent to indexers one by one, in streams and
+    /// builds.
     pub sent: Arc<AtomicU64>,
     dir: PathBuf,
     serving: Server,
@@ -49,7 +50,7 @@ pub struct Loopback {
     _tasks: Vec<Task>,
 }
 
-/// The port of a service and the services that it can reach.
+/// The services of one port, and the services that they can call.
 struct Place {
     listener: TcpListener,
     info: NodeInfo,
@@ -159,7 +160,7 @@ impl Loopback {
         self.serving.sql_address()
     }
 
-    /// The directory of an indexer's fragments.
+    /// Returns the directory of an indexer's fragments.
     pub fn fragments(&self, node: NodeId) -> PathBuf {
         storage::layout::fragment_dir(&data_dir(&self.dir, node))
     }
@@ -169,7 +170,7 @@ fn data_dir(dir: &Path, indexer: NodeId) -> PathBuf {
     dir.join(format!("indexer-{indexer}"))
 }
 
-/// Counts the projector's messages.
+/// A projector that counts the documents and entries in its messages.
 struct Counting {
     inner: Arc<dyn Directory>,
     sent: Arc<AtomicU64>,

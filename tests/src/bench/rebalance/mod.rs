@@ -34,20 +34,21 @@ use self::scans::{Load, Scanned};
 use super::Outcome;
 
 const INDEXERS: u64 = 3;
-/// Slices of the index.
+/// The number of slices of the index.
 const SLICES: u16 = 8;
-/// The clients of a measurement of scans, and the end of its figures' names.
+/// The numbers of clients with which scans are measured, each with the suffix of its figures'
+/// names.
 const CLIENTS: [(u64, &str); 2] = [(1, ""), (8, "_by_8")];
 
 /// The settings of a run.
 pub struct Run {
     /// The number of documents; each has one entry.
     pub entries: u64,
-    /// Seconds for which each phase measures scans.
+    /// The duration of each phase's measurement of scans, in seconds.
     pub seconds: u64,
     /// The memory limit of each indexer.
     pub memory_bytes: u64,
-    /// Print JSON lines.
+    /// True to print JSON lines.
     pub json: bool,
 }
 
@@ -109,7 +110,8 @@ impl Run {
         self.print("moved_to_cp_synced", rates[0] / rates[2], ">= 0.7")
     }
 
-    /// Measures scans at rest, during moves, and at rest again; returns the number of failed scans.
+    /// Measures scans without moves, during moves, and without moves again; returns the number of
+    /// failed scans.
     async fn scans(
         &self,
         cluster: &Loopback,

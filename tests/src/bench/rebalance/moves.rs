@@ -14,13 +14,13 @@ use super::super::Outcome;
 use super::loopback::{INDEXER, Loopback};
 use super::{INDEXERS, SLICES};
 
-/// The interval at which the progress of a move is polled.
+/// The interval between two looks at the progress of a move.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Time without file writes after which the compactions caused by the load are taken as done.
+/// The time without file writes after which the compactions of the load are assumed to be finished.
 const QUIET: Duration = Duration::from_secs(1);
-/// The own parts of the files are at most this share of what was sent.
+/// The divisor of the sent bytes that gives the maximum size of the file parts that were not sent.
 const OWN_PARTS: u64 = 8;
-/// Time limit of each stage of a move.
+/// The time limit of each stage of a move.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The measurements of one move of a slice.
@@ -28,37 +28,37 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Moved {
     /// The bytes of the files that the target has written.
     pub bytes: u64,
-    /// The time until the target had the bytes.
+    /// The time until the target had all bytes.
     pub copy: Duration,
-    /// The time from then to the change of the topology.
+    /// The time from there to the change of the topology.
     pub to_done: Duration,
-    /// The time of `cp` of the same files.
+    /// The time of `cp` for the files of the move.
     pub cp: Duration,
     /// The time of `cp` with a sync of each file.
     pub cp_synced: Duration,
-    /// True if it was compared with `cp`.
+    /// True if `cp` was measured for this move.
     is_compared: bool,
 }
 
-/// Moves slices from node to node, one after another.
+/// The runner of moves, which moves slices from node to node.
 pub struct Mover<'a> {
     cluster: &'a Loopback,
-    /// The directory for the copies made by `cp`.
+    /// The directory for the copies that `cp` makes.
     scratch: PathBuf,
     next: u16,
-    /// The number of moves so far.
+    /// The number of finished moves.
     pub count: u64,
 }
 
 #[allow(clippy::disallowed_methods, reason = "the bench measures real time and real files")]
 impl<'a> Mover<'a> {
-    /// A mover for the only index of a cluster.
+    /// Returns a runner for the only index of a cluster.
     pub fn new(cluster: &'a Loopback, scratch: PathBuf) -> Outcome<Self> {
         std::fs::create_dir_all(&scratch)?;
         Ok(Self { cluster, scratch, next: 0, count: 0 })
     }
 
-    /// Runs this many moves. As soon as the target has the files of a move, `cp` copies them too.
+    /// Runs `count` moves. As soon as the target has the files of a move, `cp` copies them.
     pub async fn copies(&mut self, count: usize) -> Outcome<Vec<Moved>> {
         self.settle().await?;
         let mut all = Vec::new();
@@ -68,7 +68,7 @@ impl<'a> Mover<'a> {
         if all.is_empty() { Err("no move had files to compare".into()) } else { Ok(all) }
     }
 
-    /// Waits until no node has written or removed a file for a while.
+    /// Waits until no node has written or removed a file for [`QUIET`].
     async fn settle(&self) -> Outcome<()> {
         let (mut before, mut since) = (self.files()?, Instant::now());
         let begun = Instant::now();
@@ -82,7 +82,7 @@ impl<'a> Mover<'a> {
         Ok(())
     }
 
-    /// The fragment files of all nodes.
+    /// Returns the fragment files of all nodes.
     fn files(&self) -> Outcome<BTreeSet<PathBuf>> {
         let mut all = BTreeSet::new();
         for node in (INDEXER..INDEXER + INDEXERS).map(NodeId) {
@@ -91,7 +91,7 @@ impl<'a> Mover<'a> {
         Ok(all)
     }
 
-    /// Moves slices until a time is over.
+    /// Moves slices one after another for a time.
     pub async fn keep_moving(&mut self, time: Duration) -> Outcome<Vec<Moved>> {
         let until = Instant::now() + time;
         let mut all = Vec::new();
@@ -101,8 +101,8 @@ impl<'a> Mover<'a> {
         Ok(all)
     }
 
-    /// Moves the next slice to the node after its present one. With `compare`, also measures `cp` of the same files,
-    /// unless something else wrote files meanwhile.
+    /// Moves the next slice from its node to the following one. With `compare`, measures `cp` of
+    /// the copied files too, unless other files were written in the meantime.
     async fn move_next(&mut self, compare: bool) -> Outcome<Moved> {
         let slice = SliceNo(self.next % SLICES);
         self.next += 1;
@@ -169,7 +169,7 @@ impl<'a> Mover<'a> {
         node.moves.into_iter().find(|progress| progress.id == id)
     }
 
-    /// Polls until a condition holds.
+    /// Calls `look` repeatedly until it returns a value; an error after the time limit.
     async fn until<T>(
         &self,
         what: &str,
@@ -190,8 +190,8 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Measures `cp` of some files if they are the files of the move, which has sent `sent` bytes. Each file has an index and a
-    /// filter of its own beside the blocks that were sent.
+    /// Measures `cp` of these files if they belong to the move, which has sent `sent` bytes. Each
+    /// file has an index and a filter in addition to the sent blocks.
     fn cp(&self, files: &[PathBuf], sent: u64, moved: &mut Moved) -> Outcome<()> {
         let lengths = files.iter().map(|file| Ok(std::fs::metadata(file)?.len()));
         moved.bytes = lengths.sum::<Outcome<u64>>()?;

@@ -14,15 +14,16 @@ use super::super::Outcome;
 use super::super::workload::mix;
 use crate::harness::connect;
 
-/// The number of rows of a scan.
+/// The number of rows that a scan reads.
 const ROWS: u64 = 10_000;
-/// Documents of each updating statement; the load is 1,000 updates a second.
+/// The number of documents that each updating statement changes; the load is 1,000 updates per
+/// second.
 const UPDATES: u64 = 20;
 const UPDATE_EVERY: Duration = Duration::from_millis(20);
-/// The length of the value that an entry includes.
+/// The length of the value that an entry includes, in characters.
 const VALUE_CHARS: usize = 96;
 
-/// A document. Its key is its number, so that the end of a scan is known.
+/// Returns a document as JSON. Its key is its number, so that the last row of a scan is known.
 fn document(id: u64, version: u64) -> String {
     let words = (0..VALUE_CHARS as u64 / 16).map(|n| mix(id ^ (version << 40) ^ (n << 56)));
     let value: String = words.map(|word| format!("{word:016x}")).collect();
@@ -55,7 +56,7 @@ pub async fn load(at: SocketAddr, entries: u64, slices: u16) -> Outcome<()> {
 pub struct Scanned {
     times: Vec<Duration>,
     elapsed: Duration,
-    /// Scans that failed or returned wrong rows.
+    /// The number of scans that failed or returned wrong rows.
     pub failed: u64,
 }
 
@@ -67,12 +68,12 @@ impl Scanned {
         self.failed += other.failed;
     }
 
-    /// Rows per second.
+    /// Returns the number of rows per second.
     pub fn rows_per_s(&self) -> f64 {
         self.times.len() as f64 * ROWS as f64 / self.elapsed.as_secs_f64()
     }
 
-    /// A percentile of the scans' times, in milliseconds.
+    /// Returns a percentile of the scans' durations, in milliseconds.
     pub fn ms(&self, percent: usize) -> f64 {
         let mut times = self.times.clone();
         times.sort();
@@ -81,7 +82,7 @@ impl Scanned {
     }
 }
 
-/// Runs scans while another future runs: `clients` concurrent clients, each of which runs one scan after another.
+/// Runs scans with `clients` concurrent clients until the future `beside` ends.
 #[allow(clippy::disallowed_methods, reason = "the bench is a client of the product: real tasks")]
 pub async fn run<T>(
     at: SocketAddr,
@@ -183,7 +184,7 @@ impl Load {
         Ok(Self { stop, task })
     }
 
-    /// Ends the load; returns the number of updates per second.
+    /// Ends the load; returns the number of updates per second that it has made.
     pub async fn end(self) -> Outcome<f64> {
         self.stop.store(true, Ordering::Relaxed);
         self.task.await?

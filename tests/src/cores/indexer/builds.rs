@@ -12,10 +12,10 @@ use proto::model::index::IndexInfo;
 use super::super::history::slice_of;
 use super::{Copy, Indexer};
 
-/// A build, with its snapshot once it has arrived.
+/// A build of slices, with its snapshot after it has arrived.
 pub struct Build {
     info: Arc<IndexInfo>,
-    /// The slices that it builds.
+    /// The slices that are being built.
     slices: Vec<SliceId>,
     number: u64,
     /// The cut from which the stream carries the index's mutations.
@@ -24,7 +24,8 @@ pub struct Build {
 }
 
 impl Indexer {
-    /// Builds the slices of an index that the node lacks. A build that gets further slices restarts; readable slices stay.
+    /// Builds the slices of an index that the node lacks. A build to which slices are added
+    /// restarts; readable slices are kept.
     pub(super) fn build_if_missing(&mut self, index: Arc<IndexInfo>, joined: Cut) {
         let id = index.local_id();
         let mine = index.topology.slices_on(self.id).into_iter().map(|slice| id.slice(slice));
@@ -56,7 +57,8 @@ impl Indexer {
         }
     }
 
-    /// Shows the indexes whose snapshot an applied epoch covers; requests lost snapshots again.
+    /// Makes the indexes readable whose snapshot an applied epoch covers; requests lost snapshots
+    /// again.
     pub(super) fn finish_builds(&mut self) {
         let Some(mark) = self.applied.clone() else { return };
         for (index, build) in &mut self.builds {

@@ -70,11 +70,11 @@ const INTEGERS: &[i128] = &[
 const REALS: &[f64] =
     &[0.5, -0.5, 1.5, 2.25, 3.75, -7.125, 0.1, 0.2, 0.3, 99.99, 1e-7, 4_503_599_627_370_495.5];
 
-/// Numbers too large for the model's sums.
+/// Numbers that are too large for the model's sums.
 const EXTREME: &[f64] =
     &[1e300, -1e300, 5e-324, 18_446_744_073_709_551_616.0, 1.7976931348623157e308];
 
-/// An id that may or may not belong to a document.
+/// Returns an id that may or may not belong to a document.
 pub fn id(rng: &mut Rng, documents: usize) -> String {
     match rng.usize(..documents) {
         0 => "it's".to_owned(),
@@ -118,7 +118,7 @@ pub(super) fn anything(rng: &mut Rng, depth: u8) -> Json {
 
 type MakeValue = fn(&mut Rng) -> Json;
 
-/// Mostly a field's usual value, sometimes any other.
+/// Returns mostly a field's usual value, sometimes any other.
 fn usually(rng: &mut Rng, usual: MakeValue) -> Json {
     match rng.u8(..100) {
         0..84 => usual(rng),
@@ -127,7 +127,7 @@ fn usually(rng: &mut Rng, usual: MakeValue) -> Json {
     }
 }
 
-/// A document in a random spelling.
+/// Returns a document in a random spelling.
 pub fn document(rng: &mut Rng) -> Document {
     let fields: &[(&str, MakeValue)] = &[
         ("name", string),
@@ -154,15 +154,15 @@ pub fn document(rng: &mut Rng) -> Document {
     spelled(rng, Json::Object(object))
 }
 
-/// A document with a random spelling of a value.
+/// Returns a document with a random spelling of a value.
 pub fn spelled(rng: &mut Rng, value: Json) -> Document {
     let mut text = String::new();
     json::write(&value, &mut text, &mut AnySpelling(rng));
     Document { text, value }
 }
 
-/// Spells values at random: `1`, `1.0` and `1e0` are one number, `"a"` and `"\u0061"` one string; of two fields with
-/// one name the last one counts.
+/// A writer of random spellings: `1`, `1.0` and `1e0` are one number, `"a"` and `"\u0061"` one
+/// string; of two fields with one name the last counts.
 struct AnySpelling<'a>(&'a mut Rng);
 
 impl json::Spelling for AnySpelling<'_> {

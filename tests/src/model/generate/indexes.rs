@@ -1,4 +1,4 @@
-//! Random definitions of indexes.
+//! Generators of random index definitions.
 
 use fastrand::Rng;
 
@@ -25,7 +25,7 @@ fn path(rng: &mut Rng) -> Expr {
     }
 }
 
-/// An expression over a document that can be indexed.
+/// Returns a random expression over a document that can be indexed.
 fn expr(rng: &mut Rng) -> Expr {
     let cast = |e: Expr, to| Expr::Cast(Box::new(e), to);
     let over = |function, e: Expr| Expr::Call(function, Box::new(e));
@@ -49,7 +49,7 @@ fn expr(rng: &mut Rng) -> Expr {
     }
 }
 
-/// An index with distinct columns.
+/// Returns a random index with distinct columns.
 pub fn index(rng: &mut Rng, name: String, bucket: &str) -> Index {
     let mut seen: Vec<Expr> = Vec::new();
     let mut fresh = |rng: &mut Rng, count: usize| {

@@ -1,5 +1,5 @@
-//! Random documents, definitions and scans from one seed. Values come from small pools with corner cases, so that
-//! documents share keys and scans find entries.
+//! Generators of random documents, definitions and scans from one seed. Values come from small
+//! pools with corner cases, so that documents share keys and scans find entries.
 
 mod documents;
 mod indexes;

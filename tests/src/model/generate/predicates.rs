@@ -1,4 +1,4 @@
-//! Random predicates over documents or entries.
+//! Generators of random predicates over documents or entries.
 
 use fastrand::Rng;
 
@@ -7,10 +7,10 @@ use super::super::json::{Json, Num};
 use super::documents::{STRINGS, number, string};
 use super::{chance, pick};
 
-/// Generates an expression, and a value that it may have.
+/// A function that generates an expression, and a value that it may have.
 type MakeExpr<'a> = dyn FnMut(&mut Rng) -> (Expr, Json) + 'a;
 
-/// A random predicate over such expressions.
+/// Returns a random predicate over the expressions that `make` generates.
 pub(super) fn predicate(rng: &mut Rng, depth: u8, make: &mut MakeExpr<'_>) -> Predicate {
     let terms = |rng: &mut Rng, make: &mut MakeExpr<'_>| {
         (0..rng.usize(2..4)).map(|_| predicate(rng, depth - 1, make)).collect()
@@ -62,7 +62,8 @@ fn condition(rng: &mut Rng, make: &mut MakeExpr<'_>) -> Predicate {
     }
 }
 
-/// A value at or near a known one that SQL can write. SQL text ends at a NUL, so that no value contains one.
+/// Returns a value, equal to or near `known`, that SQL can spell. It contains no NUL, at which SQL
+/// text would end.
 fn near(rng: &mut Rng, known: &Json) -> Json {
     match known {
         Json::Number(number) => match (Num::of(number), rng.u8(..6)) {

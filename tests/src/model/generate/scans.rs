@@ -1,4 +1,4 @@
-//! Random scans of an index that refer to its contents.
+//! Generators of random scans that refer to the contents of an index.
 
 use fastrand::Rng;
 
@@ -10,7 +10,7 @@ use super::super::scan::{Items, Order, Scan, summable};
 use super::predicates::predicate;
 use super::{chance, pick};
 
-/// A random scan of an index. Its predicate compares with values of the index.
+/// Returns a random scan of an index. Its predicate compares with values of the index.
 pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
     let entries = index.entries(bucket);
     let mut conjuncts = Vec::new();
@@ -58,7 +58,8 @@ pub fn scan(rng: &mut Rng, index: &Index, bucket: &Bucket) -> Scan {
     }
 }
 
-/// The most key parts over which DISTINCT is possible: before the last of them none can be both NULL and MISSING.
+/// Returns the maximum number of key parts for which DISTINCT is possible: no part before the last
+/// of them can be both NULL and MISSING.
 fn distinct_keys_max(index: &Index, fixed: usize) -> usize {
     let is_blurred = |n: usize| {
         let key = &index.keys[n];
@@ -68,7 +69,7 @@ fn distinct_keys_max(index: &Index, fixed: usize) -> usize {
     (clear + 1).min(index.keys.len())
 }
 
-/// A cast of a column that is possible for all entries, or the column.
+/// Returns a cast of a column that is possible for all entries, or the column without a cast.
 fn cast_of(column: usize, entries: &[Entry], to: Type) -> Expr {
     let is_possible = entries.iter().all(|entry| can_cast(&entry.columns[column], to));
     match is_possible {
@@ -99,7 +100,7 @@ fn fixed_prefix(
     conjuncts.len()
 }
 
-/// A column or an expression over it, and a value that it has.
+/// Returns a column, or an expression over it, and a value that it has.
 fn column(rng: &mut Rng, index: &Index, entries: &[Entry]) -> (Expr, Json) {
     let columns = index.columns();
     let expr = match chance(rng, 8) || columns.is_empty() {

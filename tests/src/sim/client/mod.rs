@@ -1,4 +1,5 @@
-//! The simulated client: its connections, its workload, and the writes and reads of documents in it.
+//! The simulated client: its connections, its workload, and the document reads and writes of the
+//! workload.
 
 pub(super) mod reads;
 pub(super) mod session;

@@ -1,5 +1,6 @@
-//! Reads documents by id and inserts: each answer is judged by the source's log. A reader that begins at one place of
-//! the log and ends at a later one sees the document of a place between them.
+//! Reads of documents by id, and inserts, judged by the source's log: a read that begins at one
+//! position of the log and ends at a later one must return the document at a position between the
+//! two.
 
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use proto::model::ids::{VbucketId, vbucket_of};
 use proto::rpc::api::{Write, WriteKind};
 use proto::rpc::mutation::MutationKind;
 use serde_json::Value;
-use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::session::Session;
@@ -16,6 +16,7 @@ use super::workload::{STATEMENT, Workload, now};
 use crate::sim::cluster::hosts::VBUCKETS;
 use crate::sim::judge::truth::{Readable, Truth};
 use crate::sim::violation;
+use sextant::access::TransactionView;
 
 /// The readable logs of some documents' vbuckets, in the order of the documents.
 pub(in crate::sim) type Before = Vec<Option<Readable>>;
@@ -26,7 +27,9 @@ impl Workload {
         let ids: Vec<String> = (0..self.random.usize(1..5)).map(|_| self.id()).collect();
         let before: Before = ids.iter().map(|id| self.readable(session, id)).collect();
         let began = now();
-        match timeout(STATEMENT, session.backend.get(&session.bucket, ids.clone())).await {
+        let now_shown = TransactionView::default();
+        let reading = session.backend.get(&session.bucket, ids.clone(), now_shown);
+        match timeout(STATEMENT, reading).await {
             Ok(Ok(found)) if found.len() == ids.len() => {
                 self.count(|summary| {
                     summary.documents_read += found.len() as u64;
@@ -54,7 +57,7 @@ impl Workload {
         }
     }
 
-    /// The readable logs of the documents of a statement.
+    /// Returns the readable logs of the documents of a statement.
     pub(in crate::sim) fn readable_of(&self, session: &Session, writes: &[Write]) -> Before {
         writes.iter().map(|write| self.readable(session, &write.id)).collect()
     }
@@ -95,7 +98,8 @@ impl Workload {
         self.states_between(session, id, &before?)
     }
 
-    /// The states of a document from a place of the log up to now; `None` if the log was rewound in the meantime.
+    /// Returns the states of a document from a position of the log up to now; `None` if the log was
+    /// rewound in the meantime.
     fn states_between(
         &self,
         session: &Session,
@@ -106,7 +110,8 @@ impl Workload {
     }
 }
 
-/// The states of a document from a place of the log up to now; `None` if the log was rewound in the meantime.
+/// Returns the states of a document from a position of the log up to now; `None` if the log was
+/// rewound in the meantime.
 pub(in crate::sim) fn states_between(
     truth: &Truth,
     session: &Session,
@@ -119,7 +124,7 @@ pub(in crate::sim) fn states_between(
     is_same.then(|| states.collect())
 }
 
-/// The states of a document from a place of a log on.
+/// Returns the states of a document from a position of a log on.
 fn states_from(log: &[Arc<Mutation>], id: &str, from: usize) -> Vec<Option<Value>> {
     let mut states = vec![None];
     for (n, mutation) in log.iter().enumerate() {

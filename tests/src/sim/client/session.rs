@@ -1,4 +1,4 @@
-//! The connections of the simulated client, and its knowledge.
+//! The connections of the simulated client, and the facts that it has learned.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,22 +9,22 @@ use proto::model::cut::WritePosition;
 use proto::model::ids::{Epoch, IndexId, TransactionId};
 use proto::rpc::api::Directory;
 use router::Router;
-use sextant::backend::ClusterBackend;
-use sextant::sql::backend::{Backend, BucketTransaction};
+use sextant::access::BucketTransaction;
 
 use crate::sim::Summary;
-use crate::sim::cluster::client::{Client, RouterMaker};
+use crate::sim::cluster::client::{Client, ClientBackend, RouterMaker};
 use crate::sim::data_sets::Versions;
 use crate::sim::judge::marks::Marks;
 use crate::sim::scans::ROLLBACK_REACHES_NODES;
 
-/// The connections of the client, and its knowledge.
+/// The connections of the client, and the facts that it has learned.
 #[derive(Clone)]
 pub(in crate::sim) struct Session {
-    pub backend: Arc<ClusterBackend>,
+    pub backend: ClientBackend,
     pub directory: Arc<dyn Directory>,
     pub router: Arc<Router>,
-    /// The router that serves the pages of a scan alternately with the first one. It restarts at times.
+    /// The second router, which serves the pages of a scan alternately with the first and is
+    /// restarted at times.
     other_router: Arc<Mutex<OtherRouter>>,
     pub marks: Marks,
     pub bucket: Arc<BucketInfo>,
@@ -36,30 +36,31 @@ pub(in crate::sim) struct Session {
     seen: Arc<Mutex<BTreeMap<IndexId, Epoch>>>,
 }
 
-/// A leased epoch that a refusal reported as no longer retained.
+/// A leased epoch that an error reported as no longer retained.
 pub(in crate::sim) struct Gone {
     pub epoch: Epoch,
-    /// The time of the request.
+    /// The simulated time of the request.
     pub began: Duration,
-    /// The error.
+    /// The text of the error.
     pub text: String,
 }
 
 struct OtherRouter {
     router: Arc<Router>,
     maker: RouterMaker,
-    /// The shard scans of earlier routers that were resumed on another node.
+    /// The number of resumed shard scans in earlier routers.
     resumed_before: u64,
 }
 
 impl Session {
-    /// Begins a transaction in the bucket, under a number that it has already or a new one.
+    /// Begins a transaction in the bucket, under the number `id` or a new one.
     pub fn begin_transaction(&self, id: Option<TransactionId>) -> Arc<dyn BucketTransaction> {
-        let begun = self.backend.begin(&self.bucket, "the client", id);
+        let writer = self.backend.writer(&self.bucket);
+        let begun = writer.and_then(|writer| writer.begin("the client", id));
         begun.expect("a client that is trusted may begin one")
     }
 
-    /// A session on a client's connections.
+    /// Returns a session over a client's connections.
     pub fn new(client: Client, marks: Marks, bucket: Arc<BucketInfo>) -> Self {
         let Client { directory, backend, routers: [router, other], maker, .. } = client;
         let other = OtherRouter { router: other, maker, resumed_before: 0 };
@@ -77,7 +78,7 @@ impl Session {
         }
     }
 
-    /// A session of another bucket.
+    /// Returns a session for another bucket.
     pub fn of_bucket(&self, bucket: Arc<BucketInfo>) -> Self {
         Self { bucket, last_write: Arc::default(), gone: Arc::default(), ..self.clone() }
     }
@@ -87,7 +88,7 @@ impl Session {
         Arc::clone(&self.other_router.lock().expect("not poisoned").router)
     }
 
-    /// Replaces the second router by a new one, which does not know the scans of a token's earlier pages.
+    /// Replaces the second router by a new one, which does not know the scans of earlier pages.
     pub fn restart_router(&self) {
         let mut other = self.other_router.lock().expect("not poisoned");
         other.resumed_before += other.router.shard_scans_resumed();
@@ -101,12 +102,12 @@ impl Session {
         now + other.resumed_before
     }
 
-    /// The acknowledged positions.
+    /// Returns the positions of the acknowledged writes.
     pub fn last_write(&self) -> Option<WritePosition> {
         self.last_write.lock().expect("not poisoned").clone()
     }
 
-    /// Remembers acknowledged positions.
+    /// Records the positions of acknowledged writes.
     pub fn note_writes(&self, written: &[WritePosition]) {
         let mut last_write = self.last_write.lock().expect("not poisoned");
         for write in written {
@@ -117,25 +118,26 @@ impl Session {
         }
     }
 
-    /// The newest epoch that was read of an index.
+    /// Returns the newest epoch that was read of an index.
     pub fn seen(&self, index: IndexId) -> Option<Epoch> {
         self.seen.lock().expect("not poisoned").get(&index).copied()
     }
 
-    /// Remembers an epoch that was read of an index.
+    /// Records an epoch that was read of an index.
     pub fn note_seen(&self, index: IndexId, epoch: Epoch) {
         let mut seen = self.seen.lock().expect("not poisoned");
         let seen = seen.entry(index).or_default();
         *seen = epoch.max(*seen);
     }
 
-    /// Remembers an epoch that a refusal reported as no longer retained.
+    /// Records an epoch that an error reported as no longer retained.
     pub fn note_gone(&self, gone: Gone) {
         self.gone.lock().expect("not poisoned").push(gone);
     }
 
-    /// Describes an epoch that was reported as no longer retained although no rollback has removed it. An epoch that followed a rollback
-    /// may be removed soon after it; the judge may have received that rollback after the refusal.
+    /// Returns a text about an epoch that was reported as no longer retained although no rollback
+    /// has removed it. An epoch after a rollback may be removed soon afterwards, and the judge may
+    /// learn of that rollback after the error.
     pub fn falsely_gone(&self, summary: &Summary) -> Option<String> {
         let catalog = self.router.catalog();
         let bucket = catalog.buckets.get(&self.bucket.id)?;

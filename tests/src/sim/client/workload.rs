@@ -1,5 +1,5 @@
-//! The workload of the simulated client: it creates and drops indexes, writes (`writes.rs`) and scans (`sim::scans`)
-//! during faults; afterwards the cluster must recover.
+//! The workload of the simulated client: the client creates and drops indexes, writes (`writes.rs`)
+//! and scans (`sim::scans`) during faults; afterwards the cluster must recover.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -13,9 +13,7 @@ use proto::rpc::command::{
 };
 use proto::{Error, ErrorCode, Result};
 use router::Router;
-use sextant::backend::ClusterBackend;
 use sextant::sql::ast::Statement;
-use sextant::sql::backend::Backend;
 use sextant::sql::definitions::define::definition;
 use sextant::sql::named::{find_index, run_on_bucket, run_on_index};
 use sextant::sql::parse::parse;
@@ -24,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::session::Session;
 use super::writes::IDS;
 use crate::sim::checks::{Acknowledged, check_writes, is_lossy, watch_members};
-use crate::sim::cluster::client::Client;
+use crate::sim::cluster::client::{Client, ClientBackend};
 use crate::sim::cluster::hosts::{HostResult, Hosts, PROJECTORS, VBUCKETS};
 use crate::sim::data_sets::{self, DataSets};
 use crate::sim::judge::copied::Copied;
@@ -48,16 +46,16 @@ use crate::sim::transactions;
 use crate::sim::transactions::pair::{CommitStages, Pair};
 use crate::sim::{CALM, Shared, violation};
 
-/// Time after which the outcome of a statement counts as unknown.
+/// The time after which the outcome of a statement counts as unknown.
 pub(in crate::sim) const STATEMENT: Duration = Duration::from_secs(15);
-/// Step of the time between a request and its repetition.
+/// The unit of the time between a request and its repetition, in milliseconds.
 const REPEAT_MS: u64 = 800;
 /// The number of readers in addition to the client.
 const READERS: usize = 3;
-/// Time limit after the faults for the cluster to serve everything again.
+/// The time limit after the faults until the cluster must serve everything again.
 const HEAL: Duration = Duration::from_secs(30);
 
-/// The client.
+/// The state of the workload of one bucket.
 pub struct Workload {
     pub(in crate::sim) random: fastrand::Rng,
     pub(in crate::sim) seed: u64,
@@ -68,13 +66,14 @@ pub struct Workload {
     pub(in crate::sim) summary: Shared,
     history: Mutex<History>,
     pub(in crate::sim) acknowledged: Vec<Acknowledged>,
-    /// The statements that an embedded bucket was sent.
+    /// The statements that were sent to an embedded bucket.
     pub(in crate::sim) statements: Statements,
     /// The indexes of the bucket.
     pub(in crate::sim) indexes: &'static [SimIndex],
     /// The number of document ids.
     pub(super) ids: u64,
-    /// The truth of the two buckets that some transactions write, in seeds that have them, and the stages of their commits.
+    /// The true history of the two buckets that some transactions write, and the stages of their
+    /// commits; `None` in seeds without them.
     pub(in crate::sim) pair: Option<(Arc<Copied>, CommitStages)>,
     /// The error of the last refused scan.
     pub(in crate::sim) refusal: Option<Error>,
@@ -85,7 +84,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A client for one run.
+    /// Returns the workload of one run.
     pub fn new(seed: u64, faults_for: Duration, hosts: &Hosts, summary: Shared) -> Self {
         let random = fastrand::Rng::with_seed(seed ^ 0xc11e);
         let (truth, producer) = (hosts.truth(), hosts.producer.clone());
@@ -119,7 +118,7 @@ impl Workload {
         }
     }
 
-    /// A client of another bucket, with a history and random numbers of its own.
+    /// Returns a workload of another bucket, with its own history and random numbers.
     pub(in crate::sim) fn of_bucket(
         &self,
         truth: Truth,
@@ -148,11 +147,11 @@ impl Workload {
         }
     }
 
-    /// Runs the client to its end.
+    /// Runs the workload to its end.
     pub async fn run(mut self) -> HostResult {
         let client = Client::start(self.seed, 3);
         let (env, directory) = (client.env.clone(), Arc::clone(&client.directory));
-        let (router, backend) = (Arc::clone(&client.routers[0]), Arc::clone(&client.backend));
+        let (router, backend) = (Arc::clone(&client.routers[0]), client.backend.clone());
         if let Some(copied) = self.truth.copied() {
             copied.ask(&router);
         }
@@ -207,7 +206,7 @@ impl Workload {
             env.spawn_request("outgrown", outgrown::run(random, session.clone(), summary))
         });
         let sql = sql_sessions::are_chosen(self.seed).then(|| {
-            let client = SqlClient::new(self.seed, &env, &backend, &self.summary);
+            let client = SqlClient::new(self.seed, &env, backend.cluster(), &self.summary);
             env.spawn_request("sql", client.run())
         });
         let copies = BucketCopies::of(&self.truth, self.seed, &self.summary);
@@ -254,7 +253,7 @@ impl Workload {
 
     async fn create_bucket(
         &self,
-        backend: &ClusterBackend,
+        backend: &ClientBackend,
         router: &Router,
     ) -> Arc<proto::model::bucket::BucketInfo> {
         let is_pushed = self.producer.is_some();
@@ -347,8 +346,8 @@ impl Workload {
         }
     }
 
-    /// Sends a request twice, as a client does that got no answer: the second answer must be the same, without a second
-    /// effect.
+    /// Sends a request twice, as a client without an answer does: the second answer must equal the
+    /// first, and the request must be executed once.
     async fn repeat_request(
         &self,
         session: &Session,
@@ -359,7 +358,7 @@ impl Workload {
         let proposal = match asked {
             Asked::Create { lenient } => create_command(session.bucket.id, index, lenient).into(),
             Asked::Drop { .. } => {
-                let index = find_index(&*session.backend, index.name).await?;
+                let index = find_index(&session.backend, index.name).await?;
                 Proposal::from(DropIndex { index: index.id }).made_from([&*index])
             }
         };
@@ -389,12 +388,12 @@ impl Workload {
         }
     }
 
-    /// True if a broken disk excuses an error.
+    /// True if a broken disk can be the reason for an error.
     pub(in crate::sim) fn is_excused(&self, error: &Error, began: Duration) -> bool {
         self.reader().is_excused(error, began)
     }
 
-    /// An additional reader of the client's bucket.
+    /// Returns an additional reader of the bucket.
     pub(in crate::sim) fn reader(&self) -> Reader {
         Reader {
             random: fastrand::Rng::with_seed(0),
@@ -406,7 +405,8 @@ impl Workload {
         }
     }
 
-    /// Checks after the faults: everything is served again within a bounded time, new writes included.
+    /// Checks after the faults that everything, including new writes, is served again within a time
+    /// limit.
     async fn heal(
         &mut self,
         session: &mut Session,
@@ -467,7 +467,8 @@ impl Workload {
         }
     }
 
-    /// Checks that the index by ranges shows all writes, if it exists: its slices may have been split since its last reader.
+    /// Checks that the range-partitioned index contains all writes, if it exists: its slices may
+    /// have been split since the last read.
     async fn serve_ranged(&mut self, session: &mut Session) {
         let deadline = Instant::now() + HEAL;
         let serves = |session: &Session| {
@@ -486,7 +487,7 @@ impl Workload {
         }
     }
 
-    /// Checks that every index exists and shows all writes.
+    /// Checks that every index exists and contains all writes.
     async fn serve_all(&mut self, session: &mut Session) {
         let deadline = Instant::now() + HEAL;
         for index in &INDEXES {
@@ -510,12 +511,12 @@ impl Workload {
     }
 }
 
-/// The time of the simulation.
+/// Returns the simulated time.
 pub(in crate::sim) fn now() -> Duration {
     turmoil::sim_elapsed().expect("a simulated process")
 }
 
-/// Creates an index, as a statement does.
+/// Creates an index.
 pub(in crate::sim) async fn create(
     session: &Session,
     index: &SimIndex,
@@ -524,13 +525,13 @@ pub(in crate::sim) async fn create(
     let parsed = parse(index.sql).expect("the simulation's statements are right");
     let Statement::CreateIndex(create) = &parsed[0].statement else { unreachable!() };
     let command = |bucket| Ok(create_command(bucket, index, lenient));
-    run_on_bucket(&*session.backend, &create.bucket, command).await
+    run_on_bucket(&session.backend, &create.bucket, command).await
 }
 
 /// Drops an index, as a statement does.
 pub(in crate::sim) async fn drop_index(session: &Session, name: &str) -> Result<Outcome> {
     let command = |index: &IndexInfo| Ok(DropIndex { index: index.id }.into());
-    run_on_index(&*session.backend, name, command).await
+    run_on_index(&session.backend, name, command).await
 }
 
 fn create_command(bucket: BucketId, index: &SimIndex, lenient: bool) -> Command {

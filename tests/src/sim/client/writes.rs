@@ -5,7 +5,6 @@ use proto::model::cut::WritePosition;
 use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::value::DOCUMENT_BYTES_MAX;
 use serde_json::json;
-use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::session::Session;
@@ -17,16 +16,16 @@ use crate::sim::violation;
 
 /// The number of document ids of the client's bucket.
 pub(super) const IDS: u64 = 120;
-/// The number of documents of a statement of the first load.
+/// The number of documents of each statement of the first load.
 const LOADED_TOGETHER: u64 = 30;
 
 impl Workload {
-    /// The id of a document.
+    /// Draws the id of a document.
     pub(in crate::sim) fn id(&mut self) -> String {
         format!("k{}", self.random.u64(..self.ids))
     }
 
-    /// A document with the mark of its statement and row.
+    /// Returns a random document that contains a mark of its statement and row.
     pub(in crate::sim) fn document(&mut self, mark: String) -> serde_json::Value {
         let mut document = serde_json::Map::new();
         document.insert(MARK.into(), json!(mark));
@@ -52,7 +51,7 @@ impl Workload {
         serde_json::Value::Object(document)
     }
 
-    /// Changes some documents and remembers the acknowledged positions.
+    /// Changes some documents, and records and returns the acknowledged positions.
     pub(super) async fn change(&mut self, session: &mut Session) -> Vec<WritePosition> {
         let written = self.change_some(session).await;
         session.note_writes(&written);
@@ -89,7 +88,7 @@ impl Workload {
         }
     }
 
-    /// Writes all documents once, so that a shard has more rows than a slow reader takes at once.
+    /// Writes all documents once, so that a shard has more rows than a slow reader accepts at once.
     pub(in crate::sim) async fn load(&mut self, session: &Session) {
         for first in (0..self.ids).step_by(LOADED_TOGETHER as usize) {
             let ids = (first..self.ids.min(first + LOADED_TOGETHER)).map(|n| format!("k{n}"));
@@ -116,7 +115,7 @@ impl Workload {
         }
     }
 
-    /// Runs a writing statement.
+    /// Executes a writing statement; returns the acknowledged position.
     pub(in crate::sim) async fn write(
         &mut self,
         session: &Session,
@@ -126,7 +125,8 @@ impl Workload {
         let statement = self.statements.begin(&writes);
         let before = self.readable_of(session, &writes);
         let checked = CheckedWrites::new(writes.clone(), DOCUMENT_BYTES_MAX).expect("JSON");
-        match timeout(STATEMENT, session.backend.write(&session.bucket, checked)).await {
+        let writing = async { session.backend.writer(&session.bucket)?.write(checked).await };
+        match timeout(STATEMENT, writing).await {
             Ok(Ok(reply)) => {
                 self.count(|summary| {
                     summary.writes += 1;
@@ -151,7 +151,8 @@ impl Workload {
         None
     }
 
-    /// Changes documents at the producer and pushes its mutations.
+    /// Changes documents at the producer and pushes the mutations; returns the acknowledged
+    /// positions.
     async fn push(
         &mut self,
         producer: &Producer,

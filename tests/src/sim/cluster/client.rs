@@ -1,16 +1,23 @@
-//! The client of a simulated cluster: two routers, as in two processes, and a backend that runs statements.
+//! The client of a simulated cluster: two routers, as if in two processes, and a backend that runs
+//! statements.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
+use proto::Result;
 use proto::env::Env;
 use proto::env::sim::{SimClock, SimFs};
+use proto::model::bucket::BucketInfo;
 use proto::model::ids::NodeId;
 use proto::model::node::{NodeInfo, Role};
-use proto::rpc::api::Directory;
+use proto::rpc::api::{Directory, ProjectorApi};
 use proto::rpc::scan::HedgeAfter;
 use router::Router;
-use sextant::backend::ClusterBackend;
-use sextant::backend::Counters;
+use sextant::access::{AccessProvider, AuditedAccess};
+use sextant::audit::Attempt;
+use sextant::backend::{ClusterBackend, Counters};
+use sextant::flow::{ClientLimits, Flow};
+use sextant::principal::Principal;
 use sextant::wire::{PeerDirectory, Peers};
 
 use super::hosts::{env, members};
@@ -20,17 +27,51 @@ use super::net::{WINDOW_BYTES, connect};
 pub struct Client {
     /// The environment of the client.
     pub env: Env,
-    /// The cluster's nodes.
+    /// The directory of the cluster's nodes.
     pub directory: Arc<dyn Directory>,
     /// The routers, which serve the pages of a scan alternately.
     pub routers: [Arc<Router>; 2],
-    /// Starts the second router again.
+    /// The starter of the second router.
     pub maker: RouterMaker,
     /// The backend on the first router, which runs statements.
-    pub backend: Arc<ClusterBackend>,
+    pub backend: ClientBackend,
 }
 
-/// Starts a router.
+/// The cluster as a trusted client uses it, without an audit, and its projectors one by one; cheap to clone.
+#[derive(Clone)]
+pub struct ClientBackend {
+    cluster: Arc<ClusterBackend>,
+    access: Arc<AuditedAccess>,
+}
+
+impl ClientBackend {
+    fn new(cluster: ClusterBackend) -> Self {
+        let cluster = Arc::new(cluster);
+        let authorization = cluster.authorization(&Flow::new(ClientLimits::default()));
+        let access = authorization.access_of(Principal::Trusted);
+        Self { cluster, access: Arc::new(access.audited(&Attempt::default())) }
+    }
+
+    /// The projectors of a bucket according to the newest catalog.
+    pub fn source(&self, bucket: &BucketInfo) -> Result<Arc<dyn ProjectorApi>> {
+        self.cluster.source(bucket)
+    }
+
+    /// The cluster, for sessions of its own.
+    pub fn cluster(&self) -> &Arc<ClusterBackend> {
+        &self.cluster
+    }
+}
+
+impl Deref for ClientBackend {
+    type Target = AuditedAccess;
+
+    fn deref(&self) -> &AuditedAccess {
+        &self.access
+    }
+}
+
+/// A starter of routers.
 #[derive(Clone)]
 pub struct RouterMaker {
     config: router::Config,
@@ -39,7 +80,7 @@ pub struct RouterMaker {
 }
 
 impl RouterMaker {
-    /// A router without any knowledge.
+    /// Starts a router without any knowledge.
     pub fn start(&self) -> Arc<Router> {
         let (env, directory) = (self.env.clone(), Arc::clone(&self.directory));
         Arc::new(Router::start(self.config.clone(), env, directory))
@@ -47,7 +88,7 @@ impl RouterMaker {
 }
 
 impl Client {
-    /// A client of this many coordinators.
+    /// Starts a client of this many coordinators.
     pub fn start(seed: u64, coordinators: u64) -> Self {
         let env = env(seed ^ 0xc0, Arc::new(SimClock::new(0)), SimFs::new(seed));
         // In most seeds a shard is only a few rows ahead of the reader.
@@ -72,6 +113,6 @@ impl Client {
         let routers = [Arc::clone(&first), maker.start()];
         let counters = Arc::new(Counters::default());
         let backend = ClusterBackend::new(first, Arc::clone(&directory), env.clone(), counters);
-        Self { env, directory, routers, maker, backend: Arc::new(backend) }
+        Self { env, directory, routers, maker, backend: ClientBackend::new(backend) }
     }
 }

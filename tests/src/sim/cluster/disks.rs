@@ -19,17 +19,19 @@ pub fn files(fs: &dyn FileSystem, dir: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The number of bits to try until one is detected by the next start.
+/// The number of bits that are tried until the next start would detect one.
 const TRIED_BITS: usize = 40;
 
-/// Flips a bit of a file of a host; false if the host has no file, or if the damage could not be distinguished from the effect of a crash.
+/// Flips a bit in a file of a host; false if the host has no file, or if the damage could not be
+/// told apart from the effect of a crash.
 pub fn flip(host: &Host, random: &mut fastrand::Rng) -> bool {
     let Some((file, bit)) = choose_bit(host, &host.fs, random) else { return false };
     let is_projector = host.info.role == Role::Projector;
     (!is_projector || is_vouched_for(host, &file, bit)) && host.fs.flip_bit(&file, bit).is_ok()
 }
 
-/// Flips a bit of a projector's file for which its next start finds a bucket damaged. Most bits are found when they are read.
+/// Flips a bit in a projector's file such that the projector's next start finds a bucket damaged.
+/// Most damages are only found when the bit is read.
 pub fn flip_found(host: &Host, random: &mut fastrand::Rng) -> bool {
     // Looks at the files are operations, which may be those of an armed fault.
     let aside = SimFs::new(0);
@@ -43,7 +45,7 @@ pub fn flip_found(host: &Host, random: &mut fastrand::Rng) -> bool {
     })
 }
 
-/// Chooses a bit of a file of a host, on its disk or a copy of that.
+/// Chooses a bit of a file on a host's disk or on a copy of the disk.
 fn choose_bit(host: &Host, fs: &SimFs, random: &mut fastrand::Rng) -> Option<(PathBuf, u64)> {
     let mut files = files(fs, Path::new(DATA));
     let is_projector = host.info.role == Role::Projector;
@@ -60,8 +62,9 @@ fn choose_bit(host: &Host, fs: &SimFs, random: &mut fastrand::Rng) -> Option<(Pa
     (bytes > 0).then(|| (file, random.u64(..bytes * 8)))
 }
 
-/// True if a bit of a projector's file is durable, and the file's check does not take its damage for a torn tail: nothing may vouch
-/// yet for the last groups of a change log, so a crash would lose them with the damage.
+/// True if a bit of a projector's file is durable, and damage to it is not taken for a torn tail.
+/// The last groups of a change log may not be covered by a later check yet, so that a crash would
+/// lose them with the damage.
 fn is_vouched_for(host: &Host, file: &Path, bit: u64) -> bool {
     let copy = host.fs.copy();
     let aside = SimFs::new(0);
@@ -74,7 +77,7 @@ fn is_vouched_for(host: &Host, file: &Path, bit: u64) -> bool {
     }
 }
 
-/// Checks the directory of a process.
+/// Checks the directory of a process, and returns the report.
 pub fn verify(role: Role, fs: &SimFs) -> Report {
     let env = env(0, Arc::new(SimClock::new(0)), fs.clone());
     match role {
@@ -83,9 +86,9 @@ pub fn verify(role: Role, fs: &SimFs) -> Report {
     }
 }
 
-/// Judges the flipped bits of a host that is down. Each was replaced, or a check of the directory names its file: as damaged,
-/// as a part of a torn tail, or as a file that the next start removes. What a process that read it has shown is judged by
-/// its scans.
+/// Judges the flipped bits of a stopped host. Each must have been overwritten, or a check of the
+/// directory must name its file: as damaged, as a torn tail, or as a file that the next start
+/// removes. Scans judge the effects of a bit that was read.
 pub fn judge_flipped(host: &Host, summary: &Shared) {
     let flipped = host.fs.flipped();
     if flipped.is_empty() {
@@ -115,7 +118,7 @@ pub fn judge_flipped(host: &Host, summary: &Shared) {
     }
 }
 
-/// Gives a host that is down an empty disk.
+/// Gives a stopped host an empty disk.
 pub fn wipe(host: &Host) {
     // An error means that nothing is there yet.
     let _ = host.fs.remove_dir_all(Path::new(DATA));

@@ -29,14 +29,14 @@ use crate::sim::producer::Producer;
 use crate::sim::ranges::Cancelled;
 use crate::sim::transactions::pair::{self, CommitStages};
 
-/// The data directory of a process.
+/// The data directory of each process.
 pub const DATA: &str = "/data";
-/// The bucket's vbuckets.
+/// The number of vbuckets of the bucket.
 pub const VBUCKETS: u16 = 8;
-/// The projectors of a pushed bucket.
+/// The node ids of the projectors of a pushed bucket.
 pub const PROJECTORS: [u64; 2] = [100, 101];
 
-/// The projectors of a bucket with copies.
+/// The node ids of the projectors of a bucket with copies.
 pub const COPYING: [u64; 3] = [100, 101, 102];
 
 /// True if the embedded bucket of this seed has copies.
@@ -46,31 +46,34 @@ pub fn has_copies(seed: u64) -> bool {
 
 /// The node ids of the indexers.
 pub const INDEXERS: [u64; 3] = [201, 202, 203];
-/// The zones of the indexers.
+/// The number of zones of the indexers.
 pub const ZONES: usize = 2;
 
-/// The limit of a change log, in a quarter of the seeds with purges.
+/// The size limit of a change log in a quarter of the seeds with purges, in bytes.
 const CHANGE_LOG_BYTES: u64 = 24 << 10;
 
-/// The length of an indexer's log that leads to a flush, in seeds whose blocking work runs in steps.
+/// The length of an indexer's log that causes a flush, in bytes, in seeds whose blocking work is
+/// interleaved.
 const LOG_BYTES: u64 = 2 << 10;
 
-/// The limit of an indexer's queues in an eighth of the seeds, so that slow indexers bound the epochs.
+/// The size limit of an indexer's queues in an eighth of the seeds, in bytes, so that slow indexers
+/// delay epochs.
 const QUEUE_BYTES_MAX: u64 = 1 << 9;
 
-/// True if the queues of this seed's indexers are limited to [`QUEUE_BYTES_MAX`]. A copy that has to gather much more for one epoch
-/// is resynced.
+/// True if the queues of this seed's indexers are limited to [`QUEUE_BYTES_MAX`]. A copy with a
+/// much larger epoch is resynced.
 pub(in crate::sim) fn has_small_queues(seed: u64) -> bool {
     seed % 8 == 3
 }
 
-/// True if commits of two documents and more are large: in an eighth of the seeds they enter the indexes from the late-commit stores.
+/// True if commits of at least two documents are large in this seed (an eighth of all), so that
+/// they enter the indexes from the late-commit stores.
 fn has_large_commits(seed: u64) -> bool {
     matches!(seed % 16, 7 | 10) || pair::are_chosen(seed) && (seed / 7) % 3 == 1
 }
 
-/// The size of a message between the copies of a bucket, in a quarter of the seeds that have any: a group of three documents is sent
-/// in pieces.
+/// The size of a message between the copies of a bucket in a quarter of the seeds with copies, in
+/// bytes: a group of three documents is sent in pieces.
 const COPY_MESSAGE_BYTES: usize = 120;
 
 /// True if messages between copies are limited to [`COPY_MESSAGE_BYTES`].
@@ -78,15 +81,17 @@ fn has_small_messages(seed: u64) -> bool {
     has_copies(seed) && matches!((seed / 3) % 8, 2 | 4)
 }
 
-/// Memory of an indexer for open transactions: that of a few with some changes each.
+/// The memory of an indexer for open transactions in bytes, enough for a few transactions with some
+/// changes each.
 const OPEN_TRANSACTIONS_BYTES: u64 = 12 << 10;
 
-/// True if the indexers have little memory for open transactions, so that they write some of them to disk.
+/// True if the indexers of this seed have so little memory for open transactions that they write
+/// some to disk.
 fn has_spills(seed: u64) -> bool {
     matches!(seed % 16, 7 | 10 | 15) || pair::are_chosen(seed) && seed % 2 == 1
 }
 
-/// The software of a host, in turmoil's terms.
+/// The result of a host's software, as turmoil defines it.
 pub type HostResult = turmoil::Result;
 
 /// A simulated process: its identity, and the state that survives its crashes.
@@ -103,19 +108,19 @@ pub struct Host {
     starts: Arc<AtomicU64>,
     /// The number of coordinators.
     coordinators: u64,
-    /// True if sources of moves are kept for older scans.
+    /// True if the sources of moves keep their copies for older scans.
     keep_sources: bool,
-    /// True if the change logs of a projector are short, so that it purges them.
+    /// True if the change logs of a projector are so short that it purges them.
     has_short_logs: bool,
-    /// The interleaving of the host's blocking work, if this seed has one.
+    /// The interleaving of the host's blocking work; `None` without it.
     interleaved: Option<Processes>,
     /// The clock of the host.
     pub clock: Arc<SimClock>,
-    /// True if its disk is broken, which excuses an error at its start.
+    /// True if the host's disk is broken, which excuses an error at the start.
     pub excused: Arc<AtomicBool>,
-    /// True if its process has ended by itself, so that none of its tasks may continue.
+    /// True if the process has ended with an error, so that none of its tasks may continue.
     pub ended: Arc<AtomicBool>,
-    /// The documents that a projector must have.
+    /// The mirror of a projector's documents, which knows what they must be.
     pub documents: Mirror,
     /// The purges that are requested of a projector.
     pub purges: Purges,
@@ -123,21 +128,22 @@ pub struct Host {
 
 /// The hosts of the cluster.
 pub struct Hosts {
-    /// By name.
+    /// The hosts by name.
     pub all: BTreeMap<String, Host>,
     /// The producer if the bucket is pushed; the bucket then has two projectors.
     pub producer: Option<Arc<Producer>>,
-    /// The copies of an embedded bucket that has several.
+    /// The copies of an embedded bucket that has copies.
     pub copied: Option<Arc<Copied>>,
-    /// The truth of the two buckets that some transactions write, in seeds that have them.
+    /// The true history of the two buckets that some transactions write; `None` in seeds without
+    /// them.
     pub pair: Option<Arc<Copied>>,
-    /// Counts the stages of commits over both.
+    /// The counts of the stages of commits over both buckets.
     pub commit_stages: CommitStages,
-    /// The stages in progress.
+    /// The stages of moves in progress.
     pub stages: Stages,
     /// The time of the last disk fault, in simulated milliseconds.
     pub disks_broken_at_ms: Arc<AtomicU64>,
-    /// The number of parts of results that slow readers have had.
+    /// The number of batches that slow readers have received.
     pub parts_read: Arc<AtomicU64>,
     /// The removed indexers.
     pub removals: Arc<Removals>,
@@ -146,8 +152,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Three coordinators, three indexers, and one projector; two projectors for a pushed bucket, or three for a bucket
-    /// with copies.
+    /// Returns the hosts of a seed: three coordinators, three indexers, and one projector; two
+    /// projectors for a pushed bucket, or three for a bucket with copies.
     pub fn new(seed: u64) -> Self {
         let is_pushed = seed % 3 == 2;
         let projectors: &[u64] = match (is_pushed, has_copies(seed)) {
@@ -179,8 +185,8 @@ impl Hosts {
         }
     }
 
-    /// Hosts with this many coordinators, and projectors and indexers with these numbers. The first projector's host is
-    /// named `projector`.
+    /// Returns hosts with this many coordinators, and with projectors and indexers of these
+    /// numbers. The first projector's host is named `projector`.
     pub fn with(seed: u64, coordinators: u64, projectors: &[u64], indexers: &[u64]) -> Self {
         let (mut all, ledger) = (BTreeMap::new(), Ledger::default());
         let members =
@@ -232,13 +238,13 @@ impl Hosts {
 }
 
 impl Hosts {
-    /// Makes the sources of moves drop their copies at once.
+    /// Returns the hosts with moves whose sources drop their copies at once.
     pub fn without_moved_sources(mut self) -> Self {
         self.all.values_mut().for_each(|host| host.keep_sources = false);
         self
     }
 
-    /// Runs the blocking work of all processes in steps.
+    /// Returns the hosts with interleaved blocking work of all processes.
     pub fn interleaved(mut self, interleaving: &Interleaving) -> Self {
         let interleaved = |host: &mut Host| host.interleaved = Some(interleaving.processes());
         self.all.values_mut().for_each(interleaved);
@@ -246,12 +252,12 @@ impl Hosts {
     }
 }
 
-/// The coordinators with their host names.
+/// Returns the coordinators with their host names.
 pub fn members(count: u64) -> Vec<(NodeId, String)> {
     (1..=count).map(|n| (NodeId(n), format!("coordinator-{n}:{PORT}"))).collect()
 }
 
-/// The environment of a simulated process.
+/// Returns the environment of a simulated process.
 pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
     Env {
         clock,
@@ -262,7 +268,7 @@ pub fn env(seed: u64, clock: Arc<SimClock>, fs: SimFs) -> Env {
 }
 
 impl Host {
-    /// The time of its clock.
+    /// Returns the time of the host's clock, in milliseconds.
     pub fn clock_ms(&self) -> u64 {
         self.clock.unix_ms()
     }
@@ -272,8 +278,8 @@ impl Host {
         self.seed ^ (self.info.id.0 << 32)
     }
 
-    /// Runs the process until it is crashed. A process that ends because of a broken disk waits for the fault driver,
-    /// which ends all of its tasks and restarts it, as a supervisor would. Any other end is a violation.
+    /// Runs the process until it is crashed. A process that ends because of a broken disk waits
+    /// until the fault driver restarts it. Any other end is a violation.
     pub async fn run(self) -> HostResult {
         let Err(error) = self.clone().serve().await else { return Ok(()) };
         let code = error.downcast_ref::<proto::Error>().map(|error| error.code);
@@ -285,7 +291,8 @@ impl Host {
         std::future::pending().await
     }
 
-    /// Bytes of rows in a batch of a scan: mostly of one to three rows, so that a node may fail between two batches.
+    /// Returns the size of a batch of a scan in bytes: mostly one to three rows, so that a node may
+    /// fail between two batches.
     fn batch_bytes(&self) -> usize {
         match self.seed % 4 {
             0 => 64 << 10,
@@ -293,7 +300,7 @@ impl Host {
         }
     }
 
-    /// Opens the documents of a projector, and compares them with what they must be.
+    /// Opens the documents of a projector, and compares them with the mirror.
     async fn open_documents(&self, env: &Env, dir: PathBuf) -> Result<Arc<dyn DocumentStore>> {
         let (options, mirror) = (documents::options(self.seed), self.documents.clone());
         let its_env = env.clone();
@@ -303,7 +310,7 @@ impl Host {
         Ok(Arc::new(store))
     }
 
-    /// Opens the documents of a projector that is down, and compares them with what they must be.
+    /// Opens the documents of a stopped projector, and compares them with the mirror.
     pub fn compare_documents(&self) -> Result<()> {
         let env = env(0, Arc::clone(&self.clock), self.fs.clone());
         let (options, mirror) = (documents::options(self.seed), self.documents.clone());
@@ -311,20 +318,21 @@ impl Host {
         store.reconcile(self.has_flipped_bits())
     }
 
-    /// True if a bit of its disk is wrong.
+    /// True if a bit of the host's disk was flipped.
     pub fn has_flipped_bits(&self) -> bool {
         let is_there = |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { .. });
         self.fs.flipped().iter().any(is_there)
     }
 
-    /// True if a file, or one of a directory, has a wrong bit, and belongs to a damaged bucket that the projector keeps. A damaged log
-    /// lacks mutations, which is reported for its directory.
+    /// True if a file, or a file in a directory, has a flipped bit and belongs to a damaged bucket
+    /// that the projector keeps. The damage of a log is reported for its directory.
     pub fn keeps_flipped(&self, file: &Path) -> bool {
         let is_it = |bit: &FlippedBit| matches!(bit, FlippedBit::Stays { path, .. } if path.starts_with(file));
         self.documents.keeps_damaged() && self.fs.flipped().iter().any(is_it)
     }
 
-    /// The buckets of a projector that its next start finds damaged, perhaps with a further flipped bit.
+    /// Returns the buckets that the next start of a projector would find damaged, optionally with
+    /// one more flipped bit.
     pub fn damaged_buckets(&self, flipped: Option<(&Path, u64)>) -> BTreeSet<BucketId> {
         let aside = SimFs::new(0);
         aside.put_back(&self.fs.copy());
@@ -337,7 +345,7 @@ impl Host {
         damaged.map(|damaged| damaged.into_keys().collect()).unwrap_or_default()
     }
 
-    /// Makes the operator accept the loss of a stopped projector; false if its disk is full.
+    /// Accepts the loss of a stopped projector, as an operator does; false if its disk is full.
     pub fn accept_loss(&self) -> bool {
         self.fs.restart();
         // Armed faults must not hit the command.

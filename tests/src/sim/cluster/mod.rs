@@ -1,4 +1,5 @@
-//! The simulated cluster: its processes, their disks, the network between them, and a client's way to them.
+//! The simulated cluster: its processes, their disks, the network between them, and the connections
+//! of clients.
 
 pub mod client;
 pub(super) mod disks;

@@ -15,18 +15,19 @@ use tonic::transport::server::Connected;
 use tonic::transport::{Channel, Uri};
 use turmoil::net::{TcpListener, TcpStream};
 
-/// The stream window of a service's connections.
+/// The stream window of a service's connections, in bytes.
 pub const WINDOW_BYTES: u32 = 64 << 10;
 
 /// The port of every simulated process.
 pub const PORT: u16 = 7000;
 
-/// The HTTP/2 library remembers streams that it has reset for a real time, one second by default, and answers late frames of
-/// a stream that it has forgotten. No run lasts as long as this time, and no connection has as many such streams.
+/// The time for which the HTTP/2 library remembers streams that it has reset, and their maximum
+/// number. By default the library forgets them after a second of real time, which would make runs
+/// differ. No run takes this time, and no connection has so many streams.
 const RESETS_REMEMBERED: (Duration, usize) = (Duration::from_secs(24 * 3_600), 1 << 20);
 
-/// Opens connections over the simulated network when they are first used. A sender may be `window_bytes` ahead of the
-/// reader of a stream.
+/// Returns a function that opens connections over the simulated network at their first use. A
+/// sender may be `window_bytes` ahead of the reader of a stream.
 pub fn connect(window_bytes: u32) -> Connect {
     Arc::new(move |target| {
         let endpoint = Channel::from_shared(format!("http://{}", target.address))
@@ -46,7 +47,7 @@ pub fn connect(window_bytes: u32) -> Connect {
     })
 }
 
-/// Accepted connections in the form that tonic needs.
+/// Returns the accepted connections in the form that tonic requires.
 pub async fn incoming()
 -> io::Result<impl futures::Stream<Item = io::Result<Accepted>> + Send + 'static> {
     let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;

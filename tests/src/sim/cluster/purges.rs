@@ -1,4 +1,5 @@
-//! Purges of change logs that the fault driver requests. The running process does them, beside its own changes.
+//! Purges of change logs that the fault driver requests. The running process executes them,
+//! concurrently with its own changes.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,18 +14,18 @@ pub fn has_purges(seed: u64) -> bool {
     seed.is_multiple_of(3) || seed % 6 == 5
 }
 
-/// The purges that are requested of a projector, each with a seed; clones share them.
+/// The purges that are requested of a projector, each with a seed, and a signal; clones share them.
 #[derive(Clone, Default)]
 pub struct Purges(Arc<Mutex<Vec<u64>>>, Arc<Notify>);
 
 impl Purges {
-    /// Asks for a purge.
+    /// Requests a purge.
     pub fn ask(&self, seed: u64) {
         self.0.lock().expect("not poisoned").push(seed);
         self.1.notify_one();
     }
 
-    /// Does the purges until it is dropped.
+    /// Executes the requested purges until the future is dropped.
     pub async fn serve(self, env: Env, store: Arc<dyn DocumentStore>) {
         loop {
             self.1.notified().await;

@@ -1,4 +1,4 @@
-//! The files of versions, and the model of what they mean: plain code that shares nothing with the loader.
+//! The files of versions, and a model of their documents that shares no code with the loader.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use crate::sim::judge::oracle::SimIndex;
 
-/// The directory of files of a projector. It is on its disk, and no fault of that concerns it.
+/// The directory on a projector's disk that contains the files of versions. No fault concerns it.
 pub const FILES_DIR: &str = "/files";
-/// The sets of files. The versions of a data set take them in turn.
+/// The number of sets of files, which the versions of a data set use in turn.
 const SETS: u64 = 6;
-/// The set of files with a row that cannot be read.
+/// The number of the set with an unreadable row.
 const BROKEN: u64 = 3;
-/// The file and the line of that row.
+/// The file and the line of the unreadable row.
 pub const BROKEN_AT: [&str; 2] = ["f3/2.jsonl", "line 3"];
-/// The rows of each of the two files of a set.
+/// The number of rows in each of the two files of a set.
 const ROWS: u64 = 24;
-/// The ids that rows may have.
+/// The number of ids from which rows are drawn.
 pub const IDS: u64 = 44;
-/// The first row of the second file has the id of this row of the first one.
+/// The row of the first file whose id the first row of the second file has.
 const SECOND_BEGINS: u64 = 20;
 
 /// The indexes of a data set.
@@ -46,27 +46,27 @@ pub const INDEXES: [SimIndex; 2] = [
     },
 ];
 
-/// The name of a version.
+/// Returns the name of a version.
 pub fn name(count: u64) -> String {
     format!("v{count}")
 }
 
-/// The number that is the name of a version.
+/// Returns the number in the name of a version.
 pub fn count_of(name: &str) -> Option<u64> {
     name.strip_prefix('v')?.parse().ok()
 }
 
-/// The pattern of a version's files.
+/// Returns the pattern of a version's files.
 pub fn pattern(count: u64) -> String {
     format!("f{}/*", count % SETS)
 }
 
-/// True if the files of a version have a row that cannot be read.
+/// True if the files of a version have an unreadable row.
 pub fn is_broken(count: u64) -> bool {
     count % SETS == BROKEN
 }
 
-/// The rows of a file, in their order. Some ids are missing in each set.
+/// Returns the rows of a file in order. Some ids are missing in each set.
 fn rows(set: u64, file: u64) -> impl Iterator<Item = (String, Value)> {
     let first = (file - 1) * SECOND_BEGINS;
     let ids = (first..first + ROWS).filter(move |id| !(id + set).is_multiple_of(7));
@@ -78,7 +78,8 @@ fn rows(set: u64, file: u64) -> impl Iterator<Item = (String, Value)> {
     })
 }
 
-/// The documents of a version: of the rows with an id, the last one. A version whose files are broken has none.
+/// Returns the documents of a version: of the rows with one id, the last counts. `None` if the
+/// files have an unreadable row.
 pub fn documents(count: u64) -> Option<BTreeMap<String, Value>> {
     let set = count % SETS;
     (set != BROKEN).then(|| rows(set, 1).chain(rows(set, 2)).collect())

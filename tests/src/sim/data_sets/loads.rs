@@ -1,4 +1,4 @@
-//! Loads of versions, and their cancellation.
+//! The loads of versions, and their cancellation.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use proto::model::data_set::{DataSet, Files};
 use proto::model::ids::BucketId;
 use proto::rpc::command::{CancelVersion, Command, LoadVersion, Outcome};
 use proto::{Error, ErrorCode};
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::contents::{BROKEN_AT, is_broken, name, pattern};
@@ -15,13 +14,14 @@ use super::{DataSets, has_no_tokens};
 use crate::sim::client::session::Session;
 use crate::sim::client::workload::{STATEMENT, now};
 
-/// The time for which a load is watched. One that takes longer is in the way of the next, and mostly cancelled.
+/// The time for which a load is observed. A longer load delays the next one, and is mostly
+/// cancelled.
 const WATCHED: Duration = Duration::from_secs(8);
-/// The longest time between the beginning of a load and its cancellation.
+/// The maximum time between the beginning of a load and its cancellation, in milliseconds.
 const CANCELLED_MS_MAX: u64 = 1_500;
 
 impl DataSets {
-    /// Loads one version after another until it is dropped.
+    /// Loads versions one after another until the future is dropped.
     pub(super) async fn load(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.random.u64(200..2_500))).await;
@@ -39,8 +39,9 @@ impl DataSets {
         }
     }
 
-    /// The number of versions from which on no other is begun: the version after the faults needs room. An index has four generations at
-    /// most, the one from before the first version among them, which a token holds as well.
+    /// Returns the number of versions after which no other is begun, because the version after the
+    /// faults needs room: an index has at most four generations, including the one from before the
+    /// first version, and tokens hold generations too.
     fn enough(&self) -> usize {
         if has_no_tokens(self.seed) { 3 } else { 2 }
     }
@@ -63,7 +64,7 @@ impl DataSets {
         }
     }
 
-    /// Begins to load a version; its number in the data set if that is known.
+    /// Begins to load a version; returns its number in the data set if it is known.
     pub(super) async fn begin(&self, session: &Session, count: u64) -> Option<u64> {
         let command = Command::LoadVersion(LoadVersion {
             bucket: session.bucket.id,
@@ -83,7 +84,7 @@ impl DataSets {
         }
     }
 
-    /// Cancels a version that loads, if it still does.
+    /// Cancels a version if it is still being loaded.
     async fn cancel(&self, session: &Session, (number, version): (u64, String)) {
         let command = Command::CancelVersion(CancelVersion { bucket: session.bucket.id, version });
         let cancelled = timeout(STATEMENT, session.backend.command(command.into())).await;
@@ -93,8 +94,8 @@ impl DataSets {
         }
     }
 
-    /// Judges the error of a load. Broken files must be reported with the place in them, and apart from that only a broken disk may end a
-    /// load.
+    /// Judges the error of a load. An unreadable row must be reported with its place; apart from
+    /// that only a broken disk may end a load.
     fn judge_failure(&self, count: u64, began: Duration, error: &Error) {
         let is_excused = self.is_broken_since(began);
         let is_named = BROKEN_AT.iter().all(|place| error.message.contains(place));
@@ -107,12 +108,12 @@ impl DataSets {
     }
 }
 
-/// The data set in a catalog.
+/// Returns the data set in a catalog.
 pub(super) fn set_of(catalog: &Catalog, id: BucketId) -> Option<&DataSet> {
     catalog.data_sets.get(&id)
 }
 
-/// The number of the version that is current, or zero.
+/// Returns the number of the current version, or zero.
 pub(super) fn current_of(catalog: &Catalog, id: BucketId) -> u64 {
     let current = set_of(catalog, id).and_then(DataSet::current);
     current.map_or(0, |(number, _)| number)

@@ -1,10 +1,12 @@
-//! A data set beside the client's bucket, in some seeds: versions are loaded from files one after another, and cancelled, and some files
-//! have a row that cannot be read; projectors end meanwhile, and slices of old and new versions move.
+//! A data set, which some seeds have in addition to the client's bucket: versions are loaded from
+//! files one after another, or cancelled, and some files have an unreadable row; meanwhile
+//! projectors end, and slices of old and new versions move.
 //!
-//! Checked: a scan or a transaction shows one version, whole (`scans` judges it by the model in `contents`); documents by id are those of
-//! the version that the catalog names; no router returns to an older version; a cancelled version never serves, and a failed one names
-//! its file and line; no version gets other projectors than it began with (`watch`). After the faults a new version becomes current within
-//! a bounded time, and old ones are dropped.
+//! Checked: a scan or a transaction reads exactly one version, completely (`scans` judges this by
+//! the model in `contents`); documents by id are those of the version that the catalog names; no
+//! router returns to an older version; a cancelled version never serves, and a failed one names its
+//! file and line; no version gets other projectors than it began with (`watch`). After the faults a
+//! new version becomes current within a bounded time, and old ones are dropped.
 
 pub mod contents;
 mod loads;
@@ -21,7 +23,6 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
 use proto::rpc::command::{Command, CreateDataSet, Outcome};
 use serde_json::Value;
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::client::session::Session;
@@ -32,32 +33,37 @@ use contents::INDEXES;
 
 /// The name of the data set.
 const NAME: &str = "d";
-/// The idle time of its versions. The coordinators keep each for some seconds in any case.
+/// The idle time of the data set's versions, in milliseconds. The coordinators keep each version
+/// for at least some seconds.
 const IDLE_MS: u64 = 1_000;
-/// The longest time without an index, which is drawn. A version that needs no build serves as soon as it is loaded.
+/// The maximum time until the first index is created, in milliseconds; one of the two is drawn. A
+/// version that needs no build serves when it is loaded.
 const FIRST_INDEX_MS_MAX: [u64; 2] = [1_500, 6_000];
-/// The time between two drops of an index.
+/// The range of times between two drops of an index, in milliseconds.
 const KEEP_INDEXES_MS: std::ops::Range<u64> = 4_000..12_000;
-/// Readers of versions.
+/// The number of readers of versions.
 const READERS: usize = 2;
 
-/// True if there is a data set in the run of this seed. The modulus has no factor in common with those of other choices.
+/// True if the run of this seed has a data set. The modulus has no factor in common with those of
+/// other choices.
 pub fn are_chosen(seed: u64) -> bool {
     seed % 11 == 7
 }
 
-/// The projector that joins the cluster in the midst of the run, in a third of these seeds.
+/// Returns the projector that joins the cluster during the run; `None` in two thirds of these
+/// seeds.
 pub fn joins_late(seed: u64) -> Option<&'static str> {
     (are_chosen(seed) && has_copies(seed)).then_some("projector-102")
 }
 
-/// True if no page of a scan has a token, in half of these seeds: a token holds the versions that it reads for two minutes, so only without
-/// tokens many versions are loaded and dropped.
+/// True if no page of a scan has a token, in half of these seeds. A token holds the versions that
+/// it reads for two minutes, so many versions can be loaded and dropped only without tokens.
 pub fn has_no_tokens(seed: u64) -> bool {
     are_chosen(seed) && (seed / 11).is_multiple_of(2)
 }
 
-/// The versions that the judge knows of: the number in the name of each, by its bucket; a data set's own bucket has none. Clones share it.
+/// The versions that the judge knows: the number in the name of each version by its bucket; `None`
+/// for the data set's own bucket. Clones share it.
 #[derive(Clone, Default)]
 pub struct Versions(Arc<Mutex<BTreeMap<BucketId, Option<u64>>>>);
 
@@ -72,23 +78,23 @@ impl Versions {
         }
     }
 
-    /// The documents of a bucket that is a version, or of a data set that has none yet.
+    /// Returns the documents of a version's bucket; none for a data set without versions.
     pub fn documents(&self, bucket: BucketId) -> Option<BTreeMap<String, Value>> {
         let count = self.0.lock().expect("not poisoned").get(&bucket).copied()?;
         Some(count.and_then(contents::documents).unwrap_or_default())
     }
 }
 
-/// The data set of a run.
+/// The state of the data set of a run.
 #[derive(Clone)]
 pub(super) struct DataSets {
     random: fastrand::Rng,
     seed: u64,
-    /// A reader with the knowledge of faults.
+    /// A reader, which knows the faults.
     reader: Reader,
     /// The number of versions that were requested.
     loads: Arc<AtomicU64>,
-    /// The numbers of versions whose cancellation was acknowledged.
+    /// The versions whose cancellation was acknowledged.
     cancelled: Arc<Mutex<BTreeSet<u64>>>,
 }
 
@@ -100,7 +106,7 @@ impl DataSets {
         are_chosen(seed).then_some(Self { random, seed, reader, loads, cancelled })
     }
 
-    /// Creates the data set, and uses it until it is dropped.
+    /// Creates the data set, and uses it until the future is dropped.
     pub async fn run(mut self, session: Session) {
         let session = self.create(session).await;
         let readers = (0..READERS).map(|_| {
@@ -115,7 +121,7 @@ impl DataSets {
         futures::join!(self.load(session), watching, indexes, readers);
     }
 
-    /// Makes the data set. Its session has its bucket.
+    /// Creates the data set; returns a session with its bucket.
     async fn create(&mut self, session: Session) -> Session {
         let (partitions, replication) = (self.random.u16(2..7), self.random.u16(1..3));
         loop {
@@ -136,7 +142,8 @@ impl DataSets {
         }
     }
 
-    /// Creates the indexes, mostly during the first version, and drops one at times, until the task is dropped.
+    /// Creates the indexes, mostly during the first version, and drops one at times, until the
+    /// future is dropped.
     async fn keep_indexes(mut self, session: Session) {
         loop {
             let most = FIRST_INDEX_MS_MAX[self.random.usize(..2)];
@@ -174,7 +181,7 @@ impl DataSets {
         super::violation(&self.reader.summary, what);
     }
 
-    /// True if a disk was broken at a time or later: a file may not have been read then.
+    /// True if a disk was broken at or after a time, so that a file may have been unreadable.
     fn is_broken_since(&self, began: Duration) -> bool {
         let broken_at = self.reader.disks_broken_at_ms.load(Ordering::Relaxed);
         began <= Duration::from_millis(broken_at)

@@ -1,11 +1,11 @@
-//! Readers of versions: scans and transactions of the indexes, judged as all scans are, and documents by id.
+//! The readers of versions: scans and transactions over the indexes, judged like all scans, and
+//! reads of documents by id.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::bucket::BucketInfo;
 use proto::{ErrorCode, Result};
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::contents::{IDS, INDEXES};
@@ -13,9 +13,10 @@ use super::loads::current_of;
 use super::{DataSets, NAME};
 use crate::sim::client::session::Session;
 use crate::sim::client::workload::{STATEMENT, now};
+use sextant::access::TransactionView;
 
 impl DataSets {
-    /// Reads until it is dropped.
+    /// Reads versions until the future is dropped.
     pub(super) async fn read(mut self, session: Session) {
         let mut newest = 0;
         self.reader.random = self.random.fork();
@@ -48,7 +49,8 @@ impl DataSets {
         }
     }
 
-    /// Reads documents of a version, and compares them with the model; the error of a refusal.
+    /// Reads documents of a version, and compares them with the model; returns the error if the
+    /// read is refused.
     pub(super) async fn read_documents(
         &self,
         session: &Session,
@@ -57,7 +59,7 @@ impl DataSets {
     ) -> Result<()> {
         let Some(must) = session.versions.documents(bucket.id) else { return Ok(()) };
         let began = now();
-        let reading = session.backend.get(bucket, ids.clone());
+        let reading = session.backend.get(bucket, ids.clone(), TransactionView::default());
         let Ok(read) = timeout(STATEMENT, reading).await else {
             return Err(proto::Error::unavailable("documents were not read in time"));
         };

@@ -1,4 +1,4 @@
-//! The data set after the faults.
+//! The checks of the data set after the faults.
 
 use std::time::Duration;
 
@@ -10,13 +10,15 @@ use super::loads::{current_of, set_of};
 use super::{DataSets, NAME, has_no_tokens};
 use crate::sim::client::session::Session;
 
-/// Time limit after the faults for the version that loads to end, and for another one to become current.
+/// The time limit after the faults until the loading version must end and another one must be
+/// current.
 const SETTLED: Duration = Duration::from_secs(60);
-/// The time limit for the old versions to be dropped. Only the client has a lease, and its tokens have ended.
+/// The time limit until old versions must be dropped. At that time only the client has a lease, and
+/// its tokens have expired.
 const GONE: Duration = Duration::from_secs(60);
 
 impl DataSets {
-    /// Waits until a new version is current, and reads all of it.
+    /// Waits until a new version is current, and reads it completely.
     pub async fn settle(&self, session: &Session) {
         let Some(bucket) = session.router.catalog().bucket(NAME).cloned() else {
             return self.violation(format!("there is no bucket {NAME}"));
@@ -34,7 +36,7 @@ impl DataSets {
         }
     }
 
-    /// Waits for the end of what loads; false if it does not end.
+    /// Waits until no version is being loaded; false after the deadline.
     async fn end_loading(&self, session: &Session, deadline: Instant) -> bool {
         loop {
             let catalog = session.router.catalog();
@@ -50,7 +52,7 @@ impl DataSets {
         }
     }
 
-    /// Loads another version; the number in its name.
+    /// Loads another version; returns the number in its name.
     async fn load_last(&self, session: &Session) -> Option<u64> {
         let deadline = Instant::now() + SETTLED;
         let mut begun = None;
@@ -74,7 +76,7 @@ impl DataSets {
         None
     }
 
-    /// Reads all of the last version.
+    /// Reads the last version completely.
     async fn read_last(&self, session: &Session, count: u64) {
         let deadline = Instant::now() + SETTLED;
         let (catalog, name) = (session.router.catalog(), name(count));
@@ -100,7 +102,7 @@ impl DataSets {
         }
     }
 
-    /// Checks that the old versions go, where no token may hold them.
+    /// Checks that the old versions are dropped, unless a token may hold them.
     pub async fn old_ones_go(&self, session: &Session) {
         if !has_no_tokens(self.seed) {
             return;
@@ -123,7 +125,8 @@ impl DataSets {
     }
 }
 
-/// The versions of a data set: the stage of each, and the holders of its partitions.
+/// Returns a text about the versions of a data set: the stage of each, and the holders of its
+/// partitions.
 fn outline(set: &DataSet) -> String {
     let versions = set.versions.values().map(|version| {
         let holders: Vec<_> = version.partitions.iter().map(|p| &p.holders).collect();

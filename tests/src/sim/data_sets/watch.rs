@@ -1,4 +1,4 @@
-//! Checks the versions in every catalog.
+//! The checks of the versions in every catalog.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ struct Seen {
 }
 
 impl DataSets {
-    /// Watches the catalogs until it is dropped.
+    /// Checks the catalogs until the future is dropped.
     pub(super) async fn watch(self, session: Session) {
         let (mut seen, mut passed) = (BTreeMap::new(), BTreeSet::new());
         loop {
@@ -37,7 +37,7 @@ impl DataSets {
         }
     }
 
-    /// Describes what is wrong with a version.
+    /// Returns a text about a wrong property of a version; `None` if there is none.
     fn wrong(
         &self,
         set: &DataSet,
@@ -73,7 +73,8 @@ impl DataSets {
     }
 }
 
-/// The generations of indexes over the next version that are built during first builds.
+/// Returns the generations over the next version that are built while their index is built for the
+/// first time.
 fn passing(catalog: &Catalog) -> impl Iterator<Item = LocalIndexId> {
     let beside = catalog.generations.iter().filter(|(id, next)| {
         let shown = catalog.indexes.get(&id.index);
@@ -83,7 +84,7 @@ fn passing(catalog: &Catalog) -> impl Iterator<Item = LocalIndexId> {
     beside.map(|(id, _)| *id)
 }
 
-/// The projectors of a partition: they are dealt out in turn, as often as each partition has copies.
+/// Returns the projectors of a partition, which are assigned in turn, one for each replica.
 fn holders(partition: usize, replication: usize, nodes: &[NodeId]) -> Vec<NodeId> {
     let copies = replication.min(nodes.len());
     (0..copies).map(|copy| nodes[(partition * copies + copy) % nodes.len()]).collect()

@@ -1,5 +1,5 @@
-//! The contents of a bucket, computed from its changes. This is a model: whole logs in memory, one change after
-//! another.
+//! A model of a bucket's contents, which applies one change after another and has complete logs in
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use proto::rpc::mutation::MutationKind;
 /// The mutations of each vbucket, from seqno 1 on.
 pub type Log = Vec<Vec<Arc<Mutation>>>;
 
-/// A change of a bucket, which is stored as a whole or not at all.
+/// A change of a bucket, which is stored completely or not at all.
 #[derive(Clone, Debug)]
 pub enum Change {
     Commit {
@@ -38,7 +38,7 @@ pub enum Change {
         record: BucketRecord,
         vbucket: VbucketId,
     },
-    /// The damaged bucket is recreated, empty.
+    /// The recreation of a damaged bucket, empty.
     Anew(BucketRecord),
 }
 
@@ -59,12 +59,12 @@ impl Change {
 pub struct Contents {
     pub(super) record: BucketRecord,
     pub(super) documents: BTreeMap<String, (Seqno, Bytes)>,
-    /// All mutations, including purged ones.
+    /// All mutations of each vbucket, including purged ones.
     pub(super) log: Log,
-    /// For each vbucket the last purged mutation.
+    /// The last purged mutation of each vbucket.
     pub(super) purged: Vec<Seqno>,
-    /// For each vbucket the last mutation that was never stored here, because the vbucket was copied by its documents. Its log has
-    /// placeholders up to there.
+    /// The last mutation of each vbucket that was never stored here, because the vbucket was copied
+    /// by its documents. The log has placeholders up to it.
     pub(super) absent: Vec<Seqno>,
 }
 
@@ -75,7 +75,7 @@ impl Contents {
         Self { record, documents: BTreeMap::new(), log, purged: none.clone(), absent: none }
     }
 
-    /// Applies a change. The error is the reason why it does not fit.
+    /// Applies a change; the error tells why the change does not fit the contents.
     pub(super) fn apply(&mut self, change: &Change) -> Result<(), String> {
         match change {
             Change::Commit { mutations, record, commits } => {
@@ -195,7 +195,7 @@ impl Contents {
         (self.purged[at], self.absent[at]) = (Seqno(0), Seqno(0));
     }
 
-    /// The extent of a vbucket that the store must report.
+    /// Returns the extent of a vbucket's log that the store must report.
     pub(super) fn extent(&self, at: usize) -> LogExtent {
         let (purged, end) = (self.purged[at], Seqno(self.log[at].len() as u64));
         let bytes_to = |to: Seqno| {
@@ -205,12 +205,12 @@ impl Contents {
         LogExtent { purged, end, bytes_purged: bytes_to(purged), bytes_end: bytes_to(end) }
     }
 
-    /// The mutations of a vbucket that the store must have.
+    /// Returns the mutations of a vbucket that the store must have.
     pub(super) fn retained(&self, at: usize) -> &[Arc<Mutation>] {
         &self.log[at][self.purged[at].0 as usize..]
     }
 
-    /// The last seqno of a vbucket that an older copy has as well, in one history.
+    /// Returns the last seqno of a vbucket up to which an older copy has the same history.
     pub(super) fn common_with(&self, older: &Self, vbucket: VbucketId) -> Seqno {
         let at = usize::from(vbucket.0);
         let branches = [&self.record.branches[at], &older.record.branches[at]];

@@ -1,14 +1,15 @@
-//! Copies of a projector's disk, which an operator makes at times. A restored older copy lacks later mutations: mostly few, sometimes many.
+//! Copies of a projector's disk, which an operator makes at times. A restored copy lacks later
+//! mutations: mostly few, sometimes many.
 
 use proto::env::sim::DiskCopy;
 
 use super::mirror::Known;
 use crate::sim::cluster::hosts::{Host, Hosts};
 
-/// Copies that are kept.
+/// The maximum number of copies that are kept.
 const COPIES_MAX: usize = 24;
 
-/// A copy, and what the store had at that moment.
+/// A copy, and the contents of the store at that time.
 struct Copy {
     disk: DiskCopy,
     known: Known,
@@ -19,7 +20,7 @@ struct Copy {
 pub struct Copies(Vec<Copy>);
 
 impl Copies {
-    /// Copies the disk of a running process, between two changes; false if a change is in progress.
+    /// Copies the disk of a running process between two changes; false if a change is in progress.
     pub fn take(&mut self, host: &Host, random: &mut fastrand::Rng) -> bool {
         let Some(known) = host.documents.known() else { return false };
         if self.0.len() == COPIES_MAX {
@@ -29,9 +30,11 @@ impl Copies {
         true
     }
 
-    /// Puts an older copy on the disk of a process that is down; false if no copy lacks anything. Later copies are given up.
+    /// Restores an older copy on the disk of a stopped process, and removes later copies; false if
+    /// no copy lacks a mutation.
     ///
-    /// The next process opens the copy like any other disk, and the cluster rolls back to what it has.
+    /// The next process opens the copy like any other disk, and the cluster rolls back to what it
+    /// has.
     pub fn put_back(&mut self, host: &Host, hosts: &Hosts, random: &mut fastrand::Rng) -> bool {
         let upto = match random.u8(..6) {
             0 => random.usize(..=self.0.len()),

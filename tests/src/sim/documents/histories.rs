@@ -1,4 +1,4 @@
-//! The histories of a projector's buckets, for the judge: the present one, and those that were left.
+//! The histories of a projector's buckets, for the judge: the present history and lost ones.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ impl State {
         Some((contents.record.branches.clone(), contents.log.clone()))
     }
 
-    /// A history with the mutations that the copy never had. A vbucket that was in part is left out: it is no history.
+    /// Returns a history with the mutations that this copy never had, from the ledger. A vbucket
+    /// with missing mutations is omitted.
     fn whole(&self, bucket: BucketId, (branches, mut logs): History) -> History {
         for ((vbucket, log), branches) in (0..).map(VbucketId).zip(&mut logs).zip(&branches) {
             let is_part = branches.is_empty();
@@ -32,7 +33,8 @@ impl State {
         self.past.get(&bucket).map_or(&[], Vec::as_slice)
     }
 
-    /// Calls `take` with the branches and the log of a vbucket in the history that contains a position. The present history comes first.
+    /// Calls `take` with the branches and the log of a vbucket in the history that contains a
+    /// position; the present history is tried first. `None` if none contains it.
     fn in_history<T>(
         &self,
         bucket: BucketId,
@@ -55,7 +57,8 @@ impl State {
 }
 
 impl Mirror {
-    /// The mutations of a vbucket up to a position, in the present history or in a lost one that has the position.
+    /// Returns the mutations of a vbucket up to a position, in the present history or in a lost one
+    /// that contains the position.
     pub fn log_at(
         &self,
         bucket: BucketId,
@@ -70,7 +73,7 @@ impl Mirror {
         state.in_history(bucket, vbucket, position, upto)?
     }
 
-    /// The mutations of a vbucket up to a position, in the present history only.
+    /// Returns the mutations of a vbucket up to a position, in the present history only.
     pub fn present_log(
         &self,
         bucket: BucketId,
@@ -92,7 +95,7 @@ impl Mirror {
         state.known.buckets.contains_key(&bucket) && !state.damaged.contains(&bucket)
     }
 
-    /// True if the store keeps a damaged bucket, or its files.
+    /// True if the store keeps a damaged bucket, or files of one.
     pub fn keeps_damaged(&self) -> bool {
         let state = self.state();
         state.keeps_files || !state.damaged.is_empty()
@@ -103,12 +106,13 @@ impl Mirror {
         self.state().keeps_files = true;
     }
 
-    /// True if the store has a position in its present history.
+    /// True if a position is in the present history.
     pub fn has(&self, bucket: BucketId, vbucket: VbucketId, position: Position) -> bool {
         self.present_log(bucket, vbucket, position).is_some()
     }
 
-    /// Describes how the bucket of this store differs from that of another one.
+    /// Returns a text about a difference between this store's bucket and that of another store;
+    /// `None` if they are equal.
     pub fn differs_from(&self, other: &Self, bucket: BucketId) -> Option<String> {
         let contents = |mirror: &Self| mirror.state().known.buckets.get(&bucket).cloned();
         let (Some(mine), Some(theirs)) = (contents(self), contents(other)) else {
@@ -129,7 +133,8 @@ impl Mirror {
         Some(format!("document {id} is {mine:?}, not {theirs:?}"))
     }
 
-    /// All histories of a bucket: its branches and its log, by vbucket; the present history first, then the lost ones.
+    /// Returns all histories of a bucket, each with its branches and its log by vbucket; the
+    /// present history first, then the lost ones.
     pub fn histories(&self, bucket: BucketId) -> Vec<History> {
         let state = self.state();
         let past = state.past_of(bucket).iter().cloned();
@@ -137,7 +142,8 @@ impl Mirror {
         all.map(|history| state.whole(bucket, history)).collect()
     }
 
-    /// The log of a vbucket, with mutations that are being committed, and the part of it that every reader sees.
+    /// Returns the log of a vbucket, including mutations that are being committed, and the length
+    /// that every reader sees.
     pub fn readable(&self, bucket: BucketId, vbucket: VbucketId) -> Option<Readable> {
         let state = self.state();
         let contents = state.known.buckets.get(&bucket)?;
@@ -154,7 +160,7 @@ impl Mirror {
         Some(Readable { logs, from, lost: 1 + state.past_of(bucket).len() as u64 })
     }
 
-    /// True if a position is at or before `end` in the history that has `end`.
+    /// True if a position is at or before `end` in the history that contains `end`.
     pub fn is_before(
         &self,
         bucket: BucketId,

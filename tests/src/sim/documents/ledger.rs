@@ -1,7 +1,9 @@
-//! Every mutation that a copy of a bucket has ever had, by its place: the bucket, the vbucket, the branch and the seqno.
+//! The ledger: every mutation that a copy of a bucket has ever had, by its place (bucket, vbucket,
+//! branch and seqno).
 //!
-//! A place means one mutation in the whole cluster. Two copies with different mutations at one place are a violation. A copy that was
-//! filled by documents lacks the beginning of its log; the ledger supplies it, since another copy had it.
+//! In the whole cluster there is one mutation at each place; two copies with different mutations at
+//! one place are a violation. A copy that was filled with documents lacks the beginning of its log,
+//! which the ledger supplies from another copy.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +21,7 @@ type Place = (BucketId, VbucketId, Vbuuid, Seqno);
 pub struct Ledger(Arc<Mutex<BTreeMap<Place, Arc<Mutation>>>>);
 
 impl Ledger {
-    /// Adds a mutation; describes the other one that a copy has at that place.
+    /// Adds a mutation; returns a text about another mutation at its place if there is one.
     pub(super) fn add(
         &self,
         bucket: BucketId,
@@ -38,7 +40,7 @@ impl Ledger {
         differs.then(|| format!("two copies differ at {place:?}: {known:?} and {mutation:?}"))
     }
 
-    /// A log with the mutations that its copy never had; `None` if no copy had one of them.
+    /// Returns a log with the mutations that its copy never had; `None` if no copy had one of them.
     pub(super) fn completed(
         &self,
         (bucket, vbucket): (BucketId, VbucketId),
@@ -58,7 +60,7 @@ impl Ledger {
     }
 }
 
-/// True if a log has a placeholder instead of the mutation: no document has an empty id.
+/// True for a placeholder in a log, which has an empty id as no mutation does.
 fn is_absent(mutation: &Mutation) -> bool {
     mutation.id.is_empty()
 }

@@ -1,8 +1,10 @@
-//! The mirror of a projector's store: the contents that the store must have, and those that it may have.
+//! The mirror of a projector's store: the contents that the store must have, and the changes that
+//! it may have in addition.
 //!
-//! A change is *in doubt* from its beginning until it succeeds. If it fails because the disk does, or is cut short by a crash, it
-//! stays in doubt until the store is opened again. A later change of the same bucket that succeeds proves that the failed one had no
-//! effect, because a bucket accepts nothing after a failed write.
+//! A change is *in doubt* from its beginning until it succeeds. A change that fails with the disk,
+//! or is interrupted by a crash, remains in doubt until the store is opened again. A later change
+//! of the same bucket that succeeds proves that the failed one had no effect, because a bucket
+//! accepts nothing after a failed write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -22,18 +24,18 @@ use crate::sim::judge::statements::History;
 pub enum StoreChange {
     /// A change of a bucket.
     Bucket(BucketId, Change),
-    /// A new catalog: its `cas`, the buckets that it makes, and those that it removes.
+    /// A new catalog: its `cas`, the buckets that it creates and those that it removes.
     Catalog { cas: u64, made: Vec<BucketRecord>, removed: Vec<BucketId> },
-    /// Random ids of buckets.
+    /// Random ids of buckets that the store has drawn.
     Ids(Vec<(BucketId, StoredId)>),
 }
 
 /// A change whose outcome is unknown.
 #[derive(Clone)]
-pub(super) struct Doubt {
+pub(super) struct ChangeInDoubt {
     number: u64,
     pub(super) change: StoreChange,
-    /// True if the store has refused it with an error.
+    /// True if the store has returned an error for the change.
     has_failed: bool,
 }
 
@@ -46,7 +48,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Applies a change. The error is the reason why it does not fit.
+    /// Applies a change; the error tells why the change does not fit the contents.
     pub(super) fn apply(&mut self, change: &StoreChange) -> Result<(), String> {
         match change {
             StoreChange::Bucket(bucket, change) => {
@@ -70,19 +72,21 @@ impl Known {
     }
 }
 
-/// A vbucket whose history a return to an earlier moment changes.
+/// A vbucket whose history a return to an earlier state changes.
 pub(super) struct ChangedVbucket {
     bucket: BucketId,
     pub(super) vbucket: VbucketId,
-    /// The history up to here stays.
+    /// The last seqno of the history that remains.
     pub(super) kept: Seqno,
-    /// True if the return takes mutations away. Otherwise it undoes a rewind that has nothing new after it.
+    /// True if the return removes mutations; false if it undoes a rewind after which nothing was
+    /// written.
     is_loss: bool,
     /// True if a producer pushes the bucket.
     pub(super) is_pushed: bool,
 }
 
-/// The mirror of one projector's store; clones share it. Its lock is no yield point: it is never held during other work.
+/// The mirror of one projector's store; clones share it. Its lock is not a yield point, since it is
+/// never held during other work.
 #[derive(Clone, Default)]
 pub struct Mirror(Arc<Mutex<State>>);
 
@@ -90,16 +94,17 @@ pub struct Mirror(Arc<Mutex<State>>);
 pub(super) struct State {
     pub(super) known: Known,
     pub(super) ledger: Ledger,
-    doubts: Vec<Doubt>,
-    /// The buckets that the last opening has found damaged. The store must still have their contents, if the damage is mended.
+    doubts: Vec<ChangeInDoubt>,
+    /// The buckets that the last opening found damaged. The store must have their contents after a
+    /// repair.
     pub(super) damaged: BTreeSet<BucketId>,
     /// True if damaged files are kept for the operator.
     pub(super) keeps_files: bool,
     next: u64,
-    /// Histories that were left, oldest first.
+    /// The lost histories of each bucket, oldest first.
     pub(super) past: BTreeMap<BucketId, Vec<History>>,
     counts: BTreeMap<&'static str, u64>,
-    /// True if a loss was reported to the projector that its operator has not accepted.
+    /// True if the projector has been told of a loss that its operator has not accepted.
     is_told_of_loss: bool,
     violations: Vec<String>,
 }
@@ -109,7 +114,7 @@ impl State {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// Keeps the present history of a bucket for the judge.
+    /// Stores the present history of a bucket as a lost one, for the judge.
     pub(super) fn keep_history(&mut self, bucket: BucketId) {
         if let Some(contents) = self.known.buckets.get(&bucket) {
             let history = (contents.record.branches.clone(), contents.log.clone());
@@ -137,7 +142,8 @@ impl State {
         }
     }
 
-    /// Counts what happens to a copy of an embedded bucket, and adds its mutations to the ledger.
+    /// Counts the kinds of changes of an embedded bucket's copy, and adds its mutations to the
+    /// ledger.
     fn note_change(&mut self, bucket: BucketId, change: &Change) {
         let Some(contents) = self.known.buckets.get(&bucket) else { return };
         if !contents.record.info.source.is_only_copy() {
@@ -164,7 +170,8 @@ impl State {
         }
     }
 
-    /// Makes the commits whose mutations were purged. The log has them, so they are durable, though their call has not returned yet.
+    /// Applies the commits whose mutations were purged: they must be in the log and are durable,
+    /// though their calls have not returned yet.
     fn confirm_purged(&mut self, bucket: BucketId, to: &[(VbucketId, Seqno)]) {
         let Some(contents) = self.known.buckets.get(&bucket) else { return };
         let end = |vbucket: VbucketId| contents.log[usize::from(vbucket.0)].len() as u64;
@@ -172,17 +179,17 @@ impl State {
         let is_purged = |mutation: &Arc<Mutation>| {
             beyond.iter().any(|(v, to)| *v == mutation.vbucket && mutation.seqno <= *to)
         };
-        let is_there = |doubt: &mut Doubt| match &doubt.change {
+        let is_there = |doubt: &mut ChangeInDoubt| match &doubt.change {
             StoreChange::Bucket(of, Change::Commit { mutations, .. }) => {
                 *of == bucket && mutations.iter().any(is_purged)
             }
             _ => false,
         };
-        let there: Vec<Doubt> = self.doubts.extract_if(.., is_there).collect();
+        let there: Vec<ChangeInDoubt> = self.doubts.extract_if(.., is_there).collect();
         there.iter().for_each(|doubt| self.apply(&doubt.change));
     }
 
-    /// The changes in doubt of a bucket, in the order in which they began.
+    /// Returns the changes in doubt of a bucket, in the order of their beginnings.
     pub(super) fn doubts_of(&self, bucket: BucketId) -> impl Iterator<Item = &Change> {
         self.doubts.iter().filter_map(move |doubt| match &doubt.change {
             StoreChange::Bucket(of, change) if *of == bucket => Some(change),
@@ -192,7 +199,7 @@ impl State {
 }
 
 impl Mirror {
-    /// The mirror of a projector that shares a ledger with others.
+    /// Returns the mirror of a projector that shares a ledger with others.
     pub fn with_ledger(ledger: &Ledger) -> Self {
         let ledger = ledger.clone();
         Self(Arc::new(Mutex::new(State { ledger, ..State::default() })))
@@ -202,13 +209,13 @@ impl Mirror {
         self.0.lock().expect("not poisoned")
     }
 
-    /// Records that changes begin; returns their numbers.
+    /// Records the beginning of changes; returns their numbers.
     pub(super) fn begin(&self, changes: Vec<StoreChange>) -> Vec<u64> {
         let mut state = self.state();
         let begun = changes.into_iter().map(|change| {
             state.next += 1;
             let number = state.next;
-            state.doubts.push(Doubt { number, change, has_failed: false });
+            state.doubts.push(ChangeInDoubt { number, change, has_failed: false });
             number
         });
         begun.collect()
@@ -218,14 +225,14 @@ impl Mirror {
     pub(super) fn succeeded(&self, number: u64) {
         let mut state = self.state();
         let Some(at) = state.doubts.iter().position(|doubt| doubt.number == number) else { return };
-        let Doubt { change, .. } = state.doubts.remove(at);
+        let ChangeInDoubt { change, .. } = state.doubts.remove(at);
         state.doubts.retain(|doubt| !(doubt.has_failed && is_of_same(&doubt.change, &change)));
         match &change {
             StoreChange::Bucket(bucket, Change::Purge(to)) => state.confirm_purged(*bucket, to),
             StoreChange::Bucket(bucket, Change::Anew(_)) => {
                 state.damaged.remove(bucket);
                 // Whatever was in doubt when the bucket was damaged is given up with it.
-                let of = |doubt: &Doubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if of == bucket);
+                let of = |doubt: &ChangeInDoubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if of == bucket);
                 state.doubts.retain(|doubt| !of(doubt));
             }
             StoreChange::Catalog { removed, .. } => {
@@ -236,12 +243,12 @@ impl Mirror {
         state.apply(&change);
     }
 
-    /// Records that a change was refused, before it had any effect.
+    /// Records that a change was refused before it had an effect.
     pub(super) fn refused(&self, number: u64) {
         self.state().doubts.retain(|doubt| doubt.number != number);
     }
 
-    /// Records that the store has failed in a change.
+    /// Records that the store has failed during a change.
     pub(super) fn failed(&self, number: u64) {
         let mut state = self.state();
         let mut doubts = state.doubts.iter_mut();
@@ -250,11 +257,12 @@ impl Mirror {
         }
     }
 
-    /// Compares the contents of a store after its opening with those that it must have, and continues from there. `may_be_damaged` means
-    /// that the disk has a wrong bit: a damaged bucket is then not read, and its expected contents stay.
+    /// Compares the contents of a reopened store with those that it must have, and continues from
+    /// the store's contents. `may_be_damaged` means that a bit of the disk was flipped: damaged
+    /// buckets are then not compared, and their expected contents are kept.
     pub(super) fn reconcile(&self, found: &Found, may_be_damaged: bool) {
         let mut state = self.state();
-        let is_damaged = |doubt: &Doubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if found.damaged.contains_key(of));
+        let is_damaged = |doubt: &ChangeInDoubt| matches!(&doubt.change, StoreChange::Bucket(of, _) if found.damaged.contains_key(of));
         let doubts = std::mem::take(&mut state.doubts);
         let (left, doubts): (Vec<_>, Vec<_>) = doubts.into_iter().partition(is_damaged);
         state.doubts = left;
@@ -279,20 +287,22 @@ impl Mirror {
         state.violations.extend(differences);
     }
 
-    /// The contents that the store must have; `None` while a change is in doubt, or a bucket is damaged.
+    /// Returns the contents that the store must have; `None` while a change is in doubt or a bucket
+    /// is damaged.
     pub(super) fn known(&self) -> Option<Known> {
         let state = self.state();
         let is_certain = state.doubts.is_empty() && state.damaged.is_empty();
         is_certain.then(|| state.known.clone())
     }
 
-    /// The vbuckets that lose mutations by a return to an earlier moment, and their ends at that moment.
+    /// Returns the vbuckets that would lose mutations by a return to an earlier state, with their
+    /// ends in that state.
     pub(super) fn lost_since(&self, known: &Known) -> Vec<(BucketId, VbucketId, Seqno)> {
         let lost = self.changed_since(known).into_iter().filter(|changed| changed.is_loss);
         lost.map(|changed| (changed.bucket, changed.vbucket, changed.kept)).collect()
     }
 
-    /// The vbuckets whose histories a return to an earlier moment changes.
+    /// Returns the vbuckets whose histories a return to an earlier state would change.
     pub(super) fn changed_since(&self, known: &Known) -> Vec<ChangedVbucket> {
         let state = self.state();
         let mut changed = Vec::new();
@@ -312,7 +322,7 @@ impl Mirror {
         changed
     }
 
-    /// Returns to an earlier moment. Later changes become a lost history.
+    /// Returns to an earlier state, and stores the present histories as lost ones.
     pub(super) fn go_back(&self, known: &Known) {
         let mut state = self.state();
         state.doubts.clear();
@@ -322,18 +332,18 @@ impl Mirror {
         state.known = known.clone();
     }
 
-    /// Loses everything: the disk was replaced.
+    /// Removes all contents, because the disk was replaced.
     pub fn lose_all(&self) {
         self.go_back(&Known::default());
         self.tell_loss(false);
     }
 
-    /// True if a loss was reported to the projector that its operator has not accepted.
+    /// True if the projector has been told of a loss that its operator has not accepted.
     pub fn is_told_of_loss(&self) -> bool {
         self.state().is_told_of_loss
     }
 
-    /// Records whether a loss was reported to the projector that its operator has not accepted.
+    /// Sets whether the projector has been told of a loss that its operator has not accepted.
     pub fn tell_loss(&self, is_told: bool) {
         let mut state = self.state();
         if is_told && !state.is_told_of_loss {
@@ -342,18 +352,18 @@ impl Mirror {
         state.is_told_of_loss = is_told;
     }
 
-    /// Takes the violations so far.
+    /// Removes and returns the violations.
     pub fn take_violations(&self) -> Vec<String> {
         std::mem::take(&mut self.state().violations)
     }
 
-    /// Counts of what has happened, by name.
+    /// Returns counts of events by name.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         self.state().counts.clone()
     }
 }
 
-/// True if two changes are of the same bucket, or both of the source's manifest.
+/// True if two changes concern one bucket, or both the manifest.
 fn is_of_same(one: &StoreChange, other: &StoreChange) -> bool {
     let bucket = |change: &StoreChange| match change {
         StoreChange::Bucket(bucket, _) => Some(*bucket),

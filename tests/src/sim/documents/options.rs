@@ -3,8 +3,8 @@
 use projector::DiskStoreOptions;
 use projector::testing::{ChangeLogOptions, IndexCache};
 
-/// Sizes so small that flushes, merges, new segments and their side files happen in runs of some seconds, and that few reads are
-/// answered from memory.
+/// Returns sizes so small that flushes, merges, new segments and their side files happen in runs of
+/// some seconds, and that few reads are answered from memory.
 pub fn options(seed: u64) -> DiskStoreOptions {
     let mut random = fastrand::Rng::with_seed(seed ^ 0xd0c5);
     let memtable_bytes = random.usize(2..=8) << 10;

@@ -13,10 +13,10 @@ use proto::model::ids::{BucketId, Seqno, VbucketId};
 use super::contents::Contents;
 use super::mirror::{Known, StoreChange};
 
-/// The size of a piece of a log or of a snapshot that is read at once.
+/// The size of a piece in which a log or a snapshot is read, in bytes.
 const PIECE_BYTES: usize = 4 << 10;
 
-/// The contents of a store, as read.
+/// The contents of a store, as they were read.
 pub struct Found {
     cas: u64,
     ids: BTreeMap<BucketId, StoredId>,
@@ -25,7 +25,7 @@ pub struct Found {
     pub(super) damaged: BTreeMap<BucketId, DamagedBucket>,
 }
 
-/// The contents of a bucket in a store, as read.
+/// The contents of a bucket in a store, as they were read.
 struct FoundBucket {
     record: BucketRecord,
     ends: Vec<Seqno>,
@@ -35,7 +35,7 @@ struct FoundBucket {
 }
 
 impl Found {
-    /// Reads a store.
+    /// Reads the contents of a store.
     pub fn read(store: &dyn DocumentStore) -> Result<Self> {
         let read = |(record, ends)| {
             let of_bucket = FoundBucket::read(store, record, ends)?;
@@ -67,7 +67,7 @@ impl FoundBucket {
     }
 }
 
-/// The retained log of a vbucket.
+/// Returns the retained log of a vbucket.
 fn log(
     store: &dyn DocumentStore,
     bucket: BucketId,
@@ -88,13 +88,13 @@ fn log(
 /// The outcome of a comparison.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// The changes in doubt that are stored, in order.
+    /// The indexes of the changes in doubt that are stored, in order.
     pub(super) kept: Vec<usize>,
-    /// Differences that no change in doubt explains.
+    /// The differences that no change in doubt explains.
     pub(super) differences: Vec<String>,
 }
 
-/// Finds out which changes in doubt a store has.
+/// Determines which changes in doubt a store contains.
 pub(super) fn settle(known: &Known, doubts: &[&StoreChange], found: &Found) -> Settled {
     let mut settled = Settled::default();
     let of_manifest = |n: &usize| !matches!(doubts[*n], StoreChange::Bucket(..));
@@ -126,11 +126,12 @@ pub(super) fn settle(known: &Known, doubts: &[&StoreChange], found: &Found) -> S
     settled
 }
 
-/// The limit of changes in doubt of one store. A process ends when its store has failed, so only the changes in progress are in doubt. All
-/// their subsets are tried, so the limit bounds the cost as well.
+/// The maximum number of changes in doubt of one store. A process ends when its store fails, so
+/// only the changes in progress are in doubt. All subsets are tried, so this also limits the cost.
 const IN_DOUBT_MAX: usize = 16;
 
-/// Chooses the changes in doubt, and their order, that leave no difference; otherwise returns the difference without any of them.
+/// Returns the changes in doubt, and their order, that explain all differences; otherwise the
+/// difference without any of them.
 fn choose(
     known: &Known,
     of: &[usize],
@@ -152,7 +153,7 @@ fn choose(
     Err(format!("{what}; in doubt were {in_doubt:?}"))
 }
 
-/// All subsets of a few changes in all orders; for many changes only in their given order.
+/// Returns all subsets of a few changes in all orders; of many changes only in the given order.
 fn orders(of: &[usize]) -> Vec<Vec<usize>> {
     let mut all: BTreeSet<Vec<usize>> = [Vec::new()].into();
     for _ in of {
@@ -171,7 +172,7 @@ fn orders(of: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// Describes a difference of the buckets, their ids, and the catalog.
+/// Returns a text about a difference in the buckets, their ids or the catalog.
 fn manifest_differs(known: &Known, found: &Found) -> Option<String> {
     let must: Vec<BucketId> = known.buckets.keys().copied().collect();
     let has: BTreeSet<BucketId> =
@@ -189,7 +190,7 @@ fn manifest_differs(known: &Known, found: &Found) -> Option<String> {
     None
 }
 
-/// Describes a difference of a bucket.
+/// Returns a text about a difference in a bucket.
 fn differs(must: &Contents, has: &FoundBucket) -> Option<String> {
     for (at, found) in has.logs.iter().enumerate() {
         let extent = must.extent(at);

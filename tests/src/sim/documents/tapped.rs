@@ -1,4 +1,4 @@
-//! The product's store, with a tap: each change is reported to the judge's mirror.
+//! The tapped store: the product's store, each change of which is reported to the judge's mirror.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::contents::Change;
 use super::mirror::{Mirror, StoreChange};
 use super::reconcile::Found;
 
-/// A store on disk and its mirror. A clone is the same store.
+/// A store on disk with its mirror. Clones share the store.
 #[derive(Clone)]
 pub struct TappedStore {
     store: Arc<DiskStore>,
@@ -33,21 +33,21 @@ impl TappedStore {
         Ok(opened)
     }
 
-    /// Informs the simulated operator whether the projector knows of a loss.
+    /// Tells the simulated operator whether the projector knows of a loss.
     fn tell_losses(&self) -> Result<()> {
         let losses = self.store.losses()?;
         self.mirror.tell_loss(losses.values().any(|loss| !loss.is_accepted));
         Ok(())
     }
 
-    /// Compares the store with its mirror, which settles the changes in doubt. An error is one of a read. `may_be_damaged` means that the
-    /// disk has a wrong bit.
+    /// Compares the store with its mirror, which decides the changes in doubt. An error means that
+    /// a read failed. `may_be_damaged` means that a bit of the disk was flipped.
     pub fn reconcile(&self, may_be_damaged: bool) -> Result<()> {
         self.mirror.reconcile(&Found::read(&*self.store)?, may_be_damaged);
         Ok(())
     }
 
-    /// Makes a change of the store, and reports it to the mirror.
+    /// Executes a change of the store, and reports it to the mirror.
     fn change<T>(
         &self,
         change: StoreChange,
@@ -75,8 +75,8 @@ impl TappedStore {
         self.change(StoreChange::Bucket(bucket, change), call)
     }
 
-    /// True if a commit that has failed has reached the log of a bucket. Then only a later step has failed: a flush, or the
-    /// commit of another bucket.
+    /// True if a failed commit is in the log of a bucket. Only a later step has then failed: a
+    /// flush, or the commit of another bucket.
     fn has(&self, bucket: BucketId, mutations: &[Arc<Mutation>]) -> bool {
         let Ok(extents) = self.store.extents(bucket) else { return false };
         let is_there = |m: &Arc<Mutation>| {

@@ -31,7 +31,7 @@ struct World {
 }
 
 impl World {
-    /// A world with a bucket and two mutations.
+    /// Returns a world with a bucket and two mutations.
     fn new(seed: u64) -> (Self, TappedStore) {
         let (env, _, fs) = sim::world(seed);
         let world = Self { env, fs, mirror: Mirror::default(), seed };

@@ -1,5 +1,5 @@
-//! Faults at the stages of commits over two buckets. Such a commit takes a few round trips, so random times rarely strike between two of
-//! its stages.
+//! Faults at the stages of commits over two buckets. Such a commit takes a few round trips, so that
+//! random times rarely fall between two of its stages.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use super::driver::{Faults, is_projector, note};
 use crate::sim::Shared;
 use crate::sim::cluster::hosts::Hosts;
 
-/// Maximum downtime of a process: some sessions wait for it, others have ended before.
+/// The maximum downtime of a process, in milliseconds: some sessions wait for it, others end
+/// before.
 const DOWN_MS_MAX: u64 = 2_500;
 
 impl Faults {
-    /// Ends a process when a commit has reached a stage: mostly a projector.
+    /// Ends a process, mostly a projector, when a commit has reached a stage.
     pub(super) fn break_at_commit(
         &mut self,
         now: Duration,

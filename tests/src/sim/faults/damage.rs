@@ -1,7 +1,8 @@
-//! Damage of a copy that stays: the operator does not flip the bit back if another copy in sync has everything, and the projector heals
-//! by itself. Until that is known from the coordinators the process is down, as for a disk that is replaced.
+//! Damage of a copy that the operator does not repair: if another copy in sync has all acknowledged
+//! mutations, the flipped bit remains, and the projector restores its copy from the other one. The
+//! process is down until the coordinators have confirmed this, as for a replaced disk.
 //!
-//! A seventh of the seeds with copies has further flipped bits for that.
+//! A seventh of the seeds with copies has additional flipped bits for this.
 
 use std::time::Duration;
 
@@ -11,16 +12,16 @@ use crate::sim::cluster::disks::flip_found;
 use crate::sim::cluster::hosts::{Hosts, has_copies};
 use crate::sim::{CALM, Shared};
 
-/// Maximum time for which a process runs with a flipped bit.
+/// The maximum time for which a process runs with a flipped bit, in milliseconds.
 const FLIPPED_MS_MAX: u64 = 300;
 
-/// True if the seed has further flipped bits.
+/// True if this seed has additional flipped bits.
 pub(super) fn has_damage(seed: u64) -> bool {
     has_copies(seed) && seed % 7 == 3
 }
 
 impl Faults {
-    /// Flips a bit of a projector's disk if it is time.
+    /// Flips a bit of a projector's disk if one is due.
     pub(super) fn damage_copies(&mut self, now: Duration, hosts: &Hosts, summary: &Shared) {
         if now < self.next_damage.max(CALM) {
             return;
@@ -38,7 +39,8 @@ impl Faults {
         }
     }
 
-    /// Leaves the bit of a projector that is down as it is, for now; false if the operator flips it back.
+    /// Leaves the flipped bit of a stopped projector unrepaired for now; false if the operator
+    /// flips it back.
     pub(super) fn leaves_damage(&mut self, name: &str, now: Duration, hosts: &Hosts) -> bool {
         if hosts.copied.is_none() || self.damages.u8(..4) == 0 {
             return false;
@@ -48,8 +50,8 @@ impl Faults {
         true
     }
 
-    /// Decides the outcome of flipped bits in a process that starts: they stay if only the bucket with copies is damaged, and another copy
-    /// in sync is complete.
+    /// Decides about the flipped bits of a process that starts: they remain if only the bucket with
+    /// copies is damaged, and another copy in sync is complete.
     pub(super) fn decide_damage(
         &mut self,
         name: &str,

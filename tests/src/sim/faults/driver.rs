@@ -1,4 +1,5 @@
-//! The driver: at each tick it repairs what is over, and breaks something when it is time.
+//! The driver of the faults, which at each tick repairs expired faults and starts a new one if one
+//! is due.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -17,13 +18,13 @@ use crate::sim::operator::stages::{self, Stage};
 use crate::sim::transactions::pair;
 use crate::sim::{CALM, Shared};
 
-/// Maximum duration of a fault.
+/// The maximum duration of a fault, in milliseconds.
 pub(super) const BROKEN_MS_MAX: u64 = 4_000;
-/// Downtime of a restarted process.
+/// The downtime of a restarted process.
 pub(super) const RESTART: Duration = Duration::from_millis(300);
-/// The time of the faults within which a new projector joins.
+/// The time after the beginning of the faults within which a new projector joins, in milliseconds.
 const JOINS_MS_MAX: u64 = 5_000;
-/// Interval at which clocks advance.
+/// The interval at which clocks advance, in milliseconds.
 const CLOCK_STEP_MS: u64 = 100;
 
 /// A fault in effect.
@@ -43,13 +44,13 @@ pub(super) enum Broken {
     FullDisk(String),
     /// A file operation has failed or will fail.
     FailedIo(String),
-    /// A file operation has failed and all others work; the process must be restarted.
+    /// A file operation has failed, and the process must be restarted later.
     Worn(String),
     /// A process that will crash at a file operation soon.
     CrashInIo(String),
-    /// A bit of a disk is wrong; the disk must be replaced.
+    /// A bit of a disk was flipped; the disk must be replaced.
     Damaged(String),
-    /// A loss was reported to a projector, and its operator accepts it soon.
+    /// A projector has lost mutations, which its operator accepts soon.
     Lacking(String),
     /// The source's log is longer than its bound.
     LongLog,
@@ -62,52 +63,57 @@ pub struct Faults {
     pub(super) next: Duration,
     pub(super) broken: Vec<(Broken, Duration)>,
     pub(super) clock_moved_ms: u64,
-    /// Purges have a generator of their own.
+    /// The generator of purges.
     pub(super) purges: fastrand::Rng,
     pub(super) next_purge: Duration,
-    /// The generator of faults at changes of stage, if this seed has such faults, and the last stages.
+    /// The generator of faults at changes of stage and the last stages; `None` in seeds without
+    /// such faults.
     pub(super) at_stages: Option<fastrand::Rng>,
     pub(super) stages: BTreeSet<Stage>,
-    /// The generator of the time that a process continues after a failed file operation.
+    /// The generator of the times for which a process continues after a failed file operation.
     pub(super) after_failed_io: fastrand::Rng,
     /// The generator of faults during a scan, and the earliest time of the next one.
     pub(super) in_scans: fastrand::Rng,
     pub(super) next_in_scan: Duration,
-    /// The number of parts that slow readers have had.
+    /// The number of batches that slow readers have received.
     pub(super) parts_read: u64,
-    /// The generator of faults at stages of commits, the earliest time of the next one, and the number of stages so far.
+    /// The generator of faults at stages of commits, the earliest time of the next one, and the
+    /// number of stages so far.
     pub(super) at_commits: fastrand::Rng,
     pub(super) next_at_commit: Duration,
     pub(super) commit_stages: u64,
     /// True if no source loses any of its history.
     pub(super) keeps_history: bool,
-    /// The generator of the next starts of removed nodes.
+    /// The generator of the times at which removed nodes are started again.
     pub(super) removals: fastrand::Rng,
     /// The copies of the projectors' disks, and the time of the next ones.
     pub(super) copies: BTreeMap<String, Copies>,
     pub(super) copying: fastrand::Rng,
-    /// The generator of the time that an operator takes.
+    /// The generator of the times that an operator takes.
     pub(super) operator: fastrand::Rng,
     pub(super) next_copy: Duration,
     /// The generator of faults of a bucket's copies, and the time of the next one.
     pub(super) of_copies: fastrand::Rng,
     pub(super) next_of_copies: Duration,
-    /// The projectors that are down and shall get another disk.
+    /// The stopped projectors whose disk will be replaced.
     pub(super) to_replace: BTreeMap<String, Replacement>,
-    /// The projectors whose disks were replaced, and the time at which they start at the latest.
+    /// The projectors whose disks were replaced, and the latest time at which each starts.
     pub(super) replaced: BTreeMap<String, Duration>,
-    /// The generator of damage that stays, and the time of the next flipped bit for it.
+    /// The generator of damage that is not repaired, and the time of the next flipped bit for it.
     pub(super) damages: fastrand::Rng,
     pub(super) next_damage: Duration,
-    /// The projectors that are down with a flipped bit, and the time from which on the coordinators have decided all their proposals.
+    /// The stopped projectors with a flipped bit, and the time after which the coordinators have
+    /// decided all their proposals.
     pub(super) left_damaged: BTreeMap<String, Duration>,
-    /// A leader that is cut off from the other copies, the time at which it ends, and the end of its downtime.
+    /// A leader that is cut off from the other copies, the time of its crash, and the end of its
+    /// downtime.
     pub(super) cut_leader: Option<(String, Duration, Duration)>,
-    /// The generator of faults at the growth of a copy, the time of the next one, and the copy that joins for it.
+    /// The generator of faults at the growth of a copy, the time of the next one, and the copy that
+    /// is joining for it.
     pub(super) growths: fastrand::Rng,
     pub(super) next_growth: Duration,
     pub(super) growing: Option<Growing>,
-    /// The projector that has yet to join.
+    /// The projector that will join later, if there is one.
     pub(super) joins_late: Option<&'static str>,
 }
 
@@ -190,13 +196,14 @@ impl Faults {
         }
     }
 
-    /// Marks a disk as broken: until the next start, its errors are excused.
+    /// Records that a disk is broken, which excuses errors until the next start of the process.
     pub(super) fn excused(&mut self, host: &Host, broken: Broken, end: Duration) {
         host.excused.store(true, Ordering::Relaxed);
         self.broken.push((broken, end));
     }
 
-    /// Records the time of disk faults: statements that began before it may fail with their errors.
+    /// Records the time of disk faults: statements that began before their end may fail because of
+    /// them.
     pub(super) fn note_broken_disks(&self, now: Duration, hosts: &Hosts) {
         let is_disk = |(broken, _): &(Broken, Duration)| {
             match broken {

@@ -1,8 +1,9 @@
 //! The crash of a leader at the moment when another copy becomes in sync.
 //!
-//! A copy in sync may lead, so it must have everything ever shown when its growth is proposed. On a quick network a joining copy
-//! has it anyway. So the messages between both are slow here while the copy joins; when it is in sync by the catalog, the leader crashes,
-//! and messages in flight are lost. A seventh of the seeds with copies has this fault.
+//! A copy in sync may lead, so it must have every mutation that was ever visible when its growth is
+//! proposed. On a fast network a joining copy always has them. Here the messages between leader and
+//! copy are slow while the copy joins; when the catalog shows it in sync, the leader crashes, and
+//! messages in flight are lost. A seventh of the seeds with copies has this fault.
 
 use std::time::Duration;
 
@@ -14,11 +15,11 @@ use super::of_copies::name_of;
 use crate::sim::cluster::hosts::{Hosts, has_copies};
 use crate::sim::{CALM, Shared};
 
-/// Maximum duration of a join over a slow connection.
+/// The maximum duration of a join over a slow connection, in milliseconds.
 const JOIN_MS_MAX: u64 = 4_000;
-/// Downtime of the leader: a take-over begins meanwhile.
+/// The range of the downtime of the leader in milliseconds, during which a take-over begins.
 const DOWN_MS: std::ops::Range<u64> = 1_500..5_000;
-/// The largest latency of a slow connection, which is drawn for each.
+/// The range from which the maximum latency of each slow connection is drawn, in milliseconds.
 const SLOW_MS: std::ops::Range<u64> = 50..500;
 
 /// True if the seed has this fault.
@@ -26,16 +27,17 @@ pub(super) fn has_growths(seed: u64) -> bool {
     has_copies(seed) && seed % 7 == 5
 }
 
-/// A copy that joins over a slow connection.
+/// A copy that is joining over a slow connection.
 pub(super) struct Growing {
     leader: NodeId,
     copy: NodeId,
-    /// The end of the slow connection.
+    /// The time at which the slow connection ends.
     until: Duration,
 }
 
 impl Faults {
-    /// Slows a joining copy down, or ends its leader once it has grown.
+    /// Slows down the connection of a joining copy, or crashes its leader when the copy has grown
+    /// into the set.
     pub(super) fn break_at_growth(
         &mut self,
         now: Duration,

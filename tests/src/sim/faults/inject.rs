@@ -8,11 +8,11 @@ use super::driver::{Broken, Faults, is_projector};
 use crate::sim::cluster::disks::{flip, wipe};
 use crate::sim::cluster::hosts::Hosts;
 
-/// Maximum jump of a clock.
+/// The maximum jump of a clock, in milliseconds.
 const JUMP_MS_MAX: u64 = 3_600_000;
 
 impl Faults {
-    /// Breaks something at random; returns the kind of the fault.
+    /// Starts a random fault; returns its kind.
     pub(super) fn inject_fault(
         &mut self,
         end: Duration,
@@ -115,7 +115,8 @@ impl Faults {
         }
     }
 
-    /// Takes a part of the source's history away: from the producer of a pushed bucket, or from the disk of a projector.
+    /// Removes the end of the source's history: at the producer of a pushed bucket, or on the disk
+    /// of a projector.
     fn fail_over(
         &mut self,
         of_producer: bool,

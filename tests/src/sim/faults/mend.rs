@@ -1,4 +1,4 @@
-//! Repairs, and the ends of processes.
+//! Repairs of faults, and the handling of processes that have ended.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use crate::sim::cluster::disks::{judge_flipped, wipe};
 use crate::sim::cluster::hosts::Hosts;
 use crate::sim::{LATENCY_MAX, Shared};
 
-/// Maximum time that a process continues after a failed file operation.
+/// The maximum time for which a process continues after a failed file operation, in milliseconds.
 const WORN_MS_MAX: u64 = 20_000;
 
 impl Faults {
-    /// Handles machines that crashed in a file operation, and processes that have ended by themselves.
+    /// Handles machines that crashed during a file operation, and processes that have ended with an
+    /// error.
     pub(super) fn notice_crashes(&mut self, now: Duration, sim: &mut Sim<'_>, hosts: &Hosts) {
         for (name, host) in &hosts.all {
             let ended = host.ended.swap(false, Ordering::Relaxed) || host.fs.is_crashed();
@@ -110,7 +111,8 @@ impl Faults {
         }
     }
 
-    /// Decides about the disk of a process that shall start. True if it stays down.
+    /// Decides about the disk of a process that is about to start; true if the process must remain
+    /// stopped.
     fn stays_down(&mut self, name: &str, now: Duration, hosts: &Hosts, summary: &Shared) -> bool {
         self.decide_damage(name, now, hosts, summary);
         self.replaces_disk(name, now, hosts, summary) || self.waits_for_take_over(name, now, hosts)

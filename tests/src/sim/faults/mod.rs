@@ -1,5 +1,5 @@
-//! The faults of a run, drawn from the seed. Each fault lasts for a while and is then repaired; the summary counts them
-//! by kind.
+//! The faults of a run, drawn from the seed. Each fault lasts for a while and is then repaired; the
+//! summary counts them by kind.
 //!
 //! | kind | effect |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `cut`, `cut_one_way`, `held`, `slow` | a connection loses all messages, loses one direction, stalls, or is slow |
 //! | `pause` | a process neither sends nor receives for a while, and then receives everything at once |
 //! | `clock_jump` | a clock jumps by up to an hour, back or forth; all of them drift all the time |
-//! | `full_disk`, `failed_io` | a disk accepts no growth; one file operation fails, and the process is restarted soon or long after |
+//! | `full_disk`, `failed_io` | a disk accepts no growth; one file operation fails, and the process is restarted soon or much later |
 //! | `failed_sync` | a projector's disk fails at a sync, and its process ends soon after |
 //! | `flipped_bit` | a bit of an indexer's files flips; the operator notices it and replaces the disk |
 //! | `flipped_source_bit` | a bit of a projector's files flips; the operator notices it and flips it back, and all documents must be there |

@@ -1,4 +1,5 @@
-//! Faults that need a moment: a stage of a procedure, a scan in progress, an indexer that misses a purge; and the copies of disks.
+//! Faults at special times: at a stage of a procedure, during a scan, while an indexer misses a
+//! purge; and the copies of disks.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,13 +12,14 @@ use crate::sim::cluster::hosts::Hosts;
 use crate::sim::operator::removals::LOST_FOR;
 use crate::sim::{CALM, Shared};
 
-/// Maximum time until an operator accepts a loss.
+/// The maximum time until an operator accepts a loss, in milliseconds.
 const ACCEPTED_MS_MAX: u64 = 12_000;
-/// Maximum time between two copies of a projector's disk.
+/// The maximum time between two copies of a projector's disk, in milliseconds.
 const COPY_MS_MAX: u64 = 1_200;
 
 impl Faults {
-    /// Injects a fault at a change of stage: mostly the source loses a part of its history, or a process dies.
+    /// Starts a fault at a change of stage: mostly the source loses a part of its history, or a
+    /// process crashes.
     pub(super) fn break_at_stage(
         &mut self,
         now: Duration,
@@ -71,7 +73,7 @@ impl Faults {
         }
     }
 
-    /// Ends indexers for as long as the coordinators need to take them for dead.
+    /// Ends indexers for so long that the coordinators take them for dead.
     pub(super) fn lose_indexers(
         &mut self,
         now: Duration,
@@ -88,7 +90,7 @@ impl Faults {
         }
     }
 
-    /// Ends an indexer while a slow reader has a part of its rows.
+    /// Ends an indexer while a slow reader has received some of its rows.
     pub(super) fn break_in_scan(
         &mut self,
         now: Duration,
@@ -112,7 +114,7 @@ impl Faults {
         }
     }
 
-    /// Makes an indexer miss mutations, and the source purge its log.
+    /// Lets an indexer miss mutations, and the source purge its log.
     pub(super) fn purge(
         &mut self,
         now: Duration,
@@ -139,7 +141,7 @@ impl Faults {
         note(summary, "purge", now, end);
     }
 
-    /// Copies the disks of the projectors, as far as they are whole.
+    /// Copies the disks of the projectors, except damaged ones.
     pub(super) fn copy_disks(&mut self, now: Duration, hosts: &Hosts) {
         self.next_copy = now + Duration::from_millis(self.copying.u64(50..COPY_MS_MAX));
         for (name, host) in hosts.all.iter().filter(|(name, _)| is_projector(name)) {
@@ -150,7 +152,8 @@ impl Faults {
         }
     }
 
-    /// Puts an older copy on the disk of a projector that is down; false if that loses nothing.
+    /// Restores an older copy on the disk of a stopped projector; false if no copy lacks a
+    /// mutation.
     pub(super) fn restore_older(
         &mut self,
         name: &str,
@@ -166,8 +169,8 @@ impl Faults {
         is_older
     }
 
-    /// Simulates the operator of each projector to which a loss was reported. The operator has no newer copy, and accepts the loss some
-    /// seconds later.
+    /// Acts as the operator of each projector that has lost mutations: there is no newer copy, so
+    /// the operator accepts the loss some seconds later.
     pub(super) fn notice_losses(&mut self, now: Duration, hosts: &Hosts) {
         for (name, host) in hosts.all.iter().filter(|(name, _)| is_projector(name)) {
             if host.documents.is_told_of_loss() && !self.is_lacking(name) {

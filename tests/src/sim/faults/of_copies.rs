@@ -1,8 +1,10 @@
-//! Faults of the copies of an embedded bucket. The client's catalog names the leader.
+//! Faults of the copies of an embedded bucket. The leader is known from the client's catalog.
 //!
-//! A copy may lose its disk, or get an older one, only if another copy in sync has everything acknowledged: so no fault here loses data of
-//! the bucket. The coordinators are asked for that once the process is down, as a catalog may be older than its last proposals. A leader
-//! with a restored disk stays down until another copy leads, as no operator replaces a disk within the second that a take-over needs.
+//! A copy's disk is replaced by an empty or older one only if another copy in sync has all
+//! acknowledged mutations, so that no fault here loses data of the bucket. The coordinators are
+//! asked for the copies in sync when the process is down, since a catalog may be older than the
+//! last proposals of the process. A leader whose disk is replaced remains down until another copy
+//! leads, since no operator replaces a disk within the second of a take-over.
 
 use std::time::Duration;
 
@@ -15,14 +17,15 @@ use crate::sim::cluster::disks::wipe;
 use crate::sim::cluster::hosts::Hosts;
 use crate::sim::{CALM, Shared};
 
-/// Maximum duration of a fault of copies: longer than a take-over.
+/// The maximum duration of a fault of copies in milliseconds, which is longer than a take-over.
 const BROKEN_MS_MAX: u64 = 5_000;
-/// The time after which a change of the copies that a process asked for before its end is made.
+/// The time after which a change of the copies that a process has proposed before its end is
+/// decided.
 pub(super) const DECIDED: Duration = Duration::from_secs(1);
-/// The time for which the coordinators' answer about the copies is waited for then.
+/// The time limit until the coordinators answer about the copies after [`DECIDED`].
 pub(super) const CONFIRMED: Duration = Duration::from_secs(1);
-/// The time for which a leader whose disk was replaced stays down at most. A copy that was not compared with a leader since its own
-/// start takes over after half a minute.
+/// The maximum time for which a leader whose disk was replaced remains down. A copy that was not
+/// compared with a leader since its own start takes over after half a minute.
 const TAKE_OVER_WAIT: Duration = Duration::from_secs(45);
 
 pub(super) fn name_of(hosts: &Hosts, node: NodeId) -> String {
@@ -30,16 +33,16 @@ pub(super) fn name_of(hosts: &Hosts, node: NodeId) -> String {
     host.expect("a projector").name.clone()
 }
 
-/// A disk that is replaced while its process is down.
+/// The replacement of a stopped process's disk.
 pub(super) struct Replacement {
     /// True for an empty disk, false for an older copy of the disk.
     is_lost: bool,
-    /// The time from which on the coordinators have decided all proposals of the process.
+    /// The time after which the coordinators have decided all proposals of the process.
     decided_at: Duration,
 }
 
 impl Faults {
-    /// Breaks the copies of the client's bucket if it is time.
+    /// Starts a fault of the copies of the client's bucket if one is due.
     pub(super) fn break_copies(
         &mut self,
         now: Duration,
@@ -117,7 +120,7 @@ impl Faults {
         Some(kinds[usize::from(kind)])
     }
 
-    /// Ends a leader that was cut off from the other copies a moment before.
+    /// Crashes a leader that was cut off from the other copies shortly before.
     fn crash_cut_leader(
         &mut self,
         now: Duration,
@@ -134,7 +137,8 @@ impl Faults {
         }
     }
 
-    /// Crashes a process whose disk is replaced before it starts again: by an empty one, or by an older copy of itself.
+    /// Crashes a process whose disk is replaced before it restarts, by an empty disk or an older
+    /// copy of the disk.
     pub(super) fn crash_and_replace(
         &mut self,
         name: &str,
@@ -148,7 +152,7 @@ impl Faults {
         self.crash(name, end.max(decided_at + CONFIRMED), sim, hosts);
     }
 
-    /// Cuts a process off from others.
+    /// Cuts a process off from the others for which `is_other` is true.
     fn cut_all(
         &mut self,
         name: &str,
@@ -163,8 +167,8 @@ impl Faults {
         }
     }
 
-    /// Replaces the disk of a process that is down, if that was drawn and another copy in sync has everything. True if the process stays
-    /// down: until another copy leads.
+    /// Replaces the disk of a stopped process if that was drawn and another copy in sync has all
+    /// acknowledged mutations. True if the process must remain down until another copy leads.
     pub(super) fn replaces_disk(
         &mut self,
         name: &str,
@@ -200,7 +204,8 @@ impl Faults {
         true
     }
 
-    /// True if a projector whose disk was replaced must stay down, because no other copy leads yet.
+    /// True if a projector whose disk was replaced must remain down, because no other copy leads
+    /// yet.
     pub(super) fn waits_for_take_over(&mut self, name: &str, now: Duration, hosts: &Hosts) -> bool {
         let Some(until) = self.replaced.get(name).copied() else { return false };
         let copied = hosts.copied.as_ref();
@@ -214,7 +219,8 @@ impl Faults {
     }
 }
 
-/// True if a projector leads and another copy in sync has everything that was acknowledged: the operator accepts no loss then.
+/// True if a projector leads and another copy in sync has all acknowledged mutations; the operator
+/// then accepts no loss.
 pub(super) fn leads_beside_a_spare(name: &str, hosts: &Hosts) -> bool {
     let node = hosts.all[name].info.id;
     let copies = hosts.copied.as_ref().and_then(|copied| copied.copies_of_client());
@@ -223,7 +229,7 @@ pub(super) fn leads_beside_a_spare(name: &str, hosts: &Hosts) -> bool {
     })
 }
 
-/// True if another copy in sync has everything that was acknowledged, on a disk without a wrong bit.
+/// True if another copy in sync has all acknowledged mutations, on a disk without a flipped bit.
 pub(super) fn is_spare((bucket, copies): (BucketId, &Copies), node: NodeId, hosts: &Hosts) -> bool {
     let Some(copied) = &hosts.copied else { return false };
     let is_whole = |other: NodeId| !hosts.all[&name_of(hosts, other)].has_flipped_bits();

@@ -1,8 +1,8 @@
 //! The truth of an embedded bucket with copies on several projectors.
 //!
-//! The present history is that of the leading copy, by the catalog of the client's router. Acknowledged writes must be in it, whichever
-//! process crashed. The other copies, and the histories that copies have left, must never be read, but each of their mutations must be a
-//! client's.
+//! The present history is that of the copy that leads in the catalog of the client's router. It
+//! must contain all acknowledged writes, after any crash. The other copies, and histories that
+//! copies have lost, must never be read, but each of their mutations must come from a client.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,26 +19,27 @@ use super::statements::History;
 use super::truth::Readable;
 use crate::sim::documents::Mirror;
 
-/// The copies of the simulated projectors.
+/// The mirrors of the simulated projectors with copies, and the acknowledged writes.
 #[derive(Default)]
 pub struct Copied {
     mirrors: BTreeMap<NodeId, Mirror>,
     router: OnceLock<Arc<Router>>,
     /// The newest acknowledged position of each vbucket.
     acknowledged: Mutex<BTreeMap<(BucketId, VbucketId), Position>>,
-    /// The number of times that the last copy of something was lost.
+    /// The number of times that the last copy of some mutation was lost.
     losses: AtomicU64,
-    /// The coordinators' last answer about the copies of the client's bucket, and the time of the question.
+    /// The coordinators' last answer about the copies of the client's bucket, and the time at which
+    /// the request was sent.
     confirmed: Mutex<Option<(Duration, BucketId, Copies)>>,
 }
 
 impl Copied {
-    /// The copies of projectors with these mirrors.
+    /// Returns the copies of projectors with these mirrors.
     pub fn new(mirrors: BTreeMap<NodeId, Mirror>) -> Self {
         Self { mirrors, ..Self::default() }
     }
 
-    /// Tells the router whose catalog names the leaders.
+    /// Sets the router whose catalog names the leaders.
     pub fn ask(&self, router: &Arc<Router>) {
         self.router.get_or_init(|| Arc::clone(router));
     }
@@ -48,19 +49,20 @@ impl Copied {
         self.router.get()?.catalog().copies.get(&bucket).cloned()
     }
 
-    /// The copies of the bucket that the client writes.
+    /// Returns the bucket of the client, and its copies.
     pub fn copies_of_client(&self) -> Option<(BucketId, Copies)> {
         let catalog = self.router.get()?.catalog();
         let bucket = catalog.bucket("b")?.id;
         Some((bucket, catalog.copies.get(&bucket)?.clone()))
     }
 
-    /// Records the coordinators' answer to a query that was sent at a given time.
+    /// Records the coordinators' answer to a request that was sent at a given time.
     pub fn confirm(&self, asked_at: Duration, bucket: BucketId, copies: Copies) {
         *self.confirmed.lock().expect("not poisoned") = Some((asked_at, bucket, copies));
     }
 
-    /// The copies of the client's bucket, from an answer to a query that was sent at a given time or later.
+    /// Returns the copies of the client's bucket, from an answer to a request that was sent at or
+    /// after a given time; `None` without one.
     pub fn confirmed_since(&self, at: Duration) -> Option<(BucketId, Copies)> {
         let confirmed = self.confirmed.lock().expect("not poisoned").clone();
         confirmed
@@ -72,7 +74,7 @@ impl Copied {
         self.mirrors.get(&self.copies(bucket)?.leader)
     }
 
-    /// All mirrors, that of the leader first.
+    /// Returns all mirrors, the leader's first.
     fn leader_first(&self, bucket: BucketId) -> impl Iterator<Item = &Mirror> {
         let leader = self.copies(bucket).map(|copies| copies.leader);
         let others = self.mirrors.iter().filter(move |(node, _)| Some(**node) != leader);
@@ -91,31 +93,31 @@ impl Copied {
         self.acknowledged.lock().expect("not poisoned").get(&(bucket, vbucket)).copied()
     }
 
-    /// The vbuckets of a bucket in which something was acknowledged.
+    /// Returns the vbuckets of a bucket with acknowledged writes, and the newest position in each.
     pub fn written(&self, bucket: BucketId) -> Vec<(VbucketId, Position)> {
         let all = self.acknowledged.lock().expect("not poisoned");
         let mine = all.iter().filter(|((of, _), _)| *of == bucket);
         mine.map(|((_, vbucket), position)| (*vbucket, *position)).collect()
     }
 
-    /// True if a projector's disk has everything that was acknowledged in a bucket.
+    /// True if a projector's disk has all acknowledged mutations of a bucket.
     pub fn has_all(&self, node: NodeId, bucket: BucketId) -> bool {
         let Some(mirror) = self.mirrors.get(&node) else { return false };
         let is_there = |(v, position): &(VbucketId, Position)| mirror.has(bucket, *v, *position);
         mirror.knows(bucket) && self.written(bucket).iter().all(is_there)
     }
 
-    /// Records that the last copy of something was lost.
+    /// Records that the last copy of some mutation was lost.
     pub fn lose(&self) {
         self.losses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of such losses.
+    /// Returns the number of such losses.
     pub fn losses(&self) -> u64 {
         self.losses.load(Ordering::Relaxed)
     }
 
-    /// The mutations of a vbucket up to a position, in any history.
+    /// Returns the mutations of a vbucket up to a position, in any history.
     pub fn log_at(
         &self,
         bucket: BucketId,
@@ -125,7 +127,7 @@ impl Copied {
         self.leader_first(bucket).find_map(|mirror| mirror.log_at(bucket, vbucket, position))
     }
 
-    /// The log in the history of the leader alone.
+    /// Returns the mutations of a vbucket up to a position, in the leader's history only.
     pub fn present_log(
         &self,
         bucket: BucketId,
@@ -135,7 +137,7 @@ impl Copied {
         self.leader(bucket)?.present_log(bucket, vbucket, position)
     }
 
-    /// The history of the leader, then those that the copies have left or may leave.
+    /// Returns the history of the leader, then those that the copies have lost or may lose.
     pub fn histories(&self, bucket: BucketId) -> Vec<History> {
         let mut all = Vec::new();
         for mirror in self.leader_first(bucket) {
@@ -144,8 +146,9 @@ impl Copied {
         all
     }
 
-    /// The logs that a read from now on may show: those that have the newest acknowledged write. `None` if the leader
-    /// lacks that write after a loss, which its operator may have accepted: another copy may still have it, and is not read.
+    /// Returns the logs of a vbucket that a read may come from now: those with the newest
+    /// acknowledged write. `None` if the leader lacks that write after a loss; another copy may
+    /// still have it, but is not read.
     pub fn readable(&self, bucket: BucketId, vbucket: VbucketId) -> Option<Readable> {
         let lost = self.losses();
         let least = self.acknowledged(bucket, vbucket);
@@ -162,7 +165,7 @@ impl Copied {
         (!logs.is_empty()).then_some(Readable { logs, from, lost })
     }
 
-    /// True if a position is at or before `end` in a history that has `end`.
+    /// True if a position is at or before `end` in a history that contains `end`.
     pub fn is_before(
         &self,
         bucket: BucketId,
@@ -173,7 +176,7 @@ impl Copied {
         self.mirrors.values().any(|mirror| mirror.is_before(bucket, vbucket, position, end))
     }
 
-    /// Describes a copy in sync that differs from the leader.
+    /// Returns a text about a copy in sync that differs from the leader; `None` if there is none.
     pub fn differs(&self, bucket: BucketId) -> Option<String> {
         let Some(copies) = self.copies(bucket) else { return Some("there are no copies".into()) };
         let leader = self.mirrors.get(&copies.leader)?;

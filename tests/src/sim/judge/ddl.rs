@@ -1,11 +1,11 @@
-//! Judges that DDL is linearizable: there is one order of all statements, each between its call and its answer, in which
-//! every answer is right.
+//! The check that DDL is linearizable: there must be an order of all statements in which every
+//! answer is right, and in which each statement is between its call and its answer.
 //!
-//! Statements about different indexes do not affect each other, so that each name has its own history. The judge walks
-//! through its calls and answers and keeps all states that the index may have, each with the statements in progress
-//! that have taken effect. An answer keeps those states in which the statement has taken effect with that answer. If
-//! none is left, no order explains the history. A statement without an answer may take effect at any later time, or
-//! never.
+//! Statements about different indexes do not affect each other, so that each name has its own
+//! history. The judge walks through its calls and answers and keeps all states that the index may
+//! have, each with the statements in progress that have taken effect. At an answer, only the states
+//! remain in which the statement has taken effect with this answer. If there are none, no order
+//! explains the history. A statement without an answer may take effect at any later time, or never.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use proto::model::ids::IndexId;
 use proto::rpc::command::Outcome;
 use proto::{Error, ErrorCode};
 
-/// A statement.
+/// A statement that was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// CREATE INDEX; `lenient` adds IF NOT EXISTS.
@@ -29,9 +29,9 @@ pub enum Answer {
     Made(IndexId),
     /// The statement succeeded.
     Done,
-    /// Refused: the name is taken.
+    /// The statement was refused because the name is taken.
     Exists,
-    /// Refused: the index does not exist.
+    /// The statement was refused because the index does not exist.
     Missing,
 }
 
@@ -48,17 +48,18 @@ pub struct History {
     events: Vec<Event>,
 }
 
-/// The state of an index: absent, present with an unknown number, or present with this number.
+/// The state of an index: absent, present with an unknown number, or present with a known number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Absent,
     There(Option<IndexId>),
 }
 
-/// A state, and the statements in progress that have led to it.
+/// A possible state of an index, and the statements in progress that have taken effect in it.
 type Configuration = (State, BTreeSet<usize>);
 
-/// Translates an answer; `None` if it leaves open whether the statement took effect.
+/// Returns the answer of an outcome; `None` if the outcome leaves open whether the statement took
+/// effect.
 pub fn answer(outcome: &Result<Outcome, Error>) -> Option<Answer> {
     match outcome {
         Ok(Outcome::Index(index)) => Some(Answer::Made(*index)),
@@ -83,7 +84,7 @@ impl History {
         self.events.push(Event::Return(statement));
     }
 
-    /// The violations: histories that no order explains.
+    /// Returns a text about a history that no order explains; `None` if there is none.
     pub fn judge(&self) -> Option<String> {
         let mut names: BTreeMap<&str, BTreeSet<Configuration>> = BTreeMap::new();
         let mut under_way: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
@@ -124,7 +125,7 @@ impl History {
         all.filter(|(_, of)| of.0 == name).map(|(at, of)| (at, of.1, of.2)).collect()
     }
 
-    /// All configurations that statements in progress can lead to, in any order.
+    /// Returns all configurations to which the statements in progress can lead, in any order.
     fn reachable(
         &self,
         from: &BTreeSet<Configuration>,
@@ -148,7 +149,8 @@ impl History {
     }
 }
 
-/// The state after a statement takes effect, given its answer, or without one.
+/// Returns the state after a statement with this answer (or an unknown answer); `None` if that is
+/// impossible.
 fn next(state: State, asked: Asked, answer: Option<Answer>) -> Option<State> {
     use State::{Absent, There};
     match (asked, state, answer) {
@@ -174,7 +176,8 @@ mod tests {
     const CREATE: Asked = Asked::Create { lenient: false };
     const DROP: Asked = Asked::Drop { lenient: false };
 
-    /// A history of statements in sequence; one without an answer may take effect later.
+    /// Returns a history of statements one after another; a statement without an answer may take
+    /// effect later.
     fn history(statements: &[(Asked, Option<Answer>)]) -> History {
         let mut history = History::default();
         for (asked, answer) in statements {

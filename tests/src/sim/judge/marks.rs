@@ -1,7 +1,7 @@
-//! The published epochs: the cut of an epoch never changes.
+//! The published epochs and their cuts, which must never change.
 //!
-//! A new watch sends the retained epochs. An epoch that is published and undone while the judge reconnects is never received, so a scan of
-//! it cannot be judged.
+//! A new watch sends the retained epochs. An epoch that is published and removed while the judge
+//! reconnects is never received, so that a scan of this epoch cannot be judged.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::sim::{Shared, violation};
 /// The cuts of all epochs that were published.
 pub type Marks = Arc<Mutex<BTreeMap<(BucketId, Epoch), Arc<Cut>>>>;
 
-/// Follows the published epochs until it is dropped.
+/// Records the published epochs until the future is dropped.
 pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared) {
     loop {
         if let Ok(mut messages) = directory.coordinator().watch(WatchKind::CatalogAndEpochs).await {
@@ -48,7 +48,8 @@ pub async fn watch(directory: Arc<dyn Directory>, marks: Marks, summary: Shared)
     }
 }
 
-/// The cut of an epoch; waits, because the watch may lag a little.
+/// Returns the cut of an epoch. Waits for a short time, because the watch may lag; `None` if the
+/// epoch does not arrive.
 pub async fn cut_of(marks: &Marks, bucket: BucketId, epoch: Epoch) -> Option<Arc<Cut>> {
     for _ in 0..600 {
         if let Some(cut) = marks.lock().expect("not poisoned").get(&(bucket, epoch)) {

@@ -1,5 +1,5 @@
-//! The oracle: computes the content of an index at an epoch by plain evaluation of the source's log up to the epoch's
-//! cut. It shares no encoder, no evaluator and no order with the product.
+//! The oracle, which computes the content of an index at an epoch from the source's log up to the
+//! epoch's cut. The oracle shares no encoder, evaluator or comparison with the product.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use super::truth::Truth;
 
-/// An index of the simulation: its declaration, and its entries in plain code.
+/// An index of the simulation, with its declaration and a function that computes its keys.
 pub struct SimIndex {
     /// The name of the index.
     pub name: &'static str,
-    /// The definition given to the product.
+    /// The definition that the product gets.
     pub sql: &'static str,
-    /// Computes the keys of a document; `None` is MISSING.
+    /// The function that computes the keys of a document's entries; `None` is MISSING.
     pub keys: fn(&Value) -> Vec<Vec<Option<Value>>>,
-    /// Whether each key part is DESC; empty if none is.
+    /// True for each key part that is DESC; empty if none is.
     pub descending: &'static [bool],
     /// The included field, if any.
     pub included: Option<&'static str>,
@@ -29,7 +29,8 @@ fn field(document: &Value, name: &str) -> Option<Value> {
     document.get(name).cloned()
 }
 
-/// True if a document with this value in a key is left out of the index: a key may have 4 KiB.
+/// True if a document with this value in a key is left out of the index, because the key exceeds 4
+/// KiB.
 fn is_too_long(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.len() > 4_000)
 }
@@ -94,7 +95,7 @@ pub type Entry = (Vec<Option<Value>>, String);
 /// An entry and its included value.
 pub type Shown = (Entry, Option<Value>);
 
-/// The documents of a bucket at a cut, in the history of that cut.
+/// Returns the documents of a bucket at a cut, in the history to which the cut belongs.
 pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String, Value> {
     truth.note_split(cut);
     let mut documents = BTreeMap::new();
@@ -116,7 +117,7 @@ pub fn documents(truth: &Truth, bucket: BucketId, cut: &Cut) -> BTreeMap<String,
     documents
 }
 
-/// The entries of an index for some documents, in index order.
+/// Returns the entries of an index over these documents, in index order.
 pub fn shown(index: &SimIndex, documents: &BTreeMap<String, Value>) -> Vec<Shown> {
     let of_document = |(id, document): (&String, &Value)| -> Vec<Shown> {
         let included = index.included.and_then(|name| field(document, name));
@@ -128,7 +129,7 @@ pub fn shown(index: &SimIndex, documents: &BTreeMap<String, Value>) -> Vec<Shown
     shown
 }
 
-/// The order of an index.
+/// Compares two entries in the order of an index.
 fn order(index: &SimIndex, left: &Entry, right: &Entry) -> Ordering {
     for (n, (left, right)) in left.0.iter().zip(&right.0).enumerate() {
         let order = compare(left, right);
@@ -140,7 +141,7 @@ fn order(index: &SimIndex, left: &Entry, right: &Entry) -> Ordering {
     left.1.cmp(&right.1)
 }
 
-/// Compares the types of the simulation's documents: MISSING, null, numbers, strings.
+/// Compares two values of the types in the simulation's documents: MISSING, null, numbers, strings.
 pub fn compare(left: &Option<Value>, right: &Option<Value>) -> Ordering {
     let rank = |value: &Option<Value>| match value {
         None => 0,

@@ -1,16 +1,19 @@
-//! The client's own history of an embedded bucket: the writes of each statement and the answer. It is the truth by which
-//! the source's log is judged; the log is then the truth by which scans are judged ([`super::oracle`]).
+//! The client's history of an embedded bucket: the writes of each statement and the answer. The
+//! source's log is judged by this history, and scans are then judged by the log
+//! ([`super::oracle`]).
 //!
-//! - An acknowledged statement is in the log as a whole and once: in each vbucket its effective writes end at the position
-//!   of the reply, in their order and with their documents. An upsert is always effective, a deletion if the document was
-//!   there. The reply has the number of effective writes.
-//! - Every other mutation of the log is a write of a statement whose outcome the client does not know, at most once, and
-//!   such a statement is in the log as a whole or not at all.
-//! - A refused statement is in no log. A commit that the leading projector reports as rolled back may be in a history that must not be
-//!   read: the previous leader may have logged it, without another copy.
+//! - An acknowledged statement is completely in the log, once: in each vbucket its effective writes
+//!   end at the position of the reply, in their order and with their documents. An upsert is always
+//!   effective, a deletion only if the document existed. The reply contains the number of effective
+//!   writes.
+//! - Every other mutation of the log is a write of a statement whose outcome the client does not
+//!   know, at most once, and such a statement is completely in the log or not at all.
+//! - A refused statement is in no log. A commit that the leading projector reports as rolled back
+//!   may be in a history that is never read: the previous leader may have logged the commit without
+//!   another copy.
 //!
-//! Documents name their statement and row ([`MARK`]), so that equal documents of two statements differ. A row is a number that no other
-//! document of its statement has.
+//! Documents name their statement and row ([`MARK`]), so that equal documents of two statements
+//! differ. A row is a number that no other document of its statement has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,19 +34,19 @@ pub const MARK: &str = "w";
 /// A history of the source: the branches and the log of each vbucket.
 pub type History = (Vec<Branches>, Vec<Vec<Arc<Mutation>>>);
 
-/// A place in the source's history.
+/// The place of a mutation in the source's histories.
 type Place = (VbucketId, Vbuuid, Seqno);
 
 /// The outcome of a statement, as known to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Unknown: the statement may take effect at any time.
+    /// The outcome is unknown: the statement may take effect at any time.
     InDoubt,
     /// The statement had no effect.
     Refused,
-    /// The statement has no effect, though a former leader may have logged it.
+    /// The statement has no effect; a former leader may have logged it.
     RolledBack,
-    /// The statement had its effect.
+    /// The statement was executed, with this reply.
     Acknowledged(WriteReply),
 }
 
@@ -63,7 +66,8 @@ impl Statements {
         self.0.len() - 1
     }
 
-    /// Records the writes of a statement whose number was taken before: the commit of a transaction.
+    /// Records the writes of a statement whose number was given before; used for the commit of a
+    /// transaction.
     pub fn resume(&mut self, statement: usize, writes: &[Write]) {
         self.0[statement].0 = writes.to_vec();
     }
@@ -73,7 +77,8 @@ impl Statements {
         self.0[statement].1 = outcome;
     }
 
-    /// True if another statement may have changed a document, after a cut if there is one.
+    /// True if another statement than `than` may have changed a document, after `cut` if it is
+    /// given.
     pub fn may_change(&self, than: usize, id: &str, cut: Option<&Cut>) -> bool {
         let vbucket = vbucket_of(id, VBUCKETS);
         let is_behind = |reply: &WriteReply, cut: &Cut| {
@@ -92,21 +97,13 @@ impl Statements {
         })
     }
 
-    /// Judges the histories of a source, the present one first; describes a violation. With `is_lossy` the source has lost
-    /// parts of its history.
+    /// Judges the histories of a source, the present one first; returns a text about a violation.
+    /// `is_lossy` means that the source has lost parts of its history.
     pub fn judge(&self, histories: &[History], is_lossy: bool) -> Option<String> {
-        let mut known = BTreeMap::new();
-        let acknowledged = |(n, (writes, outcome)): (usize, &(Vec<Write>, Outcome))| match outcome {
-            Outcome::Acknowledged(reply) => judge_reply(writes, reply, histories, is_lossy)
-                .and_then(|places| add_places(n, &places, reply.affected, &mut known))
-                .map_err(|what| {
-                    format!("acknowledged statement {n}, {writes:?}, {reply:?}: {what}")
-                }),
-            Outcome::InDoubt | Outcome::Refused | Outcome::RolledBack => Ok(()),
+        let known = match self.acknowledged(histories, is_lossy) {
+            Ok(known) => known,
+            Err(what) => return Some(what),
         };
-        if let Err(what) = self.0.iter().enumerate().try_for_each(acknowledged) {
-            return Some(what);
-        }
         let mut histories = histories.iter().enumerate();
         let judged = histories.try_for_each(|(n, history)| {
             let judged = self.judge_rest(history, &known, n == 0);
@@ -114,6 +111,25 @@ impl Statements {
             if n == 0 && !is_lossy { self.judge_whole(&marks) } else { Ok(()) }
         });
         judged.err()
+    }
+
+    /// The places of the acknowledged statements in the histories, each with its statement.
+    fn acknowledged(
+        &self,
+        histories: &[History],
+        is_lossy: bool,
+    ) -> Result<BTreeMap<Place, usize>, String> {
+        let mut open = Vec::new();
+        for (n, (writes, outcome)) in self.0.iter().enumerate() {
+            let Outcome::Acknowledged(reply) = outcome else { continue };
+            let told = |what| format!("acknowledged statement {n}, {writes:?}, {reply:?}: {what}");
+            let choices = judge_reply(writes, reply, histories, is_lossy).map_err(told)?;
+            open.push((n, answers(&choices, reply.affected).map_err(told)?));
+        }
+        add_places(open, BTreeMap::new()).map_err(|(n, what)| {
+            let (writes, outcome) = &self.0[n];
+            format!("acknowledged statement {n}, {writes:?}, {outcome:?}: {what}")
+        })
     }
 
     /// Judges the mutations of a history that belong to no acknowledged statement; returns their marks.
@@ -161,7 +177,8 @@ impl Statements {
         Ok(marks)
     }
 
-    /// The statement and row of an upsert that no acknowledged statement explains.
+    /// Returns the statement and the row of an upsert that no acknowledged statement explains; an
+    /// error if the upsert is not allowed.
     fn doubtful(&self, mutation: &Mutation, is_present: bool) -> Result<(usize, usize), String> {
         let unknown = || format!("nobody wrote {mutation:?}");
         let document = json(&mutation.document);
@@ -188,7 +205,7 @@ impl Statements {
         }
     }
 
-    /// Checks that a statement with an unknown outcome is in the log as a whole or not at all.
+    /// Checks that each statement with an unknown outcome is completely in the log or not at all.
     fn judge_whole(&self, marks: &BTreeSet<(usize, usize)>) -> Result<(), String> {
         for (statement, (writes, outcome)) in self.0.iter().enumerate() {
             let rows = marks.range((statement, 0)..(statement + 1, 0)).count();
@@ -201,8 +218,8 @@ impl Statements {
     }
 }
 
-/// For each vbucket of an acknowledged statement, the places that its effective writes may have. There is more than one
-/// answer if a deletion without an effect follows an equal one.
+/// Returns, for each vbucket of an acknowledged statement, the possible places of its effective
+/// writes. There are several possibilities if an ineffective deletion follows an equal one.
 fn judge_reply(
     writes: &[Write],
     reply: &WriteReply,
@@ -242,35 +259,62 @@ fn judge_reply(
     }
 }
 
-/// Chooses places that no other statement has, as many as in the reply.
+/// All sets of places that the effects of a statement may have: one choice of each vbucket, as many as in the reply.
+fn answers(choices: &[Vec<Vec<Place>>], affected: u64) -> Result<Vec<Vec<Place>>, String> {
+    let mut sets = vec![Vec::new()];
+    for of_vbucket in choices {
+        let with = |set: &Vec<Place>| {
+            of_vbucket.iter().map(|places| [&**set, places].concat()).collect::<Vec<_>>()
+        };
+        sets = sets.iter().flat_map(with).collect();
+    }
+    let most = sets.iter().map(|set| set.len() as u64).max().unwrap_or_default();
+    sets.retain(|set| set.len() as u64 == affected);
+    match sets.is_empty() {
+        false => Ok(sets),
+        true if most < affected => Err(format!("{} effects are missing", affected - most)),
+        true => Err("it has more effects than it tells".into()),
+    }
+}
+
+/// Gives each statement places that no other one has. Those with one answer are first. The order of the statements says nothing: one that
+/// began earlier may have taken effect later.
 fn add_places(
-    statement: usize,
-    choices: &[Vec<Vec<Place>>],
-    affected: u64,
-    known: &mut BTreeMap<Place, usize>,
-) -> Result<(), String> {
-    let Some((first, rest)) = choices.split_first() else {
-        return if affected == 0 { Ok(()) } else { Err(format!("{affected} effects are missing")) };
-    };
-    let mut refused = "it has more effects than it tells".to_owned();
-    for places in first {
-        let Some(left) = affected.checked_sub(places.len() as u64) else { continue };
-        if let Some(other) = places.iter().find_map(|place| known.get(place)) {
-            refused = format!("statement {other} has one of the places {places:?}");
-            continue;
-        }
-        match add_places(statement, rest, left, known) {
-            Ok(()) => {
-                known.extend(places.iter().map(|place| (*place, statement)));
-                return Ok(());
+    mut open: Vec<(usize, Vec<Vec<Place>>)>,
+    mut known: BTreeMap<Place, usize>,
+) -> Result<BTreeMap<Place, usize>, (usize, String)> {
+    let mut left = usize::MAX;
+    while open.len() < left {
+        left = open.len();
+        let mut ambiguous = Vec::new();
+        for (statement, mut answers) in open {
+            let taken = answers.iter().flatten().find_map(|place| known.get_key_value(place));
+            let taken =
+                taken.map(|(place, other)| format!("statement {other} has the place {place:?}"));
+            answers.retain(|places| places.iter().all(|place| !known.contains_key(place)));
+            match &answers[..] {
+                [] => return Err((statement, taken.unwrap_or_default())),
+                [places] => known.extend(places.iter().map(|place| (*place, statement))),
+                _ => ambiguous.push((statement, answers)),
             }
+        }
+        open = ambiguous;
+    }
+    let Some((statement, answers)) = open.pop() else { return Ok(known) };
+    let mut refused = (statement, String::new());
+    for places in answers {
+        let mut with = known.clone();
+        with.extend(places.into_iter().map(|place| (place, statement)));
+        match add_places(open.clone(), with) {
+            Ok(found) => return Ok(found),
             Err(error) => refused = error,
         }
     }
     Err(refused)
 }
 
-/// The branches and the log of a vbucket up to a position, if the history has the position.
+/// Returns the branches and the log of a vbucket up to a position; `None` if the history does not
+/// contain the position.
 fn log_to(
     (branches, log): &History,
     vbucket: VbucketId,
@@ -281,7 +325,7 @@ fn log_to(
     (branch_of(&branches[at], end.seqno) == end.vbuuid).then_some((&branches[at], log))
 }
 
-/// True if the mutations are the effect of these writes on a vbucket with this log.
+/// True if the mutations `tail` are the effect of these writes on a vbucket with the log `before`.
 fn is_effect(writes: &[&Write], before: &[Arc<Mutation>], tail: &[Arc<Mutation>]) -> bool {
     let exists = |id: &str| {
         let last = before.iter().rev().find(|mutation| &*mutation.id == id);
@@ -303,7 +347,7 @@ fn is_effect(writes: &[&Write], before: &[Arc<Mutation>], tail: &[Arc<Mutation>]
     tail.next().is_none()
 }
 
-/// True if a mutation is a write's effect.
+/// True if a mutation is the effect of a write.
 fn is_of(mutation: &Mutation, write: &Write) -> bool {
     *mutation.id == *write.id
         && match &write.kind {

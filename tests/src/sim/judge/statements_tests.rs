@@ -1,4 +1,4 @@
-//! The judge of statements finds each kind of wrong log.
+//! Tests that the judge of statements finds each kind of wrong log.
 
 use bytes::Bytes;
 use proto::model::cut::WritePosition;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A correct source: it numbers writes as the product does, in its own words.
+/// A correct source, which numbers writes as the product does, without its code.
 struct Source {
     log: Vec<Vec<Arc<Mutation>>>,
     statements: Statements,
@@ -80,7 +80,7 @@ fn delete(id: &str) -> Write {
     Write { id: id.to_owned(), kind: WriteKind::Delete }
 }
 
-/// A source with some history of every kind.
+/// Returns a source whose history has statements of every kind.
 fn source() -> Source {
     let mut source = Source::new();
     let writes = source.upserts(&["a", "b", "c", "a", "d"]);
@@ -101,6 +101,32 @@ fn source() -> Source {
 #[test]
 fn a_correct_log_is_accepted() {
     assert_eq!(source().judge(), None);
+}
+
+/// A deletion may be the effect of either of two statements. The other effects show whose it is.
+#[test]
+fn a_statement_that_began_earlier_may_have_found_a_document_deleted_by_a_later_one() {
+    let mut source = source();
+    let of = |vbucket: u16| {
+        let ids = (0..).map(|n| format!("t{n}"));
+        ids.filter(move |id| vbucket_of(id, VBUCKETS).0 == vbucket)
+    };
+    let (mut first, mut second) = (of(0), of(1));
+    let [a, b, c, d] = [&mut first as &mut dyn Iterator<Item = String>, &mut second]
+        .map(|ids| [ids.next().unwrap(), ids.next().unwrap()])
+        .concat()
+        .try_into()
+        .unwrap();
+    let created = source.upserts(&[&a, &c]);
+    source.acknowledge(&created);
+    let upserts = source.upserts(&[&b, &d]);
+    let earlier = [delete(&a), upserts[0].clone(), delete(&c), upserts[1].clone()];
+    let statement = source.statements.begin(&earlier);
+    source.acknowledge(&[delete(&a)]);
+    let reply = source.execute(&earlier);
+    assert_eq!(reply.affected, 3);
+    source.statements.end(statement, Outcome::Acknowledged(reply));
+    assert_eq!(source.judge(), None);
 }
 
 #[test]
@@ -169,7 +195,7 @@ fn a_refused_statement_that_is_there_is_found() {
     assert!(source.judge().is_some());
 }
 
-/// The previous leader may have logged it, without a reader.
+/// A commit that was rolled back may be in the log of the previous leader, but must not be visible.
 #[test]
 fn a_commit_that_was_rolled_back_is_found_where_it_is_shown_only() {
     let mut source = source();

@@ -11,24 +11,24 @@ use super::statements::History;
 use crate::sim::documents::Mirror;
 use crate::sim::producer::Producer;
 
-/// The logs that a read may show.
+/// The logs of a vbucket from which a read may come.
 pub struct Readable {
-    /// The log; of a bucket with copies each one that an answer may come from.
+    /// The log; for a bucket with copies, every log from which an answer may come.
     pub logs: Vec<Vec<Arc<Mutation>>>,
-    /// The number of mutations that every reader sees.
+    /// The number of mutations that every reader must see.
     pub from: usize,
     /// The number of lost histories.
     pub lost: u64,
 }
 
-/// The party that numbered the mutations.
+/// The true history, by the process that numbers the mutations.
 #[derive(Clone)]
 pub enum Truth {
-    /// The projector of an embedded bucket numbered it.
+    /// The projector of an embedded bucket.
     Embedded(Mirror),
-    /// The leading one of several projectors did.
+    /// The leading projector of an embedded bucket with copies.
     Copied(Arc<Copied>),
-    /// The producer of a pushed bucket numbered the mutations.
+    /// The producer of a pushed bucket.
     Pushed(Arc<Producer>),
 }
 
@@ -38,7 +38,7 @@ impl Truth {
         matches!(self, Self::Embedded(_) | Self::Copied(_))
     }
 
-    /// The copies, if the bucket has several.
+    /// Returns the copies; `None` if the bucket has no copies.
     pub fn copied(&self) -> Option<&Arc<Copied>> {
         match self {
             Self::Copied(copied) => Some(copied),
@@ -46,7 +46,7 @@ impl Truth {
         }
     }
 
-    /// The mutations of a vbucket up to a position, in the present or a lost history.
+    /// Returns the mutations of a vbucket up to a position, in the present or a lost history.
     pub fn log_at(
         &self,
         bucket: BucketId,
@@ -60,7 +60,7 @@ impl Truth {
         }
     }
 
-    /// Notes a transaction of which an epoch with this cut has a part, if that is known.
+    /// Records a transaction of which this cut contains only a part, if that is known.
     pub fn note_split(&self, cut: &Cut) {
         match self {
             Self::Embedded(_) | Self::Copied(_) => {}
@@ -68,7 +68,7 @@ impl Truth {
         }
     }
 
-    /// The log of a vbucket in the present history alone.
+    /// Returns the mutations of a vbucket up to a position, in the present history only.
     pub fn present_log(
         &self,
         bucket: BucketId,
@@ -82,7 +82,8 @@ impl Truth {
         }
     }
 
-    /// The histories of an embedded bucket, the present one first.
+    /// Returns the histories of an embedded bucket, the present one first; `None` for a pushed
+    /// bucket.
     pub fn histories(&self, bucket: BucketId) -> Option<Vec<History>> {
         match self {
             Self::Embedded(mirror) => Some(mirror.histories(bucket)),
@@ -91,8 +92,8 @@ impl Truth {
         }
     }
 
-    /// The present log of a vbucket, and the part of it that was already visible: a read that begins now reads at least that part. `None`
-    /// if the source may be in an earlier history.
+    /// Returns the present log of a vbucket and the length that is already visible, which a read
+    /// that begins now must see. `None` if the source may be in an earlier history.
     pub fn readable(&self, bucket: BucketId, vbucket: VbucketId) -> Option<Readable> {
         match self {
             Self::Embedded(mirror) => mirror.readable(bucket, vbucket),
@@ -101,8 +102,8 @@ impl Truth {
         }
     }
 
-    /// The number of losses of each vbucket that a later push may repair; such a place cannot be distinguished from one
-    /// that was never lost.
+    /// Returns the number of losses of each vbucket. A later push may repair a loss, so that it can
+    /// no longer be detected.
     pub fn losses(&self) -> Vec<u64> {
         match self {
             Self::Embedded(_) | Self::Copied(_) => Vec::new(),
@@ -110,7 +111,7 @@ impl Truth {
         }
     }
 
-    /// True if a position lies at or before another one, in the history of the latter.
+    /// True if a position is at or before `end` in the history that contains `end`.
     pub fn is_before(
         &self,
         bucket: BucketId,

@@ -1,5 +1,5 @@
-//! Events beside the client's statements: vbuckets are handed over, in both directions at once; a second process of the
-//! producer pushes the same feed; slices move; a router restarts.
+//! Events concurrent with the client's statements: vbuckets are handed over, in both directions at
+//! once; a second process of the producer pushes the same feed; slices move; a router restarts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::sim::producer::Producer;
 use crate::sim::scans::Reader;
 use crate::sim::violation;
 
-/// Maximum time between two events.
+/// The maximum time between two events, in milliseconds.
 const EVERY_MS_MAX: u64 = 800;
 
-/// The events of a run.
+/// The driver of such events.
 pub(in crate::sim) struct Beside {
-    /// The random numbers, and the knowledge of broken disks.
+    /// A reader, for its random numbers and its knowledge of broken disks.
     pub reader: Reader,
-    /// The producer of a pushed bucket.
+    /// The producer of a pushed bucket; `None` for an embedded one.
     pub producer: Option<Arc<Producer>>,
 }
 
 impl Beside {
-    /// Runs until it is dropped.
+    /// Causes events until the future is dropped.
     pub async fn run(mut self, session: Session) {
         loop {
             let random = &mut self.reader.random;
@@ -51,7 +51,8 @@ impl Beside {
         }
     }
 
-    /// Pushes as a second process of the producer does, which may send mutations that the first one is sending.
+    /// Pushes as a second process of the producer would, possibly mutations that the first one is
+    /// sending.
     async fn push(&self, producer: &Producer, session: &Session) {
         let began = now();
         if let Err(error) = producer.push_all(&session.backend, &session.bucket).await

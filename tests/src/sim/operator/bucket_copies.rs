@@ -8,7 +8,6 @@ use proto::env::{Env, Task};
 use proto::model::copies::{Copies, CopiesChange};
 use proto::model::ids::NodeId;
 use proto::rpc::command::{AppliedCommand, ChangeCopies, Command, MoveBucket, Outcome, SetCopies};
-use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::sim::client::reads::{states_between, vbucket};
@@ -19,20 +18,21 @@ use crate::sim::judge::copied::Copied;
 use crate::sim::judge::truth::Truth;
 use crate::sim::{Shared, violation};
 
-/// The number of copies at the beginning and after the faults.
+/// The desired number of copies at the beginning and after the faults.
 pub const WANTED: u8 = 2;
-/// The document ids that are read.
+/// The number of document ids that are read.
 const IDS: u64 = 120;
-/// The time for which a single copy is waited for: a copy that may not answer waits until it may lead.
+/// The time limit for the answer of a single copy: a copy that must not answer waits until it may
+/// lead.
 const ANSWER: Duration = Duration::from_secs(2);
-/// The pause between two questions about the configuration, and the time for which an answer is waited for.
+/// The pause between two requests for the configuration, and the time limit of each.
 const CONFIRM: Duration = Duration::from_millis(300);
-/// Time limit after the faults for all copies to be in sync.
+/// The time limit after the faults until all copies must be in sync.
 const SETTLE: Duration = Duration::from_secs(60);
-/// Time limit after the last write for all copies to be equal.
+/// The time limit after the last write until all copies must be equal.
 const EQUAL: Duration = Duration::from_secs(10);
 
-/// The copies of the client's bucket.
+/// The tasks and checks of the bucket's copies.
 #[derive(Clone)]
 pub(in crate::sim) struct BucketCopies {
     copied: Arc<Copied>,
@@ -42,7 +42,7 @@ pub(in crate::sim) struct BucketCopies {
 }
 
 impl BucketCopies {
-    /// The copies of this seed's bucket, if it has several.
+    /// Returns the copies of this seed's bucket; `None` if it has no copies.
     pub fn of(truth: &Truth, seed: u64, summary: &Shared) -> Option<Self> {
         let copied = Arc::clone(truth.copied()?);
         let random = fastrand::Rng::with_seed(seed ^ 0xc091);
@@ -64,8 +64,9 @@ impl BucketCopies {
         ]
     }
 
-    /// Asks the coordinators for the configuration again and again until it is dropped. A change at revision zero is never made, and its
-    /// answer is the configuration after all commands before it.
+    /// Requests the configuration from the coordinators repeatedly until the future is dropped. The
+    /// request is a change that expects revision zero, which is never made; its answer contains the
+    /// configuration after all earlier commands.
     async fn confirm(self, session: Session) {
         let bucket = session.bucket.id;
         let change = CopiesChange::Shrink(NodeId(COPYING[0]));
@@ -81,7 +82,7 @@ impl BucketCopies {
         }
     }
 
-    /// Changes the number of copies and moves the bucket until it is dropped.
+    /// Changes the number of copies and moves the bucket, until the future is dropped.
     async fn change(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.random.u64(300..4_000))).await;
@@ -102,7 +103,7 @@ impl BucketCopies {
         }
     }
 
-    /// Counts the moves of the bucket until it is dropped.
+    /// Counts the moves of the bucket until the future is dropped.
     async fn watch(self, session: Session) {
         let id = session.bucket.id;
         let mut before = self.copies(&session);
@@ -120,8 +121,8 @@ impl BucketCopies {
         }
     }
 
-    /// Asks each projector again and again until it is dropped, as a client does whose catalog is old. Only a copy that has every
-    /// acknowledged write may answer.
+    /// Sends reads to each projector, as a client with an old catalog would, until the future is
+    /// dropped. Only a copy with every acknowledged write may answer.
     async fn read(mut self, session: Session) {
         let readers = COPYING.map(|node| {
             let reader = Self { random: self.random.fork(), ..self.clone() };
@@ -183,7 +184,8 @@ impl BucketCopies {
         }
     }
 
-    /// True if the leading copy answers. One whose disk was replaced stays down for a while, until another one leads.
+    /// True if the leading copy answers. A leader whose disk was replaced is down until another
+    /// copy leads.
     async fn is_led(&self, session: &Session) -> bool {
         let catalog = session.router.catalog();
         let leader = self.copies(session).map(|copies| copies.leader);
@@ -192,7 +194,7 @@ impl BucketCopies {
         matches!(timeout(ANSWER, asked.place(session.bucket.id)).await, Ok(Ok(_)))
     }
 
-    /// Waits after the faults until the bucket has its copies, and the leader answers.
+    /// Waits after the faults until the bucket has its copies and the leader answers.
     pub async fn settle(&self, session: &Session) {
         let deadline = Instant::now() + SETTLE;
         loop {

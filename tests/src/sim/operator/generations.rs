@@ -1,7 +1,9 @@
-//! New generations of the indexes, of the same definition with another number of slices, beside writes, scans, moves, drops and faults.
+//! New generations of the indexes, with another number of slices, during writes, scans, moves,
+//! drops and faults.
 //!
-//! The readers judge them: a scan shows the entries of its epoch whatever generation it reads, a session never returns to an older epoch,
-//! and a transaction or a page continues in the generation in which it began.
+//! The readers check that a scan of any generation returns the entries of its epoch, that a session
+//! never reads an older epoch than before, and that a transaction or a page continues in the
+//! generation in which it began.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,6 @@ use proto::model::catalog::Catalog;
 use proto::model::ids::LocalIndexId;
 use proto::model::index::{IndexSpec, IndexState};
 use proto::rpc::command::{BuildGeneration, Outcome, Proposal};
-use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::sim::client::session::Session;
@@ -19,9 +20,9 @@ use crate::sim::data_sets;
 use crate::sim::judge::oracle::INDEXES;
 use crate::sim::{Shared, violation};
 
-/// The time for which a build is watched. Another build may begin then.
+/// The time for which a build is observed. Another build may begin after it.
 const WATCHED: Duration = Duration::from_secs(4);
-/// Time limit for the builds to end after the faults.
+/// The time limit after the faults until all builds must end.
 const ALL_BUILT: Duration = Duration::from_secs(60);
 
 /// True if indexes get new generations in the run of this seed.
@@ -30,7 +31,7 @@ pub(in crate::sim) fn are_chosen(seed: u64) -> bool {
     seed % 3 == 2 && !data_sets::are_chosen(seed)
 }
 
-/// Begins one generation after the other until it is dropped.
+/// Starts one generation after another until the future is dropped.
 pub(in crate::sim) async fn run(seed: u64, session: Session, summary: Shared) {
     let mut random = fastrand::Rng::with_seed(seed ^ 0x6e6e);
     loop {
@@ -51,7 +52,7 @@ pub(in crate::sim) async fn run(seed: u64, session: Session, summary: Shared) {
     }
 }
 
-/// True while a generation may still begin to serve.
+/// True while a generation may still become the serving one.
 fn is_built(catalog: &Catalog, id: LocalIndexId) -> bool {
     match catalog.local_index(id) {
         Some(info) => !info.state.is_read(),
@@ -59,7 +60,7 @@ fn is_built(catalog: &Catalog, id: LocalIndexId) -> bool {
     }
 }
 
-/// Waits after the faults until nothing is built any more.
+/// Waits after the faults until no index is being built.
 pub(in crate::sim) async fn settle(session: &Session, summary: &Shared) {
     let deadline = Instant::now() + ALL_BUILT;
     loop {

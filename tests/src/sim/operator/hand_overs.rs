@@ -6,7 +6,6 @@ use std::time::Duration;
 use proto::model::assignment::VbucketAssignment;
 use proto::model::ids::{NodeId, VbucketId};
 use proto::rpc::command::{CancelHandOver, Command, HandOver};
-use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::sim::client::session::Session;
@@ -15,7 +14,7 @@ use crate::sim::cluster::hosts::{PROJECTORS, VBUCKETS};
 use crate::sim::producer::Producer;
 use crate::sim::{Shared, violation};
 
-/// Time limit after the faults for all hand-overs to end and all mutations to be pushed.
+/// The time limit after the faults until all hand-overs must end and all mutations must be pushed.
 const SETTLE: Duration = Duration::from_secs(30);
 
 /// Begins hand-overs, or cancels those in progress.
@@ -36,7 +35,7 @@ pub(super) async fn step(random: &mut fastrand::Rng, session: &Session, summary:
     }
 }
 
-/// Checks after the faults: no transfer is in progress, and everything is stored.
+/// Checks after the faults that no hand-over is in progress and that all mutations are stored.
 pub(in crate::sim) async fn settle(producer: &Producer, session: &Session, summary: &Shared) {
     let deadline = Instant::now() + SETTLE;
     // This check is made before the producer can push the missing mutations again.
@@ -61,7 +60,7 @@ pub(in crate::sim) async fn settle(producer: &Producer, session: &Session, summa
     }
 }
 
-/// Whether no transfer is in progress, and the owners of all vbuckets.
+/// Returns true if no hand-over is in progress, and the owners of all vbuckets.
 fn at_rest(session: &Session) -> (bool, Option<VbucketAssignment>) {
     let catalog = session.router.catalog();
     let assignment = catalog
@@ -71,7 +70,8 @@ fn at_rest(session: &Session) -> (bool, Option<VbucketAssignment>) {
     (assignment.as_ref().is_some_and(|assignment| assignment.transfers().is_empty()), assignment)
 }
 
-/// Waits until no vbucket is being transferred; describes acknowledged mutations that no owner has.
+/// Waits until no vbucket is being handed over; returns a text about acknowledged mutations that no
+/// owner has.
 async fn lacks(producer: &Producer, session: &Session, deadline: Instant) -> Option<String> {
     let id = session.bucket.id;
     loop {

@@ -1,5 +1,5 @@
-//! The operators' actions beside the client's statements: they move slices, vbuckets and buckets, remove nodes, and build indexes
-//! anew. A fault can strike at a stage of it (`stages`).
+//! The operators' actions during the client's statements: operators move slices, vbuckets and
+//! buckets, remove nodes, and rebuild indexes. Faults can occur at a stage of an action (`stages`).
 
 pub mod beside;
 pub mod bucket_copies;

@@ -4,18 +4,17 @@ use std::time::Duration;
 
 use proto::model::ids::{Epoch, LocalIndexId, NodeId, SliceNo};
 use proto::model::index::{IndexInfo, IndexState};
-use proto::model::moves::{MoveStage, PlannedMove, RebalanceRequest};
+use proto::model::moves::{MoveStage, PlannedMove};
 use proto::model::node::Role;
 use proto::model::topology::TopologyProvider;
 use proto::rpc::command::{CancelMoves, Command, DrainNode, SetReplicas, StartMoves};
-use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::sim::client::session::Session;
 use crate::sim::client::workload::STATEMENT;
 use crate::sim::{Shared, violation};
 
-/// Time limit after the faults for all moves to end.
+/// The time limit after the faults until all moves must end.
 const SETTLE: Duration = Duration::from_secs(90);
 
 /// Starts a move, or requests one from the coordinator.
@@ -36,8 +35,10 @@ pub(in crate::sim) async fn step(random: &mut fastrand::Rng, session: &Session, 
     let index = indexes[random.usize(..indexes.len())];
     let command = match random.u8(..12) {
         0 => {
-            let request = RebalanceRequest { index: None, dry_run: random.bool() };
-            let _ = timeout(STATEMENT, session.backend.rebalance(request)).await;
+            let _ = match random.bool() {
+                true => timeout(STATEMENT, session.backend.plan_rebalance(None)).await,
+                false => timeout(STATEMENT, session.backend.rebalance(None)).await,
+            };
             return;
         }
         1 => Command::CancelMoves(CancelMoves { index: random.bool().then_some(index.id) }),
@@ -122,8 +123,8 @@ pub(in crate::sim) async fn settle(session: &Session, summary: &Shared) {
     }
 }
 
-/// Checks that all copies of a slice are equal at one epoch (I3). The leader may move the slice meanwhile, so each try queries the nodes
-/// that have it by the present catalog.
+/// Checks that all copies of a slice are equal at one epoch (I3). The leader may move the slice
+/// meanwhile, so each attempt queries the nodes that have the slice in the present catalog.
 async fn compare_copies(
     session: &Session,
     summary: &Shared,

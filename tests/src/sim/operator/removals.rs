@@ -1,13 +1,13 @@
-//! Indexers that an operator removes with REMOVE NODE, and starts again later: with their data, which received no mutations in the
-//! meantime, or on an empty disk. Some are drained first, since the removal of a slice's only copy is refused. In half of these seeds some
-//! are down for long, and are removed with FORCE: others rebuild the slices that they alone had.
+//! Indexers that an operator removes with REMOVE NODE, and starts again later: with their data,
+//! which received no mutations in the meantime, or on an empty disk. Some are drained first, since
+//! the removal of a slice's only copy is refused. In half of these seeds some indexers are down for
+//! a long time and are removed with FORCE: others then rebuild the slices without another copy.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto::model::ids::NodeId;
 use proto::rpc::command::{Command, DrainNode, RemoveNode};
-use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::sim::client::session::Session;
@@ -20,14 +20,15 @@ const ALL_BACK: Duration = Duration::from_secs(30);
 
 /// The time for which a lost indexer is down.
 pub const LOST_FOR: Duration = Duration::from_secs(9);
-/// The coordinators take an indexer for dead after five seconds, and its last heartbeat is a second old at most when it dies.
+/// The time after which the coordinators certainly take a crashed indexer for dead: they do so five
+/// seconds after its last heartbeat, which is at most a second old at the crash.
 const DEAD_BY_THEN: Duration = Duration::from_millis(4_500);
 
-/// The removed indexers that wait for their next start.
+/// The removed indexers that will be started again.
 #[derive(Default)]
 pub struct Removals {
     waiting: Mutex<Vec<NodeId>>,
-    /// Indexers that a fault is to end for a long time.
+    /// The indexers that a fault must end for a long time.
     lost: Mutex<Vec<NodeId>>,
 }
 
@@ -37,22 +38,23 @@ impl Removals {
         seed % 8 == 4
     }
 
-    /// Takes the nodes that may be started again.
+    /// Removes and returns the nodes that may be started again.
     pub fn take(&self) -> Vec<NodeId> {
         std::mem::take(&mut *self.waiting())
     }
 
-    /// True if some of these nodes are lost first, and removed with FORCE.
+    /// True if some of these nodes are down for a long time and then removed with FORCE.
     fn are_lost(seed: u64) -> bool {
         seed % 16 == 12
     }
 
-    /// Takes the nodes that shall die for long.
+    /// Removes and returns the nodes that a fault must end for a long time.
     pub fn take_lost(&self) -> Vec<NodeId> {
         std::mem::take(&mut *self.lost.lock().expect("not poisoned"))
     }
 
-    /// Crashes a node, and removes it with FORCE while it is down. The removal of a restarted node is refused.
+    /// Crashes a node, and removes it with FORCE while it is down. The removal of a node that has
+    /// restarted is refused.
     async fn lose(&self, node: NodeId, session: &Session, summary: &Shared) {
         self.lost.lock().expect("not poisoned").push(node);
         let until = Instant::now() + LOST_FOR;
@@ -69,7 +71,7 @@ impl Removals {
         }
     }
 
-    /// Removes one node after the other until it is dropped.
+    /// Removes one node after another until the future is dropped.
     pub(in crate::sim) async fn run(
         self: Arc<Self>,
         (mut random, seed): (fastrand::Rng, u64),
@@ -116,8 +118,8 @@ impl Removals {
         }
     }
 
-    /// Starts the nodes that are not in the catalog, for example because the answer to their removal was lost. True if
-    /// there are any.
+    /// Starts the nodes that are not in the catalog, for example because the answer to their
+    /// removal was lost; true if there are any.
     fn add_missing(&self, session: &Session) -> bool {
         let catalog = session.router.catalog();
         let missing = INDEXERS.map(NodeId).into_iter().filter(|n| !catalog.nodes.contains_key(n));
@@ -134,7 +136,7 @@ impl Removals {
     }
 }
 
-/// Sends a command; false if it was refused or not answered.
+/// Sends a command; false if it was refused or got no answer.
 async fn send(session: &Session, command: Command) -> bool {
     matches!(timeout(STATEMENT, session.backend.command(command.into())).await, Ok(Ok(_)))
 }

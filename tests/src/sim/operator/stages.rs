@@ -1,5 +1,6 @@
-//! The stages of builds, moves, rollbacks and hand-overs as a client sees them. A fault can strike at a change of
-//! stage: the source loses a part of its history, or a process dies. Random times rarely coincide with such moments.
+//! The stages of builds, moves, rollbacks and hand-overs as a client sees them. A fault can occur
+//! at a change of stage: the source loses a part of its history, or a process crashes. Random times
+//! rarely coincide with a change of stage.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,32 +13,32 @@ use proto::model::moves::MoveStage;
 use proto::model::rollback::RollbackStage;
 use router::Router;
 
-/// A stage of a procedure.
+/// A stage of a procedure in the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// An index is being built.
     Build(IndexId),
-    /// A slice moves.
+    /// A move is in this stage.
     Move(MoveId, MoveStage),
-    /// The stage of a rollback.
+    /// A rollback is in this stage.
     Rollback(RollbackStage),
     /// A vbucket is handed over.
     HandOver(VbucketId),
-    /// A version of a data set loads: this many of its partitions are loaded.
+    /// A version of a data set is being loaded, with this number of loaded partitions.
     Load(BucketId, usize),
-    /// A generation is built over a version.
+    /// This generation is being built over a version.
     BuildVersion(LocalIndexId),
 }
 
 /// The stages in progress.
 pub type Stages = Arc<Mutex<BTreeSet<Stage>>>;
 
-/// True if faults strike at changes of stage in this seed.
+/// True if this seed has faults at changes of stage.
 pub fn are_chosen(seed: u64) -> bool {
     seed % 7 == 5
 }
 
-/// Watches the stages until it is dropped.
+/// Records the stages until the future is dropped.
 pub async fn watch(router: Arc<Router>, stages: Stages) {
     loop {
         let now = of(&router.catalog());

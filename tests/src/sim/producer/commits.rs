@@ -1,14 +1,17 @@
 //! The transactions of the simulated producer, and the judge of cuts.
 //!
-//! In a quarter of the seeds some of the producer's changes are a transaction. Its commit may be sent to the owners of some vbuckets
-//! only, as by a producer that crashes; the rest is then pushed as plain mutations, at once or after a while. From the first accepted part
-//! on no epoch may have a part and lack another one. A loss of history may halve a commit, so nothing is judged after the first one.
+//! In a quarter of the seeds some of the producer's changes form a transaction. Its commit may be
+//! sent to the owners of only some vbuckets, as by a producer that crashes; the other mutations are
+//! then pushed as plain ones, at once or later. After the first accepted part, each epoch must
+//! contain all parts of the commit or none. A loss of history may remove a part of a commit, so
+//! nothing is judged after the first loss.
 //!
-//! The owner of a plain mutation does not know that it is a part. So an epoch may have it until the commit was reported to the leader. A
-//! commit of which a part was pushed as plain mutations before that is not judged. Other tasks of the client push too, also while a commit
-//! is in progress.
+//! The owner of a plain mutation does not know that it belongs to a commit, so an epoch may contain
+//! it before the commit is reported to the leader. A commit with a part that was pushed as plain
+//! mutations before the report is therefore not judged. Other tasks of the client push too, even
+//! while a commit is in progress.
 //!
-//! The draws have a separate generator, so that all other draws stay the same.
+//! The draws have a separate generator, so that they do not change other draws.
 
 use std::time::Duration;
 
@@ -19,24 +22,25 @@ use tokio::time::Instant;
 
 /// The transactions of a producer.
 pub(super) struct Commits {
-    /// `None` in seeds without transactions.
+    /// The generator of transactions; `None` in seeds without transactions.
     random: Option<fastrand::Rng>,
     last: u64,
-    /// The commit in progress, unless it is known already that it is not judged.
+    /// The commit in progress, unless it is known that it will not be judged.
     begun: Option<PushedCommit>,
-    /// The commits of which some part was accepted; `None` once history was lost.
+    /// The commits of which a part was accepted; `None` after a loss of history.
     judged: Option<Vec<Accepted>>,
     first_split: Option<String>,
-    /// True until the last faults are over.
+    /// True until the end of the faults.
     pauses: bool,
-    /// The vbuckets to which the last commit was not sent, and the time until which nothing is.
+    /// The vbuckets to which the last commit was not sent, and the time until which nothing is sent
+    /// to them.
     held: Option<(Vec<VbucketId>, Instant)>,
 }
 
-/// A commit of which some part was accepted.
+/// A commit of which a part was accepted.
 struct Accepted {
     commit: PushedCommit,
-    /// The vbuckets to whose owners it was sent.
+    /// The vbuckets whose owners it was sent to.
     sent: Vec<VbucketId>,
 }
 
@@ -56,7 +60,8 @@ impl Commits {
         }
     }
 
-    /// The commit of changes at these positions, and the vbuckets to which it is sent; `None` if they are no transaction.
+    /// Returns the commit of changes at these positions, and the vbuckets to which it is sent;
+    /// `None` if the changes are not a transaction.
     pub fn draw(
         &mut self,
         places: &[(VbucketId, Position)],
@@ -87,12 +92,12 @@ impl Commits {
         Some((commit, sent))
     }
 
-    /// Records that a commit is sent from now on.
+    /// Records that a commit is about to be sent.
     pub fn begin(&mut self, commit: &PushedCommit) {
         self.begun = Some(commit.clone());
     }
 
-    /// Records that the parts of the commit in progress were accepted in some vbuckets.
+    /// Records that the parts of the commit in progress for these vbuckets were accepted.
     pub fn accepted(&mut self, sent: &[VbucketId]) {
         let Some(commit) = self.begun.take() else { return };
         if let Some(judged) = &mut self.judged {
@@ -100,7 +105,7 @@ impl Commits {
         }
     }
 
-    /// Records that plain mutations of a vbucket up to a seqno are pushed from now on.
+    /// Records that plain mutations of a vbucket up to a seqno are about to be pushed.
     pub fn note_plain(
         &mut self,
         vbucket: VbucketId,
@@ -117,8 +122,8 @@ impl Commits {
         self.begun = self.begun.take().filter(has_none);
     }
 
-    /// Begins a pause of the producer after a commit that was sent to these vbuckets only. Meanwhile its owners may restart, or give
-    /// vbuckets away.
+    /// Starts a pause of the producer after a commit that was sent only to these vbuckets. During
+    /// the pause the owners may restart or hand vbuckets over.
     pub fn pause(&mut self, commit: &PushedCommit, sent: &[VbucketId]) {
         let Some(random) = &mut self.random else { return };
         let rest = commit.parts.iter().map(|part| part.vbucket);
@@ -129,13 +134,13 @@ impl Commits {
         }
     }
 
-    /// Ends the last pause; false if there was none.
+    /// Ends the last pause; false if there is none.
     pub fn end_pauses(&mut self) -> bool {
         self.pauses = false;
         self.held.take().is_some()
     }
 
-    /// True if the producer sends nothing to a vbucket now.
+    /// True if the producer sends nothing to a vbucket at present.
     pub fn is_held(&self, vbucket: VbucketId) -> bool {
         let held = self.held.as_ref().filter(|(_, until)| Instant::now() < *until);
         held.is_some_and(|(held, _)| held.contains(&vbucket))
@@ -151,12 +156,13 @@ impl Commits {
         self.first_split = self.first_split.take().or(split);
     }
 
-    /// The first split that was recorded.
+    /// Returns the first recorded split.
     pub fn first_split(&self) -> Option<&String> {
         self.first_split.as_ref()
     }
 
-    /// Describes a commit that a cut splits. `has` returns whether a place is before another one in a vbucket.
+    /// Returns a text about a commit that a cut splits. `has` returns true if one position is at or
+    /// before another in a vbucket.
     pub fn split(
         &self,
         cut: &Cut,

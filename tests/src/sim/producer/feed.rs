@@ -7,7 +7,7 @@ use proto::model::cut::Position;
 use proto::model::history::{Branches, SourceHistory, branch_of};
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 
-/// The mutations of a vbucket, from seqno 1 on.
+/// The mutations of a vbucket, in the order of their seqnos from 1.
 pub(super) type Log = Vec<Arc<Mutation>>;
 
 /// The producer's state of a vbucket.
@@ -15,23 +15,24 @@ pub(super) type Log = Vec<Arc<Mutation>>;
 pub(super) struct Feed {
     pub(super) branches: Branches,
     pub(super) log: Log,
-    /// Lost histories.
+    /// The lost histories.
     pub(super) past: Vec<(Branches, Log)>,
     /// The length of the log that is known to be stored.
     pub(super) taken: usize,
     /// True if the projector's state is unknown.
     pub(super) unsure: bool,
-    /// The end of the projector's log after it lost acknowledged mutations; known to the judge only.
+    /// The end of the projector's log after it has lost acknowledged mutations, as only the judge
+    /// knows.
     pub(super) lost_behind: Option<u64>,
-    /// A place after which some copy may lack mutations; that copy may still become the vbucket's owner. A successful
-    /// push clears it.
+    /// A seqno after which some copy that may still become the owner may lack mutations. A
+    /// successful push clears it.
     pub(super) lacks_behind: Option<u64>,
     /// The number of such losses.
     pub(super) losses: u64,
 }
 
 impl Feed {
-    /// The end of the acknowledged mutations that no copy is known to lack.
+    /// Returns the end of the acknowledged mutations, excluding those that some copy may lack.
     pub(super) fn acknowledged(&self) -> Position {
         self.position(self.lacks_behind.unwrap_or(u64::MAX).min(self.taken as u64))
     }
@@ -50,10 +51,10 @@ impl Feed {
         present.chain(past).find(has)
     }
 
-    /// Describes acknowledged mutations that the projector lacks without a known reason. A failover of the source
-    /// shortens the acknowledged log, and an older copy of a disk is known to the judge.
-    /// The projector answers for the mutations that were acknowledged before the question, up to `asked_for`; another
-    /// history in the meantime leaves the question open.
+    /// Returns a text about acknowledged mutations that the projector lacks without a known reason.
+    /// A failover of the source shortens the acknowledged log, and the judge knows of restored
+    /// disks. The projector is only checked up to `asked_for`, the position acknowledged before the
+    /// request; nothing is judged if the history has changed since.
     pub(super) fn lacks(
         &self,
         vbucket: VbucketId,
@@ -72,13 +73,14 @@ impl Feed {
         })
     }
 
-    /// Records that a projector has everything up to a place.
+    /// Records that a projector has all mutations up to a seqno.
     pub(super) fn is_there(&mut self, seqno: u64) {
         let rest = self.lost_behind.filter(|_| seqno < self.log.len() as u64);
         self.lost_behind = rest.map(|behind| behind.max(seqno));
     }
 
-    /// The next push of a vbucket: a new branch if there is one, and the mutations after it.
+    /// Returns the next push of a vbucket: a new branch if there is one, and the range of mutations
+    /// after it.
     pub(super) fn next_push(
         &self,
         there: &Branches,

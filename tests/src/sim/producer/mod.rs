@@ -1,21 +1,25 @@
-//! The source of a pushed bucket: a producer that numbers its own mutations and pushes them to the owners of their vbuckets,
-//! while vbuckets move between projectors.
+//! The source of a pushed bucket: a producer that numbers its own mutations and pushes them to the
+//! owners of their vbuckets, while vbuckets move between projectors.
 //!
-//! The producer behaves like real feeds: it repeats mutations whose acknowledgment it did not receive, sends some twice, and
-//! fails over to a shorter history, whose new branch the projectors learn with the next push. Scans are judged by its log,
-//! including the logs of lost histories.
+//! The producer behaves like real feeds: it repeats mutations whose acknowledgment it did not
+//! receive, sends some twice, and fails over to a shorter history, whose new branch the projectors
+//! learn with the next push. Scans are judged by the producer's log, including the logs of lost
+//! histories.
 //!
-//! After an error it queries the vbucket's history and continues from there: first the oldest branch that the projector does
-//! not know, then the mutations up to the beginning of the next one. If the projector cannot rewind that far because its log was purged,
-//! the producer pushes everything again on a branch from the beginning.
+//! After an error the producer queries the vbucket's history and continues from there: first the
+//! oldest branch that the projector does not know, then the mutations up to the beginning of the
+//! next one. If the projector cannot rewind that far because its log was purged, the producer
+//! pushes everything again on a branch from the beginning.
 //!
-//! A projector may restart from an older copy of its disk, without mutations that it had acknowledged. The producer learns
-//! this when its next push, which leaves a gap, is refused. Until then only the judge knows the loss.
+//! A projector may restart from an older copy of its disk, without mutations that it had
+//! acknowledged. The producer learns of this loss when its next push is refused because of a gap.
+//! Until then only the judge knows the loss.
 //!
 //! Some changes are transactions ([`commits`]).
 //!
-//! A producer that queries and pushes again would repair any loss of a projector. Each answer is therefore checked first:
-//! a projector has every acknowledged mutation, or the judge knows the reason for its absence.
+//! A producer that queries and pushes again would repair any loss of a projector. Each answer is
+//! therefore checked first: a projector has every acknowledged mutation, or the judge knows the
+//! reason for its absence.
 
 mod commits;
 mod feed;
@@ -36,18 +40,17 @@ use proto::model::pushed_commit::PushedCommit;
 use proto::rpc::api::{PushMutation, PushedCommitRequest, PushedStep, TransactionPush};
 use proto::rpc::mutation::MutationKind;
 use proto::{Error, ErrorCode};
-use sextant::backend::ClusterBackend;
-use sextant::sql::backend::Backend;
 use tokio::time::timeout;
 
 use super::judge::truth::Readable;
+use crate::sim::cluster::client::ClientBackend;
 use commits::Commits;
 use feed::{Feed, Log};
 
-/// Time limit of a push.
+/// The time limit of a push.
 const PUSH: Duration = Duration::from_secs(10);
 
-/// True if a projector needs everything again, because its log was purged.
+/// True if a projector needs all mutations of a vbucket again, because its log was purged.
 fn cannot_go_back(error: &Error) -> bool {
     let hint = error.hint.as_ref();
     error.code == ErrorCode::OutOfOrder && hint.is_some_and(|hint| hint.contains("at seqno 0"))
@@ -61,7 +64,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// A producer of this many vbuckets.
+    /// Returns a producer of this many vbuckets.
     pub fn new(seed: u64, vbuckets: u16) -> Self {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x9054);
         let feed = |random: &mut fastrand::Rng| Feed {
@@ -81,7 +84,7 @@ impl Producer {
         self.random.lock().expect("not poisoned")
     }
 
-    /// Numbers changes; returns the position of each.
+    /// Numbers changes, appends them to the log, and returns the position of each.
     pub fn change(&self, changes: Vec<(String, Option<String>)>) -> Vec<(VbucketId, Position)> {
         let mut feeds = self.feeds();
         let vbuckets = feeds.len() as u16;
@@ -103,24 +106,25 @@ impl Producer {
         self.commits.lock().expect("not poisoned")
     }
 
-    /// Records a transaction of which an epoch has a part.
+    /// Records a transaction of which an epoch contains only a part.
     pub fn note_split(&self, cut: &Cut) {
         let mut commits = self.commits();
         let split = commits.split(cut, |vbucket, at, end| self.is_before(vbucket, at, end));
         commits.note_split(split);
     }
 
-    /// Describes the first transaction of which an epoch had a part.
+    /// Returns a text about the first transaction that an epoch has split.
     pub fn split(&self) -> Option<String> {
         self.commits().first_split().cloned()
     }
 
-    /// Sends changes that were numbered last as a transaction, or a part of them, if the projectors have everything before them. What
-    /// is not known to be stored then is pushed as any other mutation.
+    /// Sends the changes that were numbered last as a transaction, completely or in part, if the
+    /// projectors have all earlier mutations. Mutations that are not known to be stored afterwards
+    /// are pushed as plain ones.
     pub async fn transact(
         &self,
-        backend: &ClusterBackend,
-        bucket: &BucketInfo,
+        backend: &ClientBackend,
+        bucket: &Arc<BucketInfo>,
         places: &[(VbucketId, Position)],
     ) {
         let Some((commit, sent)) = self.commits().draw(places) else { return };
@@ -130,9 +134,9 @@ impl Producer {
         let push = TransactionPush { bucket: bucket.id, transaction, owner, mutations };
         let wanted: VbucketSet = sent.iter().copied().collect();
         let committed = async {
-            backend.push_in(bucket, push).await?;
+            backend.writer(bucket)?.push_in(push).await?;
             if sent.len() == commit.parts.len() {
-                return backend.commit_pushed(bucket, commit.clone()).await;
+                return backend.writer(bucket)?.commit_pushed(commit.clone()).await;
             }
             let (commit, step) = (commit.clone(), PushedStep::Commit);
             let request = PushedCommitRequest { bucket: bucket.id, commit, wanted, step };
@@ -149,7 +153,8 @@ impl Producer {
         }
     }
 
-    /// The mutations of a transaction; `None` if something before them is not known to be stored.
+    /// Returns the mutations of a transaction; `None` if an earlier mutation is not known to be
+    /// stored.
     fn inside(&self, commit: &PushedCommit) -> Option<Vec<PushMutation>> {
         let feeds = self.feeds();
         let mut mutations = Vec::new();
@@ -170,7 +175,7 @@ impl Producer {
         Some(mutations)
     }
 
-    /// The number of mutations so far.
+    /// Returns the number of mutations.
     pub fn mutations(&self) -> usize {
         self.feeds().iter().map(|feed| feed.log.len()).sum()
     }
@@ -198,7 +203,7 @@ impl Producer {
         lost
     }
 
-    /// Notes that a projector has lost the end of a vbucket. The producer itself is not informed.
+    /// Records that a projector has lost the end of a vbucket. The producer is not told.
     pub fn lose_taken(&self, vbucket: VbucketId, end: Seqno) {
         self.commits().lost();
         let feed = &mut self.feeds()[usize::from(vbucket.0)];
@@ -208,8 +213,8 @@ impl Producer {
         feed.losses += 1;
     }
 
-    /// Describes acknowledged mutations that are absent without a known reason. The answer must date from a moment
-    /// without transfers.
+    /// Returns a text about acknowledged mutations that are absent without a known reason. The
+    /// answer `there` must date from a time without hand-overs.
     pub fn lacks(&self, there: &SourceHistory) -> Option<String> {
         let feeds = self.feeds();
         (0..)
@@ -218,24 +223,25 @@ impl Producer {
             .find_map(|(v, feed)| feed.lacks(v, feed.acknowledged(), there))
     }
 
-    /// For each vbucket, the number of times that a projector has lost a part of it.
+    /// Returns the number of losses at projectors by vbucket.
     pub fn losses(&self) -> Vec<u64> {
         self.feeds().iter().map(|feed| feed.losses).collect()
     }
 
-    /// Asks the projectors for their state with the next push.
+    /// Lets the next push query the projectors for their state first.
     pub fn doubt_all(&self) {
         self.feeds().iter_mut().for_each(|feed| feed.unsure = true);
     }
 
-    /// The end of each vbucket.
+    /// Returns the end of each vbucket.
     pub fn ends(&self) -> Vec<(VbucketId, Position)> {
         let feeds = self.feeds();
         let ends = (0..).map(VbucketId).zip(feeds.iter());
         ends.map(|(vbucket, feed)| (vbucket, feed.position(feed.log.len() as u64))).collect()
     }
 
-    /// Pushes a whole vbucket again, because it cannot go back to the place where its branches divide.
+    /// Prepares to push a whole vbucket again, because the projector cannot rewind to the place
+    /// where the branches divide.
     fn begin_again(&self, vbucket: VbucketId) {
         self.commits().lost();
         let branch = Vbuuid(self.random().u64(1..));
@@ -253,8 +259,8 @@ impl Producer {
             && feed.position(position.seqno.0) == position
     }
 
-    /// The present log of a vbucket, and how much of it is known to be stored. `None` if the projector may be in an earlier
-    /// history or lack something that it had.
+    /// Returns the present log of a vbucket, and the number of mutations that are known to be
+    /// stored. `None` if the projector may be in an earlier history or lack mutations that it had.
     pub fn readable(&self, vbucket: VbucketId) -> Option<Readable> {
         let feed = &self.feeds()[usize::from(vbucket.0)];
         let is_known = !feed.unsure && feed.lost_behind.is_none() && feed.lacks_behind.is_none();
@@ -262,14 +268,15 @@ impl Producer {
         is_known.then(|| Readable { logs: vec![feed.log.clone()], from: feed.taken, lost })
     }
 
-    /// The mutations of a vbucket up to a position, in the present or a lost history.
+    /// Returns the mutations of a vbucket up to a position, in the present or a lost history.
     pub fn log_at(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
         let feeds = self.feeds();
         let (_, log) = feeds[usize::from(vbucket.0)].history_with(position)?;
         Some(log[..position.seqno.0 as usize].to_vec())
     }
 
-    /// The log in the present history only, as far as the projector has it.
+    /// Returns the mutations of a vbucket up to a position in the present history, without those
+    /// that the projector lacks.
     pub fn present_log(&self, vbucket: VbucketId, position: Position) -> Option<Log> {
         let feeds = self.feeds();
         let feed = &feeds[usize::from(vbucket.0)];
@@ -280,7 +287,7 @@ impl Producer {
         (feed.position(position.seqno.0).vbuuid == position.vbuuid).then(|| log.to_vec())
     }
 
-    /// True if a position lies at or before another one, in the history of the latter.
+    /// True if a position is at or before `end` in the history that contains `end`.
     pub fn is_before(&self, vbucket: VbucketId, position: Position, end: Position) -> bool {
         let feeds = self.feeds();
         let history = feeds[usize::from(vbucket.0)].history_with(end);

@@ -1,5 +1,6 @@
 //! The pushes of the producer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::model::bucket::BucketInfo;
@@ -8,20 +9,23 @@ use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Seqno, VbucketId};
 use proto::rpc::api::{PushMutation, PushRequest};
 use proto::{Error, ErrorCode, Result};
-use sextant::backend::ClusterBackend;
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::{PUSH, Producer, cannot_go_back};
+use crate::sim::cluster::client::ClientBackend;
 use crate::sim::effects::Effects;
 
-/// Tries to go on after a pause, ten of them in a second.
+/// The number of attempts to continue after a pause, ten per second.
 const GO_ON_TRIES: u32 = 100;
 
 impl Producer {
-    /// Pushes all mutations that are not known to be stored; false if some may still not be. The error is one after
-    /// which a producer cannot continue.
-    pub async fn push_all(&self, backend: &ClusterBackend, bucket: &BucketInfo) -> Result<bool> {
+    /// Pushes all mutations that are not known to be stored; false if some may still not be stored.
+    /// An error means that the producer cannot continue.
+    pub async fn push_all(
+        &self,
+        backend: &ClientBackend,
+        bucket: &Arc<BucketInfo>,
+    ) -> Result<bool> {
         let mut all = true;
         for vbucket in (0..bucket.vbuckets).map(VbucketId) {
             if self.commits().is_held(vbucket) {
@@ -58,8 +62,9 @@ impl Producer {
         Ok(all)
     }
 
-    /// Goes on after the last pause: no epoch has a commit of which parts are missing.
-    pub async fn go_on(&self, backend: &ClusterBackend, bucket: &BucketInfo) {
+    /// Pushes the remaining mutations after the last pause, so that no epoch lacks a part of a
+    /// commit.
+    pub async fn go_on(&self, backend: &ClientBackend, bucket: &Arc<BucketInfo>) {
         let is_paused = self.commits().end_pauses();
         for _ in 0..if is_paused { GO_ON_TRIES } else { 0 } {
             if matches!(self.push_all(backend, bucket).await, Ok(true)) {
@@ -71,8 +76,8 @@ impl Producer {
 
     async fn push(
         &self,
-        backend: &ClusterBackend,
-        bucket: &BucketInfo,
+        backend: &ClientBackend,
+        bucket: &Arc<BucketInfo>,
         vbucket: VbucketId,
     ) -> Result<()> {
         let at = usize::from(vbucket.0);
@@ -100,7 +105,7 @@ impl Producer {
             let effects = Effects::of_process();
             self.commits().note_plain(vbucket, end.seqno, |commit| effects.is_open(commit));
         }
-        backend.push(bucket, request).await?;
+        backend.writer(bucket)?.push(request).await?;
         let mut feeds = self.feeds();
         let feed = &mut feeds[at];
         if feed.losses != losses {

@@ -1,4 +1,4 @@
-//! The producer notices each loss without a known reason.
+//! Tests that the producer notices each loss without a known reason.
 
 use proto::model::assignment::VbucketSet;
 use proto::model::history::{Branches, FailoverLogs};
@@ -14,7 +14,7 @@ fn there(branches: &Branches, end: u64) -> SourceHistory {
     }
 }
 
-/// A producer with one vbucket and this many stored mutations.
+/// Returns a producer with one vbucket and this many stored mutations.
 fn taken(mutations: usize) -> (Producer, Branches) {
     let producer = Producer::new(1, 1);
     producer.change((0..mutations).map(|n| (format!("d{n}"), None)).collect());

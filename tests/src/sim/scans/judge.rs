@@ -10,11 +10,12 @@ use crate::sim::judge::marks::cut_of;
 use crate::sim::judge::oracle::{Shown, documents, shown};
 use crate::sim::violation;
 
-/// Scans of a run that may be left unjudged. Most runs have none.
+/// The maximum number of scans of a run that may remain unjudged. Most runs have none.
 const UNJUDGED_MAX: u64 = 2;
 
 impl Reader {
-    /// Judges a scan by the model at its epoch's cut: the whole answer, or the part of it before an error.
+    /// Judges a scan by the model at its epoch's cut: the whole answer, or the rows before an
+    /// error.
     pub(super) async fn judge(&self, session: &Session, asked: &Asked<'_>, read: &Read) {
         let Some(epoch) = read.epoch else { return };
         // A rollback may remove an epoch at once, before the judge has received it; then no rows were shown.
@@ -64,14 +65,15 @@ impl Reader {
         }
     }
 
-    /// Counts a scan that cannot be judged; false if there are too many for interrupted watches.
+    /// Counts a scan that cannot be judged; false if there are more than interrupted watches
+    /// explain.
     fn may_leave_unjudged(&self) -> bool {
         let mut summary = self.summary.lock().expect("not poisoned");
         summary.scans_unjudged += 1;
         summary.scans_unjudged <= UNJUDGED_MAX
     }
 
-    /// True if an epoch's cut covers the writes that the scan required, as far as they are not lost.
+    /// True if an epoch's cut covers the writes that the scan required, except lost ones.
     fn covers_writes(&self, asked: &Asked<'_>, cut: &Cut) -> bool {
         let Some(write) = &asked.at_least else { return true };
         let bucket = asked.info.bucket;
@@ -84,7 +86,8 @@ impl Reader {
         write.positions.iter().all(|(v, p)| lost(*v, *p) || covers(*v, *p))
     }
 
-    /// Compares rows; without an end only those that arrived.
+    /// Compares rows with the expected ones, or with their beginning if the scan ended with an
+    /// error; returns a text about a difference.
     fn compare_rows(
         &self,
         asked: &Asked<'_>,
@@ -128,7 +131,7 @@ impl Reader {
     }
 }
 
-/// True if rows are some of the expected ones, each once; both are in the same order.
+/// True if all rows are among the expected ones, each once, in the same order.
 fn is_part(found: &[Shown], expected: &[Shown]) -> bool {
     let mut expected = expected.iter();
     found.iter().all(|row| expected.any(|expected| expected == row))

@@ -1,8 +1,9 @@
-//! The scans of the simulated client, each judged: it shows the entries of the model at the cut of its epoch, and the epoch
-//! covers everything that was requested. Rows that arrived before an error are judged as well.
+//! The scans of the simulated client, each of which is judged: it must return the entries of the
+//! model at the cut of its epoch, and the epoch must cover everything that was requested. Rows that
+//! arrive before an error are judged too.
 //!
-//! The client scans among its statements; beside it, other readers scan all the time, some of them so slowly that the
-//! slices under them move, are compacted or lose their node in the meantime ([`Reader::run`]).
+//! The client scans between its statements. Other readers scan all the time, some of them so slowly
+//! that the slices move, are compacted or lose their node during a scan ([`Reader::run`]).
 
 mod judge;
 mod query;
@@ -19,7 +20,6 @@ use proto::model::ids::{Epoch, VbucketId};
 use proto::model::index::{IndexInfo, IndexState};
 use proto::rpc::scan::Consistency;
 use proto::{Error, ErrorCode};
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 pub use self::query::Query;
@@ -33,20 +33,21 @@ use super::judge::truth::Truth;
 use super::transactions::Own;
 use super::{Shared, violation};
 
-/// Maximum time between two pages.
+/// The maximum time between two pages, in milliseconds.
 const HOLD_MS_MAX: u64 = 20_000;
-/// Time after a rollback within which a node may still drop a copy that cannot go back, although it was reported as readable
-/// when the scan chose its epoch.
+/// The time after a rollback within which a node may drop a copy that cannot be rolled back,
+/// although the copy was reported as readable when a scan chose its epoch.
 pub(super) const ROLLBACK_REACHES_NODES: Duration = Duration::from_secs(10);
-/// Faults after which a copy may lack its past: it is fetched, rebuilt or resynced, and answers from then on.
+/// The faults after which a copy may answer only newer epochs than before, because it is copied,
+/// rebuilt or resynced.
 const LOSSES_OF_PAST: [&str; 5] =
     ["purge", "purge_while_away", "empty_disk", "flipped_bit", "removed_node"];
-/// Maximum pause of a slow reader after a batch.
+/// The maximum pause of a slow reader after a batch, in milliseconds.
 const PAUSE_MS_MAX: u64 = 800;
 /// The maximum number of pauses of a scan that runs concurrently with its transaction.
 const VIEW_PAUSES: usize = 5;
 
-/// A reader: it has its own random numbers, and shares everything else with the client.
+/// A reader with its own random numbers, which shares everything else with the client.
 #[derive(Clone)]
 pub struct Reader {
     /// The random numbers of the reader.
@@ -57,28 +58,29 @@ pub struct Reader {
     pub summary: Shared,
     /// The time of the last disk fault, in simulated milliseconds.
     pub disks_broken_at_ms: Arc<AtomicU64>,
-    /// The number of parts of results that slow readers have had.
+    /// The number of batches that slow readers have received.
     pub parts_read: Arc<AtomicU64>,
     /// True if scans may be read in pages.
     pub has_pages: bool,
 }
 
-/// The request of a scan.
+/// A scan as it was requested.
 struct Asked<'a> {
     index: &'a SimIndex,
     info: Arc<IndexInfo>,
     query: Query,
     consistency: Consistency,
     pace: Pace,
-    /// Positions that the epoch must cover, unless they were lost in the meantime.
+    /// The positions that the epoch must cover, unless they are lost.
     at_least: Option<WritePosition>,
-    /// [`Truth::losses`] at the time of the request.
+    /// The value of [`Truth::losses`] at the time of the request.
     losses: Vec<u64>,
     /// True if the scan must not be refused.
     must: bool,
-    /// The epoch of the transaction.
+    /// The epoch of the transaction; `None` outside of one.
     pinned: Option<Epoch>,
-    /// True if the index did not serve yet when the transaction fixed its moment: it may not have that epoch.
+    /// True if the index did not serve yet when the transaction fixed its moment, so that it may
+    /// not have that epoch.
     is_younger: bool,
     /// The changes of the transaction.
     own: Own,
@@ -86,7 +88,8 @@ struct Asked<'a> {
     began: Duration,
 }
 
-/// The consistency of the next scan: half of the time, the last epoch that the session has read is its floor.
+/// Returns the consistency of the next scan, in half of the cases with the last epoch that the
+/// session has read as its floor.
 fn floor_of(session: &Session, index: &IndexInfo) -> Consistency {
     match session.seen(index.id).filter(|epoch| epoch.0 % 2 == 0) {
         Some(epoch) => Consistency::AtLeast(epoch),
@@ -95,8 +98,8 @@ fn floor_of(session: &Session, index: &IndexInfo) -> Consistency {
 }
 
 impl Workload {
-    /// Runs and judges a scan of all or a part of an index; writes go on during half of the scans. With `must` the scan may
-    /// not be refused. Returns whether it succeeded.
+    /// Runs and judges a scan of all or some entries of an index; writes continue during half of
+    /// the scans. With `must` the scan may not be refused. Returns true if it succeeded.
     pub(super) async fn scan(
         &mut self,
         session: &mut Session,
@@ -135,7 +138,7 @@ impl Workload {
 }
 
 impl Reader {
-    /// Scans until it is dropped, sometimes slowly.
+    /// Scans until the future is dropped, sometimes slowly.
     pub async fn run(mut self, session: Session) {
         loop {
             sleep(Duration::from_millis(self.random.u64(50..1_000))).await;
@@ -153,7 +156,7 @@ impl Reader {
         }
     }
 
-    /// Runs and judges a scan; the error of a refusal.
+    /// Runs and judges a scan; returns the error if it was refused.
     pub(super) async fn scan(
         &mut self,
         session: &Session,
@@ -168,7 +171,8 @@ impl Reader {
         self.scan_as(session, asked).await
     }
 
-    /// Runs the scans of a transaction: all read the epoch of the first one, as long as the transaction keeps it.
+    /// Runs the scans of a transaction, which all read the epoch of the first one while the
+    /// transaction's lease lasts.
     pub(super) async fn transaction(&mut self, session: &Session, indexes: &[SimIndex]) {
         let index = &indexes[self.random.usize(..indexes.len())];
         let Some(info) = session.router.catalog().index(index.name).cloned() else { return };
@@ -193,7 +197,8 @@ impl Reader {
         }
     }
 
-    /// Runs and judges a scan of a transaction that has changes of its own, with pauses if there is a maximum of them.
+    /// Runs and judges a scan of a transaction that has uncommitted changes, with pauses if
+    /// `pause_ms_max` is given.
     pub(super) async fn scan_in(
         &mut self,
         session: &Session,
@@ -278,7 +283,8 @@ impl Reader {
         }
     }
 
-    /// Judges an error. An error about lost positions does not show whether the index is served.
+    /// Judges the error of a scan. An error about lost positions does not show whether the index is
+    /// served.
     fn refused(
         &self,
         session: &Session,
@@ -400,9 +406,9 @@ impl Reader {
         !expected && !error.is_retry() && error.code != ErrorCode::Unknown
     }
 
-    /// True if a scan's epoch had to stay readable: leases and tokens of this age are promised, the bucket was not rolled
-    /// back, and no copy of this run has lost its past. A copy that had to gather more for one epoch than its queue may take
-    /// is resynced, and loses its past as well.
+    /// True if the scan's epoch had to be readable: its lease or token was valid, the bucket was
+    /// not rolled back, and no copy of this run has lost old epochs. A copy whose queue was too
+    /// small for an epoch is resynced, and loses old epochs too.
     fn is_broken_lease(&self, session: &Session, asked: &Asked<'_>) -> bool {
         let catalog = session.router.catalog();
         let bucket = catalog.buckets.get(&asked.info.bucket);
@@ -415,7 +421,7 @@ impl Reader {
         !rolled_back && !overflowed && !LOSSES_OF_PAST.iter().any(lost_past)
     }
 
-    /// True if a broken disk excuses an error: the statement began before the disk was repaired.
+    /// True if a broken disk can explain an error, because the statement began before the repair.
     pub(super) fn is_excused(&self, error: &Error, began: Duration) -> bool {
         let broken_at = Duration::from_millis(self.disks_broken_at_ms.load(Ordering::Relaxed));
         [ErrorCode::Io, ErrorCode::Corrupt].contains(&error.code) && began <= broken_at

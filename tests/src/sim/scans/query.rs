@@ -1,4 +1,5 @@
-//! A query: its request to the product, and its rows in plain code.
+//! A query: its request to the product, and its expected rows, computed without code of the
+//! product.
 
 use std::cmp::Ordering;
 
@@ -12,15 +13,15 @@ use serde_json::json;
 
 use crate::sim::judge::oracle::{Shown, SimIndex, compare};
 
-/// A range of the first key part: from the first value up to the second, exclusive.
+/// A range of the first key part: from the first value to the second, exclusive.
 type Between = (serde_json::Value, serde_json::Value);
 
-/// A further condition on each entry.
+/// A condition on each entry in addition to the ranges.
 #[derive(Clone, Debug)]
 pub enum Condition {
     /// The document's id is smaller than this text.
     IdBelow(String),
-    /// A key part is greater than this number; a part that is no number does not meet it.
+    /// A key part is greater than this number; false for a part that is not a number.
     Above(usize, i64),
     /// The first key part is not NULL; MISSING is not NULL.
     FirstIsNotNull,
@@ -38,21 +39,22 @@ const AGGREGATES: [AggregateFunction; 5] = [
 /// A query of one index.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// The ranges, ascending and disjoint; `None`: the whole index.
+    /// The ranges, ascending and disjoint; `None` for the whole index.
     pub ranges: Option<Vec<Between>>,
     /// The condition of the query.
     pub condition: Option<Condition>,
     /// True if the query returns aggregates: [`Self::aggregates_asked`].
     pub aggregates: bool,
-    /// The number of leading key parts of DISTINCT.
+    /// The number of leading key parts by which rows must differ (DISTINCT); `None` without
+    /// DISTINCT.
     pub distinct: Option<u16>,
     /// True if the scan is read backwards.
     pub reverse: bool,
     /// True if rows must be in the order of the index.
     pub ordered: bool,
-    /// Rows to skip.
+    /// The number of rows to skip.
     pub offset: u64,
-    /// Maximum number of rows.
+    /// The maximum number of rows.
     pub limit: Option<u64>,
     /// True if the included values are read.
     pub include: bool,
@@ -68,7 +70,7 @@ pub enum Answer {
 }
 
 impl Query {
-    /// All rows of an index.
+    /// Returns a query of all rows of an index.
     pub fn all(random: &mut fastrand::Rng) -> Self {
         let (reverse, include) = (random.bool(), random.bool());
         Self {
@@ -84,7 +86,7 @@ impl Query {
         }
     }
 
-    /// Any query of an index.
+    /// Returns a random query of an index.
     pub fn draw(random: &mut fastrand::Rng, index: &SimIndex) -> Self {
         let mut query = Self::all(random);
         query.ranges = (random.u8(..3) == 0).then(|| draw_ranges(random, index));
@@ -102,13 +104,14 @@ impl Query {
         query
     }
 
-    /// The numbers of the aggregates in [`AGGREGATES`]: all, or those that need not read each row.
+    /// Returns the indexes of the query's aggregates in [`AGGREGATES`]: all, or those that do not
+    /// need each row.
     pub fn aggregates_asked(&self) -> &'static [usize] {
         // The direction means nothing to aggregates.
         if self.reverse { &[0, 2, 3] } else { &[0, 1, 2, 3, 4] }
     }
 
-    /// The product's request.
+    /// Returns the request to the product.
     pub fn request(
         &self,
         index: &SimIndex,
@@ -147,7 +150,7 @@ impl Query {
         }
     }
 
-    /// The answer over the entries of an index, which are in its order.
+    /// Returns the expected answer over the entries of an index, which are in its order.
     pub fn answer(&self, index: &SimIndex, mut rows: Vec<Shown>) -> Answer {
         if let Some(ranges) = &self.ranges {
             rows.retain(|((key, _), _)| ranges.iter().any(|range| is_in(&key[0], range)));
@@ -181,7 +184,7 @@ impl Query {
     }
 }
 
-/// The text of the product's aggregates.
+/// Returns the texts of the product's aggregates.
 pub fn totals(partials: &[PartialAggregate]) -> Vec<String> {
     let text = |partial: &PartialAggregate| match partial {
         PartialAggregate::Count(count) => count.to_string(),
@@ -213,7 +216,7 @@ fn aggregates(index: &SimIndex, rows: &[Shown]) -> Vec<String> {
     ]
 }
 
-/// The key part that has the field `n`.
+/// Returns the number of the key part with the field `n`.
 pub fn number_part(index: &str) -> usize {
     match index {
         "by_a" | "by_tag" => 1,
@@ -260,7 +263,7 @@ fn draw_condition(random: &mut fastrand::Rng, index: &SimIndex) -> Condition {
     }
 }
 
-/// One to three ranges, ascending and disjoint.
+/// Returns one to three random ranges, ascending and disjoint.
 fn draw_ranges(random: &mut fastrand::Rng, index: &SimIndex) -> Vec<Between> {
     let mut bounds: Vec<serde_json::Value> = match index.name.starts_with("by_") {
         true => {

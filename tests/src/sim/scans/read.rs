@@ -1,4 +1,4 @@
-//! Reading a scan: whole or in pages on two routers, at once or slowly.
+//! The reading of a scan: completely or in pages on two routers, at full speed or slowly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +18,10 @@ use super::query::totals;
 use crate::sim::client::session::Session;
 use crate::sim::judge::oracle::Shown;
 
-/// Pause after which the server parks a scan.
+/// The pause after which the server parks a scan.
 const PARKED_AFTER: Duration = Duration::from_millis(600);
 
-/// An entry in bytes, which are its order, and in the model's form with its included value.
+/// An entry as bytes, which are in index order, and in the model's form with its included value.
 pub type Found = (Vec<u8>, Shown);
 
 /// The speed and the pages of a reader.
@@ -29,26 +29,26 @@ pub type Found = (Vec<u8>, Shown);
 pub struct Pace {
     /// The number of rows of a page. Unordered pages need virtual scans.
     pub page_rows: Option<u64>,
-    /// The pauses after a batch, and after a page; the next one is the last element.
+    /// The pauses after batches and pages, in reverse order.
     pub pauses: Vec<Duration>,
-    /// True if a page is held for long: its token must stay usable.
+    /// True if a page is held for a long time, during which its token must remain valid.
     pub holds_pages: bool,
 }
 
-/// The part of a scan that was read, up to its end or an error.
+/// The rows that were read, up to the end of the scan or an error.
 #[derive(Debug, Default)]
 pub struct Read {
-    /// The epoch, once the scan has begun.
+    /// The epoch of the scan; `None` if the scan did not begin.
     pub epoch: Option<Epoch>,
-    /// The rows.
+    /// The rows in their order.
     pub found: Vec<Found>,
     /// The aggregates of the answer.
     pub aggregates: Option<Vec<String>>,
-    /// The error of the scan.
+    /// The error with which the scan ended, if there is one.
     pub error: Option<Error>,
 }
 
-/// Reads a scan; pages are read on both routers alternately.
+/// Reads a scan; pages are read on the two routers alternately.
 pub async fn read(
     session: &Session,
     parts_read: &AtomicU64,

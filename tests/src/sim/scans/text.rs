@@ -1,5 +1,5 @@
-//! A query as the text of a statement, planned as a session plans it. Names, literals, ranges, orders and limits therefore
-//! take the path of a client's SELECT; the rows are judged like all others.
+//! A query as the text of a SELECT, which is planned as in a session, so that names, literals,
+//! ranges, orders and limits are tested too. The rows are judged like all others.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use sextant::sql::plan::{Plan, Relation, resolve};
 
 use super::query::{Condition, Query, number_part};
 
-/// The request that a query's text leads to, or the reason why it differs from the request that was to be expected.
+/// Returns the request that is planned from a query's text; the error describes how it differs from
+/// the expected one.
 pub fn planned(
     query: &Query,
     info: &Arc<IndexInfo>,

@@ -1,4 +1,4 @@
-//! The commit of a transaction, and the judgement of its answer.
+//! The commit of a transaction, and the checks of its answer.
 
 use std::sync::Arc;
 
@@ -18,23 +18,24 @@ use crate::sim::cluster::hosts::VBUCKETS;
 use crate::sim::judge::statements::Outcome;
 use crate::sim::violation;
 
-/// The part of an error that distinguishes a conflict from a transaction that the projector no longer knows.
+/// The text in an error that tells a conflict from a transaction that the projector has lost.
 const CONFLICT: &str = "was changed by another transaction";
 
 impl Outcome {
-    /// The outcome of a commit that was refused ([`ErrorCode::refuses_commit`]).
+    /// Returns the outcome of a commit that was refused with this error
+    /// ([`ErrorCode::refuses_commit`]).
     pub(super) fn of_conflict(error: &Error) -> Self {
         if is_refusal(error) { Self::Refused } else { Self::RolledBack }
     }
 }
 
-/// True if a commit was refused for what others have written.
+/// True if a commit was refused because of other writers' changes.
 pub(super) fn is_refusal(error: &Error) -> bool {
     error.code == ErrorCode::DuplicateId || error.message.contains(CONFLICT)
 }
 
 impl Workload {
-    /// Commits a transaction; the position of an acknowledged commit.
+    /// Commits a transaction; returns the position if the commit is acknowledged.
     pub(super) async fn commit(
         &mut self,
         session: &Session,
@@ -77,7 +78,8 @@ impl Workload {
         None
     }
 
-    /// Asks again for a commit, as if its answer had been lost: it has the same answer, if it is remembered.
+    /// Repeats the request of a commit, as if its answer had been lost. The second answer must
+    /// equal the first, if the projector remembers it.
     async fn commit_again(&self, running: &Running, first: &WriteReply) {
         let asked = timeout(STATEMENT, running.changes.commit(running.epoch(), &[])).await;
         let wrong = match asked {
@@ -89,7 +91,7 @@ impl Workload {
         violation(&self.summary, text);
     }
 
-    /// Notes and judges an acknowledged commit.
+    /// Records and judges an acknowledged commit.
     pub(super) fn committed(&mut self, session: &Session, running: &Running, reply: &WriteReply) {
         self.count(|summary| {
             summary.transactions += 1;
@@ -116,7 +118,7 @@ impl Workload {
         })
     }
 
-    /// Judges an acknowledged commit; describes a violation.
+    /// Judges an acknowledged commit; returns a text about a violation.
     fn judge_committed(
         &self,
         session: &Session,
@@ -141,7 +143,8 @@ impl Workload {
     }
 }
 
-/// Judges a document of an acknowledged commit by its mutations up to the commit; describes a violation.
+/// Judges a document of an acknowledged commit by its mutations up to the commit; returns a text
+/// about a violation.
 fn judge_document(
     running: &Running,
     left: &Left,
@@ -166,7 +169,7 @@ fn judge_document(
     None
 }
 
-/// The writes of a commit.
+/// Returns the writes of a commit.
 pub(super) fn writes(left: &[Left]) -> Vec<Write> {
     let write = |Left { id, document, .. }: &Left| {
         let kind = match document {

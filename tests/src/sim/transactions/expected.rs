@@ -1,4 +1,4 @@
-//! The answers that statements of a transaction may have.
+//! The allowed answers of a transaction's statements.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::sim::judge::truth::Truth;
 /// The writes of a statement, and the transaction's view of the documents before it.
 pub(super) struct Expected {
     writes: Vec<Write>,
-    /// For each write, whether its document exists; `None` if the present state decides.
+    /// True for each write whose document exists; `None` if the present state decides.
     exists: Vec<Option<bool>>,
-    /// The present documents before the statement.
+    /// The readable logs of the documents before the statement.
     before: Before,
 }
 
 impl Expected {
-    /// The expectation of a statement that is sent now.
+    /// Returns the expectation of a statement that is about to be sent.
     pub fn new(running: &Running, writes: &[Write], before: Before) -> Self {
         let mut here: BTreeMap<&str, bool> = BTreeMap::new();
         let exists = writes.iter().map(|write| {
@@ -31,7 +31,7 @@ impl Expected {
         Self { writes: writes.to_vec(), exists, before }
     }
 
-    /// Judges the number of changes that a statement has made; describes a violation.
+    /// Judges the number of changes that a statement has made; returns a text about a violation.
     pub fn judge_written(&self, affected: u64, truth: &Truth, session: &Session) -> Option<String> {
         let (mut least, mut most) = (0, 0);
         for (n, write) in self.writes.iter().enumerate() {
@@ -47,7 +47,8 @@ impl Expected {
         (!fits).then(|| format!("tells {affected} changes, not {least} to {most}"))
     }
 
-    /// Judges a refusal, for which one of the inserted documents must exist; describes a violation.
+    /// Judges a refusal, which requires that one of the inserted documents exists; returns a text
+    /// about a violation.
     pub fn judge_refused(&self, truth: &Truth, session: &Session) -> Option<String> {
         let mut inserts = self.writes.iter().enumerate().filter(|(n, write)| {
             matches!(write.kind, WriteKind::Insert(_)) && self.may_be(*n, truth, session).0
@@ -55,7 +56,8 @@ impl Expected {
         inserts.next().is_none().then(|| "refused, though no inserted document is there".into())
     }
 
-    /// Whether the document of a write may have existed, and whether it may have been absent.
+    /// Returns true if the document of a write may have existed, and true if it may have been
+    /// absent.
     fn may_be(&self, n: usize, truth: &Truth, session: &Session) -> (bool, bool) {
         let Write { id, .. } = &self.writes[n];
         if let Some(exists) = self.exists[n] {

@@ -1,18 +1,25 @@
-//! Transactions of the simulated client, each with statements on an embedded bucket, scans, reads of documents, savepoints, and a
-//! commit or none.
+//! Transactions of the simulated client, each with statements on an embedded bucket, scans, reads
+//! of documents, savepoints, and a commit or none.
 //!
-//! Up to two transactions are open at once. Their steps alternate, and between them the client writes single statements. All of
-//! these writers prefer documents that an open transaction has read or changed, so commits are refused at times.
+//! Up to two transactions are open at once. Their steps alternate, and between them the client
+//! writes single statements. All these writers prefer documents that an open transaction has read
+//! or changed, so that commits are refused at times.
 //!
-//! - A scan, or a read of documents, in the transaction shows the model at the cut of the transaction's epoch with the changes so
-//!   far (`steps`). A scan that runs concurrently with the transaction shows the changes of the scan's beginning until its end (`views`).
-//! - An INSERT of a document that the transaction sees is refused, and leaves the transaction as it was (`expected`).
-//! - After a commit no other writer has changed one of its documents after that cut, and none of its INSERTs found a document. A
-//!   refused commit has such a reason, and leaves nothing (`commit`).
+//! - A scan or a read of documents in the transaction must return the model at the cut of the
+//!   transaction's epoch, with the transaction's changes up to then (`steps`). A scan that runs
+//!   concurrently with the transaction must include exactly the changes at the scan's beginning
+//!   (`views`).
+//! - An INSERT of a document that the transaction sees is refused, and leaves the transaction as it
+//!   was (`expected`).
+//! - After a commit no other writer has changed one of its documents after that cut, and none of
+//!   its INSERTs found a document. A refused commit must have such a reason, and no effect
+//!   (`commit`).
 //!
-//! A commit is one statement of the client's history ([`super::judge::statements`]), which judges that it is in the log as a whole
-//! and once, or not at all. Its number is taken when the transaction begins, since documents have it in their marks. A document
-//! that a later change has replaced, or that was rolled back, is not part of the statement, so it is a violation in the log.
+//! A commit is one statement of the client's history ([`super::judge::statements`]), which judges
+//! that the statement is completely in the log, once, or not at all. The statement gets its number
+//! when the transaction begins, since the marks of documents contain it. A document that a later
+//! change has replaced, or that was rolled back, is not part of the statement, so it is a violation
+//! in the log.
 
 mod commit;
 mod expected;
@@ -36,13 +43,13 @@ use super::violation;
 
 pub(super) use self::running::Own;
 
-/// Maximum of steps of a transaction.
+/// The maximum number of steps of a transaction.
 const STEPS_MAX: usize = 12;
-/// Maximum of transactions that begin one after another, before the client does something else.
+/// The maximum number of transactions that run before the client does something else.
 const BEGUN_MAX: usize = 3;
-/// Maximum of transactions that are open at once.
+/// The maximum number of concurrent transactions.
 const OPEN_MAX: usize = 2;
-/// Documents that the first load leaves out, so that an INSERT has a chance.
+/// The number of documents that the first load leaves out, so that an INSERT can succeed.
 const NEW_IDS: u64 = 24;
 
 /// True if a run has transactions.
@@ -51,7 +58,7 @@ pub(super) fn are_chosen(seed: u64) -> bool {
 }
 
 impl Workload {
-    /// Runs some transactions, and statements between their steps.
+    /// Runs some transactions, with single statements between their steps.
     pub(super) async fn transactions(&mut self, session: &Session) {
         let (mut views, mut begun) = (Views::default(), 1);
         let mut open = vec![self.begin_transaction(session)];
@@ -88,7 +95,7 @@ impl Workload {
         Running::new(changes, self.statements.begin(&[]), steps)
     }
 
-    /// Makes the next step of a transaction, or its end; false if it has ended.
+    /// Executes the next step of a transaction, or its end; false if it has ended.
     async fn turn(
         &mut self,
         session: &Session,
@@ -124,7 +131,7 @@ impl Workload {
         }
     }
 
-    /// Runs a statement outside of the open transactions, mostly on their documents.
+    /// Executes a statement outside of the open transactions, mostly on their documents.
     async fn write_beside(&mut self, session: &Session, hot: &[String]) -> Option<WritePosition> {
         let writes = (0..self.random.usize(1..4)).map(|row| {
             let id = match self.random.u8(..4) {
@@ -143,7 +150,7 @@ impl Workload {
         self.write(session, writes).await
     }
 
-    /// One of some ids, or any other.
+    /// Returns mostly one of the ids `hot`, sometimes any other.
     fn id_near(&mut self, hot: &[String]) -> String {
         match self.random.u8(..8) {
             0 => self.new_id(),
@@ -152,7 +159,7 @@ impl Workload {
         }
     }
 
-    /// The id of a document that the first load has left out.
+    /// Returns the id of a document that the first load has left out.
     fn new_id(&mut self) -> String {
         format!("new{}", self.random.u64(..NEW_IDS))
     }

@@ -10,12 +10,12 @@ use proto::model::cut::{Cut, WritePosition};
 use proto::model::ids::{BucketId, Epoch, TransactionPlace};
 use proto::rpc::scan::OwnView;
 use serde_json::Value;
-use sextant::sql::backend::{BucketTransaction, EpochPin};
+use sextant::access::{BucketTransaction, EpochPin};
 
-/// The changes of a transaction that a scan of it sees.
+/// The changes of a transaction that its scan must include.
 #[derive(Clone, Default)]
 pub(in crate::sim) struct Own {
-    /// The place of the scan.
+    /// The view of the scan; `None` without changes.
     pub view: Option<OwnView>,
     /// The last change of each document up to the place.
     pub changes: BTreeMap<String, Option<String>>,
@@ -24,17 +24,17 @@ pub(in crate::sim) struct Own {
     fate: Arc<Fate>,
 }
 
-/// The later course of a transaction, after the place of a scan.
+/// The events in a transaction after the place of a scan.
 #[derive(Default)]
 struct Fate {
-    /// True if the transaction has changed something.
+    /// True if the transaction has made further changes.
     is_passed: AtomicBool,
-    /// True if the transaction has ended or was rolled back to before the place.
+    /// True if the transaction has ended, or was rolled back to before the place.
     is_gone: AtomicBool,
 }
 
 impl Own {
-    /// Puts the changes over the documents of an epoch.
+    /// Applies the changes to the documents of an epoch.
     pub fn put_over(&self, documents: &mut BTreeMap<String, Value>) {
         for (id, document) in &self.changes {
             match document {
@@ -47,12 +47,12 @@ impl Own {
         }
     }
 
-    /// True if the scan may be refused from now on, since the transaction has left its place.
+    /// True if the scan may be refused, because its place no longer exists in the transaction.
     pub fn is_gone(&self) -> bool {
         self.view.is_some() && self.fate.is_gone.load(Ordering::Relaxed)
     }
 
-    /// True if the transaction has continued since the scan began.
+    /// True if the transaction has made further changes since the scan began.
     pub fn is_passed(&self) -> bool {
         self.fate.is_passed.load(Ordering::Relaxed)
     }
@@ -62,19 +62,19 @@ impl Own {
 #[derive(Clone, Debug)]
 pub(super) struct Left {
     pub id: String,
-    /// `None` is a deletion.
+    /// The document; `None` for a deletion.
     pub document: Option<String>,
     /// True if the first change was an INSERT.
     pub was_inserted: bool,
 }
 
-/// The moment that a transaction reads.
+/// The epoch that a transaction reads, with its documents.
 pub(super) struct Snapshot {
     pin: Box<dyn EpochPin>,
     pub cut: Arc<Cut>,
     /// The documents of the cut.
     pub documents: BTreeMap<String, Value>,
-    /// The positions that it must cover.
+    /// The positions that the epoch must cover.
     pub at_least: Option<WritePosition>,
 }
 
@@ -92,18 +92,18 @@ impl Snapshot {
         self.pin.epoch()
     }
 
-    /// The catalog of its first read.
+    /// Returns the catalog of the transaction's first read.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.pin.catalog()
     }
 
-    /// Leases the epoch of another bucket at the same moment.
+    /// Leases the epoch of another bucket at the transaction's moment.
     pub async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
         self.pin.pin_at(bucket, timeout_ms).await
     }
 }
 
-/// A transaction in progress.
+/// The client's state of a transaction in progress.
 pub(super) struct Running {
     pub changes: Arc<dyn BucketTransaction>,
     /// The number of its commit in the client's history.
@@ -111,17 +111,17 @@ pub(super) struct Running {
     pub snapshot: Option<Snapshot>,
     /// The effective writes of a commit, in the order of the last change of each document.
     pub left: Vec<Left>,
-    /// The ids that it has read or changed.
+    /// The ids that the transaction has read or changed.
     pub hot: Vec<String>,
     pub steps_left: usize,
     /// True if its last statement was refused.
     pub is_failed: bool,
     /// True if its last step was a rollback to a savepoint.
     pub went_back: bool,
-    /// The number of documents that it has made.
+    /// The number of documents that the transaction has written.
     documents: usize,
     saved: Vec<(TransactionPlace, Vec<Left>)>,
-    /// The scans so far, with the place of each.
+    /// The scans of the transaction, each with its place.
     views: Vec<(TransactionPlace, Arc<Fate>)>,
 }
 
@@ -150,7 +150,7 @@ impl Running {
         self.changes.own().map(|own| own.place).unwrap_or_default()
     }
 
-    /// The mark of the next document.
+    /// Returns the mark of the next document.
     pub fn mark(&mut self) -> String {
         self.documents += 1;
         format!("{}.{}", self.statement, self.documents - 1)
@@ -172,7 +172,7 @@ impl Running {
         self.views.iter().for_each(|(_, fate)| fate.is_passed.store(true, Ordering::Relaxed));
     }
 
-    /// The changes so far, for a scan.
+    /// Returns the present changes of the transaction, for a scan.
     pub fn own(&mut self) -> Own {
         let fate = Arc::<Fate>::default();
         self.views.push((self.place(), Arc::clone(&fate)));
@@ -190,7 +190,8 @@ impl Running {
         self.saved.len()
     }
 
-    /// Forgets the changes after a savepoint, and the later savepoints; returns its place.
+    /// Removes the changes after a savepoint, and the later savepoints; returns the place of the
+    /// savepoint.
     pub fn back(&mut self, savepoint: usize) -> TransactionPlace {
         self.saved.truncate(savepoint + 1);
         let (place, left) = self.saved[savepoint].clone();
@@ -199,7 +200,7 @@ impl Running {
         place
     }
 
-    /// Records that the places after one were rolled back.
+    /// Records that the places after `to` were rolled back.
     pub fn leave(&mut self, to: TransactionPlace) {
         for (place, fate) in &self.views {
             fate.is_passed.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use proto::rpc::api::{CheckedWrites, Write, WriteKind};
 use proto::value::DOCUMENT_BYTES_MAX;
 use proto::{Error, ErrorCode, Result};
 use serde_json::Value;
-use sextant::sql::backend::{Backend, TransactionView};
+use sextant::access::TransactionView;
 
 use super::expected::Expected;
 use super::running::{Running, Snapshot};
@@ -16,11 +16,13 @@ use crate::sim::judge::marks::cut_of;
 use crate::sim::judge::oracle::{SimIndex, documents};
 use crate::sim::violation;
 
-/// Time limit for the choice of a transaction's epoch, as a session has it.
+/// The time limit for the choice of a transaction's epoch in milliseconds, equal to that of a
+/// session.
 const PIN_MS: u64 = 5_000;
 
 impl Workload {
-    /// Makes a step; returns a scan that runs concurrently with the next steps.
+    /// Executes a step; returns a scan that runs concurrently with the next steps, if the step
+    /// starts one.
     pub(super) async fn step_in(
         &mut self,
         session: &Session,
@@ -49,7 +51,8 @@ impl Workload {
         Ok(None)
     }
 
-    /// Goes on after a refused statement: at a savepoint, or, as no session does, as if nothing had been.
+    /// Continues after a refused statement: at a savepoint, or (as no session does) as if there had
+    /// been no error.
     async fn step_on(&mut self, session: &Session, running: &mut Running) -> Result<()> {
         match self.random.u8(..3) {
             0 => running.steps_left = 0,
@@ -83,7 +86,7 @@ impl Workload {
         (0..count).map(write).collect()
     }
 
-    /// Runs a writing statement.
+    /// Executes a writing statement.
     pub(super) async fn write_in(
         &mut self,
         session: &Session,
@@ -134,7 +137,8 @@ impl Workload {
         Ok(())
     }
 
-    /// Chooses the epoch of a transaction with its first read. It covers everything acknowledged before.
+    /// Chooses the epoch of a transaction at its first read. The epoch must cover all writes
+    /// acknowledged before.
     async fn pin(&mut self, session: &Session, running: &mut Running) -> Result<()> {
         running.changes.check()?;
         if running.snapshot.is_some() {
@@ -154,7 +158,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Scans an index, or any of them.
+    /// Scans the index `index`, or a random one.
     pub(super) async fn scan_in(
         &mut self,
         session: &Session,
@@ -175,7 +179,8 @@ impl Workload {
         }
     }
 
-    /// Begins a scan that runs concurrently with the next steps, also after the end of the transaction.
+    /// Starts a scan that runs concurrently with the next steps, even after the end of the
+    /// transaction.
     async fn view_in(&mut self, session: &Session, running: &mut Running) -> Result<View> {
         self.pin(session, running).await?;
         let seen = running.snapshot.as_ref();
@@ -205,7 +210,7 @@ impl Workload {
         let own = running.own();
         let Some(seen) = &running.snapshot else { return Ok(()) };
         let view = TransactionView { snapshot: Some(seen.epoch()), own: own.view };
-        let found = session.backend.get_in(&session.bucket, ids.to_vec(), view).await?;
+        let found = session.backend.get(&session.bucket, ids.to_vec(), view).await?;
         let mut expected = seen.documents.clone();
         own.put_over(&mut expected);
         for (id, found) in ids.iter().zip(found) {
@@ -223,7 +228,7 @@ impl Workload {
     }
 }
 
-/// Records the changes of a statement, which is effective as a whole.
+/// Records the changes of a statement, all of which are effective.
 fn note_changes(running: &mut Running, writes: &[Write]) {
     for Write { id, kind } in writes {
         let (document, is_insert) = match kind {

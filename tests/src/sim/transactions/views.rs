@@ -1,4 +1,4 @@
-//! Scans that were begun in a transaction and go on beside its further steps.
+//! Scans that began in a transaction and run concurrently with its further steps.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
-/// A scan in progress, which also checks its result.
+/// A scan in progress, which judges its result.
 pub(super) type View = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The scans in progress.
@@ -19,7 +19,7 @@ impl Views {
         self.0.extend(view);
     }
 
-    /// Does some work while the scans go on.
+    /// Runs a future, and the scans meanwhile.
     pub async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {

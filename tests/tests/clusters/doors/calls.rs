@@ -143,6 +143,32 @@ fn is_coded(role: &Role, need: Need, answer: &Result<(), Status>) -> bool {
     }
 }
 
+/// A user without the privilege is refused for that reason, whatever its documents, mutations and parts are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_right_to_write_comes_before_the_contents() {
+    let doors = Doors::start().await;
+    let mut states = Vec::new();
+    for privilege in [Scan, Write] {
+        let user = doors.user("ada", doors.on(privilege, "b"));
+        let mut ingest = IngestClient::new(channel(doors.grpc(&user).await).await);
+        let kind = Some(document_write::Kind::Upsert(b"no JSON".to_vec().into()));
+        let writes = vec![DocumentWrite { id: "9".into(), kind }];
+        let write = WriteRequest { bucket: "b".into(), writes };
+        let replies = ingest.write(futures::stream::iter([write])).await.expect("a stream");
+        let written = replies.into_inner().message().await.expect_err("no document");
+        let mutations = vec![PushMutation { vbucket: u32::MAX, ..PushMutation::default() }];
+        let push = PushRequest { bucket: "b".into(), mutations, ..PushRequest::default() };
+        let replies = ingest.push(futures::stream::iter([push])).await.expect("a stream");
+        let pushed = replies.into_inner().message().await.expect_err("no mutation");
+        let parts = vec![PushedPart { vbucket: u32::MAX, vbuuid: 1, seqno: 1, mutations: 1 }];
+        let commit = CommitPushRequest { bucket: "b".into(), transaction: 1, parts };
+        let committed = ingest.commit_push(commit).await.expect_err("no part");
+        states.push([written, pushed, committed].map(|status| state(&status)));
+    }
+    assert_eq!(states[0], ["42501"; 3]);
+    assert!(states[1].iter().all(|state| state != "42501"), "{states:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_transaction_is_for_the_user_who_began_it() {
     let doors = Doors::start().await;

@@ -19,12 +19,13 @@ use std::sync::{Arc, Mutex};
 use proto::env::Env;
 use proto::model::ids::{BucketId, UserId};
 use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
+use sextant::access::{Access, AccessProvider, Authorization};
 use sextant::auth::newest_users::NewestUsers;
-use sextant::backend::{AuthorizedBackends, ClusterBackend};
+use sextant::backend::ClusterBackend;
+use sextant::flow::{ClientLimits, Flow};
 use sextant::limited::{ConnectionsMax, PortProtocol, limited};
 use sextant::pg::{PgConfig, PgServer};
 use sextant::principal::{Principal, Proof};
-use sextant::sql::backend::{Backend, Backends};
 use tests::harness::{TestCluster, sql};
 use tokio::net::TcpListener;
 use tokio_postgres::{Client, NoTls};
@@ -76,18 +77,17 @@ impl Role {
 struct Doors {
     cluster: TestCluster,
     known: Arc<NewestUsers>,
-    backend: Arc<ClusterBackend>,
-    backends: Arc<AuthorizedBackends>,
+    authorization: Arc<Authorization>,
     env: Env,
     names: Mutex<u64>,
 }
 
-/// Backends of a port that knows the principal of all its clients.
-struct As(Arc<AuthorizedBackends>, Principal);
+/// The access through a port that knows the principal of all its clients.
+struct As(Arc<Authorization>, Principal);
 
-impl Backends for As {
-    fn for_principal(&self, _: Principal) -> Arc<dyn Backend> {
-        self.0.for_principal(self.1.clone())
+impl AccessProvider for As {
+    fn access_of(&self, _: Principal) -> Access {
+        self.0.access_of(self.1.clone())
     }
 }
 
@@ -100,8 +100,9 @@ impl Doors {
         let backend = ClusterBackend::new(router, directory, env.clone(), Arc::default());
         let known = Arc::new(NewestUsers::default());
         let backend = Arc::new(backend.with_users(Arc::clone(&known)));
-        let backends = Arc::new(AuthorizedBackends::new(&backend));
-        let doors = Self { cluster, known, backend, backends, env, names: Mutex::default() };
+        let flow = Flow::new(ClientLimits::default());
+        let authorization = Arc::new(backend.authorization(&flow));
+        let doors = Self { cluster, known, authorization, env, names: Mutex::default() };
         let operator = doors.client(&Principal::Trusted).await;
         sql::run(
             &operator,
@@ -178,14 +179,14 @@ impl Doors {
         grants.into_iter().map(role).collect()
     }
 
-    fn backends_of(&self, principal: &Principal) -> Arc<dyn Backends> {
-        Arc::new(As(Arc::clone(&self.backends), principal.clone()))
+    fn access_of(&self, principal: &Principal) -> Arc<dyn AccessProvider> {
+        Arc::new(As(Arc::clone(&self.authorization), principal.clone()))
     }
 
     /// An SQL session of a principal.
     async fn client(&self, principal: &Principal) -> Client {
-        let backends = self.backends_of(principal);
-        let server = PgServer::new(backends, self.trust(), self.env.clone(), PgConfig::default());
+        let access = self.access_of(principal);
+        let server = PgServer::new(access, self.trust(), self.env.clone(), PgConfig::default());
         let (ours, theirs) = tokio::io::duplex(64 << 10);
         tokio::spawn(async move { server.connection(theirs).await });
         let mut config = tokio_postgres::Config::new();
@@ -199,15 +200,15 @@ impl Doors {
     async fn grpc(&self, principal: &Principal) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let backends = self.backends_of(principal);
-        let services = sextant::grpc::services(backends, &self.trust(), self.env.clone());
+        let access = self.access_of(principal);
+        let services = sextant::grpc::services(access, &self.trust(), self.env.clone());
         let limit = ConnectionsMax::default().of_grpc();
         let incoming = limited(listener, PortProtocol::Grpc, limit, &self.env);
         tokio::spawn(services.serve_with_incoming(incoming));
         address
     }
 
-    /// Doors that admit every client: the backends of a port have a fixed principal.
+    /// Doors that admit every client: the access through a port has a fixed principal.
     fn trust(&self) -> Arc<sextant::auth::login_policy::LoginPolicy> {
         sextant::auth::login_policy::LoginPolicy::trust(&self.env)
     }

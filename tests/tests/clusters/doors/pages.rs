@@ -38,8 +38,8 @@ impl Doors {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let observed = StatusSources {
-            backends: self.backends_of(principal),
-            backend: Arc::clone(&self.backend),
+            provider: self.access_of(principal),
+            router: self.cluster.cluster().router(),
             indexers: Vec::new(),
             projectors: Vec::new(),
             counters: Arc::new(Counters::default()),

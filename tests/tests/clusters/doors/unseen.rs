@@ -72,6 +72,16 @@ async fn a_name_that_a_user_may_not_know_is_answered_like_one_that_nobody_has() 
     );
 }
 
+/// The names of BUILD INDEX are looked up only for a user that may build indexes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_absent_index_is_named_only_to_a_user_that_may_build_it() {
+    let doors = Doors::start().await;
+    for (privilege, state) in [(Privilege::Scan, "42501"), (Privilege::Define, "42P01")] {
+        let client = doors.client(&doors.user("ada", doors.on(privilege, "b"))).await;
+        assert_eq!(sql::sqlstate(&client, "BUILD INDEX ON b (nobody)").await, state);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_listing_tells_of_a_bucket_that_a_user_may_not_know() {
     let doors = Doors::start().await;

@@ -1,14 +1,18 @@
-//! The own view of a transaction: an epoch's snapshot with the rows of one transaction merged in, as of a place.
+//! The own view of a transaction: an epoch's snapshot with the rows of one transaction merged in,
+//! as of a place.
 //!
-//! A row of the snapshot is hidden if the transaction has changed its document at or before the place, in whatever slice: the key-versions
-//! of a change list all entries that the document has on this node from then on, and these are among the transaction's own rows. So no
-//! entry is on both sides of the merge.
+//! A row of the snapshot is hidden if the transaction has changed its document at or before the
+//! place, in whatever slice: the key-versions of a change list all entries that the document has on
+//! this node from then on, and these are among the transaction's own rows. So no entry is on both
+//! sides of the merge.
 //!
-//! The rows are those that the part had when the snapshot was taken: runs, and fragments of spilled pieces. The part itself says
-//! whether a document was changed, since a state may go from memory to disk meanwhile, and its answer stays the same.
+//! The rows are those that the part had when the snapshot was taken: runs, and fragments of spilled
+//! pieces. Whether a document was changed is looked up in the part itself: a state may move from
+//! memory to disk meanwhile, and the answer does not change.
 //!
-//! Each step reads one row: the next one of either side, whether it is visible or not. So a step is short, however much the transaction has
-//! deleted, and a scan that restarts at the next entry never reads the same rows again.
+//! Each step reads one row: the next row of either side, whether it is visible or not. So a step is
+//! short, however much the transaction has deleted, and a scan that restarts at the next entry
+//! never reads the same rows again.
 
 use std::sync::Arc;
 
@@ -31,7 +35,7 @@ use crate::tables::table::BlocksFrom;
 pub struct OwnSnapshot {
     base: Arc<dyn Snapshot>,
     part: Arc<OwnPart>,
-    /// The rows when the snapshot was taken: all up to the place are among them.
+    /// The rows at the time of the snapshot, which include all rows up to the place.
     version: Arc<PartVersion>,
     place: Epoch,
     walk_bytes_max: usize,
@@ -39,8 +43,9 @@ pub struct OwnSnapshot {
 }
 
 impl OwnSnapshot {
-    /// Merges the rows of a part, which has all changes up to the place, over a snapshot of its index. The blocks of a walk over
-    /// the part's fragments take about `walk_bytes_max`.
+    /// Creates a snapshot that merges the rows of `part` over `base`, a snapshot of the index. The
+    /// part has all changes up to `place`. The blocks of a walk over the part's fragments take
+    /// about `walk_bytes_max` bytes.
     pub fn new(
         base: Arc<dyn Snapshot>,
         part: Arc<OwnPart>,
@@ -63,7 +68,7 @@ impl OwnSnapshot {
         sources
     }
 
-    /// The size in bytes of one block of each source.
+    /// Returns the total size in bytes of one block of each source.
     fn block_bytes(sources: &[Source]) -> usize {
         sources.iter().map(Source::block_bytes).sum()
     }
@@ -150,7 +155,7 @@ enum ShownSide {
 /// One side of the merge: the snapshot, or the transaction's own rows.
 struct Side {
     rows: Box<dyn Rows>,
-    /// The entry to read next, unless the side is at its end.
+    /// The entry to read next; unused at the end of the side.
     ahead: Vec<u8>,
     is_end: bool,
 }
@@ -167,7 +172,7 @@ impl Side {
         self.is_end = !self.rows.put_ahead(&mut self.ahead);
     }
 
-    /// Looks at the next row; true if it is visible.
+    /// Reads the next row; returns true if it is visible.
     fn look(&mut self) -> Result<bool> {
         let found = self.rows.look()?;
         self.read_ahead();

@@ -1,7 +1,9 @@
-//! The part of a transaction in one index: a small index of its own, whose epochs are the transaction's places.
+//! The part of a transaction in one index: a small separate index, whose epochs are the
+//! transaction's places.
 //!
-//! A part is its spilled pieces, oldest first, and the newest changes in memory. One caller at a time changes it; concurrently, one spill
-//! writes the changes that were in memory when it began. Like a flush, a spill sets the memory aside, writes it without any lock, and then
+//! A part consists of its spilled pieces, oldest first, and the newest changes in memory. One
+//! caller at a time changes it; concurrently, one spill writes the changes that were in memory when
+//! it began. Like a flush, a spill sets the memory aside, writes it without any lock, and then
 //! replaces it by the piece in one step.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,10 +33,10 @@ use crate::retention::RetainedEpochs;
 use crate::rows::table_builder::TableBuilder;
 use crate::tables::table::{BlocksFrom, Table};
 
-/// Bytes of a part besides its rows and states.
+/// Fixed memory of a part in bytes, without its rows and states.
 const PART_BYTES: u64 = 1 << 10;
 
-/// The epoch that represents a place.
+/// Returns the epoch that represents a place in the part's rows.
 pub fn epoch_of(place: TransactionPlace) -> Epoch {
     Epoch(place.0)
 }
@@ -42,9 +44,10 @@ pub fn epoch_of(place: TransactionPlace) -> Epoch {
 /// The part of a transaction in one index.
 pub struct OwnPart {
     info: Arc<IndexInfo>,
-    /// States in memory of the documents that the transaction has changed. The lock is held for no read or write of a file.
+    /// The states, in memory, of the documents that the transaction has changed. No file is read or
+    /// written under the lock.
     writer: RwLock<WriterState>,
-    /// Replaced under the writer's lock only.
+    /// The visible rows; replaced under the writer's lock only.
     version: ArcSwap<PartVersion>,
 }
 
@@ -57,7 +60,7 @@ pub struct PartVersion {
     pieces: Vec<SpilledPiece>,
 }
 
-/// All rows and states of a part, by slice, for a commit.
+/// All rows and states of a part by slice, as a commit reads them.
 #[derive(Default)]
 pub struct PartSources {
     /// Rows of entries, with all their places.
@@ -76,7 +79,7 @@ impl PartSources {
     }
 }
 
-/// Memory of a part that a spill writes.
+/// The memory of a part while a spill writes it.
 struct SetAside {
     runs: Vec<Arc<Table>>,
     memtable: Arc<BackMemtable>,
@@ -88,7 +91,8 @@ impl OwnPart {
         Self { info, writer: RwLock::default(), version: ArcSwap::default() }
     }
 
-    /// Adds the changes of a segment that concern the index, all of places above `from`. One caller at a time.
+    /// Adds the changes of a segment to the index; all are at places above `from`. Must not be
+    /// called concurrently.
     pub fn take(&self, documents: &EpochDocuments<'_>, from: TransactionPlace) -> Result<()> {
         let (version, slices, (delta, wanted)) = {
             let writer = read(&self.writer);
@@ -107,7 +111,7 @@ impl OwnPart {
         self.merge_runs()
     }
 
-    /// The slices that documents may have entries in.
+    /// Returns the slices in which documents may have entries.
     fn slices_of(
         &self,
         documents: &EpochDocuments<'_>,
@@ -136,7 +140,7 @@ impl OwnPart {
         self.version.store(Arc::new(next));
     }
 
-    /// Merges runs as long as that pays. Those that a spill is writing stay as they are.
+    /// Merges runs while a merge is worthwhile. Runs that a spill is writing are not merged.
     fn merge_runs(&self) -> Result<()> {
         loop {
             let inputs = {
@@ -161,8 +165,8 @@ impl OwnPart {
         }
     }
 
-    /// Writes what is in memory to disk, as a piece. One caller at a time. After an error everything is in memory as before,
-    /// and the part is not spilled again. Blocks the thread.
+    /// Writes the changes in memory to disk, as a piece. Must not be called concurrently. After an
+    /// error all changes are still in memory, and the part is not spilled again. Blocks the thread.
     pub fn spill(&self, files: &Arc<DataFiles>, usage: &Arc<Usage>) -> Result<()> {
         let Some(SetAside { runs, memtable }) = self.set_aside() else { return Ok(()) };
         let compression = self.info.spec.compression;
@@ -190,7 +194,7 @@ impl OwnPart {
         Some(SetAside { runs, memtable })
     }
 
-    /// The part as it was at a place. No file is rewritten.
+    /// Returns the part as it was at a place. No file is rewritten.
     pub fn up_to(&self, place: TransactionPlace) -> Result<Self> {
         let place = epoch_of(place);
         let mut memtable = BackMemtable::default();
@@ -215,7 +219,7 @@ impl OwnPart {
         })
     }
 
-    /// All rows and states. States in memory are copied into tables.
+    /// Returns all rows and states. States in memory are copied into tables.
     pub fn sources(&self) -> Result<PartSources> {
         let every = RetainedEpochs::default();
         let mut tables = Vec::new();
@@ -268,12 +272,12 @@ impl OwnPart {
         self.version.load().pieces.iter().map(SpilledPiece::disk_bytes).sum()
     }
 
-    /// True if the part can take no further changes.
+    /// Returns true if no further changes can be added to the part.
     pub fn is_full(&self) -> bool {
         read(&self.writer).memtable.is_full()
     }
 
-    /// The present rows.
+    /// Returns the present version of the rows.
     pub fn version(&self) -> Arc<PartVersion> {
         self.version.load_full()
     }
@@ -300,7 +304,8 @@ impl OwnPart {
         look_up(&version.index.slices, wanted, found, states)
     }
 
-    /// True if a document was changed at or before a place. The answer never changes, because new changes have later places.
+    /// Returns true if a document was changed at or before a place. The answer for a place never
+    /// changes, because new changes have later places.
     pub fn has_changed(&self, id: &[u8], place: Epoch, blocks: BlocksFrom) -> Result<bool> {
         let hash = xxh3_64(id);
         let version = {

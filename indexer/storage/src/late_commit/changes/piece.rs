@@ -1,8 +1,9 @@
-//! A spilled piece: the rows and states of a part from some places, in two fragments of the engine's own format.
+//! A spilled piece: the rows and states of a part from some places, in two fragments.
 //!
-//! No manifest names the files, so the next start deletes them (`recover/open.rs`), and they are not synced. They stay *pending*
-//! (`files/pending.rs`) while the piece exists, so that garbage collection does not delete them. The last part or view that has the piece
-//! deletes them.
+//! No manifest names the files, so the next start deletes them (`recover/open.rs`), and they are
+//! not synced. They stay *pending* (`files/pending.rs`) while the piece exists, so that garbage
+//! collection does not delete them. They are deleted when the last part or view with the piece is
+//! dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ impl Drop for PieceFiles {
     }
 }
 
-/// A spilled piece, up to a place: the places after it were rolled back.
+/// A spilled piece, restricted to the places up to one that was rolled back to.
 #[derive(Clone)]
 pub struct SpilledPiece {
     files: Arc<PieceFiles>,
@@ -63,7 +64,8 @@ pub struct SpilledPiece {
 }
 
 impl SpilledPiece {
-    /// Writes runs, oldest first, and the states of the same places. After an error no file is left. Blocks the thread.
+    /// Writes `runs`, oldest first, and `memtable`, the states of the same places. After an error
+    /// no file is left. Blocks the thread.
     pub fn write(
         files: &Arc<DataFiles>,
         usage: &Arc<Usage>,
@@ -89,7 +91,8 @@ impl SpilledPiece {
         Ok(Self { files: Arc::new(piece), up_to: Epoch(u64::MAX) })
     }
 
-    /// The piece up to a place; `None` if all of it lies after the place.
+    /// Returns the piece restricted to the places up to `place`; `None` if all of its places are
+    /// later.
     pub fn up_to(&self, place: Epoch) -> Option<Self> {
         let begins = self.files.fragments.iter().map(|new| new.table.stats.oldest).min();
         let is_behind = begins.is_none_or(|oldest| oldest > place);
@@ -132,7 +135,8 @@ impl SpilledPiece {
         }
     }
 
-    /// True if a document was changed in this piece at or before a place, in whatever slice. `hash` is the hash of its id.
+    /// True if a document was changed in this piece at or before a place, in any slice. `hash` is
+    /// the hash of its id.
     pub fn has_changed(
         &self,
         id: &[u8],

@@ -1,9 +1,10 @@
 //! The changes of one message, cut into *segments*.
 //!
-//! An epoch keeps only the last state of each document. An open transaction is also read, and rolled back, to a place between two
-//! changes of one document, so each change is kept with its place. A segment is a stretch of changes in which no document
-//! occurs twice: such a segment becomes one run. A message has as many segments as a document has changes in it, which is almost
-//! always one.
+//! An epoch keeps only the last state of each document. An open transaction is also read, and
+//! rolled back, to a place between two changes of one document, so each change is kept with its
+//! place. A segment is a stretch of changes in which no document occurs twice: such a segment
+//! becomes one run. The number of segments of a message is the largest number of changes of one
+//! document in it, which is almost always one.
 
 use hashbrown::HashTable;
 use proto::model::ids::hash_id;
@@ -12,7 +13,7 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::apply::documents::Document;
 
-/// The error of a message whose places do not fit its range.
+/// The error of a message with a place outside of its range.
 fn out_of_range(bodies: &TransactionBodies) -> Error {
     let TransactionBodies { transaction, from, to, .. } = bodies;
     let text =

@@ -1,60 +1,63 @@
-//! The limits of the store's memory and disk, and their use.
+//! The limits of the store's memory and disk, and the present use of both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Share of the memory limit from which on changes are written to disk.
+/// Spills begin when the used memory exceeds the limit divided by this number.
 const SPILL_ABOVE: u64 = 2;
-/// Spills reduce the memory to one part in this many of the limit: low enough that the next change does not begin another spill.
+/// Spills end when the used memory is at most the limit divided by this number: low enough that the
+/// next change does not begin another spill.
 const SPILL_TO: u64 = 4;
-/// Share of the memory limit that a piece has at least, so that a long transaction does not get thousands of small files.
+/// A piece has at least the memory limit divided by this number, so that a long transaction does
+/// not produce thousands of small files.
 const PIECE_LEAST: u64 = 64;
-/// From this many eighths of the memory limit on, pieces of any size are written.
+/// Above this number of eighths of the memory limit, pieces of any size are written.
 const URGENT_EIGHTHS: u64 = 7;
 
 /// The limits of all open transactions together.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The memory use in bytes.
+    /// The maximum of bytes in memory.
     pub memory_bytes: u64,
-    /// Bytes of files; 0 if everything stays in memory.
+    /// The maximum of bytes on disk; 0 if all changes are kept in memory.
     pub disk_bytes: u64,
 }
 
 impl Limits {
-    /// True if so many bytes in memory are a reason to write some of them to disk.
+    /// Returns true if `memory_bytes` in memory are enough to begin a spill.
     pub fn are_neared(&self, memory_bytes: u64) -> bool {
         memory_bytes > self.memory_bytes / SPILL_ABOVE
     }
 
-    /// The bytes that a spill leaves in memory, so that this many further bytes fit.
+    /// Returns the number of bytes at which a spill ends, so that `more` further bytes fit.
     pub fn spill_to(&self, more: u64) -> u64 {
         (self.memory_bytes / SPILL_TO).min(self.memory_bytes.saturating_sub(more))
     }
 
-    /// The minimum size in memory of a part that is spilled, if all transactions use this many bytes.
+    /// Returns the minimum size in memory of a part that is spilled, if all transactions use
+    /// `memory_bytes`.
     pub fn piece_least(&self, memory_bytes: u64) -> u64 {
         let is_urgent = memory_bytes > self.memory_bytes / 8 * URGENT_EIGHTHS;
         if is_urgent { 1 } else { (self.memory_bytes / PIECE_LEAST).max(1) }
     }
 }
 
-/// The resources that all open transactions use, and the counts of their outcomes since the start.
+/// The memory and disk that all open transactions use, and counters since the start.
 #[derive(Debug, Default)]
 pub struct Usage {
     /// Bytes in memory.
     pub memory: Arc<AtomicU64>,
-    /// Bytes of files. A file counts until its last reader has closed it.
+    /// Bytes of files. A file is counted until its last reader has closed it.
     pub disk: AtomicU64,
     /// Commits that are written ahead of their epoch, or being written.
     pub prepared: AtomicU64,
-    /// Commits that were made from what was written ahead.
+    /// Commits that were made from rows written ahead of their epoch.
     pub entered_prepared: AtomicU64,
     /// Pieces that were written.
     pub pieces: AtomicU64,
     /// Transactions that were given up.
     pub given_up: AtomicU64,
-    /// Transactions whose rows are in the indexes from here.
+    /// Transactions whose rows have entered the indexes from this store.
     pub entered: AtomicU64,
 }
 

@@ -1,4 +1,5 @@
-//! The documents that a transaction has changed in an index, in the order of their ids, each with what it has left of them.
+//! A walk over the documents that a transaction has changed in an index, in the order of their ids,
+//! each with its newest state in each slice.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +9,12 @@ use proto::model::ids::{Epoch, SliceNo};
 use crate::read::merge::Merge;
 use crate::read::source::Source;
 
-/// A document, and the entries that it has in each slice since its last change.
+/// A document with the entries that it has in each slice after its last change.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ChangedDocument {
     /// The document's id.
     pub id: Vec<u8>,
-    /// Packed states by slice, ascending. It has no entries in other slices.
+    /// Packed states by slice, ascending. The document has no entries in other slices.
     pub states: Vec<(SliceNo, Vec<u8>)>,
 }
 
@@ -33,12 +34,12 @@ impl ChangedDocument {
 /// A walk over the changed documents.
 pub struct ChangedDocuments {
     merge: Merge,
-    /// The newest place in each slice, and its state, of the present document.
+    /// The newest place of the present document in each slice, and the state at that place.
     newest: BTreeMap<SliceNo, (Epoch, Vec<u8>)>,
 }
 
 impl ChangedDocuments {
-    /// Walks over the states of a part, which lie in these sources.
+    /// Creates a walk over the states of a part; `back` contains their sources by slice.
     pub fn new(back: &BTreeMap<SliceNo, Vec<Source>>) -> Result<Self> {
         // Treats all slices as one, so that the states of a document are adjacent, whatever their slices.
         let as_one = |source: &Source| Source { slice: SliceNo(0), ..source.clone() };
@@ -62,7 +63,8 @@ impl ChangedDocuments {
         Ok(None)
     }
 
-    /// Takes the states of the next document; false after the last.
+    /// Reads the states of the next document into `newest`, and its id into `id`; returns false
+    /// after the last document.
     fn look(&mut self, id: &mut Vec<u8>) -> Result<bool> {
         let newest = &mut self.newest;
         newest.clear();

@@ -1,14 +1,17 @@
-//! Corrects the rows that were written ahead of a commit, for documents that other mutations have changed meanwhile.
+//! Corrects the rows that were written ahead of a commit, for documents that other mutations have
+//! changed meanwhile.
 //!
-//! The written rows add the entries that the transaction gives such a document, and remove the entries that it had when it was looked up.
-//! At the commit's epoch it may have other entries. So three states are compared: the state found by the look-up, the state just before the
-//! epoch, and the state that the transaction has written.
+//! The written rows of such a document add its entries after the transaction, and remove the
+//! entries that it had when it was looked up. At the commit's epoch it may have other entries. So
+//! three states are compared: the state found by the look-up, the state just before the epoch, and
+//! the state that the transaction has written.
 //!
-//! - Entries that only the second one has get a tombstone.
-//! - A tombstone of an entry that the document has lost meanwhile is harmless: there is no row that it hides.
-//! - The counts change by the difference of the first two.
+//! - Entries that only the state before the epoch has get a tombstone.
+//! - A tombstone of an entry that the document has lost meanwhile is harmless: no row exists that
+//!   the tombstone hides.
+//! - The counts change by the difference of the first two states.
 //!
-//! So the work grows with the documents that were changed, not with the transaction.
+//! So the work grows with the number of changed documents, not with the size of the transaction.
 
 use proto::Result;
 use proto::model::ids::{Epoch, SliceNo};
@@ -19,10 +22,12 @@ use crate::late_commit::commit_rows::states::{States, keys, without};
 use crate::late_commit::commit_rows::writer::{CommitRows, CommitWriter, Target};
 use crate::tables::table::BlocksFrom;
 
-/// Documents that are looked up together, each in three ways: fewer than for a whole transaction, since states may be long.
+/// Number of documents that are looked up together, each in three states: fewer than for a whole
+/// transaction, since states may be long.
 const LOOK_UP_DOCUMENTS: usize = 512;
 
-/// Adds to rows that were written ahead what they lack for the changed documents. `before` is where documents were looked up for them.
+/// Adds the missing corrections for the documents in `changed` to rows that were written ahead.
+/// `before` has the fragments in which the documents were looked up then.
 pub fn correct(
     target: &Target<'_>,
     part: &OwnPart,

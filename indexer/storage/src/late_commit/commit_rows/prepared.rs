@@ -1,15 +1,19 @@
 //! A large commit that was written ahead of its epoch.
 //!
-//! While a projector checks and logs a large commit, the indexers already write its rows (`prepare`), with an epoch that is unknown
-//! yet. So little work is left when the epoch arrives, and other epochs of the bucket hardly wait.
+//! While a projector checks and logs a large commit, the indexers already write its rows
+//! (`prepare`), with an epoch that is unknown yet. So little work is left when the epoch arrives,
+//! and other epochs of the bucket hardly wait.
 //!
-//! The rows depend on the entries that the documents had before, since the commit removes these. A document that another mutation
-//! changes meanwhile is *noted*, and looked up once more when the epoch arrives (`correction`). The writer marks its beginning before it
-//! looks a document up, and each epoch notes its documents after it was applied. So each change is seen by the look-up, or noted, or
-//! both.
+//! The rows depend on the entries that the documents had before, since the commit removes these. A
+//! document that another mutation changes meanwhile is *noted*, and looked up once more when the
+//! epoch arrives (`correction`). The writer marks its beginning before it looks a document up, and
+//! each epoch notes its documents after it was applied. So each change is found by the look-up, or
+//! noted, or both.
 //!
-//! If too many documents are noted, or another commit by a marker belongs to the same epoch or to one in between, the commit is written
-//! again in its turn (`enter`). If the slices or groups of an index have changed by then, the commit's part in this index is written again.
+//! If too many documents are noted, or another commit by a marker belongs to the same epoch or to
+//! an earlier epoch that is still to be applied, the commit is written again when its epoch is
+//! applied (`enter`). If the slices or groups of an index have changed by then, the commit's part
+//! in this index is written again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,18 +30,18 @@ use crate::late_commit::commit_rows::writer::{CommitRows, Target};
 use crate::read::slice_fragments::SliceFragments;
 use crate::rows::columns::Grouping;
 
-/// Bytes of the documents that may be noted.
+/// The largest size in bytes of all noted documents.
 const NOTED_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a noted document besides its id.
+/// The size in bytes of a noted document without its id.
 const NOTED_BYTES: usize = 64;
 
-/// The rows of a commit that are written, by index.
+/// The rows of a commit that were written ahead of its epoch, by index.
 #[derive(Default)]
 pub struct PreparedCommit {
     indexes: BTreeMap<LocalIndexId, PreparedIndex>,
     /// The documents that were noted.
     pub changed: ChangedIds,
-    /// Dropped after the files.
+    /// A guard that is dropped after the files.
     _counted: Option<CountedPreparation>,
 }
 
@@ -59,22 +63,22 @@ impl Drop for CountedPreparation {
 }
 
 impl PreparedCommit {
-    /// An empty commit of a preparation that is already counted.
+    /// Creates an empty commit of a preparation that is already counted.
     pub fn counted(usage: &Arc<Usage>) -> Self {
         Self { _counted: Some(CountedPreparation::new(usage)), ..Self::default() }
     }
 
-    /// True if nothing was written.
+    /// Returns true if no row was written.
     pub fn is_empty(&self) -> bool {
         self.indexes.is_empty()
     }
 
-    /// Takes what is written of an index.
+    /// Removes and returns the rows that were written for an index.
     pub fn of(&mut self, index: LocalIndexId) -> Option<PreparedIndex> {
         self.indexes.remove(&index)
     }
 
-    /// Adds what is written of an index.
+    /// Adds the rows that were written for an index.
     pub fn add(&mut self, index: LocalIndexId, prepared: PreparedIndex) {
         self.indexes.insert(index, prepared);
     }
@@ -83,14 +87,15 @@ impl PreparedCommit {
 /// Ids of documents.
 pub type ChangedIds = BTreeSet<Vec<u8>>;
 
-/// The rows of a commit in one index, and what they were made from.
+/// The rows of a commit in one index, with the fragments that their look-ups read.
 pub struct PreparedIndex {
     before: HeldStates,
     grouping: Grouping,
     rows: CommitRows,
 }
 
-/// The fragments in which the documents were looked up. Holding them keeps their files, even if compactions have replaced them.
+/// The fragments in which the documents were looked up. This value keeps their files, even if
+/// compactions have replaced them.
 pub struct HeldStates {
     slices: LookedUp,
     files: Arc<DataFiles>,
@@ -125,7 +130,8 @@ impl PreparedIndex {
         Self { before: HeldStates::of(target), grouping: target.grouping, rows }
     }
 
-    /// The rows, if the index is still as it was, and where the documents were looked up for them.
+    /// Returns the rows and the fragments of their look-ups; `None` if the slices or groups of the
+    /// index have changed since.
     pub fn rows_for(self, target: &Target<'_>) -> Option<(CommitRows, HeldStates)> {
         let is_same = self.before.slices.keys().eq(target.version.slices.keys())
             && self.grouping == target.grouping
@@ -134,18 +140,18 @@ impl PreparedIndex {
     }
 }
 
-/// The preparation of a transaction's commit.
+/// The state of the preparation of a transaction's commit.
 #[derive(Default)]
 pub struct Preparation {
     has_begun: AtomicBool,
     /// True if the written rows must not be used, or are no longer needed.
     is_void: AtomicBool,
     noted: Mutex<ForeignChanges>,
-    /// Held while the rows are written.
+    /// The written rows; locked while they are written.
     written: Mutex<Option<PreparedCommit>>,
 }
 
-/// The documents of the transaction that others have changed since the beginning.
+/// The documents of the transaction that other mutations have changed since the preparation began.
 #[derive(Default)]
 struct ForeignChanges {
     ids: ChangedIds,
@@ -163,7 +169,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// Takes what is written, and waits for it if it is being written. Nothing is written from now on. What does not count is dropped.
+    /// Returns the written rows, after a wait if they are being written; `None` if they are void.
+    /// No rows are written afterwards.
     pub fn take(&self) -> Option<PreparedCommit> {
         if !self.is_under_way() {
             self.void();
@@ -173,7 +180,7 @@ impl Preparation {
         (!self.is_void()).then_some(written)
     }
 
-    /// Records a document of the transaction that others have changed.
+    /// Records a document of the transaction that another mutation has changed.
     pub fn note(&self, id: &[u8]) {
         let mut noted = lock(&self.noted);
         if noted.ids.contains(id) {
@@ -186,24 +193,25 @@ impl Preparation {
         }
     }
 
-    /// True if changes of the documents matter.
+    /// Returns true if changes of the documents must be recorded.
     pub fn is_under_way(&self) -> bool {
         self.has_begun.load(Ordering::SeqCst) && !self.is_void()
     }
 
-    /// The transaction changes: its last place was none.
+    /// Makes the written rows void, because the transaction changes after the place that was taken
+    /// for its last one.
     pub fn void_what_is_written(&self) {
         if self.is_under_way() {
             self.void();
         }
     }
 
-    /// Makes what is written worthless, and ends the writing soon.
+    /// Makes the written rows void, and stops a write in progress.
     pub fn void(&self) {
         self.is_void.store(true, Ordering::SeqCst);
     }
 
-    /// True if what is written is worthless.
+    /// Returns true if the written rows must not be used.
     pub fn is_void(&self) -> bool {
         self.is_void.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! States of documents that are looked up together, and the entries that one state has and another one lacks.
+//! States of documents that are looked up together, and the difference of two states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::rows::packed;
 /// The fragments in which documents are looked up.
 pub type LookedUp = BTreeMap<SliceNo, Arc<SliceFragments>>;
 
-/// A document's id, and the slices whose states are looked up.
+/// A document's id, and the slices in which its states are looked up.
 pub type SlicesOfDocument<'a> = (&'a [u8], Vec<SliceNo>);
 
 /// States of documents by slice.
 pub struct States {
-    /// By document and slice.
+    /// The states by document and slice.
     found: Vec<FoundState>,
     bytes: Vec<u8>,
 }
 
 impl States {
-    /// The states that a look-up finds.
+    /// Looks up the states of the documents in `asked` with the function `look_up`.
     pub fn find(
         asked: &[SlicesOfDocument<'_>],
         look_up: impl FnOnce(Vec<StateQuery<'_>>, &mut Vec<FoundState>, &mut Vec<u8>) -> Result<()>,
@@ -36,12 +36,13 @@ impl States {
         Ok(Self { found, bytes })
     }
 
-    /// The states in some fragments.
+    /// Looks up the states of documents in fragments.
     pub fn look_up(slices: &LookedUp, asked: &[SlicesOfDocument<'_>]) -> Result<Self> {
         Self::find(asked, |queries, found, bytes| look_up(slices, queries, found, bytes))
     }
 
-    /// The state of the n-th document in a slice; empty if it has no entries there.
+    /// Returns the state of the n-th document in a slice; empty if the document has no entries
+    /// there.
     pub fn of(&self, n: usize, slice: SliceNo) -> &[u8] {
         let place = (n as u32, slice);
         let at = self.found.binary_search_by_key(&place, |found| (found.document, found.slice));
@@ -57,12 +58,12 @@ fn queries<'a>(asked: &'a [SlicesOfDocument<'a>]) -> Vec<StateQuery<'a>> {
     asked.iter().enumerate().flat_map(of_document).collect()
 }
 
-/// The keys of a state's entries, ascending.
+/// Returns the keys of a state's entries, ascending.
 pub fn keys(state: &[u8]) -> impl Iterator<Item = &[u8]> {
     packed::entries(state).map(|entry| entry.key)
 }
 
-/// The keys of an ascending list that a state lacks.
+/// Returns the keys of an ascending list that are not in a state.
 pub fn without<'a>(
     keys_of: impl Iterator<Item = &'a [u8]>,
     state: &'a [u8],

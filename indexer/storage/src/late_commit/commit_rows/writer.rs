@@ -1,17 +1,20 @@
-//! Writes what a transaction changes in an index into fragments, in bounded memory. The fragments get the commit's epoch later, as a stamp.
+//! Writes a transaction's changes of an index into fragments, in bounded memory. The fragments get
+//! the commit's epoch later, as a stamp.
 //!
-//! Two walks over the transaction's part:
+//! The writer makes two walks over the transaction's part:
 //!
-//! - *By document.* Some thousand documents at a time are looked up in the back index. Their new states gather in a sorter, together with
-//!   tombstones for the entries that they no longer have. A full sorter becomes a fragment.
-//! - *By entry.* The newest row of each entry that the transaction has left goes directly into a fragment.
+//! - *By document.* Some thousand documents at a time are looked up in the back index. Their new
+//!   states gather in a sorter, together with tombstones for the entries that they no longer have.
+//!   A full sorter becomes a fragment.
+//! - *By entry.* The newest row of each entry that exists after the transaction is written directly
+//!   into a fragment.
 //!
-//! No entry has both a row and a tombstone, so the order of the fragments does not matter. An entry that the document had
-//! before, with the same included values, gets a row too, which has no visible effect.
+//! No entry has both a row and a tombstone, so the order of the fragments does not matter. An
+//! unchanged entry gets a row too, which has no visible effect.
 //!
-//! A document that the commit's epoch changes later, by another mutation, is left out of both walks.
+//! Both walks skip a document that a later mutation of the commit's epoch changes.
 //!
-//! Rows that were written before all changes ahead of the commit were known can be corrected (`correction`).
+//! Rows that were written before all preceding changes were known can be corrected (`correction`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,18 +38,19 @@ use crate::rows::row::RowVersion;
 use crate::rows::row_sorter::RowSorter;
 use crate::rows::sinks::RowSink;
 
-/// Documents that are looked up together.
+/// Number of documents that are looked up together.
 const LOOK_UP_DOCUMENTS: usize = 4096;
-/// Bytes of their ids and states.
+/// Maximum of the bytes of ids and states that are looked up together.
 const LOOK_UP_BYTES: usize = 1 << 20;
 
-/// True if a document is changed again, after the transaction, in the same epoch.
+/// A function that returns true if a document is changed again, after the transaction, in the same
+/// epoch.
 pub type IsLater<'a> = dyn Fn(&[u8]) -> Result<bool> + 'a;
 
 /// The placeholder epoch of rows whose epoch is stamped later.
 const UNKNOWN: Epoch = Epoch(0);
 
-/// The index that a commit enters. What is in its memory does not count.
+/// The index that a commit's rows are written for. Rows in its memory are ignored.
 pub struct Target<'a> {
     pub info: &'a IndexInfo,
     pub version: &'a IndexVersion,
@@ -54,20 +58,21 @@ pub struct Target<'a> {
     pub grouping: Grouping,
     /// True during a build, when each document is remembered in every slice.
     pub is_building: bool,
-    /// Bytes that may gather in memory.
+    /// Maximum of the bytes that gather in memory.
     pub bytes_max: usize,
 }
 
-/// The rows by which commits change one index, without their epoch.
+/// The rows of commits in one index, without their epoch.
 #[derive(Default)]
 pub struct CommitRows {
     fragments: Vec<UnstampedFragment>,
-    /// The entries that each slice gains by the fragments; a loss is negative.
+    /// The difference of the number of entries that the fragments make in each slice.
     counts: BTreeMap<SliceNo, i64>,
 }
 
 impl CommitRows {
-    /// Gives all rows the commits' epoch, durably. Returns the fragments, and the entries that each slice gains by them.
+    /// Gives all rows the commits' epoch, durably. Returns the fragments, and the difference of the
+    /// number of entries of each slice.
     pub fn stamp(
         self,
         epoch: Epoch,
@@ -81,10 +86,10 @@ impl CommitRows {
     }
 }
 
-/// Writes what commits change in one index.
+/// A writer of the changes of commits in one index.
 pub struct CommitWriter<'a> {
     target: &'a Target<'a>,
-    /// By id alone each document has one slice.
+    /// True if the id alone decides the slice of a document.
     is_by_id: bool,
     back: RowSorter,
     tombstones: RowSorter,
@@ -97,7 +102,7 @@ impl<'a> CommitWriter<'a> {
         Self::behind(target, CommitRows::default())
     }
 
-    /// A writer of rows that are added to others.
+    /// Creates a writer that adds rows to `rows`.
     pub fn behind(target: &'a Target<'a>, rows: CommitRows) -> Self {
         Self {
             target,
@@ -136,7 +141,8 @@ impl<'a> CommitWriter<'a> {
         self.replace(&batch)
     }
 
-    /// Records the new states of documents, and what these replace.
+    /// Records the new states of documents, with tombstones for the entries that they no longer
+    /// have.
     fn replace(&mut self, documents: &[ChangedDocument]) -> Result<()> {
         let mut asked = Vec::with_capacity(documents.len());
         for document in documents {
@@ -151,7 +157,7 @@ impl<'a> CommitWriter<'a> {
         self.write_if_full()
     }
 
-    /// A document, and the slices of the node in which it may have entries.
+    /// Returns a document's id with the slices of the node in which it may have entries.
     pub fn asked<'d>(&self, id: &'d [u8]) -> Result<SlicesOfDocument<'d>> {
         let slices = &self.target.version.slices;
         if !self.is_by_id {
@@ -184,12 +190,12 @@ impl<'a> CommitWriter<'a> {
         self.back.push(slice, id, &[], None);
     }
 
-    /// Counts entries.
+    /// Changes the number of entries of a slice by the difference of `more` and `less`.
     pub fn count(&mut self, slice: SliceNo, less: usize, more: usize) {
         *self.rows.counts.entry(slice).or_default() += more as i64 - less as i64;
     }
 
-    /// Writes what has gathered, if it is much.
+    /// Writes the gathered rows if they exceed the limit.
     pub fn write_if_full(&mut self) -> Result<()> {
         let gathered = self.back.size() + self.tombstones.size();
         if gathered >= self.target.bytes_max { self.write_gathered() } else { Ok(()) }
@@ -228,14 +234,15 @@ impl<'a> CommitWriter<'a> {
         Ok(())
     }
 
-    /// Writes the rest.
+    /// Writes the remaining rows and returns all of them.
     pub fn finish(mut self) -> Result<CommitRows> {
         self.write_gathered()?;
         Ok(self.rows)
     }
 }
 
-/// Puts the entries that a transaction has left in a slice.
+/// Writes the entries of a slice that exist after a transaction, except those of documents for
+/// which `is_later` is true.
 fn put_entries(
     (slice, sources): (SliceNo, &[Source]),
     is_later: &IsLater<'_>,

@@ -1,8 +1,10 @@
-//! Transactions whose commit waits for its epoch: the store keeps them until their rows are in the indexes.
+//! Transactions whose commit waits for its epoch: the store keeps them until their rows are in the
+//! indexes.
 //!
-//! A marker is taken only if everything is here that it names. Otherwise the error is `DropData`: the follower opens another stream,
-//! which does not have the changes of a transaction that has ended, and so sends the mutations of the commit. The same happens if
-//! the transaction is given up before its epoch.
+//! A marker is accepted only if the store has the whole transaction. Otherwise the error is
+//! `DropData`: the follower opens another stream. That stream does not carry the changes of an
+//! ended transaction, so it sends the mutations of the commit. The transaction may also be given up
+//! before its epoch, with the same effect.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,14 +20,14 @@ use crate::late_commit::commits::order::has_changed;
 use crate::late_commit::store::LateCommitStore;
 use crate::late_commit::transactions::open::{OpenTransaction, Parts};
 
-/// The error of a marker whose transaction is not here.
+/// The error of a marker whose transaction is not in the store.
 fn not_here(marker: &CommitMarker) -> Error {
     let CommitMarker { transaction, place, .. } = marker;
     let text = format!("transaction {transaction} was committed at place {place}, and is not here");
     Error::new(ErrorCode::DropData, text)
 }
 
-/// Records the documents of a transaction that an epoch changes.
+/// Records the documents of an epoch that the transaction has changed too.
 fn note_changes(
     documents: &[Document<'_>],
     transaction: &OpenTransaction,
@@ -43,8 +45,8 @@ fn note_changes(
 }
 
 impl LateCommitStore {
-    /// Keeps a transaction that was committed until its rows are in the indexes, even after its end. The error is `DropData` unless the
-    /// store has all of its changes.
+    /// Keeps a committed transaction until its rows are in the indexes, even after its end.
+    /// `DropData` if the store lacks any of its changes.
     pub fn keep_committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<()> {
         let transaction = self.buckets.get(bucket, marker.transaction);
         let transaction = transaction.ok_or_else(|| not_here(marker))?;
@@ -57,12 +59,12 @@ impl LateCommitStore {
         Ok(())
     }
 
-    /// The parts of a transaction that is kept. `DropData` if it was given up meanwhile.
+    /// Returns the parts of a committed transaction. `DropData` if it was given up meanwhile.
     pub(crate) fn committed(&self, bucket: BucketId, marker: &CommitMarker) -> Result<Parts> {
         self.kept(bucket, marker.transaction).ok_or_else(|| not_here(marker))?.committed(marker)
     }
 
-    /// The rows of a commit that were written ahead of its epoch, if they still count.
+    /// Returns the rows of a commit that were written ahead of its epoch, if they are valid.
     pub(crate) fn take_prepared(
         &self,
         bucket: BucketId,
@@ -71,7 +73,8 @@ impl LateCommitStore {
         self.kept(bucket, marker.transaction)?.preparation().take()
     }
 
-    /// Records the documents of an epoch that was applied: what was written ahead of a commit with one of them needs a correction.
+    /// Records the documents of an applied epoch: rows of these documents that were written ahead
+    /// of a commit need a correction.
     pub(crate) fn note_applied(&self, batch: &EpochBatch, documents: &[Document<'_>]) {
         for transaction in self.under_way(batch) {
             // The documents of another commit are not in the batch.
@@ -83,7 +86,8 @@ impl LateCommitStore {
         }
     }
 
-    /// The transactions of which something is written, or being written, ahead of a commit that the epoch does not have.
+    /// Returns the transactions with rows written ahead of a commit, or being written, whose commit
+    /// is not in the epoch.
     fn under_way(&self, batch: &EpochBatch) -> Vec<Arc<OpenTransaction>> {
         let buckets = self.buckets.lock();
         let Some(of) = buckets.get(&batch.mark.bucket) else { return Vec::new() };

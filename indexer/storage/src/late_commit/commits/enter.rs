@@ -1,19 +1,22 @@
 //! The commits of an epoch enter the indexes of their bucket, before the epoch itself.
 //!
-//! An epoch is one table in memory, and a transaction may be larger than the memory. So its rows are written into fragments, and
-//! with them the other rows of the epoch. For each index:
+//! An epoch is one table in memory, and a transaction may be larger than the memory. So its rows
+//! are written into fragments, and with them the other rows of the epoch. For each index:
 //!
 //! 1. The memory is flushed: the fragments have everything before the epoch.
-//! 2. The rows of the epoch are written (`commit_rows::writer`), in bounded memory, and synced. Mostly the rows of the commit were written
-//!    already (`prepare`), and only get a correction for documents that were changed meanwhile (`correction`), and their epoch.
+//! 2. The rows of the epoch are written (`commit_rows::writer`), in bounded memory, and synced.
+//!    Mostly the rows of the commit were written already (`prepare`), and only get a correction for
+//!    documents that were changed meanwhile (`correction`), and their epoch.
 //! 3. One manifest names them, and records that the index has the epoch.
 //!
-//! Then the epoch is logged and applied as usual. It finds that the fragments have it already, as after a crash that took the end of
-//! the log, and only makes it visible: in all indexes at once, since scans see no epoch that its bucket has not applied. A crash in between
-//! leaves indexes ahead of the log, and the next start rolls them back (`recover/open.rs`). So the log needs no rows of a commit, and the
-//! seed's rule holds: what is ingested of a transaction is ingested with all of it.
+//! Then the epoch is logged and applied as usual. The fragments have it already, as after a crash
+//! that lost the end of the log, so this only makes it visible: in all indexes at once, since scans
+//! see no epoch that its bucket has not applied. A crash in between leaves indexes ahead of the
+//! log, and the next start rolls them back (`recover/open.rs`). So the log needs no rows of a
+//! commit, and the rows of a transaction enter the indexes all at once.
 //!
-//! After an error some indexes may have the epoch. They skip it when it is applied again, as mutations.
+//! After an error some indexes may have the epoch. They skip it when it is applied again, as
+//! mutations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,14 +49,15 @@ use crate::node::context::EngineContext;
 use crate::retention::RetainedEpochs;
 use crate::rows::columns::Columns;
 
-/// Share of the memory limit that may gather while rows are written.
+/// The memory limit divided by this number may gather while rows are written.
 pub const GATHERED_SHARE: u64 = 16;
 
-/// The fragments of an epoch, and what it changes in the counts of entries.
+/// The fragments of an epoch, and the difference that it makes in the number of entries of each
+/// slice.
 type EpochFragments<'a> = (UnnamedFragments<'a>, BTreeMap<SliceNo, i64>);
 
-/// Enters the commits of an epoch into all indexes of its bucket. Nothing is visible yet. `DropData` if the store lacks any of a
-/// transaction. Blocks the thread.
+/// Enters the commits of an epoch into all indexes of its bucket. The rows are not visible yet.
+/// `DropData` if the store lacks a part of a transaction. Blocks the thread.
 pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch) -> Result<()> {
     let (state, mark) = (&context.state, &batch.mark);
     let bucket_lock = state.bucket_lock(mark.bucket);
@@ -83,14 +87,15 @@ pub fn enter(context: &EngineContext, late: &LateCommitStore, batch: &EpochBatch
 /// The rows of the commits in an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
-    /// There are none to enter.
+    /// The index has no rows to enter.
     None,
     WrittenAhead,
     WrittenNow,
 }
 
-/// The rows that were written ahead of an epoch's only commit, if no mutation of the epoch after it changes its documents: an epoch
-/// has one version of an entry, so these rows could not be corrected.
+/// Returns the rows that were written ahead of an epoch's only commit; none if a later mutation of
+/// the epoch changes the same documents. An epoch has one version of an entry, so such rows could
+/// not be corrected.
 fn take_prepared(
     late: &LateCommitStore,
     batch: &EpochBatch,
@@ -106,7 +111,7 @@ fn take_prepared(
     }
 }
 
-/// The entry of an epoch into one index.
+/// The work of entering an epoch into one index.
 struct Entry<'a> {
     index: &'a LocalIndex,
     mark: &'a EpochMark,
@@ -116,7 +121,7 @@ struct Entry<'a> {
     bytes_max: usize,
 }
 
-/// The rows that were written ahead of the epoch, and the documents that were changed meanwhile.
+/// The rows that were written ahead of the epoch, and the documents that were changed since.
 type Ahead<'a> = (PreparedIndex, &'a ChangedIds);
 
 impl Entry<'_> {
@@ -170,7 +175,7 @@ impl Entry<'_> {
         Ok(((written, counts), made))
     }
 
-    /// Writes what the commits change.
+    /// Writes the rows of the commits.
     fn write_commits(&self, target: &Target<'_>, order: &CommitOrder<'_>) -> Result<CommitRows> {
         let mut out = CommitWriter::new(target);
         for (n, parts) in order.parts().enumerate() {
@@ -233,20 +238,20 @@ impl Entry<'_> {
     }
 }
 
-/// The epochs that an index can answer after it has skipped some epochs before this one.
+/// Returns the epochs at which an index can be read after it has skipped epochs before this one.
 fn reach_behind_gap(mark: &EpochMark, before: Epoch) -> RetainedEpochs {
     let mut kept = RetainedEpochs::from_mark(mark);
     kept.points.retain(|point| *point <= before);
     RetainedEpochs { horizon: mark.epoch, ..kept }
 }
 
-/// True if nothing of an index is in memory.
+/// Returns true if the index has no rows and states in memory.
 fn is_empty(index: &LocalIndex, writer: &WriterState) -> bool {
     let has_runs = !index.version.load().runs.is_empty();
     writer.memtable.is_empty() && writer.frozen.is_none() && !has_runs
 }
 
-/// Writes what the epoch changes besides its commits.
+/// Writes the changes of the epoch outside of its commits.
 fn write_others(
     target: &Target<'_>,
     epoch: Epoch,

@@ -1,4 +1,5 @@
-//! Commits by markers: they wait for their epoch, are written ahead of it, and enter the indexes before it.
+//! Commits that are sent as markers: they wait for their epoch, are written ahead of it, and enter
+//! the indexes before it.
 
 pub mod committed;
 pub mod enter;

@@ -23,12 +23,13 @@ pub struct CommitOrder<'a> {
 struct Commit<'a> {
     marker: &'a CommitMarker,
     parts: Parts,
-    /// Documents that a mutation changes after the commit.
+    /// Documents that a mutation after the commit changes.
     behind: BTreeSet<&'a [u8]>,
 }
 
 impl<'a> CommitOrder<'a> {
-    /// Reads an epoch whose commits have these parts: their order, and the documents whose mutations count against the commits.
+    /// Reads an epoch whose commits have these parts. Returns their order, and the last states of
+    /// the documents whose mutations outrank the commits.
     pub fn read(batch: &'a EpochBatch, parts: Vec<Parts>) -> Result<(Self, Vec<Document<'a>>)> {
         let commit = |(marker, parts)| Commit { marker, parts, behind: BTreeSet::new() };
         let commits = batch.commits.iter().zip(parts).map(commit).collect();
@@ -54,7 +55,8 @@ impl<'a> CommitOrder<'a> {
         self.commits.iter().map(|commit| &commit.parts)
     }
 
-    /// Notes the commits before a mutation. True if the mutation counts against the others: none after it changes the document.
+    /// Records the commits before a mutation. Returns true if no later commit changes the
+    /// mutation's document.
     fn counts(&mut self, seqno: Seqno, id: &'a str) -> Result<bool> {
         let vbucket = vbucket_of(id, self.vbuckets);
         let mut counts = true;
@@ -69,7 +71,7 @@ impl<'a> CommitOrder<'a> {
         Ok(counts)
     }
 
-    /// True if a document of a commit is changed again after it.
+    /// Returns true if a document of a commit is changed again later in the epoch.
     pub fn is_later(&self, commit: usize, id: &[u8]) -> Result<bool> {
         if self.commits[commit].behind.contains(id) {
             return Ok(true);
@@ -89,7 +91,7 @@ impl Commit<'_> {
     }
 }
 
-/// True if a transaction has changed a document, for whatever index.
+/// Returns true if a transaction has changed a document in any index.
 pub fn has_changed(parts: &Parts, id: &[u8]) -> Result<bool> {
     for part in parts.values() {
         if part.has_changed(id, Epoch(u64::MAX), BlocksFrom::Anywhere)? {

@@ -1,6 +1,8 @@
-//! Writes a large commit ahead of its epoch (`commit_rows::prepared` explains why and when that counts).
+//! Writes a large commit ahead of its epoch (`commit_rows::prepared` explains why and when that
+//! counts).
 //!
-//! One commit of a node at a time is written so. A failure is no harm: the commit is written in its turn then.
+//! One commit of a node at a time is written ahead. A failure is harmless: the commit is then
+//! written when its epoch is applied.
 
 use std::sync::Arc;
 
@@ -20,7 +22,8 @@ use crate::late_commit::transactions::open::OpenTransaction;
 use crate::maintain::flush::flush;
 use crate::node::context::EngineContext;
 
-/// Writes the rows of a transaction whose commit begins, if all of them are here, that is, if it has reached this place. Blocks the thread.
+/// Writes the rows of a transaction whose commit begins, if the store has all changes up to
+/// `place`, its last place. Blocks the thread.
 pub fn prepare(
     context: &EngineContext,
     late: &LateCommitStore,

@@ -1,4 +1,5 @@
-//! Commits that are written ahead of their epoch: when they are used, and that they leave no files.
+//! Tests of commits that are written ahead of their epoch: when the written rows are used, and that
+//! no files remain.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +18,7 @@ use crate::slice_store::SliceStore;
 
 const TRANSACTION: u64 = 5;
 
-/// A world with a transaction of some documents, and the changes of each of them.
+/// A store with a transaction that has changed some documents, and the changes of each of them.
 struct Ahead {
     world: World,
     marker: CommitMarker,
@@ -49,13 +50,14 @@ impl Ahead {
         prepare(&self.world.store.context, self.world.late(), of);
     }
 
-    /// Commits with other changes in the same epoch, checks what the store shows, and returns whether what was written ahead has counted.
+    /// Commits with other changes in the same epoch, checks the visible entries, and returns
+    /// whether the rows written ahead were used.
     async fn commit(self, behind: Documents) -> bool {
         let changes = self.changes.clone();
         self.commit_beside(behind.clone(), [changes, behind]).await
     }
 
-    /// Commits, with other changes of the epoch that lie before the commit.
+    /// Commits in an epoch with other changes that precede the commit.
     async fn commit_behind(self, before: Documents) -> bool {
         let changes = self.changes.clone();
         self.commit_beside(before.clone(), [before, changes]).await
@@ -226,7 +228,8 @@ async fn an_index_whose_columns_were_regrouped_meanwhile_is_written_anew() {
     assert!(!ahead.commit(Documents::new()).await);
 }
 
-/// Neither before nor after a restart, which takes what an index can answer from its manifest.
+/// The index must not answer for skipped epochs, neither before nor after a restart, which reads
+/// the readable epochs from the manifest.
 #[tokio::test]
 async fn a_commit_after_skipped_epochs_answers_for_none_of_them() {
     let (env, ..) = sim::world(1);

@@ -1,4 +1,4 @@
-//! Reads of views, compared with the documents that they must show.
+//! Reads of views, compared with the expected documents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,14 +55,14 @@ impl Dice {
     }
 }
 
-/// The rows that a snapshot must show, whenever it is read.
+/// A snapshot with the rows that every read of it must return.
 pub struct Held {
     pub snapshot: Arc<dyn Snapshot>,
     pub index: LocalIndexId,
     pub expected: Documents,
 }
 
-/// Reads a view in several ways.
+/// Reads a view in several ways and compares the rows.
 pub fn check(view: &Held, dice: &mut Dice) {
     let (slices, range) = (dice.slices(), dice.range());
     let (reverse, include) = (dice.roll(2) == 0, dice.roll(2) == 0);

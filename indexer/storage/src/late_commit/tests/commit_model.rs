@@ -1,6 +1,7 @@
-//! Commits by markers, compared with a model that applies the same changes like any others: random histories of epochs with and
-//! without commits, transactions that spill and go back, documents that an epoch changes in both ways, flushes, compactions, open
-//! scans, disks that fail, and crashes at any operation. `PROPTEST_CASES` sets the number of histories.
+//! Commits by markers, compared with a model that applies their changes like other mutations:
+//! random histories of epochs with and without commits, transactions that spill and roll back,
+//! documents that an epoch changes in both ways, flushes, compactions, open scans, failing disks,
+//! and crashes at any operation. `PROPTEST_CASES` sets the number of histories.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +30,7 @@ type Changes = Vec<(String, State)>;
 #[derive(Default)]
 struct Open {
     place: u64,
-    /// The greatest place that was ever given.
+    /// The greatest place that was assigned so far.
     newest: u64,
     digest: BodiesDigest,
     /// The changes that were not rolled back, with their places.
@@ -41,17 +42,18 @@ struct Model {
     fs: SimFs,
     options: StoreOptions,
     store: Option<StorageEngine>,
-    /// Documents by epoch; the first one is epoch 1.
+    /// Documents by epoch; the first element is epoch 1.
     epochs: Vec<Documents>,
     /// The changes of each epoch in their order, from the second epoch on.
     changes: Vec<Changes>,
     open: BTreeMap<u64, Open>,
     held: Vec<Held>,
-    /// True if a file could not be written since the start: then files stay that a manifest on disk may name, until the next start.
+    /// True if a write of a file has failed since the start: files that a manifest on disk may name
+    /// then remain until the next start.
     has_failed: bool,
 }
 
-/// A part of an epoch with commits.
+/// One layer of an epoch: mutations, or a commit.
 enum Layer {
     Plain(Changes),
     Commit(u64, Open),
@@ -81,7 +83,7 @@ impl Model {
         self.look(dice);
     }
 
-    /// Adds an epoch to the model.
+    /// Adds an epoch with these changes to the model.
     fn note(&mut self, changes: Changes) {
         let mut next = self.epochs.last().unwrap().clone();
         next.extend(changes.iter().cloned());
@@ -109,7 +111,7 @@ impl Model {
         }
     }
 
-    /// Sends the changes of a transaction after a place.
+    /// Sends the changes of a transaction after the place `from`.
     fn send(&mut self, transaction: u64, from: u64) {
         let open = self.open.get_mut(&transaction).unwrap();
         let new = open.all.iter().filter(|change| change.0 > from);
@@ -138,7 +140,7 @@ impl Model {
         prepare(&store.context, store.late_commit(), (BUCKET, TransactionId(transaction), last));
     }
 
-    /// One or two commits among other changes of their epoch.
+    /// Applies an epoch with one or two commits among other changes.
     async fn commit(&mut self, dice: &mut Dice) {
         let mut layers = vec![Layer::Plain(plain(dice))];
         for _ in 0..=dice.roll(2) {
@@ -213,8 +215,8 @@ impl Model {
         open.into_iter().for_each(|transaction| self.send(transaction, 0));
     }
 
-    /// Crashes, unless that has happened, and starts again. The source may have lost the epochs that the store has lost: then nothing of
-    /// them may be left.
+    /// Crashes, unless the process has crashed already, and starts again. With `has_lost`, the
+    /// source has lost the epochs that the store has lost, and no data of these epochs may remain.
     async fn reopen(&mut self, has_lost: bool) {
         let durable = self.store().counters(BUCKET).durable;
         self.held.clear();
@@ -305,7 +307,7 @@ fn plain(dice: &mut Dice) -> Changes {
     (0..=dice.roll(4)).map(|_| (dice.id(), dice.state())).collect()
 }
 
-/// The epoch of some layers, and their changes in order.
+/// Returns an epoch of these layers, and its changes in order.
 fn batch_of(n: u64, layers: Vec<Layer>) -> (EpochBatch, Changes) {
     let base = n * 100 - 100;
     let (mut seqno, mut changes, mut mutations) = (0, Changes::new(), Vec::new());

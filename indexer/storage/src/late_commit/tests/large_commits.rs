@@ -1,4 +1,4 @@
-//! A commit that is larger than the memory of its node.
+//! Tests of a commit that is larger than the memory of its node.
 #![allow(
     clippy::disallowed_methods,
     reason = "a thread of the test looks at the memory all the time"
@@ -22,10 +22,11 @@ use crate::slice_store::SliceStore;
 
 const DOCUMENTS: u64 = 120_000;
 const MEMORY_BYTES: u64 = 24 << 20;
-/// Documents of one message, or of one epoch.
+/// Number of documents of one message, or of one epoch.
 const SOME: u64 = 4_000;
 
-/// Every third document has another state than before, every seventh is deleted, and every second is new.
+/// Returns the state of a document after a round: every third document is changed, every seventh
+/// deleted, and every second is new.
 fn state(document: u64, round: u64) -> State {
     match (round, document % 2, document % 7) {
         (1, 1, _) | (2, _, 0) => State::new(),
@@ -50,7 +51,7 @@ fn large_epoch(n: u64, body: bytes::Bytes) -> EpochBatch {
     EpochBatch { mark: mark(n), pieces: vec![piece], commits: Vec::new() }
 }
 
-/// Entries of each index at an epoch.
+/// Returns the number of entries of each index at an epoch.
 fn counted(store: &StorageEngine, epoch: u64) -> [u64; 2] {
     let slices: Vec<_> = (0..SLICES).map(SliceNo).collect();
     [BY_ID, BY_EXPR].map(|index| {
@@ -102,7 +103,7 @@ async fn send(store: &StorageEngine) -> BodiesDigest {
     digest
 }
 
-/// The lists must get shorter even if there are few other writes.
+/// Merges must shorten the lists even if other writes are few.
 #[tokio::test]
 async fn lists_stay_short_however_many_commits_come() {
     let (env, _, _) = sim::world(1);

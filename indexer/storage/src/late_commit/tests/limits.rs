@@ -14,7 +14,8 @@ use super::testing::*;
 use super::world::*;
 use crate::slice_store::SliceStore;
 
-/// Lets each file operation fail in turn while a transaction spills, reads its spilled data, and continues.
+/// Each file operation fails in turn while a transaction spills, reads its spilled data, and
+/// continues.
 #[tokio::test]
 async fn a_failing_disk_costs_the_transaction_and_nothing_else() {
     let mut given_up = 0;
@@ -105,7 +106,7 @@ async fn above_the_limit_of_the_disk_the_largest_transaction_is_given_up() {
     assert_drained(&world.store);
 }
 
-/// A spawner that holds blocking work back.
+/// A spawner that delays blocking work.
 #[derive(Default)]
 struct Holding {
     is_on: Mutex<bool>,

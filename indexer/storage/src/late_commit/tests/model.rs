@@ -1,7 +1,9 @@
-//! The store and its own views against a naive model: documents by id, and a list of changes for each transaction.
+//! Tests of the store and its own views against a naive model: documents by id, and a list of
+//! changes for each transaction.
 //!
-//! The transactions stay in memory, or a tiny limit makes them spill, or so little disk is allowed that some are given up as well. Spills
-//! run inline, or in turns with everything else. Each run draws fresh seeds; `PROPTEST_RNG_SEED` sets one, and `PROPTEST_CASES` the number
+//! The transactions are kept in memory, or a tiny limit makes them spill, or a small disk limit
+//! also makes the store give up some of them. Spills run inline, or interleaved with all other
+//! work. Each run draws fresh seeds; `PROPTEST_RNG_SEED` sets one, and `PROPTEST_CASES` the number
 //! of histories.
 
 use std::collections::BTreeMap;
@@ -24,14 +26,14 @@ use crate::slice_store::SliceStore;
 #[derive(Default)]
 struct Changes {
     place: u64,
-    /// The greatest place that was ever given.
+    /// The greatest place that was assigned so far.
     newest: u64,
     all: Vec<(u64, String, State)>,
 }
 
 struct Model {
     store: StorageEngine,
-    /// Documents by epoch; the first one is epoch 1.
+    /// Documents by epoch; the first element is epoch 1.
     epochs: Vec<Documents>,
     transactions: BTreeMap<u64, Changes>,
     held: Vec<Held>,
@@ -62,7 +64,8 @@ impl Model {
         self.store.apply(epoch(self.epochs.len() as u64, packed)).await.unwrap();
     }
 
-    /// Writes changes of a transaction, in one or several messages. Places between two changes may be missing.
+    /// Writes changes of a transaction, in one or several messages. Some places between two changes
+    /// may be unused.
     fn write(&mut self, transaction: u64, dice: &mut Dice) {
         for _ in 0..=dice.roll(3) {
             let changes = self.transactions.entry(transaction).or_default();
@@ -121,7 +124,8 @@ impl Model {
         self.store.snapshot_with_own(index, Epoch(epoch), Some(own(transaction, place)))
     }
 
-    /// A view of some index, epoch and place, and what it must show. A transaction that was given up is ended.
+    /// Returns a view of some index, epoch and place, with its expected rows. Ends a transaction
+    /// that was given up.
     fn view(&mut self, transaction: u64, dice: &mut Dice) -> Option<Held> {
         let index = [BY_ID, BY_EXPR][dice.roll(2) as usize];
         let epoch = 1 + dice.roll(self.epochs.len() as u64);
@@ -175,7 +179,7 @@ impl Model {
     }
 }
 
-/// The resources that the transactions of a history may use.
+/// The limits of memory and disk for the transactions of a history.
 #[derive(Clone, Copy, Debug)]
 enum Room {
     Memory,

@@ -1,4 +1,5 @@
-//! Spilled changes: the cases of the seed (long transactions across ingests), rollbacks to savepoints, restarts.
+//! Tests of spilled changes: long transactions across flushes and merges, rollbacks to savepoints,
+//! restarts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::engine::storage_engine::StorageEngine;
 use crate::options::StoreOptions;
 use crate::slice_store::SliceStore;
 
-/// The seed's workload: long transactions, and a high rate of other changes that force ingests. Their keys are spread over run, memory,
-/// spilled pieces and fragments.
+/// Long transactions run together with many other changes, which force flushes. Their keys are
+/// spread over runs, memtables, spilled pieces and fragments.
 #[tokio::test]
 async fn long_transactions_live_across_ingests_until_one_commits_and_one_aborts() {
     for seed in seeds(8) {
@@ -169,7 +170,7 @@ async fn abandoned_transactions_leave_no_file() {
     assert_drained(&again.unwrap());
 }
 
-/// A read without waiting fails at a block on disk, and restarts.
+/// A read that must not wait fails at a block that is on disk only, and is restarted.
 #[tokio::test]
 async fn a_read_that_must_not_wait_does_not_read_pieces_from_disk() {
     let dice = &mut Dice(13);

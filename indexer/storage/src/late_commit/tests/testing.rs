@@ -32,10 +32,10 @@ pub const BUCKET: BucketId = BucketId(1);
 const NODE: NodeId = NodeId(7);
 pub const BY_ID: LocalIndexId = LocalIndexId { index: IndexId(1), generation: Generation(0) };
 pub const BY_EXPR: LocalIndexId = LocalIndexId { index: IndexId(2), generation: Generation(0) };
-/// Slices of each index.
+/// Number of slices of each index.
 pub const SLICES: u16 = 3;
 
-/// The entries of a document, the same in both indexes: (country, n) and the included value.
+/// The entries of a document, identical in both indexes: by (country, n), the included value.
 pub type State = BTreeMap<(u8, u8), u8>;
 
 pub fn info(index: LocalIndexId) -> Arc<IndexInfo> {
@@ -77,7 +77,7 @@ fn include_of(value: u8) -> Vec<u8> {
     bytes
 }
 
-/// The rows of a document in an index: slice, entry, included values.
+/// Returns the rows of a document in an index: slice, entry, included values.
 pub fn rows_of(index: LocalIndexId, id: &str, state: &State) -> Vec<(SliceNo, Vec<u8>, Vec<u8>)> {
     let slice = |country: u8| match index {
         BY_ID => slice_of_id(&info(index), id),
@@ -95,7 +95,7 @@ pub fn body<'a>(changes: impl IntoIterator<Item = (u64, &'a str, &'a State)>) ->
     body_for(&[BY_ID, BY_EXPR], changes)
 }
 
-/// Changes that concern some of the indexes only.
+/// Returns packed changes that only some of the indexes have.
 pub fn body_for<'a>(
     indexes: &[LocalIndexId],
     changes: impl IntoIterator<Item = (u64, &'a str, &'a State)>,
@@ -146,7 +146,7 @@ pub async fn built(env: &Env, options: StoreOptions, grouping: Grouping) -> Stor
     built_in(env, Path::new("/node"), options, grouping).await
 }
 
-/// The store of the node as its files have it.
+/// Opens the store from the node's files.
 pub fn opened(env: &Env, options: StoreOptions) -> StorageEngine {
     StorageEngine::open(env, NODE, Path::new("/node"), options).unwrap()
 }
@@ -171,7 +171,7 @@ pub async fn built_in(
     store
 }
 
-/// Tells the store that a stream begins, which carries both indexes.
+/// Informs the store that a stream begins which carries both indexes.
 pub fn join(store: &StorageEngine) {
     store.late_commit().forget(BUCKET);
     for index in [BY_ID, BY_EXPR] {
@@ -179,7 +179,8 @@ pub fn join(store: &StorageEngine) {
     }
 }
 
-/// The number of histories of a model test: the usual number, unless the environment sets another one.
+/// Returns the number of histories of a model test: `usual`, unless the environment sets another
+/// number.
 pub fn cases(usual: u32) -> u32 {
     let text = std::env::var("PROPTEST_CASES").ok();
     text.map_or(usual, |text| text.parse().expect("a number"))
@@ -197,7 +198,7 @@ pub fn unnamed_files(store: &StorageEngine) -> BTreeSet<FileId> {
     listed
 }
 
-/// Checks that nothing of an open transaction is left, in memory or on disk.
+/// Checks that no data of open transactions remains, in memory or on disk.
 pub fn assert_drained(store: &StorageEngine) {
     let late = store.late_commit();
     assert_eq!((late.open(), late.bytes(), late.disk_bytes()), (0, 0, 0), "everything is freed");

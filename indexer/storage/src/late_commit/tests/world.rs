@@ -1,4 +1,4 @@
-//! A small store with open transactions, and what it must show of them.
+//! A small store with open transactions, and the expected contents of their views.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::read::snapshot::Snapshot;
 use crate::rows::columns::Grouping;
 use crate::slice_store::SliceStore;
 
-/// Documents of the bucket.
+/// Number of documents of the bucket.
 pub const DOCUMENTS: u64 = 60;
 
 pub fn id(document: u64) -> String {
@@ -30,7 +30,7 @@ pub fn options(memory: u64, disk: u64) -> StoreOptions {
     }
 }
 
-/// The seeds of a test: `SEED=n` runs one alone.
+/// Returns the seeds of a test; `SEED=n` in the environment selects a single one.
 pub fn seeds(count: u64) -> std::ops::Range<u64> {
     match std::env::var("SEED").ok().map(|text| text.parse().expect("a number")) {
         Some(seed) => seed..seed + 1,
@@ -38,10 +38,10 @@ pub fn seeds(count: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// A store with both indexes, what it must show, and open views.
+/// A store with both indexes, its expected contents, and open views.
 pub struct World {
     pub store: StorageEngine,
-    /// Documents by epoch; the first one is epoch 1, without documents.
+    /// Documents by epoch; the first element is epoch 1, without documents.
     pub epochs: Vec<Documents>,
     /// The changes of each open transaction, with their places.
     pub open: BTreeMap<u64, Vec<(u64, String, State)>>,
@@ -98,7 +98,7 @@ impl World {
         self.late().back_to(BUCKET, id, to).unwrap();
     }
 
-    /// Ends a transaction; returns what it leaves of each document.
+    /// Ends a transaction; returns the last state of each document that it has changed.
     pub fn end(&mut self, transaction: u64) -> Documents {
         self.late().end(BUCKET, &[TransactionId(transaction)]);
         let changes = self.open.remove(&transaction).unwrap();
@@ -115,7 +115,7 @@ impl World {
         self.store.snapshot_with_own(index, Epoch(epoch), Some(own(transaction, place)))
     }
 
-    /// The view of a transaction at a place.
+    /// Returns the view of a transaction at a place, with its expected rows.
     pub fn view(&self, index: LocalIndexId, epoch: u64, transaction: u64, place: u64) -> Held {
         let mut expected = self.epochs[epoch as usize - 1].clone();
         for (_, id, state) in self.open[&transaction].iter().filter(|change| change.0 <= place) {
@@ -125,7 +125,7 @@ impl World {
         Held { snapshot, index, expected }
     }
 
-    /// Takes a view of each transaction, at any epoch and place.
+    /// Opens a view of each transaction, at any epoch and place.
     pub fn hold(&mut self, dice: &mut Dice) {
         for (transaction, changes) in &self.open {
             let all = changes.len() as u64;
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// Reads all open views, and each epoch as others see it.
+    /// Reads all open views, and each epoch outside of the transactions.
     pub fn check(&self, dice: &mut Dice) {
         self.held.iter().for_each(|held| check(held, dice));
         for (epoch, documents) in (1..).zip(&self.epochs) {

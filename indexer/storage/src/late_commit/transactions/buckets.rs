@@ -12,8 +12,8 @@ use proto::{Error, ErrorCode, Result};
 
 use crate::late_commit::transactions::open::OpenTransaction;
 
-/// Ended transactions that are remembered for each bucket, so that their scans end at once. Of others, scans wait for their
-/// time-out.
+/// Number of ended transactions that are remembered for each bucket, so that their scans end at
+/// once. Scans of older transactions end with a time-out.
 const ENDED_MAX: usize = 1 << 10;
 
 /// The open transactions of each bucket that the node follows.
@@ -27,20 +27,22 @@ pub struct BucketTransactions {
     pub indexes: BTreeMap<LocalIndexId, (Arc<IndexInfo>, BTreeSet<SliceNo>)>,
     /// The open transactions.
     pub open: BTreeMap<TransactionId, Arc<OpenTransaction>>,
-    /// The transactions whose commit waits for its epoch. Some of them are still among the open transactions.
+    /// The transactions whose commit waits for its epoch. Some of them are among the open
+    /// transactions too.
     pub committed: BTreeMap<TransactionId, Arc<OpenTransaction>>,
-    /// The transactions that ended last, oldest first.
+    /// The transactions that ended most recently, oldest first.
     ended: VecDeque<TransactionId>,
 }
 
 impl Buckets {
-    /// The buckets, locked. Nothing that may have files is dropped under the lock, which views take.
+    /// Locks the buckets. Values that may own files must not be dropped under this lock, which
+    /// views take too.
     pub fn lock(&self) -> MutexGuard<'_, BTreeMap<BucketId, BucketTransactions>> {
         lock(&self.0)
     }
 
-    /// The open transactions of all buckets, in the order of buckets and numbers, and the committed ones that wait for
-    /// their epoch.
+    /// Returns the open transactions of all buckets, in the order of buckets and numbers, and the
+    /// committed ones that wait for their epoch.
     pub fn open(&self) -> Vec<Arc<OpenTransaction>> {
         let of = |bucket: &BucketTransactions| -> Vec<_> {
             bucket.open.values().chain(bucket.committed.values()).cloned().collect()
@@ -48,19 +50,20 @@ impl Buckets {
         self.lock().values().flat_map(of).collect()
     }
 
-    /// A transaction of a bucket; `None` if it is not here.
+    /// Returns a transaction of a bucket; `None` if the store does not have it.
     pub fn get(&self, bucket: BucketId, id: TransactionId) -> Option<Arc<OpenTransaction>> {
         self.lock().get(&bucket).and_then(|of| of.open.get(&id)).cloned()
     }
 
-    /// Takes a transaction out.
+    /// Removes a transaction and returns it.
     pub fn remove(&self, bucket: BucketId, id: TransactionId) -> Option<Arc<OpenTransaction>> {
         self.lock().get_mut(&bucket).and_then(|of| of.open.remove(&id))
     }
 }
 
 impl BucketTransactions {
-    /// The transaction of a view; `None` if it is not here. `SnapshotTooOld` if it has ended.
+    /// Returns the transaction of a view; `None` if the store does not have it. `SnapshotTooOld` if
+    /// it has ended.
     pub fn find(&self, own: OwnView) -> Result<Option<&Arc<OpenTransaction>>> {
         if self.ended.contains(&own.transaction) {
             let text = format!("transaction {} has ended", own.transaction);
@@ -83,13 +86,13 @@ impl BucketTransactions {
         self.open.insert(id, Arc::new(begun))
     }
 
-    /// Ends what is being written ahead of commits. Those commits are written at their epochs.
+    /// Makes all rows written ahead of commits void. These commits are written at their epochs.
     pub fn void_preparations(&self) {
         let all = self.open.values().chain(self.committed.values());
         all.for_each(|transaction| transaction.preparation().void());
     }
 
-    /// Takes transactions out that have ended.
+    /// Removes transactions that have ended, and returns them.
     pub fn end(&mut self, transactions: &[TransactionId]) -> Vec<Arc<OpenTransaction>> {
         let mut dropped = Vec::new();
         for id in transactions {

@@ -1,4 +1,4 @@
-//! The open transactions of a node, by bucket, and the limits of what they take together.
+//! The open transactions of a node, by bucket, and the limits of their memory and disk together.
 
 pub mod buckets;
 pub mod open;

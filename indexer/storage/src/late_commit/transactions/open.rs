@@ -19,7 +19,7 @@ use crate::late_commit::changes::segments::segments;
 use crate::late_commit::changes::usage::Usage;
 use crate::late_commit::commit_rows::prepared::Preparation;
 
-/// Bytes of a transaction besides its parts.
+/// Fixed memory of a transaction in bytes, without its parts.
 const TRANSACTION_BYTES: u64 = 512;
 
 /// The parts of a transaction, by index.
@@ -31,28 +31,29 @@ fn gap(id: TransactionId, at: TransactionPlace, what: String) -> Error {
     Error::new(ErrorCode::DropData, text)
 }
 
-/// Why a transaction was given up.
+/// The reasons for which a transaction is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GivenUp {
-    /// It used the most memory when all transactions together exceeded the limit.
+    /// The transaction used the most memory when all transactions together exceeded the limit.
     Memory,
-    /// It used the most disk space when all transactions together exceeded the limit.
+    /// The transaction used the most disk space when all transactions together exceeded the limit.
     Disk,
-    /// Its changes could not be written to disk, or not be read from it.
+    /// The transaction's changes could not be written to disk or read from disk.
     DiskFailed,
 }
 
-/// The part of a transaction in an index, as a view sees it.
+/// The part of a transaction that a view reads in an index.
 pub enum TransactionPart {
     /// The node has not reached the view's place.
     NotYet,
     /// The transaction was given up.
     GivenUp(GivenUp),
-    /// The transaction's part; `None` if it has changed nothing there.
+    /// The transaction's part; `None` if the transaction has changed nothing in the index.
     Part(Option<Arc<OwnPart>>),
 }
 
-/// An open transaction. One caller at a time changes it; concurrently, views read it and a spill writes its parts.
+/// An open transaction. One caller at a time changes it; concurrently, views read it and a spill
+/// writes its parts.
 pub struct OpenTransaction {
     id: TransactionId,
     usage: Arc<Usage>,
@@ -62,12 +63,12 @@ pub struct OpenTransaction {
 
 struct State {
     place: TransactionPlace,
-    /// The digest of the messages that led there.
+    /// The digest of the messages up to the place.
     digest: BodiesDigest,
     /// Places that were rolled back, ascending.
     gone: Vec<RangeInclusive<u64>>,
     parts: std::result::Result<Parts, GivenUp>,
-    /// Bytes of this transaction in the memory of all.
+    /// Bytes of this transaction that are counted in the memory of all transactions.
     bytes: u64,
 }
 
@@ -81,7 +82,7 @@ impl OpenTransaction {
         Self { id, usage, state: Mutex::new(state), preparation: Preparation::default() }
     }
 
-    /// Takes changes, which must continue at the transaction's place.
+    /// Adds changes, which must continue at the transaction's place; `DropData` otherwise.
     pub fn take(
         &self,
         bodies: &TransactionBodies,
@@ -123,12 +124,12 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// The present parts, unless the transaction was given up.
+    /// Returns the present parts; an error if the transaction was given up.
     pub fn present_parts(&self) -> std::result::Result<Parts, GivenUp> {
         lock(&self.state).parts.clone()
     }
 
-    /// Goes back to an earlier place.
+    /// Rolls the transaction back to an earlier place.
     pub fn go_back(&self, to: TransactionPlace) -> Result<()> {
         self.preparation.void_what_is_written();
         let (place, digest, parts) = self.present();
@@ -152,7 +153,7 @@ impl OpenTransaction {
         Ok(())
     }
 
-    /// Removes the part of an index, and returns it: it may have files.
+    /// Removes the part of an index, and returns it, since it may own files.
     pub fn leave(&self, index: LocalIndexId) -> Option<Arc<OwnPart>> {
         let mut state = lock(&self.state);
         let part = state.parts.as_mut().ok().and_then(|parts| parts.remove(&index));
@@ -179,7 +180,8 @@ impl OpenTransaction {
         })
     }
 
-    /// Drops the rows: the transaction's own views fail from now on. False if that has happened before.
+    /// Drops the rows, so that the transaction's own views fail from now on. Returns false if it
+    /// was given up before.
     pub fn give_up(&self, why: GivenUp) -> bool {
         let mut state = lock(&self.state);
         if state.parts.is_err() {
@@ -195,7 +197,7 @@ impl OpenTransaction {
         true
     }
 
-    /// Gives the transaction up, because its files cannot be written or read.
+    /// Gives the transaction up after `error`, a failed read or write of its files.
     pub fn fail(&self, error: &Error) {
         if self.give_up(GivenUp::DiskFailed) {
             tracing::warn!(
@@ -210,7 +212,7 @@ impl OpenTransaction {
         lock(&self.state).bytes
     }
 
-    /// Bytes in memory that the end of the transaction, or the loss of its rows, frees.
+    /// Bytes in memory that are freed when the transaction ends or is given up.
     pub fn row_bytes(&self) -> u64 {
         self.bytes() - TRANSACTION_BYTES
     }
@@ -231,12 +233,12 @@ impl OpenTransaction {
         self.count(&mut lock(&self.state));
     }
 
-    /// The rows that are written ahead of the commit.
+    /// Returns the state of the rows that are written ahead of the commit.
     pub fn preparation(&self) -> &Preparation {
         &self.preparation
     }
 
-    /// The parts, if the transaction has reached its last place and was not given up.
+    /// Returns the parts if the transaction has reached its last place `last` and was not given up.
     pub fn parts_at(&self, last: TransactionPlace) -> Result<Parts> {
         let state = lock(&self.state);
         match &state.parts {
@@ -246,7 +248,8 @@ impl OpenTransaction {
         }
     }
 
-    /// The parts of the transaction that a marker has committed; an error unless all is here that the marker names.
+    /// Returns the parts of the transaction that a marker has committed; an error if any of its
+    /// changes are missing.
     pub fn committed(&self, marker: &CommitMarker) -> Result<Parts> {
         let state = lock(&self.state);
         let is_whole = (state.place, state.digest) == (marker.place, marker.digest);

@@ -1,8 +1,10 @@
-//! Spilling: keeps what all open transactions take within their limits.
+//! Spilling: keeps the memory and disk of all open transactions within their limits.
 //!
-//! Above half of the memory limit the largest part of the largest transaction is written to disk, and so on, until a quarter of the
-//! limit is left. One spill at a time runs on a blocking thread. At the limit itself the streams wait for it, for a bounded time.
-//! Where a spill does not help, the transaction is given up that takes the most of what is short: memory or disk.
+//! Above half of the memory limit the largest part of the largest transaction is written to disk,
+//! then the next, until a quarter of the limit is in use. One spill at a time runs on a blocking
+//! thread. At the limit itself the streams wait for the spill, for a bounded time. If a spill does
+//! not help, the transaction with the largest share of the short resource (memory or disk) is given
+//! up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,12 +27,12 @@ pub struct Spiller {
     usage: Arc<Usage>,
     buckets: Arc<Buckets>,
     is_running: AtomicBool,
-    /// Counts the ends of spills.
+    /// Incremented at the end of each spill.
     ended: watch::Sender<u64>,
 }
 
 impl Spiller {
-    /// A spiller that writes into these files.
+    /// Creates a spiller that writes into `files`.
     pub fn new(
         env: &Env,
         files: &Arc<DataFiles>,
@@ -49,12 +51,13 @@ impl Spiller {
         self.limits
     }
 
-    /// True if this many further bytes fit in memory.
+    /// Returns true if `bytes` further bytes fit in memory.
     pub fn has_room(&self, bytes: u64) -> bool {
         self.usage.memory_bytes().saturating_add(bytes) <= self.limits.memory_bytes
     }
 
-    /// Waits, no longer than this, until this many further bytes fit in memory or no more memory can be spilled.
+    /// Waits, for at most `wait_max`, until `bytes` further bytes fit in memory or no more memory
+    /// can be spilled.
     pub async fn room(self: &Arc<Self>, bytes: u64, wait_max: Duration) {
         let mut ended = self.ended.subscribe();
         let wait = async {
@@ -68,7 +71,8 @@ impl Spiller {
         let _ = tokio::time::timeout(wait_max, wait).await;
     }
 
-    /// Starts a spill if `more` further bytes exceed the limit. Returns true if a spill runs, or has run at once.
+    /// Starts a spill if the limit would be exceeded by `more` further bytes. Returns true if a
+    /// spill runs, or has run inside this call.
     pub fn start(self: &Arc<Self>, more: u64) -> bool {
         if !self.has_work(more) {
             return self.is_running.load(Ordering::Acquire);
@@ -103,7 +107,7 @@ impl Spiller {
             || is_wanted && self.choose(more).is_some()
     }
 
-    /// Writes parts until few enough bytes are in memory. Blocks the thread.
+    /// Writes parts to disk until memory is low enough. Blocks the thread.
     fn spill(&self, more: u64) {
         loop {
             let bytes = self.usage.memory_bytes();
@@ -146,7 +150,8 @@ impl Spiller {
         Some((transaction, part))
     }
 
-    /// Gives up the transaction that takes the most memory or disk; false if none takes any.
+    /// Gives up the transaction that uses the most memory or disk; returns false if no transaction
+    /// uses any.
     pub fn give_up_largest(&self, why: GivenUp) -> bool {
         let found = match why {
             GivenUp::Memory => self.largest(OpenTransaction::row_bytes),
@@ -155,7 +160,7 @@ impl Spiller {
         found.is_some_and(|transaction| transaction.give_up(why))
     }
 
-    /// Drops a value that may own files: on a blocking thread if there are any.
+    /// Drops a value: on a blocking thread if files exist, since the value may own some.
     pub fn dispose<T: Send + 'static>(&self, what: T) {
         if self.usage.disk_bytes() > 0 || self.usage.prepared.load(Ordering::Relaxed) > 0 {
             let delete = move || drop(what);
@@ -163,7 +168,7 @@ impl Spiller {
         }
     }
 
-    /// The transaction of which something is largest, and more than nothing.
+    /// Returns the transaction with the largest result of `bytes`; `None` if all results are zero.
     fn largest(&self, bytes: impl Fn(&OpenTransaction) -> u64) -> Option<Arc<OpenTransaction>> {
         let open = self.buckets.open().into_iter();
         let sized = open.map(|transaction| (bytes(&transaction), transaction));

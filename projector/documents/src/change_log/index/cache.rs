@@ -27,11 +27,11 @@ pub struct IndexCache {
 #[derive(Default)]
 struct Contents {
     bytes: usize,
-    /// Counts uses.
+    /// The number of uses so far, which serves as a clock.
     now: u64,
     runs: BTreeMap<Key, (Runs, u64)>,
     by_use: BTreeMap<u64, Key>,
-    /// Number of the last log.
+    /// Number of the log that was added last.
     logs: LogNumber,
 }
 
@@ -42,12 +42,12 @@ pub(super) struct LogIndexes {
 }
 
 impl IndexCache {
-    /// A cache of this size.
+    /// Creates a cache of at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Arc<Self> {
         Arc::new(Self { bytes_max, contents: Mutex::default() })
     }
 
-    /// The part of a log that is being opened.
+    /// Adds a log that is being opened; returns its view of the cache.
     pub(super) fn of_new_log(self: &Arc<Self>) -> LogIndexes {
         let mut contents = lock(&self.contents);
         contents.logs += 1;
@@ -68,7 +68,7 @@ impl LogIndexes {
         Some(Arc::clone(runs))
     }
 
-    /// Keeps runs, unless they alone are larger than the cache.
+    /// Adds runs to the cache, unless they are larger than the whole cache.
     pub(super) fn put(&self, base: Lsn, vbucket: VbucketId, runs: &Runs) {
         let mut contents = lock(&self.cache.contents);
         let (key, bytes_max) = ((self.log, base, vbucket), self.cache.bytes_max);
@@ -86,7 +86,7 @@ impl LogIndexes {
         }
     }
 
-    /// Forgets the segments before `first`.
+    /// Removes the indexes of segments before `first`.
     pub(super) fn forget_before(&self, first: Lsn) {
         let mut contents = lock(&self.cache.contents);
         let behind = (self.log, first, VbucketId(0));
@@ -117,7 +117,7 @@ impl std::fmt::Debug for IndexCache {
     }
 }
 
-/// Bytes of memory, with the entries of both maps.
+/// Returns the bytes of memory of the runs and their entries in both maps.
 fn bytes_of(runs: &Runs) -> usize {
     std::mem::size_of_val(&**runs) + 128
 }

@@ -1,8 +1,10 @@
-//! The visible part of a change log: the position of each vbucket, and where its mutations are.
+//! The visible part of a change log: the position of each vbucket, and the segments with its
+//! mutations.
 //!
-//! The *directory* of a vbucket lists the segments that have its retained mutations, by the first seqno there. A run
-//! that begins at a seqno makes all mutations at or after that seqno in earlier segments invalid, because there must
-//! have been a rewind in between. So each seqno up to the end is in exactly one segment, and there in exactly one run.
+//! The *directory* of a vbucket lists the segments with its retained mutations, by the first seqno
+//! in each. A run invalidates all mutations of earlier segments at or after its first seqno,
+//! because there must have been a rewind in between. So each seqno up to the end is valid in
+//! exactly one segment, and in exactly one run of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,18 +20,19 @@ use crate::document_store::LogExtent;
 #[derive(Clone, Debug, Default)]
 pub(in crate::change_log) struct VbucketIndex {
     pub(in crate::change_log) state: VbucketState,
-    /// Counts the rewinds, removals and beginnings since the log was opened.
+    /// The number of rewinds, removals and beginnings since the log was opened.
     pub(in crate::change_log) history: u64,
-    /// The first seqno in each segment that has retained mutations, oldest first.
+    /// For each segment with retained mutations, the first seqno in it and the LSN of its
+    /// beginning, oldest first.
     segments: VecDeque<(Seqno, Lsn)>,
 }
 
-/// A change that is not visible yet.
+/// A logged change that is not visible yet.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::change_log) struct PlacedChange {
     pub(in crate::change_log) vbucket: VbucketId,
     pub(in crate::change_log) change: Change,
-    /// LSN of the item, and beginning of its segment.
+    /// LSN of the change's item; `segment` is the LSN of its segment's beginning.
     pub(in crate::change_log) lsn: Lsn,
     pub(in crate::change_log) segment: Lsn,
 }
@@ -42,12 +45,12 @@ pub(in crate::change_log) struct LogIndex {
     pub(in crate::change_log) tail: SegmentIndex,
     /// Closed segments whose side files are not written yet.
     pub(in crate::change_log) closed: Vec<Arc<SegmentIndex>>,
-    /// The log is visible up to this LSN.
+    /// The LSN up to which the log is visible.
     pub(in crate::change_log) end: Lsn,
 }
 
 impl VbucketIndex {
-    /// The segment that has a seqno, and the last seqno that counts there.
+    /// Returns the segment that has a seqno, and the last seqno that is valid in it.
     pub(in crate::change_log) fn segment_of(&self, seqno: Seqno) -> Option<(Lsn, Seqno)> {
         let behind = self.segments.partition_point(|(first, _)| *first <= seqno);
         let (_, base) = *self.segments.get(behind.checked_sub(1)?)?;
@@ -55,20 +58,20 @@ impl VbucketIndex {
         Some((base, next.unwrap_or(self.state.extent.end)))
     }
 
-    /// Adds a segment whose first retained seqno is known. It is newer than all others.
+    /// Adds a segment, newer than all others, with its first retained seqno.
     fn push(&mut self, first: Seqno, base: Lsn) {
         self.cut(first);
         self.segments.push_back((first, base));
     }
 
-    /// Forgets the segments that begin at or after a seqno.
+    /// Removes the segments that begin at or after a seqno.
     fn cut(&mut self, from: Seqno) {
         while self.segments.back().is_some_and(|(first, _)| *first >= from) {
             self.segments.pop_back();
         }
     }
 
-    /// Forgets the segments whose mutations are all purged.
+    /// Removes the segments whose mutations are all purged.
     fn trim(&mut self) {
         let LogExtent { purged, end, .. } = self.state.extent;
         if purged == end {
@@ -79,12 +82,13 @@ impl VbucketIndex {
         }
     }
 
-    /// The oldest segment that is still needed.
+    /// Returns the oldest segment with retained mutations.
     pub(in crate::change_log) fn oldest(&self) -> Option<Lsn> {
         self.segments.front().map(|(_, base)| *base)
     }
 
-    /// The last seqno of the segments before an LSN, if any of them is still needed.
+    /// Returns the last seqno in the segments before an LSN; `None` if none of these has retained
+    /// mutations.
     fn last_before(&self, lsn: Lsn) -> Option<Seqno> {
         self.oldest().filter(|oldest| *oldest < lsn)?;
         let behind = self.segments.iter().find(|(_, base)| *base >= lsn);
@@ -112,7 +116,8 @@ impl VbucketIndex {
 }
 
 impl LogIndex {
-    /// The index of a log whose directory is built with [`Self::add_segment`] and [`Self::finish`].
+    /// Creates an index without segments; [`Self::add_segment`] and [`Self::finish`] fill its
+    /// directory.
     pub(in crate::change_log) fn new(
         states: &[VbucketState],
         tail: SegmentIndex,
@@ -123,7 +128,8 @@ impl LogIndex {
         Self { vbuckets, tail, closed: Vec::new(), end }
     }
 
-    /// Adds the seqnos of the next segment. Returns the first range that leaves a gap after the segments before.
+    /// Adds the seqno ranges of the next segment. Returns the first range that leaves a gap after
+    /// the earlier segments as an error.
     pub(in crate::change_log) fn add_segment(
         &mut self,
         base: Lsn,
@@ -148,7 +154,8 @@ impl LogIndex {
         Ok(())
     }
 
-    /// Ends the directory where the vbuckets end. Returns the seqnos of a vbucket that no segment has.
+    /// Completes the directory, in which the segments must reach the end of each vbucket. Returns
+    /// missing seqnos of a vbucket as an error.
     pub(in crate::change_log) fn finish(&mut self, lasts: &[Seqno]) -> Result<(), SeqnoRange> {
         for (at, (vbucket, last)) in self.vbuckets.iter_mut().zip(lasts).enumerate() {
             let LogExtent { purged, end, .. } = vbucket.state.extent;
@@ -168,14 +175,15 @@ impl LogIndex {
         Ok(())
     }
 
-    /// The last seqno in the segments before an LSN, for each vbucket that still needs one of these segments.
+    /// Returns the last seqno in the segments before an LSN, for each vbucket with retained
+    /// mutations in one of these segments.
     pub(in crate::change_log) fn lasts_before(&self, lsn: Lsn) -> Vec<(VbucketId, Seqno)> {
         let last =
             |(vbucket, n): (&VbucketIndex, u16)| Some((VbucketId(n), vbucket.last_before(lsn)?));
         self.vbuckets.iter().zip(0..).filter_map(last).collect()
     }
 
-    /// Makes changes visible, with the states that they lead to.
+    /// Makes changes visible, with the resulting states of the vbuckets.
     pub(in crate::change_log) fn publish(
         &mut self,
         changes: &mut Vec<PlacedChange>,

@@ -7,7 +7,8 @@
 //! section    := (count item_bytes lsn bytes_before)*       varints; the last two are differences to the run before
 //! ```
 //!
-//! The file follows from its segment, so it is neither synced nor trusted: a missing, old or damaged file is written again.
+//! The file is derived from its segment, so it is neither synced nor trusted: a missing, old or
+//! damaged file is written again.
 
 use proto::model::ids::{Seqno, VbucketId};
 use proto::rpc::varint::{put_varint, take_varint};
@@ -18,12 +19,12 @@ use crate::change_log::items::format::{u32_at, u64_at};
 
 const MAGIC: &[u8; 4] = b"sxli";
 const VERSION: u32 = 1;
-/// The number of bytes of the header.
+/// The size in bytes of the header.
 pub(in crate::change_log) const HEADER_BYTES: usize = 40;
-/// The number of bytes of a range.
+/// The size in bytes of a range.
 pub(in crate::change_log) const RANGE_BYTES: usize = 32;
 
-/// The segment that an index belongs to.
+/// The identity of the segment that an index belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct IndexedSegment {
     pub(in crate::change_log) log_id: u64,
@@ -31,7 +32,7 @@ pub(in crate::change_log) struct IndexedSegment {
     pub(in crate::change_log) end: Lsn,
 }
 
-/// A range of the file and the place of its section.
+/// A range of the file, with the place of its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct Section {
     pub(super) range: SeqnoRange,
@@ -83,7 +84,8 @@ fn put_runs(out: &mut Vec<u8>, base: Lsn, runs: &[RunEntry]) {
     }
 }
 
-/// The number of ranges that a header names; `None` if it is not that of the segment. The checksum is not checked yet.
+/// Returns the number of ranges in a header; `None` if the header belongs to another segment. The
+/// checksum is not checked yet.
 pub(in crate::change_log) fn range_count(header: &[u8], segment: IndexedSegment) -> Option<usize> {
     let is_of = header.len() >= HEADER_BYTES
         && &header[..4] == MAGIC

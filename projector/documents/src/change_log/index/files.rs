@@ -1,4 +1,5 @@
-//! The side files of a log: loaded when they are needed, and written again when they are missing or damaged.
+//! The side files of a log: read when they are needed, and written again when they are missing or
+//! damaged.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ pub(in crate::change_log) struct IndexFiles {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     cache: LogIndexes,
-    /// Held while a file is written.
+    /// Locked while a side file is written.
     writing: Mutex<()>,
 }
 
@@ -58,7 +59,7 @@ impl IndexFiles {
         Ok(found)
     }
 
-    /// The seqnos of each vbucket in a closed segment.
+    /// Returns the seqno ranges of all vbuckets in a closed segment.
     pub(in crate::change_log) fn ranges(&self, segment: IndexedSegment) -> Result<Vec<SeqnoRange>> {
         match read_sections(&*self.fs, &self.dir, segment) {
             Some((_, sections)) => Ok(sections.into_iter().map(|section| section.range).collect()),
@@ -72,7 +73,8 @@ impl IndexFiles {
         Ok(index)
     }
 
-    /// Writes the side file of a closed segment. A failure does no harm: the index is built from the segment again.
+    /// Writes the side file of a closed segment. A failure is harmless: the index is built from the
+    /// segment again.
     pub(in crate::change_log) fn write(&self, segment: IndexedSegment, index: &SegmentIndex) {
         let _one_at_a_time = lock(&self.writing);
         let path = index_path(&self.dir, segment.base);
@@ -93,7 +95,8 @@ impl IndexFiles {
         self.fs.exists(&index_path(&self.dir, base))
     }
 
-    /// Removes the side files of segments before `first`, and of the last segment, which must have none yet.
+    /// Removes the side files of segments before `first`, and of the last segment `last`, which
+    /// must not have one yet.
     pub(in crate::change_log) fn remove_stale(&self, first: Lsn, last: Lsn) -> Result<()> {
         let names = self.fs.list(&self.dir)?;
         for path in names {
@@ -113,7 +116,8 @@ impl IndexFiles {
         Ok(())
     }
 
-    /// Removes the side files of released segments. One that stays is removed at the next opening.
+    /// Removes the side files of released segments. A file that cannot be removed is removed at the
+    /// next opening.
     pub(in crate::change_log) fn forget(&self, released: &[Lsn], first: Lsn) {
         self.cache.forget_before(first);
         for base in released {
@@ -128,7 +132,7 @@ impl IndexFiles {
     }
 }
 
-/// Reads the header and the ranges of a side file; `None` if they are missing or damaged.
+/// Opens a side file and reads its header and its ranges; `None` if they are missing or damaged.
 pub(super) fn read_sections(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -163,7 +167,7 @@ fn read_runs(
     section.parse(segment.base, &bytes).map(Runs::from)
 }
 
-/// Reads a side file as a whole; `None` if it is missing or damaged.
+/// Reads a complete side file; `None` if it is missing or damaged.
 pub(in crate::change_log) fn read_index(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -214,7 +218,7 @@ fn put_record(index: &mut SegmentIndex, record: LogRecord<'_>) -> Result<()> {
     Ok(())
 }
 
-/// LSN of the first item of a group.
+/// Returns the LSN of the first item of a group, which is a record of the log.
 pub(in crate::change_log) fn payload_lsn(record: &LogRecord<'_>) -> Lsn {
     record.end - record.payload.len() as u64
 }

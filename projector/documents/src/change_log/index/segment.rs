@@ -1,8 +1,9 @@
 //! The index of the runs of one segment.
 //!
-//! The index follows from the items of its segment alone: a rewind cuts off the runs beyond it, and a removal forgets the
-//! vbucket. So the runs of a vbucket are contiguous and do not overlap. Items of later segments do not change it; the directory
-//! (`directory.rs`) defines which part of it still counts.
+//! The index is derived from the items of its segment alone: a rewind cuts off later runs, and a
+//! removal removes all runs of the vbucket. So the runs of a vbucket are contiguous and do not
+//! overlap. Items of later segments do not change it; the directory (`directory.rs`) defines which
+//! runs are still valid.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +18,11 @@ pub(in crate::change_log) struct RunEntry {
     pub(in crate::change_log) first: Seqno,
     /// Bytes of the vbucket's log before the run.
     pub(in crate::change_log) bytes_before: u64,
-    /// LSN of the item.
+    /// LSN of the run's item.
     pub(in crate::change_log) lsn: Lsn,
     /// The number of bytes of the item.
     pub(in crate::change_log) item_bytes: u32,
-    /// Number of mutations that count; the run has more if a rewind cut it.
+    /// Number of valid mutations; the run contains more if a rewind cut it.
     pub(super) count: u32,
 }
 
@@ -31,7 +32,7 @@ impl RunEntry {
     }
 }
 
-/// The seqnos of a vbucket in a segment.
+/// The first and the last seqno of a vbucket in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct SeqnoRange {
     pub(in crate::change_log) vbucket: VbucketId,
@@ -78,12 +79,12 @@ impl SegmentIndex {
         }
     }
 
-    /// The runs of a vbucket, in order.
+    /// Returns the runs of a vbucket, in the order of their seqnos.
     pub(in crate::change_log) fn runs(&self, vbucket: VbucketId) -> &[RunEntry] {
         self.runs.get(&vbucket).map_or(&[], Vec::as_slice)
     }
 
-    /// The vbuckets of the segment and their runs, of which each has at least one.
+    /// Returns the vbuckets that have runs in the segment, with their runs.
     pub(in crate::change_log) fn vbuckets(&self) -> impl Iterator<Item = (VbucketId, &[RunEntry])> {
         self.runs.iter().map(|(vbucket, runs)| (*vbucket, runs.as_slice()))
     }
@@ -98,7 +99,7 @@ impl SegmentIndex {
     }
 }
 
-/// The run that has a seqno, if any.
+/// Returns the position of the run that contains a seqno; `None` if there is none.
 pub(in crate::change_log) fn position_of(runs: &[RunEntry], seqno: Seqno) -> Option<usize> {
     let at = runs.partition_point(|run| run.first <= seqno).checked_sub(1)?;
     (runs[at].last() >= seqno).then_some(at)

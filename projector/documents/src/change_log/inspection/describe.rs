@@ -12,8 +12,9 @@ use storage::log::{
 
 use crate::change_log::items::item::{Item, LogEvent, items};
 use proto::model::commits::{Committed, TransactionEvent};
+use proto::model::open_commit::{CommitId, OpenCommit};
 
-/// A part of a group, or of a damaged place.
+/// The content of an item, or a description of damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemContent {
@@ -21,20 +22,20 @@ pub enum ItemContent {
     Run {
         /// The vbucket of the run.
         vbucket: VbucketId,
-        /// The branch.
+        /// The number of the branch of the run's mutations.
         vbuuid: u64,
-        /// The first seqno.
+        /// The first seqno of the run.
         first: Seqno,
-        /// The last seqno.
+        /// The last seqno of the run.
         last: Seqno,
     },
-    /// The record of the bucket.
+    /// A new version of the bucket's record.
     Record,
     /// A vbucket was rewound to an earlier position.
     Rewind {
         /// The vbucket that was rewound.
         vbucket: VbucketId,
-        /// The position.
+        /// The last seqno that remains.
         to: Seqno,
     },
     /// All data of a vbucket was removed.
@@ -42,21 +43,21 @@ pub enum ItemContent {
         /// The vbucket that was removed.
         vbucket: VbucketId,
     },
-    /// An empty vbucket began after a purge point.
+    /// An empty vbucket began with a purge point.
     Begin {
         /// The vbucket that was restarted.
         vbucket: VbucketId,
-        /// The purge point.
+        /// The seqno of the purge point.
         purged: Seqno,
     },
-    /// Copied documents.
+    /// Documents that were copied from another projector.
     Documents {
         /// The vbucket that was copied.
         vbucket: VbucketId,
         /// The number of copied documents.
         documents: u64,
     },
-    /// Purge points.
+    /// New purge points of some vbuckets.
     Purge {
         /// The last purged mutation of each vbucket.
         points: Vec<(VbucketId, Seqno)>,
@@ -65,27 +66,22 @@ pub enum ItemContent {
     Committed {
         /// The id of the committed transaction.
         transaction: TransactionId,
-        /// The number of documents that it has changed.
+        /// The number of documents that the transaction has changed.
         affected: u64,
-        /// All buckets that the transaction has changed; empty if it is only this one.
+        /// All buckets that the transaction has changed; empty if it has changed only this bucket.
         participants: Vec<BucketId>,
     },
-    /// A transaction is prepared.
+    /// The preparation of a transaction over several buckets.
     Prepared {
         /// The id of the prepared transaction.
         transaction: TransactionId,
-        /// The number of documents that it holds.
+        /// The number of documents that it has changed.
         documents: u64,
         /// All buckets that it has changed.
         participants: Vec<BucketId>,
     },
-    /// A prepared transaction is rolled back.
+    /// The rollback of a prepared transaction.
     RolledBack {
-        /// The id of the transaction.
-        transaction: TransactionId,
-    },
-    /// An epoch has the commit of a transaction in all its buckets.
-    Settled {
         /// The id of the transaction.
         transaction: TransactionId,
     },
@@ -93,17 +89,17 @@ pub enum ItemContent {
     Pushed {
         /// The transaction, as its producer numbers it.
         transaction: ProducerTransactionId,
-        /// All vbuckets of which it has mutations.
+        /// All vbuckets in which the transaction has mutations.
         vbuckets: Vec<VbucketId>,
     },
-    /// An epoch has a producer's commit, or its missing parts are no longer waited for.
-    PushedSettled {
-        /// The transaction, as its producer numbers it.
-        transaction: ProducerTransactionId,
+    /// An epoch has a commit of several parts, or its missing parts are no longer waited for.
+    Settled {
+        /// The identity of the commit.
+        commit: CommitId,
     },
-    /// The item or the group is damaged.
+    /// A damaged item or group.
     Damaged {
-        /// The damage.
+        /// A description of the damage.
         what: String,
     },
 }
@@ -111,18 +107,18 @@ pub enum ItemContent {
 /// An item of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ItemInfo {
-    /// Place in the log.
+    /// LSN of the item.
     pub lsn: Lsn,
     /// Offset of the group in the file.
     pub group_offset: u64,
-    /// Bytes of the item, or of the damaged place.
+    /// Bytes of the item, or of the damaged range.
     pub bytes: u64,
     /// The decoded content of the item.
     pub content: ItemContent,
 }
 
-/// Passes each item of a segment file to `each`, also after damage, and returns a summary of the segment. The memory is
-/// that of the longest group.
+/// Passes each item of a segment file to `each`, also after damage, and returns a summary of the
+/// segment. Uses as much memory as the longest group.
 pub fn describe(
     fs: &dyn FileSystem,
     path: &Path,
@@ -180,18 +176,19 @@ fn transaction(event: TransactionEvent) -> ItemContent {
     };
     match event {
         TransactionEvent::Committed(alone) => committed(alone, Vec::new()),
-        TransactionEvent::Joint(joint) => committed(joint.committed, joint.participants),
+        TransactionEvent::Opened(OpenCommit::Joint(joint)) => {
+            committed(joint.committed, joint.participants)
+        }
         TransactionEvent::Prepared(prepared) => ItemContent::Prepared {
             transaction: prepared.transaction,
             documents: prepared.changes.len() as u64,
             participants: prepared.participants.clone(),
         },
         TransactionEvent::RolledBack(transaction) => ItemContent::RolledBack { transaction },
-        TransactionEvent::Settled(transaction) => ItemContent::Settled { transaction },
-        TransactionEvent::Pushed(commit) => ItemContent::Pushed {
+        TransactionEvent::Settled(commit) => ItemContent::Settled { commit },
+        TransactionEvent::Opened(OpenCommit::Pushed(commit)) => ItemContent::Pushed {
             transaction: commit.transaction,
             vbuckets: commit.parts.iter().map(|part| part.vbucket).collect(),
         },
-        TransactionEvent::PushedSettled(transaction) => ItemContent::PushedSettled { transaction },
     }
 }

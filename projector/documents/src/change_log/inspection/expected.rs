@@ -1,4 +1,4 @@
-//! Check that a change log has what its checkpoint needs.
+//! Check that a change log has all data that its checkpoint needs.
 
 use proto::model::ids::{Seqno, VbucketId};
 use storage::log::Lsn;
@@ -6,11 +6,11 @@ use storage::log::Lsn;
 use crate::change_log::items::state::{Change, LogState, VbucketState};
 use crate::document_store::LogExtent;
 
-/// The data that a checkpoint and the items after it require of a log.
+/// The requirements of a checkpoint, and of the items after it, on the log.
 pub(super) struct Expected {
     log_id: Option<u64>,
     from: Lsn,
-    /// The state of each vbucket, and the first seqno that the log has of it.
+    /// The state of each vbucket, and the first of its seqnos that the log must have.
     vbuckets: Vec<(VbucketState, Option<Seqno>)>,
 }
 
@@ -20,7 +20,7 @@ impl Expected {
         Self { log_id, from, vbuckets: vbuckets.iter().map(|state| (*state, None)).collect() }
     }
 
-    /// Follows a change of the log.
+    /// Updates the requirements with a change in the log.
     pub(super) fn change(&mut self, vbucket: VbucketId, change: &Change, lsn: Lsn) {
         let Some((state, first)) = self.vbuckets.get_mut(usize::from(vbucket.0)) else { return };
         match change {
@@ -37,7 +37,7 @@ impl Expected {
         }
     }
 
-    /// The parts of the log that are missing.
+    /// Returns descriptions of the missing parts of the log.
     pub(super) fn missing(&self, log_id: Option<u64>, first: Option<Lsn>, end: Lsn) -> Vec<String> {
         let mut missing = Vec::new();
         if self.log_id.is_some() && log_id != self.log_id {

@@ -1,4 +1,5 @@
-//! A log as it lies on disk: what is there, what is damaged, and whether it has what its checkpoint needs.
+//! Inspection of a log's files: their contents, their damage, and whether the log has all data that
+//! its checkpoint needs.
 
 pub mod describe;
 mod expected;

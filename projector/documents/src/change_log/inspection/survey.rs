@@ -1,7 +1,8 @@
-//! Check of a whole change log, also after damage: its contents, the damage, and the affected mutations.
+//! Check of a whole change log, also after damage: its contents, the damage, and the affected
+//! mutations.
 //!
-//! The log is read once from the beginning to the end. The memory is that of the longest group, of the index of one
-//! segment, and of one position for each vbucket.
+//! The log is read once from the beginning to the end. The check uses memory for the longest group,
+//! the index of one segment, and one position for each vbucket.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,13 +25,13 @@ use crate::change_log::items::format::HINT;
 use crate::change_log::items::item::{Item, items};
 use crate::change_log::items::state::{Change, LogState};
 
-/// Gaps that an error lists; it counts the others.
+/// Number of gaps that an error lists; further gaps are only counted.
 const GAPS_LISTED_MAX: usize = 8;
 
-/// Findings and notes that a survey keeps of each kind; it counts the others.
+/// Number of findings, and of notes, that a survey lists; further ones are only counted.
 const REMARKS_MAX: usize = 1000;
 
-/// Content of a change log, and its damage.
+/// The number of items of a change log, and its damage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogSurvey {
     /// The random id of the log, if a segment is readable.
@@ -39,9 +40,9 @@ pub struct LogSurvey {
     pub segments: u64,
     /// Number of valid groups.
     pub groups: u64,
-    /// Number of their items.
+    /// Number of items in the valid groups.
     pub items: u64,
-    /// Number of their mutations.
+    /// Number of mutations in the valid groups.
     pub mutations: u64,
     /// Bytes of the segments.
     pub bytes: u64,
@@ -51,18 +52,18 @@ pub struct LogSurvey {
     pub findings: Vec<LogRemark>,
     /// Harmless leftovers of a crash, and side files that are written again.
     pub notes: Vec<LogRemark>,
-    /// Findings and notes that are not listed.
+    /// Number of findings and notes that are not listed.
     pub unlisted: u64,
 }
 
 /// Mutations of a vbucket that are lost or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SeqnoGap {
-    /// The vbucket that is checked.
+    /// The vbucket with the gap.
     pub vbucket: VbucketId,
     /// The last intact seqno before the gap; `None` if none is known.
     pub after: Option<Seqno>,
-    /// The first intact seqno after the gap. At or before `after` if a rewind is lost.
+    /// The first intact seqno after the gap. It is at or before `after` if a rewind is lost.
     pub before: Seqno,
 }
 
@@ -75,8 +76,8 @@ pub struct LogRemark {
     pub message: String,
 }
 
-/// Checks every segment, record, item and side file of a change log, and that it has everything that a checkpoint needs,
-/// if one is given. No file is changed.
+/// Checks every segment, record, item and side file of a change log, and, with a checkpoint, that
+/// the log has all data that the checkpoint needs. No file is changed.
 pub fn verify(fs: &dyn FileSystem, dir: &Path, checkpoint: Option<&LogState>) -> Result<LogSurvey> {
     let bases = segment_bases(fs, dir)?;
     let witness = Witness::read(fs, dir)?;
@@ -95,7 +96,7 @@ pub fn verify(fs: &dyn FileSystem, dir: &Path, checkpoint: Option<&LogState>) ->
     Ok(surveyor.survey)
 }
 
-/// Adds to an error of damage which mutations it concerns.
+/// Adds the affected mutations to an error of damage.
 pub(in crate::change_log) fn explain(fs: &dyn FileSystem, dir: &Path, error: Error) -> Error {
     if error.code != ErrorCode::Corrupt {
         return error;
@@ -132,11 +133,11 @@ impl std::fmt::Display for SeqnoGap {
     }
 }
 
-/// The last known position of a vbucket.
+/// The last position of a vbucket that the survey has found.
 #[derive(Clone, Copy)]
 struct LastPosition {
     end: Seqno,
-    /// Number of damaged places before the vbucket's last item.
+    /// Number of damaged ranges before the vbucket's last item.
     damaged: u64,
 }
 
@@ -146,10 +147,10 @@ struct Surveyor<'a> {
     survey: LogSurvey,
     witness: Option<Witness>,
     expected: Option<Expected>,
-    /// The segment before.
+    /// The previous segment, if it was readable.
     before: Option<SegmentInfo>,
     known: BTreeMap<VbucketId, LastPosition>,
-    /// The number of damaged places so far.
+    /// Number of damaged ranges so far.
     damaged: u64,
 }
 
@@ -343,7 +344,7 @@ impl<'a> Surveyor<'a> {
         }
     }
 
-    /// Checks that the log reaches the synced position.
+    /// Checks that the log reaches the synced position in its witness.
     fn witness(&mut self, last: Option<Lsn>) {
         let path = Witness::path(self.dir);
         let Some(witness) = self.witness else {

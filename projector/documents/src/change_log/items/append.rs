@@ -12,17 +12,17 @@ use super::group::{Draft, GroupBuilder, RunDraft};
 use super::prepared_places::PreparedPlace;
 use super::state::{Change, VbucketState};
 
-/// Looks up the bytes of a vbucket's log up to a seqno in the visible part.
+/// A function that returns the bytes of a vbucket's log up to a seqno in the visible part.
 pub(super) type LookUp<'a> = &'a dyn Fn(VbucketId, Seqno) -> Result<u64>;
 
-/// Encodes groups; keeps its buffers.
+/// An encoder of groups, which keeps its buffers.
 #[derive(Default)]
 pub(in crate::change_log) struct Encoder {
-    /// The headers of all items, and the bodies that the log makes.
+    /// The headers of all items, and those bodies that the encoder creates.
     heads: Vec<u8>,
-    /// For each item its part of `heads`.
+    /// For each item, the end of its bytes in `heads`.
     ends: Vec<usize>,
-    /// The place and the size of each run.
+    /// The LSN and the size of each run's item.
     pub(in crate::change_log) runs: Vec<(Lsn, u32)>,
     /// The places of the prepared transactions of the group.
     pub(in crate::change_log) prepared: Vec<(TransactionId, PreparedPlace)>,
@@ -30,11 +30,12 @@ pub(in crate::change_log) struct Encoder {
     pub(in crate::change_log) changes: Vec<(VbucketId, Change, Lsn)>,
 }
 
-/// The state of a vbucket after the items that are encoded so far.
+/// The state of a vbucket after the items encoded so far.
 #[derive(Clone, Copy)]
 struct EncodedState {
     state: VbucketState,
-    /// The readers' index is valid up to this seqno; `None` if the vbucket was restarted.
+    /// The seqno up to which the visible index is valid for the vbucket; `None` if the vbucket was
+    /// restarted.
     known_to: Option<Seqno>,
 }
 
@@ -56,7 +57,7 @@ impl Stage<'_> {
         Ok(EncodedState { state, known_to: Some(state.extent.end) })
     }
 
-    /// Bytes of a vbucket's log up to a retained seqno.
+    /// Returns the bytes of a vbucket's log up to a retained seqno.
     fn bytes_to(&self, vbucket: VbucketId, to: Seqno) -> Result<u64> {
         let EncodedState { state, known_to } = self.of(vbucket)?;
         match to {
@@ -87,7 +88,8 @@ impl Stage<'_> {
 }
 
 impl Encoder {
-    /// Encodes a group whose payload begins at a place. Returns the new states of the vbuckets that it changes.
+    /// Encodes a group whose payload begins at `lsn`. Returns the new states of the vbuckets that
+    /// it changes.
     pub(in crate::change_log) fn encode(
         &mut self,
         group: &GroupBuilder,
@@ -122,7 +124,7 @@ impl Encoder {
         Ok(stage.staged.into_iter().map(|(vbucket, staged)| (vbucket, staged.state)).collect())
     }
 
-    /// The parts of the payload that was encoded last.
+    /// Returns the parts whose concatenation is the payload that was encoded last.
     pub(in crate::change_log) fn parts<'a>(&'a self, group: &'a GroupBuilder) -> Vec<&'a [u8]> {
         let mut parts = Vec::with_capacity(2 * group.items.len());
         let mut begin = 0;
@@ -141,8 +143,8 @@ impl Encoder {
         parts
     }
 
-    /// Encodes the header of an item, and the part of its body that is not in the group's buffers. Returns the rest of
-    /// the body.
+    /// Encodes the header of an item, and the bytes of its body that are not in the group's
+    /// buffers. Returns the number of the remaining bytes.
     fn item(
         &mut self,
         stage: &mut Stage<'_>,

@@ -3,12 +3,12 @@
 use proto::model::ids::{Seqno, VbucketId, Vbuuid};
 use storage::log::Lsn;
 
-/// The remedy for a damaged change log.
+/// The remedy that errors of a damaged change log recommend.
 pub(in crate::change_log) const HINT: &str = "restore the file from a copy, or go on without what is lost: `sextant source recover --accept-loss`";
 
 /// Bytes of an item's header.
 pub(in crate::change_log) const ITEM_HEADER_BYTES: usize = 12;
-/// Bytes of a run before its mutations.
+/// Bytes of a run's body before its mutations.
 pub(super) const RUN_HEAD_BYTES: usize = 40;
 /// The number of bytes of one point of a purge.
 pub(super) const PURGE_POINT_BYTES: usize = 18;
@@ -43,12 +43,12 @@ pub(in crate::change_log) struct ItemHeader {
     /// Bytes of the body.
     pub(super) len: u32,
     pub(in crate::change_log) kind: ItemKind,
-    /// The vbucket; zero if the item is of none.
+    /// The vbucket of the item; zero for an item of no vbucket.
     pub(in crate::change_log) vbucket: VbucketId,
 }
 
 impl ItemHeader {
-    /// Appends the header of an item at a place, whose body is given in two parts.
+    /// Appends the header of an item at `lsn`; the body is the concatenation of `body`.
     pub(in crate::change_log) fn put(
         out: &mut Vec<u8>,
         (log_id, lsn): (u64, Lsn),
@@ -66,7 +66,8 @@ impl ItemHeader {
         out.extend_from_slice(&fields);
     }
 
-    /// Takes a header and its body from the front of a payload. Neither is checked yet.
+    /// Removes an item's header and body from the front of a payload; `None` if it is too short.
+    /// The checksum is not checked.
     pub(in crate::change_log) fn take<'a>(rest: &mut &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (header, tail) = rest.split_at_checked(ITEM_HEADER_BYTES)?;
         let len = u32_at(header, 4);
@@ -77,7 +78,7 @@ impl ItemHeader {
         Some((Self { crc: u32_at(header, 0), len, kind, vbucket }, body))
     }
 
-    /// True if the checksum is that of a header and a body at this place.
+    /// Returns true if the checksum is valid for this body at this LSN.
     pub(super) fn is_valid(&self, (log_id, lsn): (u64, Lsn), body: &[u8]) -> bool {
         let mut fields = [0; ITEM_HEADER_BYTES - 4];
         fields[..4].copy_from_slice(&self.len.to_le_bytes());
@@ -87,7 +88,7 @@ impl ItemHeader {
         crc32c::crc32c_append(crc, body) == self.crc
     }
 
-    /// Bytes of the whole item.
+    /// Returns the size in bytes of the item, header included.
     pub(in crate::change_log) fn item_bytes(&self) -> u32 {
         self.len.saturating_add(ITEM_HEADER_BYTES as u32)
     }
@@ -100,10 +101,10 @@ fn place_crc(log_id: u64, lsn: Lsn) -> u32 {
     crc32c::crc32c(&place)
 }
 
-/// The beginning of a run's body.
+/// The fixed fields at the beginning of a run's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::change_log) struct RunHead {
-    /// The branch of all mutations.
+    /// The branch of all mutations of the run.
     pub(super) vbuuid: Vbuuid,
     pub(in crate::change_log) first: Seqno,
     pub(super) last: Seqno,
@@ -123,7 +124,7 @@ impl RunHead {
         out
     }
 
-    /// Takes the head from the front of a body.
+    /// Removes the fixed fields from the front of a body; `None` if it is too short.
     pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
         let (head, tail) = rest.split_at_checked(RUN_HEAD_BYTES)?;
         *rest = tail;

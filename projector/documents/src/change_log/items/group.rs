@@ -1,4 +1,4 @@
-//! Groups under construction.
+//! Groups of events before they are encoded.
 
 use std::sync::Arc;
 
@@ -16,31 +16,32 @@ use crate::document_store::StoredDocument;
 use crate::mutation::{Mutation, entry_bytes};
 use crate::record::BucketRecord;
 
-/// Size above which a run ends. A read verifies whole runs, so the size bounds the bytes read for one mutation.
+/// Size in bytes above which a run ends. A read verifies complete runs, so the size bounds the
+/// bytes read for one mutation.
 const RUN_BYTES_MAX: usize = 64 << 10;
 /// Number of buffers that are kept for the next group: 16 MiB at most, unless single mutations are larger than a run.
 const KEPT_RUNS_MAX: usize = 256;
 
 const NO_RUN: u32 = u32::MAX;
 
-/// Collects events of a bucket that are logged together. The items are in the order in which they are added; the
-/// mutations between two other items are grouped by vbucket, and keep their order within each vbucket. A builder that
-/// is cleared keeps its buffers.
+/// A builder of a group: events of a bucket that are logged together. The items are in the order in
+/// which they are added; the mutations between two other items are grouped by vbucket, in their
+/// order within each vbucket. A cleared builder keeps its buffers.
 #[derive(Debug, Default)]
 pub struct GroupBuilder {
     pub(super) items: Vec<Draft>,
     /// The runs of this group, followed by unused buffers of earlier groups.
     runs: Vec<RunDraft>,
     runs_used: usize,
-    /// For each vbucket the run that takes its next mutation.
+    /// For each vbucket, the run that takes its next mutation.
     open: Vec<u32>,
-    /// The vbuckets with such a run.
+    /// The vbuckets that have a run in `open`.
     opened: Vec<VbucketId>,
-    /// For each mutation its run, and its offset among the mutations of the run.
+    /// For each mutation, its run, and its offset in the mutations of the run.
     pub(in crate::change_log) places: Vec<(u32, u32)>,
 }
 
-/// An item to be.
+/// An item of the group.
 #[derive(Debug)]
 pub(super) enum Draft {
     Run(u32),
@@ -54,21 +55,21 @@ pub(super) enum Draft {
     Prepared(TransactionId, Vec<u8>),
 }
 
-/// A run to be.
+/// A run of the group.
 #[derive(Debug, Default)]
 pub(super) struct RunDraft {
     pub(super) vbucket: VbucketId,
     pub(super) vbuuid: Vbuuid,
     pub(super) first: Seqno,
     pub(super) last: Seqno,
-    /// Bytes of the entries.
+    /// Bytes of the run's entries.
     pub(super) bytes: u64,
     /// The encoded mutations.
     pub(super) mutations: Vec<u8>,
 }
 
 impl GroupBuilder {
-    /// Empties the builder and keeps its buffers.
+    /// Removes all events and keeps the buffers.
     pub fn clear(&mut self) {
         self.close_runs();
         self.items.clear();
@@ -78,12 +79,13 @@ impl GroupBuilder {
         self.runs.retain(|run| run.mutations.capacity() <= 4 * RUN_BYTES_MAX);
     }
 
-    /// True if nothing was added.
+    /// Returns true if no event was added.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Adds a mutation on a branch. Each must follow the last one of its vbucket, which the log checks.
+    /// Adds a mutation on a branch. It must follow the last mutation of its vbucket; the log checks
+    /// that.
     pub fn mutation(&mut self, vbuuid: Vbuuid, mutation: &Mutation) {
         let Mutation { vbucket, seqno, ref id, kind, ref document, .. } = *mutation;
         let at = self.run_for(vbucket, vbuuid, seqno);
@@ -101,7 +103,8 @@ impl GroupBuilder {
         run.last = seqno;
     }
 
-    /// The run that takes a mutation: the open one of its vbucket if the mutation continues it.
+    /// Returns the run for a mutation: the open run of its vbucket if the mutation continues that
+    /// run, otherwise a new one.
     fn run_for(&mut self, vbucket: VbucketId, vbuuid: Vbuuid, seqno: Seqno) -> u32 {
         let at = usize::from(vbucket.0);
         if at >= self.open.len() {
@@ -132,7 +135,8 @@ impl GroupBuilder {
         next as u32
     }
 
-    /// Adds the new record of the bucket. Prepared transactions whose changes the log does not have at these places follow it.
+    /// Adds the new record of the bucket, followed by the prepared transactions whose changes are
+    /// at none of `places` in the log.
     pub fn record(&mut self, record: &BucketRecord, places: &PreparedPlaces) -> Result<()> {
         let is_known = |prepared: &Arc<Prepared>| places.get(prepared.transaction).is_some();
         let known = |prepared: &Arc<Prepared>| is_known(prepared).then(|| Arc::clone(prepared));
@@ -141,11 +145,11 @@ impl GroupBuilder {
         body.extend(encoded(&commits)?);
         body.extend(encoded(&places)?);
         self.add(Draft::Record(body));
-        let new = record.commits.joint().prepared().filter(|prepared| !is_known(prepared));
+        let new = record.commits.prepared().filter(|prepared| !is_known(prepared));
         new.cloned().try_for_each(|new| self.transaction(&TransactionEvent::Prepared(new)))
     }
 
-    /// Adds a step of a transaction. The group of a commit has its mutations.
+    /// Adds a step of a transaction. The group of a commit must also have the commit's mutations.
     pub fn transaction(&mut self, event: &TransactionEvent) -> Result<()> {
         let item = match event {
             TransactionEvent::Committed(committed) => {
@@ -170,7 +174,7 @@ impl GroupBuilder {
         self.add(Draft::Remove(vbucket));
     }
 
-    /// Begins an empty vbucket after a purge point.
+    /// Begins an empty vbucket with a purge point.
     pub fn begin(&mut self, vbucket: VbucketId, purged: Seqno) {
         self.add(Draft::Begin(vbucket, purged));
     }
@@ -186,8 +190,9 @@ impl GroupBuilder {
         self.add(Draft::Documents(vbucket, body));
     }
 
-    /// Purges the mutations of some vbuckets up to these seqnos. A point beyond the retained part counts as its nearest
-    /// end. A purge up to the end leaves no mutation; a caller that needs the last mutation names an earlier point.
+    /// Purges the mutations of some vbuckets up to these seqnos. A point outside of the retained
+    /// range is moved to the nearest end. A purge up to the end leaves no mutation; a caller that
+    /// needs the last mutation names an earlier point.
     pub fn purge(&mut self, points: &[(VbucketId, Seqno)]) {
         self.add(Draft::Purge(points.to_vec()));
     }
@@ -197,19 +202,20 @@ impl GroupBuilder {
         self.items.push(item);
     }
 
-    /// Lets later mutations begin new runs.
+    /// Ends the open runs, so that later mutations begin new ones.
     fn close_runs(&mut self) {
         for vbucket in self.opened.drain(..) {
             self.open[usize::from(vbucket.0)] = NO_RUN;
         }
     }
 
-    /// The runs, in the order of their beginnings.
+    /// Returns the runs, in the order of their beginnings.
     pub(super) fn runs(&self) -> &[RunDraft] {
         &self.runs[..self.runs_used]
     }
 
-    /// The indexes of the mutations in the order of their places: run by run, and within a run in the order of arrival.
+    /// Returns the indexes of the mutations in the order of their places: run by run, and within a
+    /// run in the order in which they were added.
     pub(in crate::change_log) fn order(&self) -> Vec<u32> {
         let mut begins = vec![0; self.runs_used + 1];
         for (run, _) in &self.places {
@@ -227,7 +233,7 @@ impl GroupBuilder {
         order
     }
 
-    /// True if the group needs counters of earlier mutations.
+    /// Returns true if the encoding of the group needs byte counters of earlier mutations.
     pub(in crate::change_log) fn looks_back(&self) -> bool {
         self.items.iter().any(|item| matches!(item, Draft::Rewind(..) | Draft::Purge(_)))
     }
@@ -237,5 +243,5 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>> {
     postcard::to_stdvec(value).map_err(|error| Error::internal(error.to_string()))
 }
 
-/// Offset of the mutations in the item of a run.
+/// Offset of the mutations in a run's item.
 pub(in crate::change_log) const MUTATIONS_AT: u32 = (ITEM_HEADER_BYTES + RUN_HEAD_BYTES) as u32;

@@ -20,26 +20,27 @@ use proto::model::commits::TransactionEvent;
 /// The place of a mutation in a change log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MutationPlace {
-    /// LSN of the run that has the mutation.
+    /// LSN of the run's item.
     pub item: Lsn,
-    /// Bytes of the run.
+    /// The size in bytes of the run's item.
     pub item_bytes: u32,
-    /// Offset of the mutation in the run.
+    /// Offset of the mutation in the run's item.
     pub offset: u32,
 }
 
 /// An event of a bucket that the log records.
 #[derive(Debug)]
 pub enum LogEvent<'a> {
-    /// Mutations of one vbucket on one branch, without a gap.
+    /// A run of mutations: one vbucket, one branch, contiguous seqnos.
     Run(Run<'a>),
-    /// The record of the bucket was replaced. The changes of prepared transactions are at the given places in the log.
+    /// The record of the bucket was replaced. `PreparedPlaces` are the places in the log of the
+    /// changes of prepared transactions.
     Record(Box<BucketRecord>, PreparedPlaces),
     /// A vbucket was rewound to an earlier position.
     Rewind {
         /// The vbucket that was rewound.
         vbucket: VbucketId,
-        /// The position.
+        /// The last seqno that remains.
         to: Seqno,
     },
     /// All data of a vbucket was removed.
@@ -47,16 +48,16 @@ pub enum LogEvent<'a> {
         /// The vbucket that was removed.
         vbucket: VbucketId,
     },
-    /// An empty vbucket began after a purge point.
+    /// An empty vbucket began with a purge point.
     Begin {
         /// The vbucket that was restarted.
         vbucket: VbucketId,
-        /// The purge point.
+        /// The seqno of the purge point.
         purged: Seqno,
     },
     /// Documents of a vbucket were copied from another projector.
     Documents {
-        /// The vbucket that was copied.
+        /// The vbucket of the copied documents.
         vbucket: VbucketId,
         /// The copied documents.
         documents: Vec<StoredDocument>,
@@ -70,24 +71,24 @@ pub enum LogEvent<'a> {
     Transaction(TransactionEvent),
 }
 
-/// Mutations of one vbucket on one branch, without a gap.
+/// A run of mutations: one vbucket, one branch, contiguous seqnos.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The vbucket of the run.
     pub vbucket: VbucketId,
-    /// The branch.
+    /// The branch of the mutations.
     pub vbuuid: Vbuuid,
-    /// The first seqno.
+    /// The first seqno of the run.
     pub first: Seqno,
-    /// The last seqno.
+    /// The last seqno of the run.
     pub last: Seqno,
-    /// LSN of the item.
+    /// LSN of the run's item.
     item: Lsn,
     item_bytes: u32,
     mutations: &'a [u8],
 }
 
-/// A mutation in the bytes of a run.
+/// A mutation in the encoded bytes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunMutation<'a> {
     /// The place of the mutation in the log.
@@ -103,14 +104,15 @@ pub struct RunMutation<'a> {
 }
 
 impl RunMutation<'_> {
-    /// The size that the entry counts for, see [`entry_bytes`](crate::mutation::entry_bytes).
+    /// Returns the bytes that the mutation adds to the size of the log, see
+    /// [`entry_bytes`](crate::mutation::entry_bytes).
     pub(in crate::change_log) fn entry_bytes(&self) -> u64 {
         24 + self.id.len() as u64 + self.document.len() as u64
     }
 }
 
 impl<'a> Run<'a> {
-    /// The mutations, in order. Nothing follows an error.
+    /// Returns the mutations in order. The iterator ends after an error.
     pub fn mutations(&self) -> impl Iterator<Item = Result<RunMutation<'a>>> + use<'a> {
         let Self { first, last, item, item_bytes, mutations, .. } = *self;
         let (mut rest, mut next) = (mutations, first.0);
@@ -158,7 +160,7 @@ pub(in crate::change_log) struct Item<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// The items of a group whose payload begins at an LSN. Nothing follows an error.
+/// Returns the items of a group whose payload begins at `lsn`. The iterator ends after an error.
 pub(in crate::change_log) fn items(
     log_id: u64,
     mut lsn: Lsn,
@@ -182,7 +184,7 @@ pub(in crate::change_log) fn items(
 }
 
 impl<'a> Item<'a> {
-    /// The head of a run, and the run; `None` if the item is none.
+    /// Returns the fixed fields of a run, and the run; `None` if the item is not a run.
     pub(in crate::change_log) fn run(&self) -> Result<Option<(RunHead, Run<'a>)>> {
         if self.header.kind != ItemKind::Run {
             return Ok(None);
@@ -200,7 +202,7 @@ impl<'a> Item<'a> {
         Ok(Some((head, Run { vbucket, vbuuid, first, last, item, item_bytes, mutations })))
     }
 
-    /// The changes of the positions of vbuckets.
+    /// Returns the changes that the item makes to the positions of vbuckets.
     pub(in crate::change_log) fn changes(&self) -> Result<Vec<(VbucketId, Change)>> {
         let vbucket = self.header.vbucket;
         let of_one = |change| Ok(vec![(vbucket, change)]);
@@ -240,7 +242,8 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The step of a transaction over several buckets that the item contains, if the item is complete.
+    /// Returns the step of a transaction over several buckets; `None` if the item has none or is
+    /// incomplete.
     pub(in crate::change_log) fn transaction(&self) -> Option<TransactionEvent> {
         (self.header.kind == ItemKind::Transaction)
             .then(|| postcard::from_bytes(self.body).ok())
@@ -316,7 +319,7 @@ fn documents(mut rest: &[u8]) -> Result<Vec<StoredDocument>> {
     Ok(documents)
 }
 
-/// The prepared transaction in the bytes of its item.
+/// Decodes a prepared transaction from the bytes of its item at `place`.
 pub(in crate::change_log) fn prepared_at(
     log_id: u64,
     (transaction, place): (TransactionId, PreparedPlace),

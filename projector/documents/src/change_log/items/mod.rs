@@ -1,4 +1,4 @@
-//! The items of groups: how they are encoded at their place in the log and decoded again, and what they change.
+//! The items of groups: their encoding at a place in the log, their decoding, and their effects.
 
 pub mod append;
 pub mod format;

@@ -1,16 +1,18 @@
 //! The places in a log of the changes of prepared transactions.
 //!
-//! A transaction over several buckets that is *prepared* has changes without numbers ([`proto::model::joint`]). The log has them as one
-//! item, and they may be as many as any transaction has. The record of the bucket is written often, so it names the place of that item
-//! instead of repeating the changes: they are read again when the bucket is opened. The log keeps the segment as long as a checkpoint
-//! names the place. An item far before the end of the log is written again at the end (`store/bucket_store.rs`), so that a transaction
-//! which waits for its outcome does not keep a long log.
+//! A transaction over several buckets that is *prepared* has changes without numbers
+//! ([`proto::model::joint`]). The log contains them as one item, which may be as large as any
+//! transaction. The record of the bucket is written often, so it contains the place of that item
+//! instead of the changes, which are read again when the bucket is opened. The log retains the
+//! item's segment as long as a checkpoint contains the place. An item far before the end of the log
+//! is written again at the end (`store/bucket_store.rs`), so that a transaction which waits for its
+//! outcome does not keep a long log.
 //!
-//! A record from another copy may name prepared transactions that the log does not have yet. Then their items follow it in
-//! the same group.
+//! A record from another copy may name prepared transactions that the log does not have yet. Then
+//! their items follow it in the same group.
 //!
-//! Another copy takes the changes in pieces, and only those that it lacks, which digests show. `sextant verify` reads them
-//! from their places.
+//! Another copy receives the changes in pieces, and only those that it lacks according to digests.
+//! `sextant verify` reads the changes from their places.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +23,12 @@ use proto::{Error, ErrorCode, Result};
 use serde::{Deserialize, Serialize};
 use storage::log::Lsn;
 
-/// The place of the changes of a prepared transaction.
+/// The place of the item with the changes of a prepared transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedPlace {
     /// LSN of the item.
     pub item: Lsn,
-    /// Bytes of the item.
+    /// The size in bytes of the item.
     pub bytes: u32,
 }
 
@@ -34,17 +36,17 @@ pub struct PreparedPlace {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedPlaces(BTreeMap<TransactionId, PreparedPlace>);
 
-/// A record's commits as they are stored.
+/// The commits of a bucket's record in their stored form.
 #[derive(Deserialize)]
 pub(crate) struct StoredCommits {
-    /// The commits, without the changes that the log has.
+    /// The commits, without the changes that the log contains.
     pub commits: NewestCommits,
-    /// The places of these changes.
+    /// The places of the omitted changes.
     pub places: PreparedPlaces,
 }
 
 impl PreparedPlaces {
-    /// The place of a transaction.
+    /// Returns the place of a transaction's changes; `None` if there is none.
     pub fn get(&self, transaction: TransactionId) -> Option<PreparedPlace> {
         self.0.get(&transaction).copied()
     }
@@ -54,26 +56,26 @@ impl PreparedPlaces {
         self.0.iter().map(|(transaction, place)| (*transaction, *place))
     }
 
-    /// The beginning of the part of the log that they need; `None` if they need none.
+    /// Returns the smallest LSN of the places; `None` if there are none. The log must be retained
+    /// from this LSN on.
     pub fn oldest(&self) -> Option<Lsn> {
         self.0.values().map(|place| place.item).min()
     }
 
-    /// Records an item.
+    /// Records the place of a transaction's item.
     pub fn put(&mut self, transaction: TransactionId, place: PreparedPlace) {
         self.0.insert(transaction, place);
     }
 
-    /// Forgets the transactions that are not prepared any more.
+    /// Removes the places of transactions that are not prepared any more.
     pub fn keep_prepared(&mut self, commits: &NewestCommits) {
-        self.0.retain(|transaction, _| commits.joint().find_prepared(*transaction).is_some());
+        self.0.retain(|transaction, _| commits.find_prepared(*transaction).is_some());
     }
 
-    /// The places that hold for another record's commits: of transactions with the same changes.
+    /// Returns the places that are valid for the commits of another record: those of transactions
+    /// with equal changes.
     pub fn that_hold_for(&self, known: &NewestCommits, next: &NewestCommits) -> Self {
-        let of = |commits: &NewestCommits, transaction| {
-            commits.joint().find_prepared(transaction).cloned()
-        };
+        let of = |commits: &NewestCommits, transaction| commits.find_prepared(transaction).cloned();
         let is_same = |transaction| {
             let next = of(next, transaction);
             next.is_some() && next == of(known, transaction)
@@ -82,7 +84,8 @@ impl PreparedPlaces {
         Self(same.collect())
     }
 
-    /// Commits as they are stored beside these places. The changes of a transaction without a place stay.
+    /// Returns commits in their stored form for these places. The changes of a transaction without
+    /// a place are included.
     pub(crate) fn stored(&self, commits: &NewestCommits) -> StoredCommits {
         let mut places = self.clone();
         places.keep_prepared(commits);
@@ -95,7 +98,7 @@ impl PreparedPlaces {
 }
 
 impl StoredCommits {
-    /// Reads what is stored after a record.
+    /// Decodes the places that are stored after a record.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = |what: String| {
             let what = format!("the newest commits cannot be decoded: {what}");

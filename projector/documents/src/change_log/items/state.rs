@@ -1,4 +1,4 @@
-//! The positions of a bucket's vbuckets, and how the items of the log change them.
+//! The positions of a bucket's vbuckets, and how items of the log change them.
 
 use proto::model::ids::Seqno;
 use serde::{Deserialize, Serialize};
@@ -9,21 +9,21 @@ use crate::document_store::LogExtent;
 /// The position of one vbucket in a change log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VbucketState {
-    /// The retained part of its log.
+    /// The retained range of the vbucket's log.
     pub extent: LogExtent,
-    /// Mutations of the vbucket before this LSN do not count: all its data was removed there, or the vbucket began
-    /// there.
+    /// Mutations of the vbucket before this LSN are invalid: its data was removed at the LSN, or
+    /// the vbucket began there.
     pub begun: Lsn,
 }
 
-/// All that a checkpoint must remember of a change log.
+/// The state of a change log that a checkpoint must store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogState {
     /// The random id of the log; `None` if the log was never opened.
     pub log_id: Option<u64>,
-    /// The checkpoint covers the log before this LSN.
+    /// The LSN before which the checkpoint covers the log.
     pub from: Lsn,
-    /// The position of each vbucket at this LSN.
+    /// The position of each vbucket at `from`.
     pub vbuckets: Vec<VbucketState>,
 }
 
@@ -46,7 +46,7 @@ pub(in crate::change_log) enum Change {
 }
 
 impl Change {
-    /// True if the change ends all that the vbucket had before.
+    /// Returns true if the change invalidates all earlier data of the vbucket.
     pub(in crate::change_log) fn clears(&self) -> bool {
         match self {
             Self::Remove | Self::Begin { .. } => true,
@@ -57,7 +57,8 @@ impl Change {
 }
 
 impl VbucketState {
-    /// Applies a change at an LSN, or returns the reason why it cannot follow.
+    /// Applies a change at an LSN; returns the reason if the change cannot follow the present
+    /// position.
     pub(in crate::change_log) fn apply(&mut self, change: &Change, lsn: Lsn) -> Result<(), String> {
         let LogExtent { purged, end, bytes_end, .. } = self.extent;
         match *change {

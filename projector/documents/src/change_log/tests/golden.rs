@@ -1,5 +1,5 @@
-//! The format of groups and of side files does not change by accident. Records of buckets and commits of
-//! transactions are left out: their encoding is that of their types.
+//! Tests that the format of groups and of side files does not change by accident. Records of
+//! buckets and commits of transactions are left out: their encoding is that of their types.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use proto::env::{FileSystem, OpenMode, sim};
 use super::naive_model::{Op, add};
 use crate::change_log::*;
 
-/// A segment with an item of each other kind, and its side file.
+/// A segment with an item of each kind that is tested; a side file belongs to it.
 const SEGMENT: &[u8] = include_bytes!("../../../testdata/change_log.log");
 const INDEX: &[u8] = include_bytes!("../../../testdata/change_log.index");
 

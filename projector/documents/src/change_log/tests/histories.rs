@@ -1,11 +1,12 @@
-//! Random histories of a change log with crashes and faults at any file operation. After each recovery the log has all
-//! synced groups whole, no half group, and possibly some more groups in order; reads agree with a naive model.
+//! Random histories of a change log with crashes and faults at any file operation. After each
+//! recovery the log has all synced groups completely, no partial group, and possibly some later
+//! groups in order; reads agree with a naive model.
 
 use super::history::History;
 use crate::change_log::verify;
 
-/// Runs a history that breaks at an operation: by a crash, or by one failed operation. Returns the number of operations
-/// before the first restart.
+/// Runs a history in which an operation crashes the machine (`crashes`) or fails. Returns the
+/// number of operations before the first restart.
 fn lives(seed: u64, at: Option<u64>, crashes: bool) -> u64 {
     let mut history = History::new(seed);
     history.name = format!("seed {seed}, broken at {at:?}");

@@ -1,4 +1,4 @@
-//! Random histories of a change log on simulated files, beside a naive model.
+//! Random histories of a change log on simulated files, compared with a naive model.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(super) struct History {
     pub(super) dir: PathBuf,
     random: SeededRandom,
     pub(super) options: ChangeLogOptions,
-    /// All groups, the place of the end of each, and the model after it.
+    /// All groups, each with the LSN of its end and the model after it.
     pub(super) groups: Vec<(Lsn, Vec<Op>, Model)>,
     /// Number of groups that are synced.
     pub(super) synced: usize,
@@ -27,7 +27,7 @@ pub(super) struct History {
     pub(super) checkpoint: (LogState, usize),
     /// The branch of new mutations.
     vbuuid: u64,
-    /// Names the history in failures.
+    /// The name of the history in failure messages.
     pub(super) name: String,
     group: GroupBuilder,
 }
@@ -64,7 +64,7 @@ impl History {
         last.unwrap_or_else(|| vec![ModelVbucket::default(); usize::from(VBUCKETS)])
     }
 
-    /// A random group that fits a model.
+    /// Returns a random group that the model's state allows.
     fn ops(&mut self, model: &mut Model) -> Vec<Op> {
         let mut ops = Vec::new();
         for n in 0..=self.below(5) {
@@ -109,7 +109,7 @@ impl History {
         ops
     }
 
-    /// Appends a random group; an error of the log is the caller's to judge.
+    /// Appends a random group; returns the log's error.
     pub(super) fn append(&mut self, log: &ChangeLog) -> proto::Result<()> {
         let mut model = self.model();
         let ops = self.ops(&mut model);
@@ -126,7 +126,7 @@ impl History {
         Ok(())
     }
 
-    /// Works for some steps, or until the log fails.
+    /// Runs some steps; ends early if the log fails.
     pub(super) fn work(&mut self, log: &ChangeLog, steps: u64) -> proto::Result<()> {
         for _ in 0..steps {
             self.append(log)?;
@@ -149,15 +149,15 @@ impl History {
         Ok(())
     }
 
-    /// Opens the log from the checkpoint, and compares it with the groups that were appended: all synced groups, and
-    /// some of the others in order. Forgets the groups that a crash has removed.
+    /// Opens the log from the checkpoint, and checks that it has all synced groups, and possibly
+    /// some later groups in order. Removes the groups that a crash has lost from the model.
     pub(super) fn open(&mut self) -> proto::Result<ChangeLog> {
         let log = self.open_only()?;
         self.check_reads(&log);
         Ok(log)
     }
 
-    /// Like [`Self::open`], and reads nothing.
+    /// Like [`Self::open`], without a comparison of the reads.
     pub(super) fn open_only(&mut self) -> proto::Result<ChangeLog> {
         let mut replayed: Vec<(Lsn, Vec<Op>)> = Vec::new();
         let (state, known) = self.checkpoint.clone();
@@ -187,7 +187,7 @@ impl History {
         Ok(log)
     }
 
-    /// Compares everything that a reader can see with the model.
+    /// Compares all readable data with the model.
     pub(super) fn check_reads(&self, log: &ChangeLog) {
         if let Err(error) = self.reads_agree(log) {
             let is_fault = self.fs.is_crashed() || error.message.contains("simulated fault");

@@ -1,4 +1,5 @@
-//! Tests of the change log: single promises, its format, and random histories with crashes, faults and damage.
+//! Tests of the change log: single promises, the format, and random histories with crashes, faults
+//! and damage.
 
 mod golden;
 mod histories;

@@ -18,6 +18,7 @@ use crate::ownership::Ownership;
 use crate::record::BucketRecord;
 use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
 use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::open_commit::{CommitId, OpenCommit};
 use proto::model::pushed_commit::{PushedCommit, PushedPart};
 
 pub(super) const VBUCKETS: u16 = 4;
@@ -37,7 +38,7 @@ pub(super) enum Op {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ModelVbucket {
-    /// Entries up to this seqno are unknown.
+    /// The seqno up to which entries are unknown.
     pub(super) absent: u64,
     pub(super) purged: u64,
     pub(super) end: u64,
@@ -108,21 +109,32 @@ fn transaction(n: u64) -> TransactionEvent {
     let producers = ProducerTransactionId(n);
     match n % 7 {
         0 => TransactionEvent::Committed(committed),
-        1 => TransactionEvent::Joint(JointCommit { committed, participants }),
+        1 => {
+            let joint = JointCommit { committed, participants };
+            TransactionEvent::Opened(OpenCommit::Joint(joint))
+        }
         2 => {
             let document = n.is_multiple_of(2).then(|| Bytes::from(vec![7; n as usize]));
             let changes = vec![PreparedChange { id: format!("id-{n}").into(), document }];
             TransactionEvent::Prepared(Arc::new(Prepared { transaction, participants, changes }))
         }
         3 => TransactionEvent::RolledBack(transaction),
-        4 => TransactionEvent::PushedSettled(producers),
+        4 => TransactionEvent::Settled(CommitId::Pushed(producers)),
         5 => {
             let part =
                 |n| PushedPart { vbucket: VbucketId(n), after: Seqno(u64::from(n)), end: position };
             let parts = (0..n as u16 % 9).map(part).collect();
-            TransactionEvent::Pushed(PushedCommit { transaction: producers, parts })
+            let commit = PushedCommit { transaction: producers, parts };
+            TransactionEvent::Opened(OpenCommit::Pushed(commit))
         }
-        _ => TransactionEvent::Settled(transaction),
+        _ => TransactionEvent::Settled(CommitId::Joint(transaction)),
+    }
+}
+
+fn number(id: CommitId) -> u64 {
+    match id {
+        CommitId::Joint(transaction) => transaction.0,
+        CommitId::Pushed(transaction) => transaction.0,
     }
 }
 
@@ -190,11 +202,10 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
         LogEvent::Transaction(found) => {
             let n = match found {
                 TransactionEvent::Committed(committed) => committed.transaction.0,
-                TransactionEvent::Joint(joint) => joint.committed.transaction.0,
                 TransactionEvent::Prepared(prepared) => prepared.transaction.0,
-                TransactionEvent::RolledBack(id) | TransactionEvent::Settled(id) => id.0,
-                TransactionEvent::Pushed(commit) => commit.transaction.0,
-                TransactionEvent::PushedSettled(id) => id.0,
+                TransactionEvent::RolledBack(id) => id.0,
+                TransactionEvent::Opened(commit) => number(commit.id()),
+                TransactionEvent::Settled(id) => number(*id),
             };
             assert_eq!(*found, transaction(n));
             vec![Op::Transaction(n)]
@@ -205,7 +216,8 @@ pub(super) fn ops_of(event: &LogEvent<'_>) -> Vec<Op> {
     }
 }
 
-/// A group in the order of its items: mutations between two other items by vbucket.
+/// Returns a group in the order of its items: mutations between two other items are ordered by
+/// vbucket.
 pub(super) fn ordered(ops: &[Op]) -> Vec<Op> {
     let mut ordered = Vec::new();
     for part in ops

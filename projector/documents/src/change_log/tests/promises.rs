@@ -1,4 +1,4 @@
-//! Single promises of the change log, and readers beside a writer.
+//! Tests of single promises of the change log, and of readers concurrent with a writer.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,7 +32,7 @@ fn mutation(vbucket: VbucketId, seqno: u64, text: &str) -> Mutation {
     Mutation::new((vbucket, Seqno(seqno)), "an id".into(), MutationKind::Upsert, document)
 }
 
-/// Appends mutations of a vbucket, one in each group, and syncs.
+/// Appends mutations of a vbucket, one per group, and syncs.
 fn append(log: &ChangeLog, vbucket: VbucketId, seqnos: std::ops::RangeInclusive<u64>, text: &str) {
     for seqno in seqnos {
         let mut group = GroupBuilder::default();
@@ -215,7 +215,8 @@ fn readers_go_on_beside_a_writer() {
     assert!(log.segments()[0] > 0, "segments were released meanwhile");
 }
 
-/// Each life of a seqno writes its number into the document; it only grows along the log.
+/// Each time a seqno is written, a number is put into its document; these numbers must grow along
+/// the log.
 fn read_some(log: &ChangeLog) {
     for vbucket in [VbucketId(0), V] {
         let before = log.extent(vbucket);

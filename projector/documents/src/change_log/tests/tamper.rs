@@ -1,5 +1,5 @@
-//! Damage of any file: it is an error that names a file, or it is harmless. It never loses a synced and vouched group in
-//! silence, and never makes the log panic.
+//! Damages files in various ways: the damage must be an error that names a file, or be harmless. A
+//! synced group that a mark covers is never lost silently, and the log never panics.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::history::History;
 use super::naive_model::{Op, VBUCKETS, add};
 use crate::change_log::*;
 
-/// A log of several segments with everything synced and vouched.
+/// Returns a log of several segments, all synced and covered by a mark.
 fn written(seed: u64) -> History {
     let mut history = History::new(seed);
     let log = history.open().unwrap();
@@ -34,7 +34,7 @@ fn segments(history: &History) -> Vec<PathBuf> {
     files(history).into_iter().filter(is_segment).collect()
 }
 
-/// Bytes of a segment file without its room.
+/// Returns the bytes of a segment file without the preallocated room.
 fn used_bytes(history: &History, path: &Path) -> usize {
     let info = storage::log::scan(&history.fs, path, &mut |_, _| ()).unwrap();
     info.used_bytes() as usize
@@ -57,7 +57,8 @@ fn put(fs: &dyn FileSystem, path: &Path, bytes: &[u8]) {
     file.write_all_at(bytes, 0).unwrap();
 }
 
-/// Opens and reads everything. The result is the whole history, or an error of damage that names a file.
+/// Opens the log and reads all data. Returns true if the complete history was read, false after an
+/// error that names a damaged file.
 fn attempt(history: &mut History, what: &str) -> bool {
     let expected = history.groups.len();
     let result = history.open_only().and_then(|log| history.reads_agree(&log));
@@ -92,7 +93,8 @@ fn restore(history: &History, saved: &[(PathBuf, Vec<u8>)]) {
     saved.iter().for_each(|(path, bytes)| put(&history.fs, path, bytes));
 }
 
-/// Checks one kind of damage from the checkpoint, and from the beginning if the log still reaches back to it.
+/// Checks one kind of damage, with an opening from the checkpoint, and with one from the beginning
+/// if the log still has all segments.
 fn try_damage(
     history: &mut History,
     files: &[(PathBuf, Vec<u8>)],
@@ -210,7 +212,8 @@ fn exchanged_files_are_an_error_or_harmless() {
     }
 }
 
-/// A segment of the same log under the same name, with other contents: a copy from before a crash.
+/// A segment with a valid name and other contents, from a copy of the log before a crash, must be
+/// detected.
 #[test]
 fn a_segment_of_another_life_of_the_log_is_found_by_the_chain() {
     let group = |n: u64, text: u8| {

@@ -1,4 +1,4 @@
-//! The contract of a document store, for the store on disk and for the one in memory.
+//! Tests of the contract of a document store, for the store on disk and for the one in memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn record() -> BucketRecord {
     }
 }
 
-/// Numbers changes as the writer does, and stores them.
+/// A writer that assigns seqnos to changes and stores them.
 #[derive(Default)]
 struct Numbers([u64; VBUCKETS as usize]);
 
@@ -85,7 +85,8 @@ fn all_documents(store: &dyn DocumentStore) -> Vec<(String, String)> {
     }
 }
 
-/// The whole log, as (vbucket, seqno, id, document), each vbucket read in small pieces.
+/// Returns the complete log, as (vbucket, seqno, id, document); each vbucket is read in small
+/// pieces.
 fn whole_log(store: &dyn DocumentStore) -> Vec<(u16, u64, String, Bytes)> {
     let mut found = Vec::new();
     for vbucket in (0..VBUCKETS).map(VbucketId) {
@@ -173,7 +174,7 @@ fn fate(store: &dyn DocumentStore, transaction: u64) -> Fate {
     record.commits.fate(TransactionId(transaction), 0)
 }
 
-/// The commits of transactions are known as long as their mutations are there.
+/// Checks that commits of transactions are remembered as long as their mutations are retained.
 fn remembers_commits(open: &dyn Fn() -> Arc<dyn DocumentStore>) {
     let mut numbers = Numbers::default();
     let store = open();
@@ -258,7 +259,7 @@ fn a_bucket_that_was_made_after_another_was_dropped_survives_restarts() {
     }
 }
 
-/// One thread reads while another writes.
+/// A read of many documents must return one state of the store while another thread writes.
 #[test]
 fn the_store_on_disk_reads_many_documents_at_one_moment() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! Crashes in the midst of operations: what was answered is there, and what was not is there as a whole or not at all. The model
-//! shares no code with the store.
+//! Crashes during operations: each acknowledged change survives, and an unacknowledged one survives
+//! completely or not at all. The model shares no code with the store.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,12 +29,12 @@ const STEPS: usize = 60;
 /// A change of a document; `None` deletes it.
 pub(super) type Change = (String, Option<String>);
 
-/// The logs of the vbuckets from the first mutation on, and the last purged one of each.
+/// The logs of the vbuckets from the first mutation on, and the last purged seqno of each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Model {
     pub(super) logs: [Vec<Change>; VBUCKETS as usize],
     pub(super) purged: [u64; VBUCKETS as usize],
-    /// The vbuckets that were removed lost their branches.
+    /// For each vbucket, whether it has branches; a removed vbucket has none.
     branches: [bool; VBUCKETS as usize],
 }
 
@@ -65,7 +65,7 @@ impl Model {
     }
 }
 
-/// The contents that the store shows to readers.
+/// Returns the contents that readers of the store can see.
 fn shown(store: &DiskStore, known: &[&Model]) -> Model {
     let (record, ends) = store.buckets().expect("buckets").remove(0);
     let extents = store.extents(BUCKET).expect("extents");
@@ -141,7 +141,8 @@ impl World {
         self.store.as_ref().expect("it is open")
     }
 
-    /// Does an operation that makes `next` of the model, sometimes with a crash in its midst.
+    /// Runs an operation that changes the model to `next`, sometimes with a crash during the
+    /// operation.
     fn run(&mut self, next: Model, operation: impl FnOnce(&DiskStore) -> proto::Result<()>) {
         let crashes = self.below(3) == 0;
         if crashes {
@@ -287,7 +288,7 @@ fn a_log_that_has_lost_its_end_is_named_and_not_served() {
     assert!(error.message.contains("/data/buckets/00000000/log"), "{error}");
 }
 
-/// One file operation fails, and the caller repeats the catalog.
+/// One file operation fails while a catalog is applied, and the caller applies the catalog again.
 #[test]
 fn a_catalog_that_failed_is_repeated_and_leaves_nothing_behind() {
     let mut failed = 0;

@@ -1,5 +1,5 @@
-//! Damaged buckets: the others are served, the files of the damaged one are not touched, and it is recreated in steps that a crash may
-//! interrupt.
+//! Tests of damaged buckets: the other buckets are served, the files of the damaged bucket are not
+//! changed, and it is recreated in steps that a crash may interrupt.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ fn open(world: &World) -> Result<DiskStore> {
     DiskStore::open(&world.env, Path::new(DIR), small())
 }
 
-/// A store of two buckets that is closed. Both checkpoints of the first one, and so the bucket, are damaged.
+/// Returns a closed store of two buckets. Both copies of the first bucket's checkpoint are damaged.
 fn damaged(seed: u64) -> World {
     let mut world = World::new(seed);
     world.store().apply_catalog(2, &[other(&world)], &[]).expect("another bucket");
@@ -61,7 +61,7 @@ fn directories(world: &World) -> Vec<PathBuf> {
     world.env.fs.list(&Path::new(DIR).join("buckets")).expect("directories")
 }
 
-/// The files of the damaged directory with their contents.
+/// Returns the files of the damaged directory with their contents.
 fn contents(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
     let mut dirs = vec![directory_path(Path::new(DIR), 0)];
     let mut found = Vec::new();
@@ -157,7 +157,8 @@ fn a_damaged_bucket_is_made_anew_and_its_files_go_when_the_new_copy_is_complete(
     assert_eq!(documents(&store).len(), 1);
 }
 
-/// Whichever operation a crash interrupts: the bucket is damaged as before, or recreated beside its damaged files.
+/// A crash interrupts each operation in turn: the bucket is damaged as before, or recreated while
+/// its damaged files are kept.
 #[test]
 fn a_bucket_whose_making_anew_a_crash_cuts_short_is_damaged_or_empty() {
     let (mut still, mut anew, mut removed) = (0, 0, 0);
@@ -216,7 +217,8 @@ fn a_bucket_that_is_dropped_leaves_none_of_its_damaged_files() {
     }
 }
 
-/// The new copy is lost as well before it was complete: the operator decides about all that is left.
+/// The new copy is lost too before it was complete: the operator decides about all remaining
+/// directories.
 #[test]
 fn an_operator_gives_up_a_bucket_that_was_made_anew_with_all_its_damaged_files() {
     let world = damaged(5);
@@ -232,7 +234,7 @@ fn an_operator_gives_up_a_bucket_that_was_made_anew_with_all_its_damaged_files()
     assert_eq!(directories(&world).len(), 3, "they stay");
 }
 
-/// One file operation fails, and the caller tries again.
+/// One file operation fails while a bucket is recreated, and the caller tries again.
 #[test]
 fn a_making_anew_that_failed_is_repeated_and_leaves_nothing_behind() {
     let mut failed = 0;

@@ -1,6 +1,6 @@
-//! Differential histories: each operation is done to the store on disk and to the store in memory, and must have the same result
-//! in both. Then both must show the same. The store on disk crashes and is opened again at any moment, also in the midst of a copy, a
-//! flush or a merge.
+//! Differential histories: each operation is applied to the store on disk and to the store in
+//! memory, and must have equal results. Then both must have equal contents. The store on disk
+//! crashes and is opened again at any moment, also during a copy, a flush or a merge.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::store::DiskStore;
 const VBUCKETS: u16 = 3;
 /// The number of different documents of a bucket.
 const IDS: u64 = 24;
-/// The number of histories and their length.
+/// The number of histories; then their length.
 const HISTORIES: u64 = 80;
 const STEPS: usize = 120;
 
@@ -36,7 +36,7 @@ type Shown = (String, u64, Bytes);
 /// An entry of a log.
 type Entry = (u64, String, bool, Bytes);
 
-/// Counts of the operations, so that the test cannot become empty.
+/// Counters of the operations, with which the test checks that it covers them.
 #[derive(Debug, Default)]
 struct Effects {
     commits: u32,
@@ -63,7 +63,7 @@ struct Both {
     cas: u64,
     next_bucket: u64,
     next_branch: u64,
-    /// Snapshots that are compared later.
+    /// Open snapshots, which are compared later.
     held: Option<[Box<dyn DocumentSnapshot>; 2]>,
     effects: Effects,
     /// The steps so far, for a report.
@@ -97,7 +97,8 @@ fn log(store: &dyn DocumentStore, mut range: LogRange, bytes: usize) -> Result<V
     }
 }
 
-/// The last change of a document, unless it is a deletion that a store may have forgotten.
+/// Returns the seqno of a document's last change, unless the change is a deletion that a store may
+/// have forgotten.
 fn known_change(store: &dyn DocumentStore, bucket: BucketId, id: &str) -> Result<Option<Seqno>> {
     let purged = store.extents(bucket)?[usize::from(vbucket_of(id, VBUCKETS).0)].purged;
     let (changed, is_there) = (store.changed_at(bucket, id)?, store.contains(bucket, id)?);
@@ -130,7 +131,7 @@ impl Both {
         self.random.next_u64() % end.max(1)
     }
 
-    /// Reopens the store on disk, mostly after a crash: all answered changes must exist.
+    /// Reopens the store on disk, mostly after a crash: all acknowledged changes must exist.
     fn reopen(&mut self) {
         (self.held, self.disk) = (None, None);
         let has_crashed = self.below(4) > 0;
@@ -144,7 +145,7 @@ impl Both {
         self.effects.reopened += 1;
     }
 
-    /// Flushes, merges and releases, sometimes up to a crash in the midst.
+    /// Runs flushes, merges and releases, sometimes until a crash interrupts them.
     fn maintain(&mut self) {
         let Some(disk) = &self.disk else { return };
         let crashes = self.below(3) == 0;
@@ -170,7 +171,7 @@ impl Both {
         [self.disk.as_ref().expect("it is open"), &self.memory]
     }
 
-    /// Does an operation to both stores, which must have the same result.
+    /// Applies an operation to both stores, which must return equal results; returns the result.
     fn both<T: PartialEq + std::fmt::Debug>(
         &mut self,
         what: &str,
@@ -201,7 +202,7 @@ impl Both {
         Bytes::from(vec![b'0' + (self.below(10) as u8); len as usize])
     }
 
-    /// Changes of a bucket, numbered as the writer does.
+    /// Returns random changes of a bucket, with the seqnos that the writer would assign.
     fn changes(&mut self, bucket: BucketId) -> Batch {
         let mut ends: Vec<u64> =
             (0..VBUCKETS).map(|v| self.end(bucket, VbucketId(v)).end.0).collect();
@@ -349,7 +350,7 @@ impl Both {
         self.effects.copied += 1;
     }
 
-    /// Perhaps reopens the store on disk in the midst of an operation of several steps.
+    /// With some probability, reopens the store on disk during an operation of several steps.
     fn interrupt(&mut self) {
         if self.below(8) == 0 {
             self.reopen();
@@ -366,7 +367,7 @@ impl Both {
         self.records.insert(record.info.id, record);
     }
 
-    /// Calls of a task that does not know yet that its bucket was dropped change nothing.
+    /// Calls of a task that has not received the drop of its bucket change nothing.
     fn call_a_dropped_bucket(&mut self) {
         let Some(record) = self.gone.last().cloned() else { return };
         let (id, vbucket) = (record.info.id, VbucketId(0));
@@ -430,7 +431,7 @@ impl Both {
         }
     }
 
-    /// A cut that no log is purged beyond.
+    /// Returns a random cut at which no log is purged.
     fn any_kept_cut(&self, bucket: BucketId) -> Vec<Seqno> {
         let seqno = |v| {
             let LogExtent { purged, end, .. } = self.end(bucket, VbucketId(v));
@@ -439,7 +440,7 @@ impl Both {
         (0..VBUCKETS).map(seqno).collect()
     }
 
-    /// Reads the held snapshots, which show what was there when they were taken.
+    /// Reads the open snapshots, which must have the contents of their moment.
     fn compare_held(&mut self) {
         let Some([mut disk, mut memory]) = self.held.take() else { return };
         let (disk, memory) = (all(&mut *disk, 50), all(&mut *memory, 50));

@@ -1,4 +1,5 @@
-//! How much of the log is on disk: what keeps segments, and the effect of a log that ends too early.
+//! Tests of the log's size on disk: what retains segments, and the effect of a log that ends too
+//! early.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl World {
         self.settle();
     }
 
-    /// Commits groups of mutations in one vbucket only.
+    /// Commits `groups` groups of mutations in one vbucket.
     fn commit_to(&self, vbucket: VbucketId, groups: usize) {
         let is_there = |id: &String| vbucket_of(id, VBUCKETS) == vbucket;
         let ids: Vec<_> = (0..).map(|n| format!("e{n}")).filter(is_there).take(9).collect();
@@ -70,7 +71,7 @@ fn an_idle_vbucket_holds_no_segment_of_the_log() {
     assert!(before > 60_000 && world.held_bytes() < 20_000, "{before}, {}", world.held_bytes());
 }
 
-/// The mutations of the slow vbuckets are few, so that no bound on them purges them.
+/// The slow vbuckets have few mutations, so that no bound on their mutations purges them.
 #[test]
 fn a_slow_vbucket_gives_up_what_holds_the_oldest_segments() {
     let mut world = World::new(8);
@@ -91,7 +92,7 @@ fn a_slow_vbucket_gives_up_what_holds_the_oldest_segments() {
     assert_eq!(world.ends()[1], end);
 }
 
-/// A record of the bucket leaves nothing in memory that a flush would wait for.
+/// A record of the bucket, without versions in memory, moves the checkpoint too.
 #[test]
 fn records_alone_move_the_checkpoint() {
     let world = World::new(11);
@@ -104,7 +105,8 @@ fn records_alone_move_the_checkpoint() {
     assert!(world.held_bytes() < 40_000, "{}", world.held_bytes());
 }
 
-/// Only the manifest of the source has the length of the log.
+/// A synced end of the log that is torn is reported and kept; only the source's manifest knows the
+/// length of the log.
 #[test]
 fn a_torn_end_that_was_synced_is_named_and_stays() {
     let mut world = World::new(5);
@@ -135,7 +137,8 @@ fn a_torn_end_that_was_synced_is_named_and_stays() {
     }
 }
 
-/// Without the witness and the newest manifest of the source, only the checkpoint shows that the log was longer.
+/// A log that is shorter than its checkpoint is reported, even without the witness and the newest
+/// manifest of the source.
 #[test]
 fn a_log_that_ends_before_its_checkpoint_is_named() {
     let mut world = World::new(3);

@@ -1,4 +1,5 @@
-//! Many buckets in one store: their open files, their memory, and which operations wait for each other.
+//! Tests of many buckets in one store: their open files, their memory, and which operations wait
+//! for each other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,10 +22,10 @@ use crate::ownership::Ownership;
 use crate::record::BucketRecord;
 use crate::store::{DiskStore, DiskStoreOptions};
 
-/// The work of a test while a directory is removed.
+/// A function that the test runs during the removal of a directory.
 type Hook = Box<dyn Fn() + Send + Sync>;
 
-/// Files that count how many of them are open.
+/// A file system that counts its open files.
 struct CountedFs {
     inner: Arc<dyn FileSystem>,
     open: Arc<AtomicUsize>,
@@ -121,7 +122,7 @@ impl World {
         Self { store, fs, open, while_removing, ends }
     }
 
-    /// Writes a document of about some bytes into each bucket.
+    /// Writes a document of about `bytes` bytes into each bucket.
     fn write(&mut self, bytes: usize) {
         for (bucket, end) in &mut self.ends {
             *end += 1;
@@ -184,7 +185,7 @@ fn the_memory_of_all_buckets_is_bounded_while_the_maintenance_is_busy() {
     }
 }
 
-/// A copy of documents receives them in large pieces, one after another.
+/// Copied documents arrive in large pieces without a pause, and memory must remain bounded.
 #[test]
 fn the_memory_of_copied_documents_is_bounded_while_the_maintenance_is_busy() {
     let memtable_bytes = 8 << 10;

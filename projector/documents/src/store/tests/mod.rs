@@ -1,5 +1,5 @@
-//! Tests of the store on disk: its contract, histories beside the store in memory, and purged logs beside a model, and what
-//! the log takes on disk.
+//! Tests of the store on disk: its contract, histories compared with the store in memory, purged
+//! logs compared with a model, and the size of the log on disk.
 
 mod contract;
 mod crashes;
@@ -23,14 +23,15 @@ use super::{DiskStore, DiskStoreOptions};
 use crate::change_log::ChangeLogOptions;
 use crate::document_store::DocumentStore;
 
-/// Opens a store; the damage of a bucket is an error.
+/// Opens a store; damage of a bucket is an error.
 fn open_whole(env: &Env, dir: &Path) -> Result<DiskStore> {
     let store = DiskStore::open(env, dir, small())?;
     let damaged = store.damaged()?;
     damaged.into_values().next().map_or(Ok(store), |damaged| Err(damaged.error))
 }
 
-/// A store of small parts, so that flushes, merges and new segments happen in short histories.
+/// Returns options with small sizes, so that flushes, merges and new segments happen in short
+/// histories.
 fn small() -> DiskStoreOptions {
     DiskStoreOptions {
         log: ChangeLogOptions { segment_bytes: 4 << 10, ..ChangeLogOptions::default() },

@@ -1,4 +1,5 @@
-//! The changes of prepared transactions: the log has them once, a checkpoint names their place, and every opening finds them.
+//! Tests of the changes of prepared transactions: the log has them once, a checkpoint contains
+//! their place, and every opening finds them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use proto::env::OpenMode;
 use proto::model::commits::{Committed, NewestCommits, TransactionEvent};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
 use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::open_commit::OpenCommit;
 
 use super::crashes::{BUCKET, World};
 use super::{open_whole, small};
@@ -37,7 +39,8 @@ fn prepared(n: u64) -> Arc<Prepared> {
 
 fn joint(n: u64) -> TransactionEvent {
     let committed = Committed { transaction: TransactionId(n), affected: 0, positions: Vec::new() };
-    TransactionEvent::Joint(JointCommit { committed, participants: vec![BucketId(0), BUCKET] })
+    let joint = JointCommit { committed, participants: vec![BucketId(0), BUCKET] };
+    TransactionEvent::Opened(OpenCommit::Joint(joint))
 }
 
 fn checkpoint(world: &World) -> Checkpoint {
@@ -54,7 +57,7 @@ impl World {
         Arc::clone(&self.store().all()[0].1)
     }
 
-    /// Commits so much that the log grows by many segments, purges all of it, and flushes.
+    /// Commits so many changes that the log grows by many segments, purges all of it, and flushes.
     fn go_on(&mut self) {
         (0..60).for_each(|_| self.commit());
         let ends = self.bucket().ends();
@@ -72,7 +75,7 @@ impl World {
 
     fn is_prepared(&self, n: u64) -> bool {
         let commits = self.commits();
-        let found = commits.joint().find_prepared(TransactionId(n));
+        let found = commits.find_prepared(TransactionId(n));
         assert!(found.is_none_or(|found| *found == prepared(n)), "all of it or nothing");
         found.is_some()
     }
@@ -91,7 +94,7 @@ fn a_checkpoint_has_no_prepared_changes_and_the_log_keeps_them_until_the_transac
     world.go_on();
     let found = checkpoint(&world);
     assert!(found.log.from > place + 8_192, "segments lie between");
-    let hollow = found.record.commits.joint().find_prepared(TransactionId(7)).cloned();
+    let hollow = found.record.commits.find_prepared(TransactionId(7)).cloned();
     assert_eq!(hollow.expect("it is named").changes, [], "its changes are in the log alone");
     assert!(world.oldest_segment() < place, "and the log keeps them");
     for _ in 0..2 {
@@ -142,7 +145,7 @@ fn a_record_of_another_copy_brings_its_prepared_changes() {
     for _ in 0..2 {
         assert!(world.is_prepared(2));
         let commits = world.commits();
-        assert_eq!(commits.joint().find_prepared(TransactionId(1)), Some(&other));
+        assert_eq!(commits.find_prepared(TransactionId(1)), Some(&other));
         world.store = None;
         world.open();
     }
@@ -162,7 +165,8 @@ fn a_transaction_that_waits_for_its_outcome_holds_no_long_log() {
     assert!(world.is_prepared(7));
 }
 
-/// Prepared transactions may be larger together than the distance at which one of them is written again.
+/// Prepared transactions may be larger together than the distance in the log after which each is
+/// written again.
 #[test]
 fn many_transactions_that_wait_are_not_written_again_with_each_group() {
     let mut world = World::new(6);
@@ -196,14 +200,14 @@ fn what_an_earlier_build_has_in_its_checkpoint_is_read_and_moves_to_the_log() {
     world.open();
     assert!(world.is_prepared(7));
     world.go_on();
-    let hollow = checkpoint(&world).record.commits.joint().find_prepared(TransactionId(7)).cloned();
+    let hollow = checkpoint(&world).record.commits.find_prepared(TransactionId(7)).cloned();
     assert_eq!(hollow.expect("it is named").changes, []);
     world.store = None;
     world.open();
     assert!(world.is_prepared(7));
 }
 
-/// Damages a byte of a log after an LSN. Returns the segment.
+/// Damages a byte of a log at or after the LSN `at`. Returns the segment's path.
 fn damage(world: &World, segments: &[u64], at: u64) -> PathBuf {
     let base = *segments.iter().rfind(|base| **base <= at).expect("a segment");
     let path = segment_path(&Path::new(BUCKET_DIR).join("log"), base);
@@ -237,7 +241,8 @@ fn damage_of_prepared_changes_is_named_and_a_recovery_tells_the_lost_commit() {
     assert_eq!([7, 8].map(|n| world.is_prepared(n)), [false, true]);
 }
 
-/// The segment is not needed for anything else.
+/// The check of a directory reports a missing segment that is retained only because of prepared
+/// changes.
 #[test]
 fn the_check_of_a_directory_names_prepared_changes_whose_segment_is_gone() {
     let mut world = World::new(6);

@@ -1,4 +1,4 @@
-//! Purged logs in both stores, compared with a model that keeps everything.
+//! Purged logs in both stores, compared with a model that never purges.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ const VBUCKETS: u16 = 2;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Upserts of documents by number and length; without a length, deletions.
+    /// Upserts documents by number and length; without a length, deletes them.
     Commit(Vec<(u8, Option<u8>)>),
-    /// The percentage of each vbucket's log to purge.
+    /// Purges a percentage of each vbucket's log.
     Purge([u8; VBUCKETS as usize]),
-    /// Takes a vbucket back to a percentage of its log.
+    /// Rewinds a vbucket to a percentage of its log.
     Rewind(u16, u8),
     /// Removes a vbucket and copies it back by its documents and its log, from its purge point.
     Copy(u16),
@@ -47,12 +47,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..30)
 }
 
-/// Everything that was ever in the logs, as (id, document).
+/// All entries that were ever logged, as (id, document).
 #[derive(Default)]
 struct Model {
     logs: [Vec<(String, Option<String>)>; VBUCKETS as usize],
     purged: [u64; VBUCKETS as usize],
-    /// The last entries that were never in the logs. Byte counts begin after them.
+    /// For each vbucket, the last seqno that was never in its log. Byte counts begin after it.
     absent: [u64; VBUCKETS as usize],
 }
 
@@ -100,7 +100,8 @@ impl Model {
         self.logs[usize::from(vbucket)].len() as u64 * u64::from(percent) / 100
     }
 
-    /// True if the retained log can restore everything that changed after a position.
+    /// Returns true if the retained log has the earlier versions of all documents that changed
+    /// after a position.
     fn can_rewind(&self, vbucket: u16, to: u64) -> bool {
         let (log, purged) = (&self.logs[usize::from(vbucket)], self.purged[usize::from(vbucket)]);
         let (before, beyond) = log.split_at(to as usize);
@@ -166,7 +167,8 @@ fn record() -> BucketRecord {
     }
 }
 
-/// `open` is called again only after the previous store was dropped.
+/// Runs the steps on a store and the model. `open` is called again only after the previous store
+/// was dropped.
 fn follows_the_model(open: &dyn Fn() -> Arc<dyn DocumentStore>, steps: Vec<Step>) {
     let (mut model, mut store) = (Model::default(), open());
     store.apply_catalog(1, &[record()], &[]).expect("a new bucket");

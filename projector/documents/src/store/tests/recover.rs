@@ -1,4 +1,5 @@
-//! Recovery of what damage has left: a moment of each vbucket, whole, and a report of all that is lost.
+//! Tests of recoveries after damage: each vbucket returns to a consistent earlier position, and all
+//! losses are reported.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use proto::model::commits::{Committed, TransactionEvent};
 use proto::model::cut::Position;
 use proto::model::ids::{BucketId, Epoch, Seqno, TransactionId, VbucketId, Vbuuid, vbucket_of};
 use proto::model::joint::{JointCommit, Prepared, PreparedChange};
+use proto::model::open_commit::{CommitId, OpenCommit};
 use proto::rpc::mutation::MutationKind;
 
 use super::crashes::VBUCKETS;
@@ -23,7 +25,7 @@ use storage::log::scan;
 const DIR: &str = "/data";
 const FAULTS: u64 = 300;
 
-/// A store with fragments, segments, purge points, and a tail that no fragment has; it is closed.
+/// Returns a closed store with fragments, segments, purge points, and changes that no fragment has.
 fn closed(seed: u64) -> World {
     let mut world = World::new(seed);
     for _ in 0..60 {
@@ -44,7 +46,7 @@ fn files(world: &World, below: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Flips a bit of a file, cuts it or removes it.
+/// Flips a bit of a file, truncates it or removes it.
 fn damage(world: &World, path: &Path) {
     let file = world.env.fs.open(path, OpenMode::ReadWrite).expect("a file");
     let used = scan(&*world.env.fs, path, &mut |_, _| ()).map(|segment| segment.used_bytes());
@@ -67,7 +69,8 @@ fn recovered(world: &World) -> RecoveryOutcome {
     found.outcome
 }
 
-/// Opens the store again, and compares it with the first mutations of each vbucket. Returns the number that is lost.
+/// Opens the store again, and checks that each vbucket has a prefix of its mutations. Returns the
+/// number of lost mutations.
 fn check(world: &mut World, found: &RecoveryOutcome) -> u64 {
     world.open();
     let ends = world.store().all()[0].1.ends();
@@ -150,7 +153,8 @@ fn a_whole_directory_stays_as_it_is_and_only_a_loss_that_was_told_is_accepted() 
     assert_eq!(world.store().losses().expect("a manifest"), [].into());
 }
 
-/// The loss could not be accepted, and the projector would query for ever.
+/// A loss of a dropped bucket is forgotten. Otherwise no operator could accept the loss, and the
+/// projector would query for it forever.
 #[test]
 fn the_loss_of_a_bucket_that_is_gone_is_forgotten() {
     let mut world = closed(5);
@@ -168,7 +172,8 @@ fn the_loss_of_a_bucket_that_is_gone_is_forgotten() {
     assert_eq!(world.store().losses().expect("losses"), [].into());
 }
 
-/// The log has no documents that are in fragments, so nothing is made up for them. The operator can give all of them up.
+/// The documents in fragments are in no log, so they cannot be replaced. The operator can give the
+/// bucket up completely.
 #[test]
 fn a_bucket_with_a_damaged_fragment_is_named_and_stays_until_it_is_given_up() {
     for is_cut in [true, false] {
@@ -197,7 +202,8 @@ fn a_bucket_with_a_damaged_fragment_is_named_and_stays_until_it_is_given_up() {
     }
 }
 
-/// A directory that was restored to the wrong place is no damage that may be repaired.
+/// Files of another bucket, from a directory that was restored to the wrong place, are reported and
+/// not repaired.
 #[test]
 fn the_files_of_another_bucket_are_named_and_stay() {
     let mut world = World::new(6);
@@ -219,7 +225,8 @@ fn the_files_of_another_bucket_are_named_and_stay() {
     }
 }
 
-/// Whichever operation of the recovery a crash interrupts: the next try finds the old bucket or the new one.
+/// A crash interrupts each operation of the recovery in turn: the next attempt finds the old bucket
+/// or the new one.
 #[test]
 fn a_recovery_that_a_crash_cuts_short_begins_again() {
     let mut cut_short = 0;
@@ -250,7 +257,7 @@ fn a_recovery_that_a_crash_cuts_short_begins_again() {
 /// The buckets of each commit of these tests.
 const OVER: [BucketId; 2] = [BUCKET, BucketId(9)];
 
-/// A bucket whose log gets commits over two buckets.
+/// A bucket whose log contains commits over two buckets.
 struct JointLog {
     world: World,
     ends: [u64; VBUCKETS as usize],
@@ -281,7 +288,8 @@ impl JointLog {
             positions: vec![(vbucket, position)],
         };
         let joint = JointCommit { committed, participants: OVER.to_vec() };
-        let (mutations, commits) = (vec![Arc::new(mutation)], vec![TransactionEvent::Joint(joint)]);
+        let commits = vec![TransactionEvent::Opened(OpenCommit::Joint(joint))];
+        let mutations = vec![Arc::new(mutation)];
         self.log(Batch { mutations, commits, ..Batch::default() });
     }
 
@@ -297,7 +305,7 @@ impl JointLog {
         self.log(Batch { commits: vec![event], ..Batch::default() });
     }
 
-    /// The only segment of the log, and its used bytes.
+    /// Returns the path of the only segment of the log, and its used bytes.
     fn segment(&self) -> (PathBuf, u64) {
         let all = files(&self.world, "log");
         let of_log =
@@ -312,7 +320,7 @@ fn lost(n: u64, was_committed: bool) -> LostCommit {
     LostCommit { transaction: TransactionId(n), participants: OVER.to_vec(), was_committed }
 }
 
-/// A log whose third group is damaged: earlier groups stay, and later groups are lost.
+/// Returns a log whose third group is damaged: earlier groups are kept, and later groups are lost.
 fn damaged_after_two() -> World {
     let mut log = JointLog::new();
     log.committed(1);
@@ -322,7 +330,7 @@ fn damaged_after_two() -> World {
     // This transaction was prepared before the damage, so it is still prepared, and ends again.
     log.committed(2);
     log.committed(4);
-    log.end(TransactionEvent::Settled(TransactionId(4)));
+    log.end(TransactionEvent::Settled(CommitId::Joint(TransactionId(4))));
     log.prepared(5);
     log.prepared(6);
     log.end(TransactionEvent::RolledBack(TransactionId(6)));
@@ -345,9 +353,9 @@ fn commits_over_several_buckets_that_a_damaged_log_loses_are_told() {
     let mut world = world;
     world.open();
     let record = world.store().all().remove(0).1.record();
-    let joint = record.commits.joint();
-    assert!(joint.find_open(TransactionId(1)).is_some(), "what is left is known as before");
-    assert!(joint.find_prepared(TransactionId(2)).is_some() && joint.prepared().count() == 1);
+    let commits = record.commits;
+    assert!(commits.find_joint(TransactionId(1)).is_some(), "what is left is known as before");
+    assert!(commits.find_prepared(TransactionId(2)).is_some() && commits.prepared().len() == 1);
 }
 
 #[test]

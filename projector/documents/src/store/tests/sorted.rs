@@ -1,4 +1,4 @@
-//! Documents that come sorted and beside the log.
+//! Tests of sorted documents that are added without the log.
 
 use std::collections::BTreeMap;
 

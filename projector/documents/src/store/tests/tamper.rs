@@ -1,5 +1,5 @@
-//! Damage: each file of a store is flipped, cut or removed. Then the store reports an error that names a file, or it shows all its
-//! contents.
+//! Tests of damage: a bit of each file is flipped, or the file is truncated or removed. The store
+//! must report an error that names a file, or have all its contents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ use crate::store::{DiskStore, verify};
 const BUCKET: BucketId = BucketId(4);
 const VBUCKETS: u16 = 3;
 const DIR: &str = "/data";
-/// Faults of each kind.
+/// Number of faults of each kind.
 const FAULTS: u64 = 500;
 
-/// Everything that a store shows: documents, and entries of the logs.
+/// The visible contents of a store: documents, and entries of the logs.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shown {
     documents: BTreeMap<String, (u64, Bytes)>,
@@ -58,7 +58,8 @@ fn show(store: &DiskStore) -> Result<Shown> {
     Ok(shown)
 }
 
-/// A store with some fragments, some segments, and a tail that no fragment has.
+/// Creates a store with some fragments, some segments, and changes that no fragment has; returns
+/// its contents.
 fn filled(env: &Env) -> Shown {
     let store = open(env).expect("a new store");
     let info = BucketInfo::new(BUCKET, "b", VBUCKETS, SourceKind::Embedded, NodeId(1));
@@ -127,7 +128,7 @@ fn restore(fs: &SimFs, saved: &BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// The outcome of a fault.
+/// Returns the outcome of a fault, as a word for a report.
 fn fate(env: &Env, all: &Shown, what: &str) -> &'static str {
     let shown = open(env).and_then(|store| {
         while store.maintain()? {}

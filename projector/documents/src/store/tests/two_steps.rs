@@ -1,4 +1,4 @@
-//! Batches between the log and the table.
+//! Tests of batches that are logged and not yet in the table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +82,8 @@ fn other_changes_and_a_wrong_order_are_refused() {
     assert!(store.has_failed() && first().is_err() && store.log(BUCKET, &batch(3)).is_err());
 }
 
-/// A flush between the steps covers what the table has, and nothing that only the log has.
+/// A flush between the two steps covers the changes in the table, but not those that are only in
+/// the log.
 #[test]
 fn a_flush_between_the_steps_loses_nothing_that_is_logged() {
     let (env, _, _) = sim::world(1);

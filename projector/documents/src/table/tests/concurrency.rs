@@ -1,7 +1,8 @@
-//! One writer, readers and a maintainer at the same time.
+//! Tests with a writer, readers and maintenance that run concurrently.
 //!
-//! Each batch of the writer gives all documents the same text, or deletes all. Rewinds return all documents to an earlier batch. So at each
-//! moment all documents are equal. A reader that finds two different ones has seen a change in part.
+//! Each batch of the writer gives all documents the same text, or deletes all. Rewinds return all
+//! documents to an earlier batch. So at each moment all documents are equal. A reader that finds
+//! two different documents has seen a partial change.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,9 +15,9 @@ use proto::model::ids::VbucketId;
 use super::*;
 
 const DOCUMENTS: u64 = 12;
-/// One in this many batches deletes.
+/// One of this number of batches deletes all documents.
 const DELETES_ONE_IN: u64 = 11;
-/// One in this many batches is large.
+/// One of this number of batches is large.
 const LARGE_ONE_IN: u64 = 7;
 
 fn ids() -> Vec<String> {
@@ -25,12 +26,12 @@ fn ids() -> Vec<String> {
 
 struct Shared {
     table: DocumentTable,
-    /// No rewind returns to a batch before this one.
+    /// The oldest batch to which a rewind may return.
     floor: AtomicU64,
     is_done: AtomicBool,
     durable: Mutex<TableManifest>,
     reads: AtomicU64,
-    /// The text of all documents in the end.
+    /// The text of all documents at the end.
     newest: Mutex<Option<String>>,
 }
 
@@ -46,12 +47,12 @@ fn shared(fs: &SimFs) -> Arc<Shared> {
     })
 }
 
-/// Seqno of all documents after a batch, with room for each document.
+/// Returns the greatest seqno of a batch; each document has a different one.
 fn seqno(batch: u64) -> u64 {
     batch * DOCUMENTS
 }
 
-/// Writes some batches; waits while memory is above a bound.
+/// Writes `count` batches; waits while memory is above the bound.
 fn write_batches(shared: &Shared, seed: u64, count: u64, memory_bytes_max: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let ids = ids();
@@ -134,7 +135,7 @@ fn read_once(shared: &Shared, turn: u64) {
     shared.reads.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Flushes, merges and opens the table again, and checks it.
+/// Flushes, merges, opens the table again, and checks it.
 fn reopen(fs: &SimFs, shared: &Shared) {
     let newest = lock(&shared.newest).clone();
     for turn in [0, 2] {

@@ -1,11 +1,12 @@
-//! Damage: one flipped bit anywhere in a fragment is an error that names the file, and never a wrong answer.
+//! Tests of damage: one flipped bit anywhere in a fragment is an error that names the file, and
+//! never a wrong answer.
 
 use proto::{Error, ErrorCode};
 
 use super::model::Row;
 use super::*;
 
-/// A table with two fragments, and what it holds.
+/// Returns a table with two fragments, and its documents.
 fn damaged_soon() -> (SimFs, TableManifest, Vec<Row>) {
     let fs = SimFs::new(1);
     let table = open(&fs, &TableManifest::new(7)).unwrap();
@@ -21,7 +22,8 @@ fn damaged_soon() -> (SimFs, TableManifest, Vec<Row>) {
     (fs, manifest, rows)
 }
 
-/// Reads everything in every way. Each answer is right or an error.
+/// Reads the table in every way. Checks that each answer is right or an error, and returns the
+/// errors.
 fn read_all(table: &DocumentTable, rows: &[Row]) -> Vec<Error> {
     let mut errors = Vec::new();
     let ids = (0..40).map(|n| format!("d{n:02}"));
@@ -130,7 +132,8 @@ fn a_merge_of_a_damaged_fragment_is_an_error_that_changes_nothing() {
     assert!(read_all(&table, &rows).is_empty());
 }
 
-/// Prepares a change again and again, each time with a failure of a later operation on files, until none fails.
+/// Prepares a change repeatedly, each time with a failure of a later file operation, until none
+/// fails. Returns the number of operations, and the manifest.
 fn through_failures<'a>(
     fs: &SimFs,
     prepare: impl Fn() -> proto::Result<Option<TableChange<'a>>>,

@@ -50,7 +50,7 @@ proptest! {
     }
 }
 
-/// A step that follows from a stream of random numbers.
+/// Returns a step that is drawn from random numbers.
 fn drawn(random: &mut fastrand::Rng) -> Step {
     let documents = |random: &mut fastrand::Rng| {
         let count = random.usize(1..40);

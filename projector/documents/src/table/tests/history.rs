@@ -1,5 +1,5 @@
-//! Histories: a sequence of steps that feeds a table as the owner of a bucket does, flushes, merges, crashes and reopens it, and
-//! compares each read with the model.
+//! Histories: a sequence of steps that adds versions to a table as the owner of a bucket does,
+//! flushes, merges, crashes and reopens it, and compares each read with the model.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,17 +14,17 @@ use super::model::{Model, Row};
 use super::steps::{Fate, Kind, Step, Told};
 use super::*;
 
-/// Number of ids.
+/// Number of different ids.
 const IDS: u32 = 24;
 
-/// A record of the change log.
+/// A record of the simulated change log.
 #[derive(Clone, Debug)]
 enum Record {
     Write(Vec<(u64, String, u64, Option<Vec<u8>>)>),
     Dead(Vec<DeadVersions>),
 }
 
-/// The owner of a bucket.
+/// The state of a history: the owner of a bucket with a table.
 pub struct History {
     fs: SimFs,
     log: Vec<Record>,
@@ -32,10 +32,10 @@ pub struct History {
     ends: Vec<u64>,
     floors: Vec<u64>,
     model: Model,
-    /// The manifest on disk.
+    /// The encoded manifest on disk.
     durable: Vec<u8>,
     walks: Vec<(DocumentWalk, VecDeque<Row>)>,
-    /// Counts of events, by which the tests check that they cover the cases.
+    /// Counters of events, with which the tests check that they cover the cases.
     pub told: Told,
 }
 
@@ -43,7 +43,7 @@ fn id(n: u32) -> String {
     format!("user::{:03}", n % IDS)
 }
 
-/// The end of a run of the table.
+/// The reason for which a run of the table has ended.
 enum End {
     /// No steps are left.
     Done,
@@ -69,7 +69,7 @@ impl History {
         }
     }
 
-    /// Takes all steps.
+    /// Runs all steps.
     pub fn run(&mut self, steps: &[Step]) {
         let mut steps = steps.iter();
         loop {
@@ -102,7 +102,7 @@ impl History {
         self.fs.restart();
     }
 
-    /// An error is fine only if the machine is down.
+    /// Returns `End` for an error, which is accepted only if the machine is down.
     fn uncrashed<T>(&self, result: Result<T>) -> std::result::Result<T, End> {
         match result {
             Ok(value) => Ok(value),
@@ -111,7 +111,7 @@ impl History {
         }
     }
 
-    /// Checks that only named files are left, and that they are intact.
+    /// Checks that only files in the manifest exist, and that they are intact.
     fn check_files(&self, manifest: &TableManifest) {
         self.fs.forget_faults();
         assert_eq!(files(&self.fs).len(), manifest.fragments().len());
@@ -132,7 +132,7 @@ impl History {
         table.reach(self.next_place);
     }
 
-    /// Takes up to `max` steps.
+    /// Runs up to `max` steps.
     fn take(&mut self, table: &DocumentTable, steps: &mut Steps<'_>, max: usize) -> End {
         for _ in 0..max {
             let Some(step) = steps.next() else { return End::Done };
@@ -307,7 +307,7 @@ impl History {
         assert_eq!(installed.is_err(), is_refused);
     }
 
-    /// A readable cut: at or above the floors.
+    /// Returns a random readable cut: at or above the floors.
     fn cut(&self, salt: u64) -> Vec<u64> {
         let cut = self.floors.iter().zip(&self.ends).enumerate().map(|(v, (floor, end))| {
             let room = end - floor + 2;
@@ -350,7 +350,7 @@ impl History {
         Ok(())
     }
 
-    /// Compares single reads of all ids.
+    /// Compares reads of all single ids with the model.
     fn check(&mut self, table: &DocumentTable, salt: u64) {
         let cut = self.cut(salt);
         let seqnos: Vec<Seqno> = cut.iter().copied().map(Seqno).collect();
@@ -381,7 +381,7 @@ impl History {
     }
 }
 
-/// A random range of neighbouring fragments.
+/// Returns a random range of neighbouring fragments; `None` if there are too few.
 fn neighbours(fragments: usize, salt: u64) -> Option<Range<usize>> {
     let first = (salt as usize).checked_rem(fragments)?;
     let count = 1 + (salt >> 32) as usize % (fragments - first).min(4);

@@ -1,4 +1,5 @@
-//! Tests of the document table. `histories` has the main promise; the others are about files, damage and threads.
+//! Tests of the document table. `histories` tests the main promise; the others test files, damage
+//! and threads.
 
 mod concurrency;
 mod damage;
@@ -20,14 +21,14 @@ use storage::fragment::{BlockCache, OpenFiles};
 
 use super::*;
 
-/// Vbuckets of the bucket.
+/// Number of vbuckets of the bucket.
 const VBUCKETS: u16 = 4;
 
 fn dir() -> PathBuf {
     PathBuf::from("/data/documents")
 }
 
-/// Options with small blocks, so that few documents make many.
+/// Returns options with small blocks, so that few documents fill many blocks.
 fn small(fs: &Arc<dyn FileSystem>, block_bytes: usize) -> TableOptions {
     TableOptions {
         memtable_bytes: 16 << 10,
@@ -44,7 +45,7 @@ fn open(fs: &SimFs, manifest: &TableManifest) -> Result<DocumentTable> {
     DocumentTable::open(&fs, &dir(), VBUCKETS, small(&fs, 200), manifest.clone())
 }
 
-/// Flushes everything; returns the new manifest.
+/// Flushes all versions; returns the new manifest.
 fn flush(table: &DocumentTable, retention: &Retention) -> TableManifest {
     let change = table.prepare_flush(|| retention.clone()).unwrap().expect("something to flush");
     installed(change)
@@ -67,7 +68,7 @@ fn installed(change: TableChange<'_>) -> TableManifest {
     written.expect("the manifest was written")
 }
 
-/// Adds a document whose text names its version.
+/// Adds a document whose text contains its seqno.
 fn put(table: &DocumentTable, place: u64, id: &str, seqno: u64, document: Option<&str>) {
     let document = document.map(str::as_bytes);
     table.apply(&[VersionRef { place, id, seqno: Seqno(seqno), document }]).unwrap();
@@ -79,7 +80,7 @@ fn text(table: &DocumentTable, id: &str) -> Option<String> {
     found.map(|found| String::from_utf8(found.document.to_vec()).unwrap())
 }
 
-/// The documents of a walk to its end.
+/// Returns the remaining documents of a walk.
 fn rest_of(walk: &mut DocumentWalk) -> Vec<model::Row> {
     let mut all = Vec::new();
     loop {

@@ -15,7 +15,7 @@ struct Version {
     document: Option<Vec<u8>>,
 }
 
-/// All versions that were not taken back, by id, in the order of arrival.
+/// All versions that were not made dead, by id, in the order of their addition.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     documents: BTreeMap<String, Vec<Version>>,
@@ -42,7 +42,7 @@ impl Model {
         newest.document.clone().map(|document| (newest.seqno, document))
     }
 
-    /// The seqno of the newest version of a document, a deletion included.
+    /// Returns the seqno of the newest version of a document, which may be a deletion.
     pub fn changed_at(&self, id: &str) -> Option<u64> {
         Some(self.documents.get(id)?.last()?.seqno)
     }

@@ -1,4 +1,4 @@
-//! Single promises of the table, each by itself: files, the dead list, tombstones, runs, limits.
+//! Tests of single promises of the table: files, the dead list, tombstones, runs, limits.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ fn all() -> Retention {
     Retention::default()
 }
 
-/// A retention that needs the newest version of each document only.
+/// Returns a retention that needs only the newest version of each document.
 fn newest() -> Retention {
     Retention { from: vec![Seqno(u64::MAX); usize::from(VBUCKETS)] }
 }
@@ -322,7 +322,8 @@ fn a_cut_that_does_not_know_a_vbucket_has_nothing_of_it() {
     assert!(rest_of(&mut table.walk(None, Some([Seqno(9); 3].into())).unwrap()).is_empty());
 }
 
-/// The floor is from after a rewind: without the rewind, the version that it removed would hide the older one.
+/// The floor is newer than a rewind: without the dead entry of the rewind, the removed version
+/// would hide the older one.
 #[test]
 fn a_rewind_and_a_purge_during_a_flush_lose_no_older_version() {
     for merges in [false, true] {

@@ -1,27 +1,27 @@
-//! The steps of histories, and what is counted of them.
+//! The steps of histories, and the counters of their effects.
 
-/// A step of a history; the numbers choose among what is possible.
+/// A step of a history; its numbers choose among the possible variants.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Mutations in one batch: id and length of the document; a length of `None` is a deletion.
     Write(Vec<(u32, Option<u16>)>),
-    /// Takes some vbuckets back, each by a number of seqnos, but not below its floor.
+    /// Rewinds some vbuckets, each by a number of seqnos, but not below its floor.
     Rewind(Vec<(u16, u64)>),
     /// Removes a vbucket. Then a copy of it is added: its purge point, and documents in any order.
     Replace(u16, Vec<u32>),
     /// Raises the floor of a vbucket.
     Raise(u16, u64),
-    /// Prepares a change, takes some further steps, and settles the change.
+    /// Prepares a change, runs some further steps, and then installs or drops the change.
     Change(Kind, usize, Fate),
-    /// Opens a walk, now or as of a cut, perhaps after an id.
+    /// Opens a walk, now or as of a cut, optionally after an id.
     Walk(Option<u64>, Option<u32>),
-    /// Reads some bytes of a walk.
+    /// Reads some bytes of an open walk.
     Read(usize, usize),
-    /// Compares single reads, now and as of a cut.
+    /// Compares reads of single ids, now and as of a cut.
     Check(u64),
-    /// Closes and opens the table without a crash. Changes in progress are forgotten.
+    /// Closes and opens the table without a crash. Changes in progress are dropped.
     Reopen,
-    /// Crashes the machine, at once or at a later operation on files.
+    /// Crashes the machine, immediately or at a later file operation.
     Crash(u64),
 }
 
@@ -31,7 +31,7 @@ pub enum Kind {
     Flush,
     Merge,
     FullMerge,
-    /// A merge of some neighbours; the number chooses them.
+    /// A merge of some neighbouring fragments; the number chooses them.
     Neighbours(u64),
 }
 
@@ -40,13 +40,13 @@ pub enum Kind {
 pub enum Fate {
     Installed,
     Dropped,
-    /// The write of the manifest fails, though it is on disk.
+    /// The write of the manifest fails, although the manifest is on disk.
     FailedAndWritten,
-    /// The write of the manifest fails.
+    /// The write of the manifest fails, and the old one is on disk.
     Failed,
 }
 
-/// Counts of what happened in histories.
+/// Counters of the events in histories.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Told {
     pub flushes: u64,

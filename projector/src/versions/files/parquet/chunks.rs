@@ -1,4 +1,4 @@
-//! A file as the library reads it.
+//! A file in the form in which the Parquet library reads it.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length, SerializedFileReader};
 use proto::env::File;
 
-/// The size of a read of what has no known length, like the header of a page.
+/// The size in bytes of a read of data without a known length, such as the header of a page.
 const READ_BYTES: usize = 8 << 10;
 
-/// An open file.
+/// A Parquet file that the library has opened.
 pub type Reader = SerializedFileReader<Chunks>;
 
-/// A file.
+/// A file for reads by the library.
 #[derive(Clone)]
 pub struct Chunks {
     /// The file that is read.
@@ -49,7 +49,7 @@ impl ChunkReader for Chunks {
     }
 }
 
-/// A part of a file, from a place on.
+/// A sequential read of a file from a place on.
 pub struct ChunkRead {
     file: Arc<dyn File>,
     at: u64,

@@ -1,4 +1,4 @@
-//! Reads the values of one flat column.
+//! Reader of the values of one flat column.
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{
@@ -11,13 +11,13 @@ use super::errors::{damaged, few_rows};
 use super::json::{StoredValue, put_id, write_value};
 use super::kind::Kind;
 
-/// A value as the library decodes it.
+/// A value in the type to which the library decodes it.
 pub trait Cell {
-    /// The value in its stored form.
+    /// Returns the value in its stored form.
     fn stored(&self) -> StoredValue<'_>;
 }
 
-/// Says what a type of the library stores.
+/// Implements [`Cell`] for a type of the library.
 macro_rules! cells {
     ($($cell:ty, $value:ident => $stored:expr;)*) => {
         $(impl Cell for $cell {
@@ -41,14 +41,14 @@ cells! {
     FixedLenByteArray, value => StoredValue::Bytes(value.data());
 }
 
-/// The decoded values of a part of a column.
+/// The decoded values of some rows of a column.
 pub struct Values<T: DataType> {
     reader: ColumnReaderImpl<T>,
     kind: Kind,
     values: Vec<T::T>,
-    /// For each row of a column that may have nulls, whether it has a value.
+    /// For each row of a nullable column, whether it has a value.
     levels: Vec<i16>,
-    /// The index of the present row's value, if the row has one.
+    /// The index of the present row's value, if it has one.
     next: usize,
 }
 
@@ -96,7 +96,7 @@ impl<T: DataType<T: Cell>> Values<T> {
     }
 }
 
-/// A column by its physical type.
+/// A column, by its physical type.
 pub enum Column {
     Bool(Values<BoolType>),
     Int32(Values<Int32Type>),
@@ -108,7 +108,7 @@ pub enum Column {
     Fixed(Values<FixedLenByteArrayType>),
 }
 
-/// Runs an expression with the values of a column, for each possible type.
+/// Evaluates an expression with the values of a column, for each possible type.
 macro_rules! with_values {
     ($column:expr, $values:ident => $do:expr) => {
         match $column {
@@ -141,23 +141,23 @@ impl Column {
         }
     }
 
-    /// Passes rows by.
+    /// Skips a number of rows.
     pub fn skip(&mut self, rows: usize) -> Result<()> {
         with_values!(self, values => values.skip(rows))
     }
 
-    /// Decodes the next rows.
+    /// Decodes the next rows, of this number.
     pub fn fill(&mut self, rows: usize) -> Result<()> {
         with_values!(self, values => values.fill(rows))
     }
 
-    /// Appends the value of the present row as JSON, and advances to the next row.
+    /// Appends the value of a row as JSON, and advances to the next row.
     #[inline]
     pub fn write(&mut self, row: usize, out: &mut Vec<u8>) -> Result<()> {
         with_values!(self, values => values.write(row, out))
     }
 
-    /// Appends the value of the present row as an id; false if it cannot be one.
+    /// Appends the value of a row as an id; returns false if its type cannot be an id.
     pub fn put_id(&self, row: usize, out: &mut String) -> Result<bool> {
         with_values!(self, values => values.put_id(row, out))
     }

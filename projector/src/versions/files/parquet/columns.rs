@@ -1,9 +1,11 @@
 //! Files whose columns are all flat, column by column.
 //!
-//! A part is a range of the rows of a row group. Its reader opens the columns of the group again and skips to the range: pages
-//! before it are passed by their headers, but the page in which it begins is decoded once more. So a group has few ranges, however many
-//! columns it has. Some hundred values of each column are decoded at a time, and then rows are written from them. A range whose rows are
-//! larger than the file lets expect, as those of columns with a dictionary, is read in several batches.
+//! A part is a range of the rows of a row group. Its reader opens the columns of the group again
+//! and skips to the range: earlier pages are skipped by their headers, but the page in which the
+//! range begins is decoded again. So a group has few ranges, however many columns it has. Some
+//! hundred values of each column are decoded at a time, and then rows are written from them. If the
+//! rows of a range are larger than the file's metadata suggests, for example because of
+//! dictionaries, the range is read in several batches.
 
 use std::sync::Arc;
 
@@ -18,26 +20,26 @@ use super::errors::{at_row, caught, damaged, few_rows, in_group};
 use super::fields::Fields;
 use super::kind::Kind;
 
-/// About the size of the rows of a range.
+/// The approximate size in bytes of the rows of a range.
 const RANGE_BYTES: usize = 2 * PART_BYTES;
-/// The number of ranges of a group, at most.
+/// The maximum number of ranges of a group.
 const RANGES_MAX: u64 = 16;
-/// The size at which a batch ends.
+/// The size in bytes at which a batch ends.
 const BATCH_BYTES_MAX: usize = 4 * PART_BYTES;
-/// Rows that are decoded at a time: fewer if they are large.
+/// The minimum number of rows that are decoded together, except for large rows.
 const ROWS_LEAST: u64 = 16;
 const ROWS_MAX: u64 = 512;
-/// About the size of rows that are decoded at a time.
+/// The approximate size in bytes of the rows that are decoded together.
 const DECODED_BYTES: usize = 1 << 20;
 
-/// The parts of a file.
+/// The parts of a file whose columns are all flat.
 pub struct FlatParts {
     reader: Arc<Reader>,
     fields: Arc<Fields>,
     group: usize,
     /// The next row in the group.
     row: u64,
-    /// The number of rows in the groups before.
+    /// The number of rows in the groups before the present one.
     rows_before: u64,
 }
 
@@ -48,7 +50,7 @@ impl FlatParts {
         Self { reader, fields, group: 0, row: 0, rows_before: 0 }
     }
 
-    /// The next rows: a group, and a range of its rows.
+    /// Returns the next rows: the number of a group, and a range of its rows; `None` at the end.
     fn next_range(&mut self) -> Result<Option<(usize, std::ops::Range<u64>)>> {
         while self.group < self.reader.metadata().num_row_groups() {
             let group = self.reader.metadata().row_group(self.group);
@@ -85,19 +87,20 @@ impl Parts for FlatParts {
     }
 }
 
-/// A range of the rows of a group that is being read.
+/// The state of reading a range of rows of a group.
 struct Range {
     fields: Arc<Fields>,
     columns: Vec<Column>,
     group: usize,
     /// The number of rows that are left.
     left: u64,
-    /// The number of the next row in the file.
+    /// The number of the next row, counted in the file.
     row: u64,
 }
 
 impl Range {
-    /// Reads rows, up to a size: the size of rows that a file declares may be far from the real one.
+    /// Reads rows up to a size limit: the size of rows that a file declares may be far from the
+    /// real one. Also returns the remaining part.
     fn read(mut self, rules: &RowRules) -> Result<(Batch, Option<Part>)> {
         let mut batch = Batch::new(rules, RANGE_BYTES + RANGE_BYTES / 4);
         let mut id = String::new();
@@ -117,7 +120,7 @@ impl Range {
         Ok((batch, rest))
     }
 
-    /// Decodes some rows, and takes them.
+    /// Decodes `rows` rows, and adds them to the batch.
     fn take(
         &mut self,
         rows: u64,
@@ -147,7 +150,7 @@ impl Range {
     }
 }
 
-/// Opens the columns of a group, at a row.
+/// Opens the columns of a row group, from row `from` of the group on.
 fn open_columns(reader: &Reader, fields: &Fields, group: usize, from: u64) -> Result<Vec<Column>> {
     let from = usize::try_from(from).map_err(|_| few_rows())?;
     let open = reader.get_row_group(group).map_err(|error| in_group(group, damaged(&error)))?;

@@ -4,17 +4,17 @@ use parquet::errors::ParquetError;
 use proto::env::Panic;
 use proto::{Error, ErrorCode, Result};
 
-/// Names the row that an error is about.
+/// Adds the number of a row to an error.
 pub fn at_row(error: Error, row: u64) -> Error {
     error.context(format!("row {row}"))
 }
 
-/// Names the row group that an error is about, by its place in the file.
+/// Adds the number of a row group in the file to an error.
 pub fn in_group(group: usize, error: Error) -> Error {
     error.context(format!("row group {group}"))
 }
 
-/// Runs a part of the library.
+/// Runs code of the library, and turns a panic into an error.
 pub fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     Panic::catch(work).unwrap_or_else(|panic| {
         let what = format!("the parquet file is damaged, or has what is not supported: {panic}");
@@ -28,7 +28,7 @@ pub fn few_rows() -> Error {
     Error::new(ErrorCode::InvalidText, what)
 }
 
-/// An error of the library.
+/// Converts an error of the library.
 pub fn damaged(error: &ParquetError) -> Error {
     Error::new(ErrorCode::InvalidText, format!("the parquet file is not readable: {error}"))
 }

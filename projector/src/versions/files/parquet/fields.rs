@@ -10,17 +10,18 @@ use proto::{Error, ErrorCode, Result};
 use super::super::batch::RowRules;
 use super::kind::{Kind, refused};
 
-/// The top-level columns.
+/// The top-level columns of a file.
 pub struct Fields {
-    /// The text before the value of each: `{"name":` or `,"name":`.
+    /// The text before the value of each column: `{"name":` or `,"name":`.
     pub heads: Vec<Vec<u8>>,
     names: Vec<String>,
-    /// The column with the id.
+    /// The index of the column with the id.
     pub id: usize,
 }
 
 impl Fields {
-    /// The columns of a schema.
+    /// Creates the fields of a schema; an error if the id's column is missing or a column cannot be
+    /// read.
     pub fn new(schema: &Type, rules: &RowRules) -> Result<Self> {
         let fields = schema.get_fields().iter();
         let names: Vec<String> = fields.map(|field| field.name().to_owned()).collect();
@@ -41,7 +42,7 @@ impl Fields {
         Ok(Self { heads, names, id })
     }
 
-    /// Names the column that an error is about.
+    /// Adds the name of a column to an error.
     pub fn in_column(&self, at: usize, error: Error) -> Error {
         error.context(format!("column {:?}", self.names[at]))
     }
@@ -53,7 +54,7 @@ impl Fields {
     }
 }
 
-/// Refuses what documents cannot have exactly.
+/// Returns an error if documents cannot represent the values of a column exactly.
 fn check(field: &Type) -> Result<()> {
     if field.is_primitive() {
         return Kind::of(field).map(|_| ());
@@ -66,7 +67,7 @@ fn check(field: &Type) -> Result<()> {
     field.get_fields().iter().try_for_each(|field| check(field))
 }
 
-/// Refuses a group that has two fields of the same name.
+/// Returns an error if a group has two fields with one name.
 fn check_names(group: &Type) -> Result<()> {
     let mut names = BTreeSet::new();
     let twice = group.get_fields().iter().find(|field| !names.insert(field.name()));

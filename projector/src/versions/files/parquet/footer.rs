@@ -1,10 +1,13 @@
-//! A footer, checked before the library reads it. The library recurses into groups without a bound, takes memory for as many children and
-//! row groups as the footer names, and copies the names of all groups for each column within them: each can end the process.
+//! A footer, checked before the library reads it. The library recurses into groups without a bound,
+//! allocates memory for the numbers of children and row groups in the footer, and copies the names
+//! of all groups for each column in them: each of these can end the process.
 //!
-//! A footer is a struct of Thrift's compact protocol (<https://github.com/apache/parquet-format>): its second field is the list of the
-//! schema's elements, depth first, each with the number of its children, and its fourth is the list of row groups. The library uses the ids
-//! of fields and ignores their kinds and order. So the fields that the format knows have its kinds here, ids only grow, and a list has no
-//! more elements than there are bytes: what passes is read in the same way by both.
+//! A footer is a struct of Thrift's compact protocol (<https://github.com/apache/parquet-format>):
+//! its second field is the list of the schema's elements, depth first, each with the number of its
+//! children, and its fourth is the list of row groups. The library uses the ids of fields and
+//! ignores their kinds and order. So this check requires that the fields of the format have the
+//! format's kinds, that ids only grow, and that a list has no more elements than there are bytes: a
+//! footer that passes is interpreted in the same way by the check and the library.
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::ChunkReader;
@@ -13,23 +16,24 @@ use proto::{Error, ErrorCode, Result};
 use super::chunks::Chunks;
 use super::errors::damaged;
 
-/// Bytes of a footer; the library needs some 30 times as much memory.
+/// Maximum bytes of a footer; the library needs some 30 times as much memory.
 const FOOTER_BYTES_MAX: u32 = 32 << 20;
-/// Groups within each other: more than documents nest, also where a list is two groups.
+/// Maximum nesting depth of groups: more than documents may nest, even if a list takes two groups.
 const GROUPS_MAX: usize = 256;
-/// Bytes of the names of all columns, each with the groups that it is in.
+/// Maximum bytes of the names of all columns, each with the names of the groups that it is in.
 const PATH_BYTES_MAX: usize = 64 << 20;
 /// The approximate memory of a name in the path of a column, in addition to its bytes.
 const NAME_BYTES: usize = 24;
-/// Row groups of a file, which the library numbers with 16 bits.
+/// Maximum number of row groups of a file, which the library numbers with 16 bits.
 const ROW_GROUPS_MAX: usize = i16::MAX as usize;
-/// Structs and lists within each other.
+/// Maximum nesting depth of structs and lists.
 const LEVELS_MAX: usize = 32;
-/// The end of a file: the length of its footer, and a mark.
+/// The bytes at the end of a file: the length of its footer, and a magic number.
 const TAIL_BYTES: u64 = 8;
 const MARK: &[u8] = b"PAR1";
 
-/// Refuses a file whose footer the library could not read without harm. A file without a footer is left to the library.
+/// Returns an error for a file whose footer could harm the library. A file without a footer is left
+/// to the library.
 pub fn check_footer(file: &Chunks) -> Result<()> {
     let Some(at) = file.len.checked_sub(TAIL_BYTES) else { return Ok(()) };
     let tail = file.get_bytes(at, TAIL_BYTES as usize).map_err(|error| damaged(&error))?;
@@ -55,7 +59,7 @@ fn check(footer: &[u8]) -> std::result::Result<(), &'static str> {
     footer.check().unwrap_or(Err("its footer cannot be read"))
 }
 
-/// The shape of a value in the format.
+/// The expected structure of a value in the format.
 #[derive(Debug)]
 enum Shape {
     Bool,
@@ -69,11 +73,11 @@ enum Shape {
     Struct(Fields),
 }
 
-/// The fields of a struct that the format knows: their ids and shapes. A union is a struct of one field.
+/// The fields of a struct in the format: their ids and shapes. A union is a struct of one field.
 type Fields = &'static [(u8, Shape)];
 
 impl Shape {
-    /// True if the head of a field or of a list has its kind.
+    /// Returns true if this is the kind with which values of the shape are encoded.
     fn has_kind(&self, kind: u8) -> bool {
         match self {
             Self::Bool => matches!(kind, kind::TRUE | kind::FALSE),
@@ -110,7 +114,7 @@ use Shape::{Binary, Bool, Byte, Double, I16, I32, I64, List, Struct};
 const EMPTY: Shape = Struct(&[]);
 const KEY_VALUE: Shape = Struct(&[(1, Binary), (2, Binary)]);
 
-/// Fields of a footer.
+/// The ids of the fields of a footer that are checked.
 const SCHEMA: u8 = 2;
 const ROW_GROUPS: u8 = 4;
 const FILE: Fields = &[
@@ -123,7 +127,7 @@ const FILE: Fields = &[
     (9, Binary),
 ];
 
-/// Fields of an element of the schema.
+/// The ids of the fields of a schema element that are checked.
 const NAME: u8 = 4;
 const CHILDREN: u8 = 5;
 const ELEMENT: Fields = &[
@@ -140,7 +144,7 @@ const ELEMENT: Fields = &[
 ];
 
 const TIME: Shape = Struct(&[(1, Bool), (2, Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))]);
-/// A logical type: decimals, times, timestamps, integers, variants and shapes have fields.
+/// A logical type; decimals, times, timestamps, integers, variants and shapes have fields.
 const LOGICAL: Fields = &[
     (1, EMPTY),
     (2, EMPTY),
@@ -222,7 +226,7 @@ const BOX: Fields = &[
     (8, Double),
 ];
 
-/// The rest of some bytes. Its methods return `None` for bytes that are no footer.
+/// The unread bytes of a footer. The methods return `None` for bytes that are not a valid footer.
 struct Compact<'b>(&'b [u8]);
 
 impl Compact<'_> {
@@ -283,7 +287,7 @@ impl Compact<'_> {
         Some(Ok(()))
     }
 
-    /// The number of children of an element, and the length of its name.
+    /// Reads a schema element; returns the number of its children, and the length of its name.
     fn element(&mut self) -> Option<(u64, usize)> {
         let (mut id, mut children, mut name) = (0, 0, 0);
         while let Some(kind) = self.field(&mut id)? {
@@ -304,7 +308,8 @@ impl Compact<'_> {
         Some((children, name))
     }
 
-    /// The kind of the next field, whose id it sets; `Some(None)` at the end of the struct. Ids grow.
+    /// Reads the head of a field and sets `id`, which must grow. Returns the kind of the field;
+    /// `Some(None)` at the end of the struct.
     fn field(&mut self, id: &mut u8) -> Option<Option<u8>> {
         let head = self.byte()?;
         if head & 15 == 0 {
@@ -324,7 +329,7 @@ impl Compact<'_> {
         Some(Some(head & 15))
     }
 
-    /// Skips the value of a field. The kind of a field that the format knows is checked.
+    /// Skips the value of a field. Checks the kind if the field is in `fields`.
     fn known_or_not(&mut self, fields: Fields, (id, kind): (u8, u8), levels: usize) -> Option<()> {
         match fields.iter().find(|(known, _)| *known == id) {
             Some((_, shape)) if shape.has_kind(kind) => self.value(shape, levels),
@@ -333,7 +338,7 @@ impl Compact<'_> {
         }
     }
 
-    /// Passes over a value of a shape.
+    /// Skips a value of a shape.
     fn value(&mut self, shape: &Shape, levels: usize) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match shape {
@@ -359,8 +364,8 @@ impl Compact<'_> {
         }
     }
 
-    /// Skips a value of a kind that the format does not know. A boolean in a list has no byte for the library and one for others, so there
-    /// is none.
+    /// Skips a value of a kind outside of the format. Refuses a boolean in a list, which takes no
+    /// byte for the library and one byte for other readers.
     fn unknown(&mut self, kind: u8, levels: usize) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         match kind {
@@ -390,7 +395,8 @@ impl Compact<'_> {
         }
     }
 
-    /// The length of a list, and the kind of its elements, each of which has a byte at least. Some writers give an empty one no kind.
+    /// Reads the head of a list: the number of elements, each of which takes at least one byte, and
+    /// their kind. Some writers give an empty list no kind.
     fn list(&mut self, is_right: impl Fn(u8) -> bool) -> Option<(usize, u8)> {
         let head = self.byte()?;
         let count = if head >> 4 == 15 { self.number()? } else { u64::from(head >> 4) };
@@ -437,8 +443,8 @@ mod tests {
         out.push(number as u8);
     }
 
-    /// The beginning of a footer with elements of these numbers of children, and more fields of each; without row
-    /// groups and end.
+    /// Returns the beginning of a footer, whose elements have these numbers of children and these
+    /// further fields, without row groups and end.
     fn beginning(children: &[u64], name: &[u8], more: &[u8]) -> Vec<u8> {
         // The version, and the head of a list of structs.
         let mut out = vec![0x15, 2, 0x19, 0xfc];

@@ -1,9 +1,10 @@
-//! The values of parquet as JSON. What a column's type makes of its values is its [`Kind`].
+//! The conversion of Parquet values to JSON. The type of a column determines the conversion, its
+//! [`Kind`].
 //!
 //! | value | JSON |
 //! |---|---|
 //! | null, and a floating-point number that is not finite | `null` |
-//! | a boolean, an integer, a finite number | that |
+//! | a boolean, an integer, a finite number | the boolean or number |
 //! | a decimal of at most 38 digits | a number with all its digits |
 //! | text, and bytes that are UTF-8 | a string; other bytes are an error |
 //! | a UUID | `7ed4bffc-f189-40b0-9090-c58e1cba14b8` |
@@ -26,10 +27,10 @@ use proto::{Error, ErrorCode, Result};
 use super::kind::Kind;
 use super::moment::{Unit, date, day_and_time, time};
 
-/// The day 1970-01-01 in the count of days that INT96 has.
+/// The day 1970-01-01 in the day count of INT96 (Julian days).
 const DAY_OF_1970: i64 = 2_440_588;
 
-/// A value as it is stored.
+/// A value in its stored form.
 #[derive(Clone, Copy, Debug)]
 pub enum StoredValue<'v> {
     Bool(bool),
@@ -40,7 +41,7 @@ pub enum StoredValue<'v> {
     Bytes(&'v [u8]),
 }
 
-/// Appends a value as an id; false if it is neither text nor an integer.
+/// Appends a value as an id; returns false if it is neither text nor an integer.
 #[inline]
 pub fn put_id(value: StoredValue<'_>, kind: Kind, out: &mut String) -> Result<bool> {
     let mut json = Vec::new();
@@ -119,7 +120,7 @@ pub fn write_value(value: StoredValue<'_>, kind: Kind, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Appends what the row interface of the library makes of a value of a type, as JSON.
+/// Appends a value of the library's row interface as JSON; `of` is its type.
 pub fn write_field(value: &Field, of: &Type, out: &mut Vec<u8>) -> Result<()> {
     match value {
         Field::Null => out.extend_from_slice(b"null"),
@@ -163,7 +164,7 @@ pub fn write_field(value: &Field, of: &Type, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The id that a value of the row interface is; `None` if it is neither text nor an integer.
+/// Returns a value of the row interface as an id; `None` if it is neither text nor an integer.
 pub fn field_id(value: &Field, of: &Type) -> Result<Option<String>> {
     if !of.is_primitive() || *value == Field::Null {
         return Ok(None);
@@ -172,7 +173,7 @@ pub fn field_id(value: &Field, of: &Type) -> Result<Option<String>> {
     Ok(put_id(stored(value)?, Kind::of(of)?, &mut id)?.then_some(id))
 }
 
-/// The type of the elements of a list, as the row interface takes them.
+/// Returns the type of a list's elements according to the row interface.
 fn element_of(list: &Type) -> &Type {
     if list.is_primitive() {
         return list;
@@ -188,7 +189,8 @@ fn element_of(list: &Type) -> &Type {
     }
 }
 
-/// True if the repeated type of a list has the element within. Lists of older writers repeat the element itself.
+/// Returns true if the repeated type of a list is a group around the element. In lists of older
+/// writers the repeated type is the element.
 fn is_wrapper(repeated: &Type) -> bool {
     if repeated.is_primitive() {
         return false;
@@ -204,8 +206,8 @@ fn is_wrapper(repeated: &Type) -> bool {
     is_list || is_repeated || !is_named
 }
 
-/// The stored form of a value of the row interface. A file with INT96 is not read here, because the interface truncates
-/// it.
+/// Returns the stored form of a value of the row interface. Files with INT96 are not read through
+/// this interface, which truncates it.
 fn stored(value: &Field) -> Result<StoredValue<'_>> {
     Ok(match value {
         Field::Bool(is) => StoredValue::Bool(*is),
@@ -278,7 +280,7 @@ fn write_float(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// A number of 16 bits: its sign, 5 bits of its exponent, 10 of its fraction.
+/// Decodes a 16-bit floating-point number: sign, 5 bits of exponent, 10 bits of fraction.
 fn half(bits: u16) -> f64 {
     let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
     let size = match exponent {
@@ -289,8 +291,8 @@ fn half(bits: u16) -> f64 {
     if bits >> 15 == 1 { -size } else { size }
 }
 
-/// The number of a big-endian integer. If it is longer than 16 bytes, leading bytes that only repeat its sign are
-/// ignored.
+/// Decodes a big-endian integer. Leading bytes above 16 bytes are ignored if they only repeat the
+/// sign.
 fn wide(bytes: &[u8]) -> Result<i128> {
     let sign = bytes.first().map_or(0, |first| (*first as i8) >> 7) as u8;
     let (more, last) = bytes.split_at(bytes.len().saturating_sub(16));
@@ -303,10 +305,10 @@ fn wide(bytes: &[u8]) -> Result<i128> {
     Ok(i128::from_be_bytes(wide))
 }
 
-/// The most digits of a decimal after its point: a double has no more.
+/// The maximum number of digits after the point of a decimal: a double has no more.
 const SCALE_MAX: usize = 1_100;
 
-/// Appends the digits of a decimal, of which `scale` are after the point.
+/// Appends a decimal, with `scale` digits after the point.
 fn write_decimal(value: i128, scale: usize, out: &mut Vec<u8>) -> Result<()> {
     if scale > SCALE_MAX {
         return Err(bad(&format!(

@@ -1,5 +1,5 @@
-//! The types of columns: what the physical and the logical type of a column make of its values. A type whose values JSON cannot keep
-//! exactly is refused by name.
+//! The kinds of columns, which the physical and the logical type of a column determine. A type
+//! whose values JSON cannot represent exactly is refused with an error that names it.
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::schema::types::Type;
@@ -7,27 +7,27 @@ use proto::{Error, ErrorCode, Result};
 
 use super::moment::Unit;
 
-/// How the values of a column become JSON.
+/// The conversions of a column's values to JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// There are only nulls.
+    /// All values are null.
     Nothing,
     Bool,
-    /// An integer of so many bits.
+    /// An integer with this number of bits.
     Signed(u8),
     Unsigned(u8),
     Float,
     Half,
-    /// An integer of which so many digits are after the point.
+    /// An integer with this number of digits after the point.
     Decimal(usize),
     /// Text, and bytes without a declared meaning, which must be UTF-8.
     Text,
     Uuid,
     Date,
     Time(Unit),
-    /// A timestamp; in UTC, or of no zone.
+    /// A timestamp with its unit; true if it is in UTC, false if it has no time zone.
     Timestamp(Unit, bool),
-    /// The old timestamp of 96 bits, of no zone.
+    /// The old timestamp of 96 bits, without a time zone.
     Int96,
 }
 
@@ -71,7 +71,7 @@ impl Kind {
         })
     }
 
-    /// The kind by the types that older writers know. Their timestamps are in UTC.
+    /// Returns the kind for a converted type, which older writers use. Their timestamps are in UTC.
     fn of_converted(converted: ConvertedType, column: &Type) -> Option<Self> {
         use Physical::{BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, INT32, INT64};
         Some(match (converted, column.get_physical_type()) {
@@ -113,7 +113,7 @@ fn unit_of(unit: &TimeUnit) -> Unit {
     }
 }
 
-/// True if a column of fixed length has that of its kind.
+/// Returns true if a column of fixed length has the length that its kind requires.
 fn has_length(column: &Type, kind: Option<Kind>) -> bool {
     let wanted = if kind == Some(Kind::Uuid) { 16 } else { 2 };
     matches!(column, Type::PrimitiveType { type_length, .. } if *type_length == wanted)

@@ -1,8 +1,9 @@
 //! Parquet files.
 //!
-//! A file whose columns are all flat is read column by column ([`columns`]), in parts of its row groups. Nested columns need the row
-//! interface of the library, which assembles them ([`nested`]). Both give the same documents. A damaged file may make the library panic;
-//! that is an error of the file, like any other.
+//! A file whose columns are all flat is read column by column ([`columns`]), in parts of its row
+//! groups. Nested columns need the row interface of the library, which assembles them ([`nested`]).
+//! Both give the same documents. A damaged file may make the library panic; the panic is turned
+//! into an error about the file.
 
 mod chunks;
 mod column;
@@ -51,7 +52,8 @@ pub fn open(fs: &dyn FileSystem, path: &Path, rules: &RowRules) -> Result<Box<dy
     })
 }
 
-/// Refuses files whose pages are compressed as this build cannot read it.
+/// Returns an error if the pages of a file are compressed by a method that this build does not
+/// support.
 fn check_codecs(metadata: &ParquetMetaData) -> Result<()> {
     let mut columns = metadata.row_groups().iter().flat_map(|group| group.columns());
     let unknown = columns.find(|column| {

@@ -1,4 +1,4 @@
-//! Dates, times of a day and timestamps as text, with all digits that their unit has.
+//! Conversion of dates, times of a day and timestamps to text, with all digits of their unit.
 
 /// The unit of a time or timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The number of units of a second, and of its digits.
+    /// Returns the number of units per second, and the number of digits after the point.
     fn of_second(self) -> (i64, usize) {
         match self {
             Self::Millis => (1_000, 3),
@@ -27,12 +27,12 @@ impl Unit {
     }
 }
 
-/// The day since 1970-01-01 and the time of that day.
+/// Splits a timestamp into the day since 1970-01-01 and the time of that day.
 pub fn day_and_time(since_1970: i64, unit: Unit) -> (i64, i64) {
     (since_1970.div_euclid(unit.of_day()), since_1970.rem_euclid(unit.of_day()))
 }
 
-/// A time of a day.
+/// Returns a time of a day as text.
 pub fn time(time: i64, unit: Unit) -> String {
     let (of_second, digits) = unit.of_second();
     let (seconds, fraction) = (time / of_second, time % of_second);
@@ -40,7 +40,7 @@ pub fn time(time: i64, unit: Unit) -> String {
     format!("{hours:02}:{minutes:02}:{:02}.{fraction:0digits$}", seconds % 60)
 }
 
-/// The date so many days after 1970-01-01, in the Gregorian calendar.
+/// Returns the date `days` days after 1970-01-01 as text, in the Gregorian calendar.
 pub fn date(days: i64) -> String {
     // Days since the first of March of the year 0, in eras of 400 years: a leap day is the last of its year.
     let days = days + 719_468;

@@ -1,4 +1,5 @@
-//! Files with nested columns: rows from the row interface of the library, one after another.
+//! Files with nested columns: their rows are read one by one through the row interface of the
+//! library.
 
 use std::sync::Arc;
 
@@ -22,9 +23,9 @@ pub struct NestedRows {
     rows: RowIter<'static>,
     fields: Fields,
     schema: Arc<Type>,
-    /// The file, to look for damage in it.
+    /// The file, which is searched for damage after an error.
     file: Chunks,
-    /// The number of the last row.
+    /// The number of the last row read.
     row: u64,
 }
 
@@ -79,7 +80,7 @@ impl Rows for NestedRows {
     }
 }
 
-/// Names the row group of a row that cannot be read, and the first damaged column there.
+/// Adds the row group of an unreadable row to an error, and the first damaged column in it.
 fn in_damaged_column(file: &Chunks, row: u64, error: Error) -> Error {
     let Ok(reader) = caught(|| Reader::new(file.clone()).map_err(|error| damaged(&error))) else {
         return error;

@@ -1,4 +1,4 @@
-//! Columns and rows of the library give the same documents.
+//! Tests that the library's column and row interfaces give equal documents.
 
 use parquet::data_type::*;
 use parquet::file::properties::WriterProperties;
@@ -11,7 +11,7 @@ use proto::model::assignment::VbucketSet;
 use super::super::batch::Batch;
 use super::*;
 
-/// Each physical type that both read, with and without what a logical type makes of it.
+/// A schema with each physical type that both interfaces read, with and without a logical type.
 const SCHEMA: &str = "message m {
     required int32 id;
     optional boolean flag;
@@ -30,7 +30,7 @@ const SCHEMA: &str = "message m {
     optional fixed_len_byte_array(4) code;
 }";
 
-/// A row without nulls, and whether each column but the first is null.
+/// A row without nulls, and for each column except the first whether it is null instead.
 #[derive(Clone, Debug)]
 struct Cells {
     number: i64,
@@ -43,7 +43,7 @@ fn cells() -> impl Strategy<Value = Cells> {
     any.prop_map(|(number, text, nulls)| Cells { number, text, nulls })
 }
 
-/// Writes the next column: `value` makes its values.
+/// Writes the next column; `value` returns the value of a row.
 fn put<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, std::fs::File>,
     (at, rows): (&mut u16, &[Cells]),
@@ -114,7 +114,7 @@ fn rules() -> RowRules {
     RowRules { id, document_bytes_max: 1 << 20, partitions: 1, wanted }
 }
 
-/// All documents, and the number of batches.
+/// Returns all documents, and the number of batches.
 fn documents(parts: &mut dyn Parts) -> Result<(Vec<String>, usize)> {
     let (rules, mut found, mut count) = (rules(), Vec::new(), 0);
     while let Some(part) = parts.next_part(&rules)? {

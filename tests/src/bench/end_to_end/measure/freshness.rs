@@ -1,9 +1,10 @@
 //! Measures the time until a write is visible, under a load of writes.
 //!
-//! The load is half of the rate that a server sustains: the rate of upserts of 64 clients until its index has shown all of
-//! them. One additional writer upserts a document with a new key. From the acknowledgement on it reads the key until the document is
-//! visible (*freshness*). Then one client scans ranges of 100 rows that show everything acknowledged before (`request_plus`). At PostgreSQL
-//! every read does.
+//! The load is half of the rate that a server sustains, which is the rate of upserts of 64 clients
+//! until the index contains all of them. One additional writer upserts a document with a new key,
+//! and reads the key from the acknowledgement on until the document is visible (*freshness*). Then
+//! one client scans ranges of 100 rows with all writes acknowledged before (`request_plus`). At
+//! PostgreSQL every read includes them.
 
 use std::time::{Duration, Instant};
 
@@ -16,13 +17,14 @@ use super::super::peers::{EIGHT_SLICES, Peer};
 use super::super::spread::percentile;
 use super::writes::{MANY_CLIENTS, upsert};
 
-/// The number of the document that the separate writer writes.
+/// The number of the document that the additional writer writes.
 const PROBE: u64 = 99_999_999;
 /// The time limit for a write to become visible.
 const SEEN_TIME_MAX: Duration = Duration::from_secs(10);
-/// Pauses between probes take up to this time, so that probes do not fall into step with epochs.
+/// The maximum pause between probes in milliseconds. The pauses are random, so that probes are not
+/// synchronous with epochs.
 const PAUSE_MS_MAX: u64 = 20;
-/// Rows of the ranges that show everything acknowledged.
+/// The number of rows of the ranges with all acknowledged writes.
 const WIDTH: u64 = 100;
 
 /// Measures freshness and the time of reads that wait for it.
@@ -55,7 +57,7 @@ pub async fn measure(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-/// The median and the 99th percentile of some times.
+/// Returns the median and the 99th percentile of some durations.
 fn percentiles(ms: &[f64]) -> Outcome<[Sample; 2]> {
     let sample = |percent| match percentile(ms, percent) {
         Some(value) => Ok(Sample { value, cpu_us: None }),
@@ -64,8 +66,8 @@ fn percentiles(ms: &[f64]) -> Outcome<[Sample; 2]> {
     Ok([sample(50)?, sample(99)?])
 }
 
-/// Writes one document again and again; returns the milliseconds from each acknowledgement until a scan with the default
-/// consistency shows it.
+/// Writes one document repeatedly; returns the milliseconds from each acknowledgement until a scan
+/// with the default consistency includes the write.
 async fn probe(
     peer: &dyn Peer,
     documents: &Documents,
@@ -97,7 +99,8 @@ async fn probe(
     Ok(ms)
 }
 
-/// Scans ranges one after another, each of which shows everything acknowledged before; returns their milliseconds.
+/// Scans ranges one after another, each with all writes acknowledged before; returns the duration
+/// of each in milliseconds.
 async fn scans_of_everything(
     peer: &dyn Peer,
     documents: &Documents,

@@ -7,10 +7,10 @@ use super::super::bench::{Bench, cpu_us, until_quiet};
 use super::super::figures::{Group, Sample, Series, Unit};
 use super::super::peers::Peer;
 
-/// The time for which the servers are left alone.
+/// The time for which the servers get no requests.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// Measures all servers at the same time, once.
+/// Measures all servers at the same time, in one round.
 pub async fn measure(bench: &mut Bench) -> Outcome<()> {
     let peers = bench.of_ranges();
     until_quiet(&peers).await?;

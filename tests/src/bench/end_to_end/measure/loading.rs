@@ -1,7 +1,8 @@
 //! CREATE INDEX and COPY.
 //!
-//! A COPY goes into a bucket with one index, and its time ends when a read that sees everything acknowledged has been
-//! answered. At PostgreSQL it goes into a table with a primary key and the same index.
+//! A COPY loads a bucket with one index, and its measurement ends when a read that includes all
+//! acknowledged writes is answered. At PostgreSQL the COPY loads a table with a primary key and an
+//! equal index.
 
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use super::super::documents::Documents;
 use super::super::figures::{Group, Sample, Unit};
 use super::super::peers::{EIGHT_SLICES, Peer};
 
-/// Bytes of a piece of a COPY's text.
+/// The size of a piece of a COPY's text, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Loads the bucket that is only read, and creates its indexes.
@@ -50,7 +51,8 @@ pub async fn create_index(bench: &mut Bench) -> Outcome<()> {
     bench.add("CREATE INDEX, 8 slices", Group::Loading, Unit::DocumentsPerS, &series)
 }
 
-/// Measures COPY into a new bucket with one index. The last one stays, for writes.
+/// Measures COPY into a new bucket with one index. The last bucket is kept, for the measurement of
+/// writes.
 pub async fn copy_in(bench: &mut Bench) -> Outcome<()> {
     let documents = bench.documents;
     let measure = async |peer: &dyn Peer, _: u64| {
@@ -78,7 +80,7 @@ pub async fn copy_in(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-/// Waits until an index shows everything acknowledged.
+/// Waits until an index contains all acknowledged writes.
 pub async fn see(peer: &dyn Peer, bucket: &str) -> Outcome<()> {
     let client = session(peer).await?;
     client.query(&peer.one_key(bucket, EIGHT_SLICES), &[&0i64]).await?;
@@ -91,7 +93,7 @@ fn sample(peer: &dyn Peer, rows: u64, begun: Instant, cpu_us: f64) -> Outcome<Sa
     Ok(Sample { value, cpu_us: Some(cpu_us) })
 }
 
-/// The text of a COPY, made before the clock runs.
+/// Returns the text of a COPY in pieces, prepared before the measurement begins.
 fn pieces(peer: &dyn Peer, documents: &Documents) -> Vec<Bytes> {
     let (mut pieces, mut piece) = (Vec::new(), String::new());
     for document in documents.all() {

@@ -10,17 +10,17 @@ use super::super::figures::{Group, Sample, Unit};
 use super::super::load::{Draw, Load, Request, run};
 use super::super::peers::{BY_KEY, EIGHT_SLICES, Index, ONE_SLICE, Peer};
 
-/// Requests of each client before a measurement.
+/// The number of requests of each client before a measurement.
 const WARM_UP: u64 = 20;
 
-/// The width of a range, or one key.
+/// The width of a range; or a single key.
 #[derive(Clone, Copy)]
 enum Width {
     Rows(u64),
     Key,
 }
 
-/// The reads by name, index and width.
+/// The reads that are measured, by name, index and width.
 const READS: [(&str, Index, Width); 7] = [
     ("range of 100 rows, 1 slice", ONE_SLICE, Width::Rows(100)),
     ("range of 1 row, 8 slices", EIGHT_SLICES, Width::Rows(1)),
@@ -31,7 +31,7 @@ const READS: [(&str, Index, Width); 7] = [
     ("one key, partitioned by the key", BY_KEY, Width::Key),
 ];
 
-/// Compares and measures all of them.
+/// Compares the answers of all reads, and measures the reads.
 pub async fn measure(bench: &mut Bench) -> Outcome<()> {
     for index in [ONE_SLICE, EIGHT_SLICES, BY_KEY] {
         compare_whole(&bench.of_ranges(), Some(&bench.documents), READ, index).await?;
@@ -60,7 +60,7 @@ pub async fn measure(bench: &mut Bench) -> Outcome<()> {
     Ok(())
 }
 
-/// Draws ranges of n, which lie within the documents.
+/// Returns a function that draws ranges of n within the documents.
 pub fn draw_range(documents: &Documents, width: u64) -> Draw {
     let rows = documents.rows();
     Arc::new(move |rng| {
@@ -69,7 +69,7 @@ pub fn draw_range(documents: &Documents, width: u64) -> Draw {
     })
 }
 
-/// Draws values of n.
+/// Returns a function that draws values of n.
 fn draw_key(documents: &Documents) -> Draw {
     let rows = documents.rows();
     Arc::new(move |rng| Request { parameters: vec![Box::new(rng.u64(0..rows) as i64)], rows: 1 })

@@ -22,11 +22,11 @@ pub async fn measure(bench: &mut Bench) -> Outcome<()> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Copy,
-    /// By the gRPC port, or by COPY from a server without one.
+    /// The gRPC port; at a server without one, COPY.
     Grpc,
 }
 
-/// Measures reads of all rows in order; each of these answers is compared.
+/// Measures reads of all rows in order, and compares each of these answers.
 async fn scan(bench: &mut Bench, name: &str, by: By) -> Outcome<()> {
     let answers: Mutex<Vec<Answer<Whole>>> = Mutex::default();
     let measure = async |peer: &dyn Peer, _: u64| {

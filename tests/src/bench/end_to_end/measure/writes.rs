@@ -1,4 +1,5 @@
-//! Writes of single documents, each a statement that is acknowledged when it is durable.
+//! Writes of single documents, each by a statement that is acknowledged when the document is
+//! durable.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,14 +15,14 @@ use super::super::load::{Draw, Load, Request, run};
 use super::super::peers::{EIGHT_SLICES, Peer};
 use super::loading::see;
 
-/// Clients that write many documents at once.
+/// The number of clients that write many documents at once.
 pub const MANY_CLIENTS: u64 = 64;
-/// Requests of each client before a measurement.
+/// The number of requests of each client before a measurement.
 const WARM_UP: u64 = 5;
-/// Writes after which the answers of all servers are compared.
+/// The number of writes after which the answers of all servers are compared.
 const COMPARED: u64 = 1_000;
 
-/// Compares the servers after the same writes, and measures upserts of random documents.
+/// Compares the servers after equal writes, and measures upserts of random documents.
 pub async fn measure(bench: &mut Bench) -> Outcome<()> {
     compare_after_writes(bench).await?;
     for clients in [CLIENTS, MANY_CLIENTS] {
@@ -42,9 +43,10 @@ pub async fn measure(bench: &mut Bench) -> Outcome<()> {
 pub struct Upserted {
     /// Acknowledged writes per second.
     pub per_s: f64,
-    /// Writes per second until the index showed all of them.
+    /// The number of writes per second until the index contained all of them.
     pub visible_per_s: f64,
-    /// CPU microseconds of the server for each write, until the index showed all of them.
+    /// The CPU time of the server for each write until the index contained all of them, in
+    /// microseconds.
     pub cpu_us_each: f64,
 }
 
@@ -72,7 +74,7 @@ pub async fn upsert(
     })
 }
 
-/// Draws a document and a new key for it.
+/// Returns a function that draws a document and a new key for it.
 fn draw(peer: &dyn Peer, documents: &Documents) -> Draw {
     let (documents, parameters) = (*documents, peer.upsert_parameters());
     Arc::new(move |rng| {
@@ -86,8 +88,8 @@ fn key(rng: &mut Rng, documents: &Documents) -> i64 {
     rng.u64(0..documents.rows()) as i64
 }
 
-/// Writes the same documents to all servers and compares their indexes. Each written key is new and unlike all others, so
-/// that the order of the rows is one and the same.
+/// Writes equal documents to all servers and compares their indexes. Each written key is new and
+/// distinct, so that there is only one order of the rows.
 async fn compare_after_writes(bench: &Bench) -> Outcome<()> {
     for peer in bench.all() {
         let client = session(peer).await?;

@@ -1,7 +1,8 @@
 //! The servers under measurement, and their statements.
 //!
-//! [`Peer`] has the statements, with an implementation for each server: [`sextant`] (one process, or a process for each
-//! member) and [`postgres`]. A peer's processes are killed when it is dropped.
+//! [`Peer`] has the statements, with an implementation for each server: [`sextant`] (one process,
+//! or a process for each member) and [`postgres`]. The processes of a server are killed when its
+//! [`Peer`] is dropped.
 
 pub mod postgres;
 mod process;
@@ -22,11 +23,11 @@ pub type Parameter = Box<dyn ToSql + Sync + Send>;
 /// An index on n.
 #[derive(Clone, Copy, Debug)]
 pub struct Index {
-    /// The last part of its name.
+    /// The suffix of the index's name.
     pub suffix: &'static str,
-    /// The number of its slices.
+    /// The number of slices of the index.
     pub slices: u16,
-    /// True if an entry's slice follows from n, and not from the document's id.
+    /// True if n determines an entry's slice; false if the document's id does.
     pub is_partitioned_by_key: bool,
 }
 
@@ -34,10 +35,10 @@ pub struct Index {
 pub const ONE_SLICE: Index = Index { suffix: "n_1", slices: 1, is_partitioned_by_key: false };
 /// An index of eight slices, which is the default.
 pub const EIGHT_SLICES: Index = Index { suffix: "n_8", slices: 8, is_partitioned_by_key: false };
-/// An index of eight slices whose entries are spread by n.
+/// An index of eight slices that is partitioned by n.
 pub const BY_KEY: Index = Index { suffix: "n_key", slices: 8, is_partitioned_by_key: true };
 
-/// A server under measurement. A bucket is a table with a primary key at PostgreSQL.
+/// A server under measurement. At PostgreSQL a bucket is a table with a primary key.
 pub trait Peer {
     /// The name in tables.
     fn name(&self) -> &'static str;
@@ -62,13 +63,14 @@ pub trait Peer {
         format!("DROP INDEX {bucket}_{}", index.suffix)
     }
 
-    /// The indexes that reads need, of these three: a server without slices needs one.
+    /// Returns the indexes among these three that reads need: a server without slices needs only
+    /// one.
     fn read_indexes(&self) -> &'static [Index];
 
     /// The relation that a SELECT names to read an index.
     fn relation(&self, bucket: &str, index: Index) -> String;
 
-    /// The statement that loads documents.
+    /// The statement that loads documents into a bucket.
     fn copy_in(&self, bucket: &str) -> String;
 
     /// A document as a line for [`Self::copy_in`], without the line break.
@@ -77,16 +79,18 @@ pub trait Peer {
     /// The statement that writes one document, new or not.
     fn upsert(&self, bucket: &str) -> String;
 
-    /// The function that makes the parameters of [`Self::upsert`]; clients on other threads call it.
+    /// The function that returns the parameters of [`Self::upsert`] for a document; clients on
+    /// other threads call it.
     fn upsert_parameters(&self) -> fn(&Document) -> Vec<Parameter>;
 
-    /// The statement after which a session's reads see everything acknowledged; empty if they always do.
+    /// The statement after which a session's reads include all acknowledged writes; empty if they
+    /// always do.
     fn see_everything(&self) -> &'static str;
 
-    /// The statements that a server's operator runs after a load.
+    /// The statements that an operator runs after a load.
     fn after_load(&self, bucket: &str) -> Vec<String>;
 
-    /// The SELECT of a range: n from $1 on and below $2.
+    /// The SELECT of a range: $1 ≤ n < $2.
     fn range(&self, bucket: &str, index: Index) -> String {
         let relation = self.relation(bucket, index);
         format!("SELECT id, n FROM {relation} WHERE n >= $1 AND n < $2 ORDER BY n")
@@ -108,14 +112,14 @@ pub trait Peer {
 pub struct Target {
     /// The parameters of a connection.
     pub config: Config,
-    /// The port for gRPC, if there is one.
+    /// The address of the gRPC port, if there is one.
     pub grpc: Option<SocketAddr>,
     /// The server's processes.
     pub processes: Processes,
 }
 
 impl Target {
-    /// Opens a session. Its connection is driven by a task of the present runtime.
+    /// Opens a session, whose connection is driven by a task of the present runtime.
     pub async fn connect(&self) -> Outcome<Client> {
         let (client, connection) = self.config.connect(NoTls).await?;
         tokio::spawn(async move {

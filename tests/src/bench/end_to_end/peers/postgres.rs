@@ -16,9 +16,11 @@ use super::{EIGHT_SLICES, Index, Parameter, Peer, Target};
 
 /// The folder in which Debian and Ubuntu install PostgreSQL, with a folder for each major version.
 const VERSIONS: &str = "/usr/lib/postgresql";
-/// The user that runs the server when this process is root's: PostgreSQL refuses to run as root.
+/// The user that runs the server if this process runs as root, since PostgreSQL refuses to run as
+/// root.
 const USER: &str = "postgres";
-/// Memory as on a server of its own. Durability stays at its default: each commit is synced.
+/// The settings of the server: memory as on a dedicated server. Durability has its default: each
+/// commit is synced.
 const SETTINGS: &str = "shared_buffers = 1GB\nmax_wal_size = 4GB\nmaintenance_work_mem = 512MB\n\
                         max_connections = 200\nlisten_addresses = '127.0.0.1'\n";
 
@@ -30,16 +32,16 @@ pub struct Postgres {
     _server: Server,
 }
 
-/// The programs and the directory of a server; it is stopped when this is dropped.
+/// The programs and the directory of a server, which is stopped on drop.
 struct Server {
     programs: PathBuf,
-    /// The parent of the server's data directory; PostgreSQL's user owns it.
+    /// The parent of the server's data directory, which belongs to PostgreSQL's user.
     dir: PathBuf,
     is_root: bool,
 }
 
 impl Postgres {
-    /// Creates and starts a server in a directory that any user may pass through.
+    /// Creates and starts a server below `parent`, which any user may enter.
     pub fn start(parent: &Path) -> Outcome<Self> {
         let server = Server {
             programs: programs()?,
@@ -78,7 +80,8 @@ impl Server {
         self.run("pg_ctl", "-D data -l log -w start")
     }
 
-    /// Runs a program of PostgreSQL in the server's directory. Its output goes to a file, since the server inherits it.
+    /// Runs a program of PostgreSQL in the server's directory. Its output is written to a file,
+    /// since the server inherits it.
     fn run(&self, program: &str, arguments: &str) -> Outcome<()> {
         let (dir, program) = (quoted(&self.dir), quoted(&self.programs.join(program)));
         let script = format!("cd {dir} && {program} {arguments} >>output 2>&1");
@@ -104,12 +107,12 @@ impl Drop for Server {
     }
 }
 
-/// A path as a word of a shell.
+/// Returns a path quoted for the shell.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// The directory of the programs: of the newest version, or else the one in the PATH.
+/// Returns the directory of the programs: of the newest version, or the one in the PATH.
 fn programs() -> Outcome<PathBuf> {
     let versions = std::fs::read_dir(VERSIONS).into_iter().flatten().flatten();
     let version = |name: &std::ffi::OsStr| name.to_str()?.parse::<u32>().ok();
@@ -145,7 +148,8 @@ impl Peer for Postgres {
         format!("DROP TABLE IF EXISTS {bucket}")
     }
 
-    /// The index includes the id, so that a range reads the index alone, as at Sextant.
+    /// Returns the statement of an index that includes the id, so that a range reads only the
+    /// index, as at Sextant.
     fn create_index(&self, bucket: &str, index: Index) -> String {
         format!("CREATE INDEX {bucket}_{} ON {bucket} (n) INCLUDE (id)", index.suffix)
     }
@@ -184,7 +188,7 @@ impl Peer for Postgres {
         ""
     }
 
-    /// Index-only scans need the visibility map, which VACUUM writes.
+    /// Returns VACUUM, which writes the visibility map that index-only scans need.
     fn after_load(&self, bucket: &str) -> Vec<String> {
         vec![format!("VACUUM (ANALYZE) {bucket}"), "CHECKPOINT".into()]
     }

@@ -1,4 +1,4 @@
-//! Processes of servers.
+//! Child processes of the benchmark.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,14 @@ use std::process::{Child, Command, Stdio};
 use super::super::super::Outcome;
 use crate::harness::process::spawn_ready;
 
-/// A process that is killed when this is dropped.
+/// A process that is killed on drop.
 pub struct Running {
     child: Child,
 }
 
 impl Running {
-    /// Starts a process that prints a line when it is ready; returns that line. Its errors go to a file.
+    /// Starts a process that prints a line when it is ready; returns the process and the line. Its
+    /// standard error is written to a file.
     pub fn start(command: &mut Command, log: &Path) -> Outcome<(Self, String)> {
         command.stdin(Stdio::null()).stderr(std::fs::File::create(log)?);
         let (child, ready) = spawn_ready(command);
@@ -39,7 +40,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs a command to its end; returns what it printed.
+/// Runs a command to its end; returns its output.
 pub fn run(command: &mut Command) -> Outcome<String> {
     let out = command.stdin(Stdio::null()).output();
     let out = out.map_err(|error| format!("run {command:?}: {error}"))?;

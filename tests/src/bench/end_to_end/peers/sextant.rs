@@ -26,7 +26,7 @@ pub struct Sextant {
     name: &'static str,
     version: String,
     target: Target,
-    /// The processes, which end with this value.
+    /// The processes, which are killed on drop.
     _members: Vec<Running>,
 }
 
@@ -103,7 +103,8 @@ impl Sextant {
     }
 }
 
-/// The binary, without settings from the environment. Its roles go without certificates.
+/// Returns the command of the binary, without settings from the environment and without
+/// certificates.
 fn command(binary: &Path) -> Command {
     let mut command = Command::new(PathBuf::from(binary));
     let is_setting = |name: &str| name.starts_with("SEXTANT_");

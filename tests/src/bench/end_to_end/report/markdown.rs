@@ -8,7 +8,7 @@ use super::super::figures::{Figure, Figures, Group, Side};
 use super::numbers::{number, spread};
 use super::svg;
 
-/// Characters of a line of text.
+/// The maximum number of characters in a line of text.
 const LINE_CHARS_MAX: usize = 120;
 
 const INTRODUCTION: &str = "Sextant as its users meet it: the release binary, over SQL. All servers ran on one machine \
@@ -23,7 +23,7 @@ const SERVERS: &str = "PostgreSQL has `shared_buffers = 1GB`, `max_wal_size = 4G
     coordinators, a projector, three indexers and a router in one process; the figures of *Sextant, processes* are of one \
     coordinator, a projector, three indexers and a router as processes.";
 
-/// Writes the Markdown file, and its plots into the folder of the same name beside it.
+/// Writes the Markdown file, and its plots into a folder with its name without extension.
 pub fn write(json: &Path, out: &Path) -> Outcome<()> {
     let text = std::fs::read_to_string(json)
         .map_err(|error| format!("read the figures in {}: {error}", json.display()))?;
@@ -49,7 +49,7 @@ fn of_group(figures: &Figures, group: Group) -> Vec<&Figure> {
     figures.figures.iter().filter(|figure| figure.group == group).collect()
 }
 
-/// The file's text; the plots lie in a folder beside it.
+/// Returns the text of the file. `folder` contains the plots.
 fn document(figures: &Figures, folder: &str) -> String {
     let mut text = head(figures);
     text += &slower(figures);
@@ -70,7 +70,8 @@ fn document(figures: &Figures, folder: &str) -> String {
     text + "```\n"
 }
 
-/// The text with line breaks instead of spaces, so that no line of several words is longer than the limit.
+/// Returns the text with line breaks instead of some spaces, so that no line of several words
+/// exceeds the limit.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut length = 0;
@@ -110,7 +111,7 @@ fn head(figures: &Figures) -> String {
     text
 }
 
-/// The meaning of a group's figures.
+/// Returns a text about the meaning of a group's figures.
 fn about(group: Group) -> &'static str {
     match group {
         Group::Ranges => {
@@ -158,7 +159,7 @@ fn row(name: &str, side: &Side, unit: &str) -> String {
     format!("| {name} | {} | {} {unit} | {cpu} | {ratio} |\n", side.peer, spread(side.value))
 }
 
-/// The figures in which PostgreSQL is ahead, the largest difference first.
+/// Returns a text about the figures in which PostgreSQL is faster, the largest difference first.
 fn slower(figures: &Figures) -> String {
     let mut lost: Vec<(f64, String)> = Vec::new();
     for figure in &figures.figures {

@@ -1,4 +1,4 @@
-//! The figures for readers: a table, a Markdown file and its plots.
+//! The output of the figures: a table, a Markdown file and its plots.
 
 pub mod markdown;
 mod numbers;

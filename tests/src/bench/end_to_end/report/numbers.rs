@@ -1,8 +1,8 @@
-//! Numbers as text.
+//! The formatting of numbers.
 
 use super::super::spread::Spread;
 
-/// A number with three digits or more, and with separators of thousands.
+/// Returns a number with at least three digits and with separators of thousands.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => return "0".into(),
@@ -23,7 +23,7 @@ pub fn number(value: f64) -> String {
     rest.map_or(grouped.clone(), |rest| format!("{grouped}.{rest}"))
 }
 
-/// The median with the range of all rounds; the median alone if they are one.
+/// Returns the median with the range of all rounds; only the median for one round.
 pub fn spread(spread: Spread) -> String {
     let Spread { median, min, max } = spread;
     match min == max {

@@ -5,22 +5,22 @@ use std::fmt::Write;
 use super::super::figures::{Figure, POSTGRESQL, Side};
 use super::numbers::number;
 
-/// The width of a plot, in pixels like all lengths here.
+/// The width of a plot in pixels, the unit of all lengths here.
 const WIDTH: f64 = 760.0;
-/// The left end of all bars; the servers' names stand before it.
+/// The left end of all bars; the servers' names are to the left of it.
 const BARS_FROM: f64 = 150.0;
-/// The length of the longest bar; the values follow it.
+/// The length of the longest bar; the values are to the right of the bars.
 const BAR_MAX: f64 = 500.0;
 const BAR_HEIGHT: f64 = 14.0;
 const LINE_HEIGHT: f64 = 20.0;
-/// The height of a figure's name and of the space below its bars.
+/// The height of a figure's name with the space below its bars.
 const FIGURE_HEIGHT: f64 = 36.0;
 const MARGIN: f64 = 12.0;
 
 /// The colours of Sextant, of further servers of Sextant, and of PostgreSQL; readable on white.
 const COLOURS: [&str; 3] = ["#0f766e", "#5eaaa3", "#94a3b8"];
 
-/// A plot of figures. Each figure has a scale of its own, because their units and sizes differ.
+/// Returns a plot of figures. Each figure has its own scale, because units and sizes differ.
 pub fn bars(figures: &[&Figure]) -> String {
     let lines: usize = figures.iter().map(|figure| figure.sides.len()).sum();
     let height = 2.0 * MARGIN + figures.len() as f64 * FIGURE_HEIGHT + lines as f64 * LINE_HEIGHT;
@@ -53,7 +53,8 @@ fn one(figure: &Figure, top: f64) -> String {
     svg
 }
 
-/// A name, a bar up to the median, a line from the minimum to the maximum, and the median as text.
+/// Returns a bar: the name, a bar up to the median, a line from the minimum to the maximum, and the
+/// median as text.
 fn bar(side: &Side, n: usize, most: f64, top: f64) -> String {
     let length = |value: f64| if most > 0.0 { value / most * BAR_MAX } else { 0.0 };
     let colour = match side.peer == POSTGRESQL {

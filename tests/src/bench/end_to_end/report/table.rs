@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::super::figures::{Figures, Group, Side};
 use super::numbers::{number, spread};
 
-/// The figures as text, a line for each server of each figure.
+/// Returns the figures as text, with a line for each server of each figure.
 pub fn text(figures: &Figures) -> String {
     let mut text = String::new();
     let machine = &figures.machine;

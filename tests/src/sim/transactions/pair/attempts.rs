@@ -1,7 +1,10 @@
-//! The commits of transactions over two buckets, and the check of the commits that the epochs of one moment show.
+//! The commits of transactions over two buckets, and the check of the commits that are visible at
+//! the epochs of one moment.
 //!
-//! A document names its statement ([`MARK`]), and a commit is a statement in each of its buckets. So a log up to a cut shows its commits,
-//! with their numbers of documents. Commits with only deletions in a bucket cannot be identified there, and are left out here.
+//! A document names its statement ([`MARK`]), and a commit is a statement in each of its buckets.
+//! The log up to a cut therefore tells which commits it contains, and how many documents of each. A
+//! commit with only deletions in a bucket cannot be identified there, and is not checked in this
+//! bucket.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +19,7 @@ use crate::sim::judge::statements::MARK;
 use crate::sim::judge::truth::Truth;
 use crate::sim::transactions::running::Running;
 
-/// For each statement of a bucket the number of its documents in a log.
+/// The number of documents in a log, by the statement that has written them.
 pub(super) type Rows = BTreeMap<usize, usize>;
 
 /// A commit that was requested.
@@ -24,7 +27,8 @@ pub(super) type Rows = BTreeMap<usize, usize>;
 struct Attempt {
     /// The number of the transaction in the deciding bucket.
     number: Option<TransactionId>,
-    /// In each bucket that it changes, the statement and the number of documents that it writes.
+    /// For each bucket that the commit changes, the statement and the number of documents that it
+    /// writes.
     parts: [Option<(usize, usize)>; 2],
     outcome: Fate,
 }
@@ -40,7 +44,7 @@ pub(super) enum Fate {
     Acknowledged,
 }
 
-/// All commits.
+/// All commits that were requested.
 #[derive(Default)]
 pub(super) struct Attempts(Vec<Attempt>);
 
@@ -69,14 +73,15 @@ impl Attempts {
         self.0[attempt].outcome = outcome;
     }
 
-    /// The commits that were acknowledged so far, each with these buckets.
+    /// Returns the commits that are acknowledged so far, each with each of these buckets.
     pub fn acknowledged_in(&self, buckets: &[usize]) -> Vec<(usize, usize)> {
         let is_it = |n: &usize| self.0[*n].outcome == Fate::Acknowledged;
         let found = (0..self.0.len()).filter(is_it);
         found.flat_map(|n| buckets.iter().map(move |bucket| (n, *bucket))).collect()
     }
 
-    /// Judges the commits that both buckets show; describes a violation. `must` are the commits that must be visible, each with a bucket.
+    /// Judges the commits that are visible in both buckets; returns a text about a violation.
+    /// `must` lists the commits that must be visible, each with a bucket.
     pub fn judge(&self, rows: [&Rows; 2], must: &[(usize, usize)]) -> Option<String> {
         self.0.iter().enumerate().find_map(|(n, attempt)| {
             let (mut there, mut is_missing) = (Vec::new(), false);
@@ -105,7 +110,8 @@ impl Attempts {
     }
 }
 
-/// The statements whose documents a bucket has at a cut; `None` if the truth does not know the cut.
+/// Returns the statements whose documents a bucket contains at a cut; `None` if the cut is not in a
+/// known history.
 pub(super) fn rows_at(truth: &Truth, bucket: BucketId, cut: &Cut) -> Option<Rows> {
     let mut rows = Rows::new();
     for (vbucket, position) in cut.iter() {

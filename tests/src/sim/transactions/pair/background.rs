@@ -1,4 +1,5 @@
-//! Work that is concurrent with the steps of the sessions: commits, and scans that run longer than their transactions.
+//! Futures that run concurrently with the steps of the sessions: commits, and scans that may
+//! outlive their transactions.
 
 use std::future::Future;
 use std::pin::pin;
@@ -16,19 +17,19 @@ use crate::sim::transactions::running::Running;
 /// A commit in progress.
 pub(super) type Commit = LocalBoxFuture<'static, Ended>;
 
-/// The end of a commit.
+/// The result of a commit.
 pub(super) struct Ended {
-    /// The number of the attempt.
+    /// The number of the commit in [`super::attempts::Attempts`].
     pub attempt: usize,
     /// The transaction in both buckets.
     pub parts: [Running; 2],
-    /// The answer; `None` if the session was lost, or there was no answer in time.
+    /// The answer; `None` if the session was lost or the answer did not arrive in time.
     pub answer: Option<Result<Vec<WriteReply>>>,
-    /// The time of the call.
+    /// The simulated time of the call.
     pub began: Duration,
 }
 
-/// Commits and scans in progress.
+/// The commits and scans in progress.
 #[derive(Default)]
 pub(super) struct Background {
     commits: FuturesUnordered<Commit>,
@@ -47,7 +48,7 @@ impl Background {
         self.views.extend(view);
     }
 
-    /// Does some work while the others go on.
+    /// Runs a future, and the commits and scans meanwhile.
     pub async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -62,12 +63,12 @@ impl Background {
         }
     }
 
-    /// The commits that have ended since the last call.
+    /// Returns the commits that have ended since the last call.
     pub fn take_ended(&mut self) -> Vec<Ended> {
         std::mem::take(&mut self.ended)
     }
 
-    /// Waits for the end of everything.
+    /// Waits until all commits and scans have ended.
     pub async fn end(&mut self) {
         while let Some(ended) = self.commits.next().await {
             self.ended.push(ended);

@@ -1,4 +1,4 @@
-//! The commits of the sessions, and the judgement of their answers.
+//! The commits of the sessions, and the checks of their answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::sim::transactions::commit::{is_refusal, writes};
 use crate::sim::transactions::running::Running;
 use crate::sim::violation;
 
-/// Maximum time for which a session lives that is lost at a random time of its commit.
+/// The maximum lifetime, in milliseconds, of a session that is lost at a random time of its commit.
 const LOST_MS_MAX: u64 = 60;
 
 impl Pair {
-    /// Begins to commit a transaction.
+    /// Starts the commit of a transaction.
     pub(super) fn commit(&mut self, Open { mut parts, .. }: Open) {
         let changed: Vec<usize> = (0..2).filter(|at| parts[*at].changes.own().is_some()).collect();
         let Some(decider) = changed.first().copied() else { return };
@@ -128,8 +128,8 @@ impl Pair {
         }
     }
 
-    /// Checks that a commit is refused only if another writer has changed one of its documents, or if a projector has
-    /// lost it.
+    /// Checks that a commit is refused only if another writer has changed one of its documents, or
+    /// if a projector has lost the transaction.
     fn judge_conflict(&self, parts: &[Running; 2], error: &Error) {
         let is_conflict = is_refusal(error);
         self.count(|summary| match is_conflict {

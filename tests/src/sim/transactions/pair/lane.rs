@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use proto::model::bucket::{BucketInfo, SourceKind};
 use proto::rpc::command::{Command, CreateBucket, Outcome};
-use sextant::sql::backend::Backend;
 use tokio::time::{sleep, timeout};
 
 use super::{BUCKETS, INDEXES};
@@ -15,17 +14,17 @@ use crate::sim::cluster::hosts::{VBUCKETS, has_copies};
 use crate::sim::judge::copied::Copied;
 use crate::sim::judge::truth::Truth;
 
-/// The number of document ids of each bucket: so few that sessions meet.
+/// The number of document ids in each bucket, so small that sessions conflict.
 pub(super) const IDS: u64 = 24;
 
-/// A bucket: the client's knowledge of it.
+/// One of the two buckets, with the client's state of it.
 pub(super) struct Lane {
     pub work: Workload,
     pub session: Session,
 }
 
 impl Lane {
-    /// Makes one of the buckets, with its documents and its index.
+    /// Creates one of the buckets with its documents and its index.
     pub async fn create(
         client: &Workload,
         session: &Session,

@@ -1,18 +1,21 @@
 //! Transactions over two buckets, in a seventh of the seeds.
 //!
-//! The buckets are embedded. With several projectors each bucket begins at a different one, and with copies each bucket has two. Sessions
-//! write both in one transaction, or only one (`run`): with savepoints, scans and reads by id, as the client's transactions. Concurrent
-//! single statements write the same documents.
+//! The buckets are embedded. With several projectors each bucket begins at a different one, and
+//! with copies each bucket has two. Sessions write one or both buckets in a transaction (`run`),
+//! with savepoints, scans and reads by id, like the client's transactions. Concurrent single
+//! statements write the same documents.
 //!
-//! - A session may be lost at each stage of its commit: before the other bucket prepares, before the decision, before the finish, or at any
-//!   time (`session`). Processes end at these stages too ([`crate::sim::faults`]).
-//! - A commit is in both buckets or in neither, for each reader of both at one moment, and at the end. An acknowledged commit is visible to
-//!   every read that begins from then on, for ever; a refused one never is (`attempts`).
-//! - In each bucket everything is judged as in the client's: rows, documents, conflicts, and the log.
-//! - After the faults no transaction stays prepared (`settle`).
+//! - A session may be lost at each stage of its commit: before the other bucket prepares, before
+//!   the decision, before the finish, or at any time (`session`). Processes end at these stages too
+//!   ([`crate::sim::faults`]).
+//! - A commit is in both buckets or in neither, for each reader of both at one moment, and at the
+//!   end. An acknowledged commit is visible to every later read; a refused commit never is
+//!   (`attempts`).
+//! - In each bucket rows, documents, conflicts and the log are judged as in the client's bucket.
+//! - After the faults no transaction remains prepared (`settle`).
 //!
-//! In a quarter of these seeds a source may lose a part of its history, with the acceptance of its operator. Only there may a commit be
-//! halved, in a run that has such a loss.
+//! In a quarter of these seeds a source may lose a part of its history, which its operator accepts.
+//! Only after such a loss may one bucket lack its part of a commit.
 
 mod attempts;
 mod background;
@@ -36,7 +39,7 @@ pub(in crate::sim) use self::run::Pair;
 /// The names of the buckets.
 const BUCKETS: [&str; 2] = ["debits", "credits"];
 
-/// The indexes of each bucket. The second one is dropped and made again while transactions are open.
+/// The indexes of each bucket. The second is dropped and recreated while transactions are open.
 pub static INDEXES: [[SimIndex; 2]; 2] = [
     [
         SimIndex {
@@ -72,7 +75,7 @@ pub static INDEXES: [[SimIndex; 2]; 2] = [
     ],
 ];
 
-/// The key of a document: its field `n`.
+/// Returns the key of a document, its field `n`.
 fn number(document: &Value) -> Vec<Vec<Option<Value>>> {
     match document.get("n") {
         None => Vec::new(),
@@ -85,7 +88,7 @@ pub fn are_chosen(seed: u64) -> bool {
     seed % 7 == 4
 }
 
-/// True if such a run has no fault that takes a part of a source's history away.
+/// True if such a run has no fault that removes a part of a source's history.
 pub fn keep_history(seed: u64) -> bool {
     are_chosen(seed) && !(seed / 7).is_multiple_of(4)
 }

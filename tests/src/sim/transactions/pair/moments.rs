@@ -1,4 +1,4 @@
-//! Moments of both buckets: the epochs of one moment have all of a commit or nothing.
+//! Moments of both buckets, that is, epochs that both contain a commit or both lack it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use proto::model::cut::Cut;
 use proto::rpc::scan::Consistency;
 use proto::{Error, Result};
 use serde_json::Value;
-use sextant::sql::backend::{Backend, EpochPin, TransactionView};
+use sextant::access::{EpochPin, TransactionView};
 use tokio::time::timeout;
 
 use super::attempts::rows_at;
@@ -19,18 +19,18 @@ use crate::sim::judge::oracle::documents;
 use crate::sim::transactions::running::{Own, Running, Snapshot};
 use crate::sim::violation;
 
-/// Time limit for the choice of an epoch.
+/// The time limit for the choice of an epoch, in milliseconds.
 const PIN_MS: u64 = 3_000;
 
 impl Pair {
-    /// Judges both epochs of a transaction that reads both buckets.
+    /// Judges the two epochs of a transaction that reads both buckets.
     pub(super) fn judge_moment(&self, [left, right]: &[Running; 2]) {
         if let (Some(left), Some(right)) = (&left.snapshot, &right.snapshot) {
             self.judge_cuts([&left.cut, &right.cut], &[]);
         }
     }
 
-    /// Judges the commits that two cuts of one moment include.
+    /// Judges the commits in two cuts of one moment.
     pub(super) fn judge_cuts(&self, cuts: [&Cut; 2], must: &[(usize, usize)]) {
         let rows = |n: usize| {
             let Lane { work, session } = &self.lanes[n];
@@ -45,7 +45,7 @@ impl Pair {
         }
     }
 
-    /// Reads both buckets at one moment, and judges the result.
+    /// Reads both buckets at one moment and judges the commits.
     pub(super) async fn look(&mut self) {
         let (began, is_any) = (now(), self.random.u8(..4) == 0);
         let (first, seed) = (self.random.usize(..2), self.random.u64(..));
@@ -72,10 +72,10 @@ impl Pair {
     }
 }
 
-/// The epochs of one moment, each with its lease and its cut.
+/// The epochs of one moment, each as its lease and its cut.
 pub(super) type Moment = [(Box<dyn EpochPin>, Arc<Cut>); 2];
 
-/// Leases a moment of both buckets. `None` if a cut is not known.
+/// Leases a moment of both buckets; `None` if the judge does not know a cut.
 pub(super) async fn look_at(
     lanes: &[Lane; 2],
     first: usize,
@@ -100,7 +100,7 @@ pub(super) async fn look_at(
     Ok(Some(moment))
 }
 
-/// Reads documents and the index of a bucket at an epoch; describes a violation.
+/// Reads documents and the index of a bucket at an epoch; returns a text about a violation.
 async fn read_at(
     lane: &Lane,
     (pin, cut): (&dyn EpochPin, &Cut),
@@ -114,7 +114,7 @@ async fn read_at(
     drop(reader.scan_in(session, &work.indexes[0], at, Own::default(), None).await);
     let ids: Vec<String> = (0..4).map(|_| format!("k{}", random.u64(..IDS))).collect();
     let view = TransactionView { snapshot: Some(pin.epoch()), own: None };
-    let found = session.backend.get_in(&session.bucket, ids.clone(), view).await.ok()?;
+    let found = session.backend.get(&session.bucket, ids.clone(), view).await.ok()?;
     let expected: BTreeMap<String, Value> = documents(&work.truth, session.bucket.id, cut);
     ids.iter().zip(found).find_map(|(id, found)| {
         let found = found.map(|found| serde_json::from_slice::<Value>(&found).expect("JSON"));
@@ -124,7 +124,7 @@ async fn read_at(
     })
 }
 
-/// Chooses the epoch of a bucket, if its transaction has read the other one.
+/// Chooses the epoch of a bucket, if the transaction has read the other bucket.
 pub(super) async fn pin_other(lane: &Lane, parts: &mut [Running; 2], at: usize) -> Result<()> {
     let Lane { work, session } = lane;
     let other = parts[1 - at].snapshot.as_ref();

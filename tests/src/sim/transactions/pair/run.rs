@@ -1,4 +1,5 @@
-//! The sessions that write both buckets: their steps, their commits, and readers of both at one moment.
+//! The sessions that write both buckets: their steps, their commits, and reads of both at one
+//! moment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +21,11 @@ use crate::sim::client::workload::{Workload, create, drop_index, now};
 use crate::sim::transactions::running::Running;
 use crate::sim::{Shared, Summary, violation};
 
-/// Transactions that are open at once.
+/// The maximum number of concurrent transactions.
 const OPEN_MAX: usize = 3;
-/// Maximum of steps of a transaction.
+/// The maximum number of steps of a transaction.
 const STEPS_MAX: usize = 6;
-/// Time limit of a step: a session that waits for longer gives up.
+/// The time limit of a step, after which the session ends.
 pub(super) const STEP: Duration = Duration::from_secs(4);
 
 /// The time after which the changes of a transaction are sent to the indexers.
@@ -49,7 +50,7 @@ pub(in crate::sim) struct Pair {
 }
 
 impl Pair {
-    /// Makes the buckets and their indexes, if this seed has them.
+    /// Creates the buckets and their indexes; `None` if this seed has none.
     pub async fn create(client: &Workload, session: &Session) -> Option<Self> {
         let (truth, stages) = client.pair.clone()?;
         let (seed, summary) = (client.seed, Arc::clone(&client.summary));
@@ -104,7 +105,8 @@ impl Pair {
         }
     }
 
-    /// Recreates an index while a transaction is open that has made changes already, and scans it in that transaction.
+    /// Recreates an index while a transaction with changes is open, and scans the index in that
+    /// transaction.
     async fn define(&mut self) {
         let (at, began) = (self.random.usize(..2), now());
         self.begin();
@@ -148,12 +150,12 @@ impl Pair {
         self.open.push(Open { parts, steps_left });
     }
 
-    /// The documents of open transactions in a bucket.
+    /// Returns the documents of open transactions in a bucket.
     fn hot(&self, lane: usize) -> Vec<String> {
         self.open.iter().flat_map(|open| open.parts[lane].hot.iter().cloned()).collect()
     }
 
-    /// Makes a step of a transaction; one that fails ends the session.
+    /// Executes a step of a transaction; a failed step ends the session.
     async fn go_on(&mut self, n: usize) {
         let (at, writes) = (self.random.usize(..2), self.random.bool());
         let (hot, began) = (self.hot(at), now());
@@ -189,7 +191,7 @@ impl Pair {
         !self.keeps_history && is_lossy_without_copies(&self.summary)
     }
 
-    /// Commits a transaction, or ends its session without that.
+    /// Commits a transaction, or ends its session without a commit.
     async fn end_session(&mut self, n: usize) {
         let mut open = self.open.remove(n);
         let is_one = self.random.u8(..8) == 0;
@@ -222,7 +224,7 @@ impl Pair {
         self.commit(open);
     }
 
-    /// Reports an error that no fault explains.
+    /// Records a violation for an error that no fault explains.
     pub(super) fn judge_error(&self, what: &str, error: &Error, began: Duration) {
         // A projector or an indexer may have given a transaction up.
         let is_lost = [ErrorCode::Conflict, ErrorCode::OverLimit].contains(&error.code);
@@ -231,7 +233,7 @@ impl Pair {
         }
     }
 
-    /// Runs a single statement, mostly on documents of open transactions.
+    /// Executes a single statement, mostly on documents of open transactions.
     async fn write_beside(&mut self) {
         let at = self.random.usize(..2);
         let hot = self.hot(at);

@@ -9,16 +9,16 @@ use proto::model::bucket::BucketInfo;
 use proto::model::ids::{BucketId, Epoch, TransactionId, TransactionPlace};
 use proto::rpc::api::{CheckedWrites, Decision, WriteReply};
 use proto::rpc::scan::OwnView;
-use sextant::sql::backend::BucketTransaction;
+use sextant::access::BucketTransaction;
 use tokio::sync::Notify;
 
-/// Counts the stages that commits have reached. The fault driver reads it.
+/// The number of stages that commits have reached, which the fault driver reads.
 pub type CommitStages = Arc<AtomicU64>;
 
 /// A stage of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// A bucket is about to get the request to prepare.
+    /// A bucket is about to receive the request to prepare.
     Begun,
     /// A bucket has prepared.
     Prepared,
@@ -28,19 +28,19 @@ pub enum Stage {
     Finished,
 }
 
-/// The life of a session.
+/// The lifetime of a session.
 #[derive(Clone)]
 pub struct Life {
-    /// The stage at which it is lost, if any.
+    /// The stage at which the session is lost; `None` if it survives.
     pub ends_at: Option<Stage>,
-    /// Told when it is lost.
+    /// Notified when the session is lost.
     pub lost: Arc<Notify>,
     /// The stages of all sessions.
     pub stages: CommitStages,
 }
 
 impl Life {
-    /// Reaches a stage; never returns if the session is lost at it.
+    /// Records that a stage is reached; never returns if the session is lost at this stage.
     async fn reach(&self, stage: Stage) {
         self.stages.fetch_add(1, Ordering::Relaxed);
         if self.ends_at == Some(stage) {
@@ -50,11 +50,11 @@ impl Life {
     }
 }
 
-/// The changes of a transaction in one bucket, whose session may be lost.
+/// The changes of a transaction in one bucket, whose calls report the stages of the commit.
 pub struct Mortal {
     /// The changes in the bucket.
     pub changes: Arc<dyn BucketTransaction>,
-    /// The session's life.
+    /// The lifetime of the session.
     pub life: Life,
 }
 

@@ -1,10 +1,10 @@
-//! The end of the sessions after the faults: nothing stays prepared, both buckets are served, and what they have is judged.
+//! The end of the sessions after the faults: no transaction remains prepared, both buckets are
+//! served, and their contents are judged.
 
 use std::time::Duration;
 
 use proto::model::ids::BucketId;
 use proto::rpc::api::TransactionStatus;
-use sextant::sql::backend::Backend;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempts::{Rows, add};
@@ -15,10 +15,11 @@ use crate::sim::checks::check_writes;
 use crate::sim::client::workload::STATEMENT;
 use crate::sim::violation;
 
-/// Time limit after the faults for all prepared transactions to end, and for both buckets to be read at one moment. A projector
-/// forgets a transaction half a minute after its session was lost.
+/// The time limit after the faults until all prepared transactions must have ended and both buckets
+/// can be read at one moment. A projector forgets a transaction half a minute after its session was
+/// lost.
 const SETTLE: Duration = Duration::from_secs(60);
-/// The pause between two looks.
+/// The interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 impl Pair {
@@ -55,7 +56,8 @@ impl Pair {
         }
     }
 
-    /// Waits for a moment, which must have every acknowledged commit.
+    /// Waits until both buckets can be read at one moment, which must contain every acknowledged
+    /// commit; false after the time limit.
     async fn see_all(&self) -> bool {
         let deadline = Instant::now() + SETTLE;
         let must = self.attempts.acknowledged_in(&[0, 1]);

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use proto::model::assignment::VbucketSet;
 use proto::model::bucket::SourceKind;
+use proto::model::commits::Committed;
 use proto::model::cut::Position;
 use proto::model::history::SourceHistory;
 use proto::model::ids::{NodeId, Seqno, TransactionId, VbucketId, Vbuuid};
+use proto::model::open_commit::OpenCommit;
 use proto::rpc::api::{BucketReport, EpochHold};
 use proto::rpc::command::{Command, DropBucket, PromoteEpochs, Promotion};
 
@@ -23,12 +25,12 @@ fn cut(seqno: u64) -> Cut {
     Cut::from_positions(vec![at(seqno), at(0)])
 }
 
-fn mark(transaction: u64, others: &[BucketId], seqno: u64) -> JointMark {
-    JointMark {
-        transaction: TransactionId(transaction),
-        others: others.to_vec(),
-        at: Some((VbucketId(0), Seqno(seqno))),
-    }
+fn mark(transaction: u64, others: &[BucketId], seqno: u64) -> JointCommit {
+    let position = Position { vbuuid: Vbuuid(7), seqno: Seqno(seqno) };
+    let positions = if seqno > 0 { vec![(VbucketId(0), position)] } else { Vec::new() };
+    let transaction = TransactionId(transaction);
+    let committed = Committed { transaction, affected: 1, positions };
+    JointCommit { committed, participants: others.to_vec() }
 }
 
 /// Three buckets and a leading coordinator.
@@ -49,9 +51,9 @@ impl World {
     }
 
     /// SYNC of a bucket: it ends at a seqno, and has these open joint commits. `before` are closed cuts before them.
-    fn sync(&mut self, bucket: BucketId, end: u64, joint: &[JointMark], before: &[u64]) {
+    fn sync(&mut self, bucket: BucketId, end: u64, joint: &[JointCommit], before: &[u64]) {
         let report = BucketReport {
-            joint: joint.to_vec(),
+            open: joint.iter().cloned().map(OpenCommit::Joint).collect(),
             before: before.iter().map(|seqno| cut(*seqno)).collect(),
             ..BucketReport::new(bucket, VbucketSet::all(2), cut(end))
         };
@@ -161,8 +163,7 @@ fn a_commit_that_has_changed_nothing_in_its_deciding_bucket_joins_the_others() {
     world.sync(B, 3, &[mark(1, &[A, C], 3)], &[2]);
     world.sync(C, 3, &[mark(1, &[A, B], 3)], &[2]);
     assert_eq!(world.tick().0, vec![(B, 2), (C, 2)], "the deciding bucket has said nothing yet");
-    let decided = JointMark { at: None, ..mark(1, &[B, C], 0) };
-    world.sync(A, 1, &[decided], &[]);
+    world.sync(A, 1, &[mark(1, &[B, C], 0)], &[]);
     assert_eq!(world.tick(), (vec![(A, 1), (B, 3), (C, 3)], vec![vec![A, B, C]]));
 }
 

@@ -1,4 +1,4 @@
-//! Transactions, leases and scans of a user. Each checks the rights with every call, so that a withdrawn grant ends it.
+//! Transactions, leases and scans of a user. Each checks the rights at every step, so that a withdrawn grant ends it.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use proto::rpc::scan::OwnView;
 use proto::{Error, ErrorCode, Result};
 use router::ScanBatch;
 
+use super::open::{BatchSource, BucketTransaction, EpochPin};
 use super::rights::{READ_OR_WRITE, Rights};
-use crate::sql::backend::{BatchSource, BucketTransaction, EpochPin};
 
 /// A transaction in a bucket.
 pub(super) struct AuthorizedTransaction {
     inner: Arc<dyn BucketTransaction>,
-    rights: Rights,
+    rights: Arc<Rights>,
 }
 
 impl AuthorizedTransaction {
     /// A transaction that has begun.
-    pub(super) fn new(inner: Arc<dyn BucketTransaction>, rights: Rights) -> Self {
+    pub(super) fn new(inner: Arc<dyn BucketTransaction>, rights: Arc<Rights>) -> Self {
         Self { inner, rights }
     }
 
@@ -95,13 +95,13 @@ impl BucketTransaction for AuthorizedTransaction {
 /// A lease on an epoch.
 pub(super) struct AuthorizedPin {
     inner: Box<dyn EpochPin>,
-    rights: Rights,
+    rights: Arc<Rights>,
     catalog: Arc<Catalog>,
 }
 
 impl AuthorizedPin {
     /// Wraps a lease, which checks the user's rights when it is used.
-    pub(super) fn new(inner: Box<dyn EpochPin>, rights: Rights) -> Result<Self> {
+    pub(super) fn new(inner: Box<dyn EpochPin>, rights: Arc<Rights>) -> Result<Self> {
         let catalog = rights.view()?.shown_of(&inner.catalog());
         Ok(Self { inner, rights, catalog })
     }
@@ -120,20 +120,20 @@ impl EpochPin for AuthorizedPin {
     async fn pin_at(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
         self.rights.one_of(&READ_OR_WRITE, bucket)?;
         let pin = self.inner.pin_at(bucket, timeout_ms).await?;
-        Ok(Box::new(Self::new(pin, self.rights.clone())?))
+        Ok(Box::new(Self::new(pin, Arc::clone(&self.rights))?))
     }
 }
 
 /// The batches of a scan.
 pub(super) struct AuthorizedBatches {
     inner: Box<dyn BatchSource>,
-    rights: Rights,
+    rights: Arc<Rights>,
     bucket: BucketId,
 }
 
 impl AuthorizedBatches {
     /// A scan of an index of a bucket that has begun.
-    pub(super) fn new(inner: Box<dyn BatchSource>, rights: Rights, bucket: BucketId) -> Self {
+    pub(super) fn new(inner: Box<dyn BatchSource>, rights: Arc<Rights>, bucket: BucketId) -> Self {
         Self { inner, rights, bucket }
     }
 }

@@ -8,6 +8,7 @@ use proto::model::cut::{Cut, Position};
 use proto::model::history::SourceHistory;
 use proto::model::ids::{BucketId, Epoch, NodeId, ProducerTransactionId, Seqno, VbucketId, Vbuuid};
 use proto::model::node::Role;
+use proto::model::open_commit::OpenCommit;
 use proto::model::pushed_commit::{PushedCommit, PushedPart};
 use proto::rpc::api::{BucketProgress, BucketReport, Heartbeat};
 use proto::rpc::command::{Command, RegisterNode};
@@ -71,7 +72,7 @@ impl World {
         let mut seqnos = [0; 2];
         ends.iter().for_each(|(vbucket, end)| seqnos[usize::from(*vbucket)] = *end);
         let report = BucketReport {
-            pushed: pushed.to_vec(),
+            open: pushed.iter().cloned().map(OpenCommit::Pushed).collect(),
             ..BucketReport::new(BUCKET, kept, cut(seqnos))
         };
         self.leader.sync(&self.state, owner, report, self.now_ms).unwrap();

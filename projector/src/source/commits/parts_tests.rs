@@ -1,4 +1,4 @@
-//! The states of the parts of producers' commits, and what follows from them.
+//! Tests of the states of the parts of producers' commits, and of their effects.
 
 use std::sync::Arc;
 
@@ -12,16 +12,21 @@ use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::ids::{BucketId, Epoch, NodeId, Vbuuid};
 use proto::rpc::mutation::MutationKind;
 
+use std::time::Duration;
+
+use proto::model::assignment::VbucketSet;
+
 use super::*;
+use crate::source::commits::open::LATE_AFTER;
 use crate::source::groups::ahead::Positions;
 use crate::source::pending::PendingChanges;
 
 const BUCKET: BucketId = BucketId(7);
 const TRANSACTION: ProducerTransactionId = ProducerTransactionId(1);
-/// The branch of all parts, and a later one.
+/// The branch of all parts; the next constant is a later branch.
 const BRANCH: u64 = 7;
 const LATER: u64 = 8;
-/// A vbucket of this projector, and one of another projector.
+/// A vbucket of this projector; the next constant is a vbucket of another projector.
 const OWN: VbucketId = VbucketId(0);
 const OTHER: VbucketId = VbucketId(1);
 
@@ -38,22 +43,28 @@ fn commit_of(parts: &[(VbucketId, u64, u64)]) -> PushedCommit {
     PushedCommit::new(TRANSACTION, parts.iter().map(part).collect()).expect("a commit")
 }
 
-/// A commit with seqnos 3 to 5 of the own vbucket, and 1 to 2 of the other one.
+/// Returns a commit with the seqnos 3 to 5 of the own vbucket, and 1 to 2 of the other one.
 fn commit() -> PushedCommit {
     commit_of(&[(OWN, 2, 5), (OTHER, 0, 2)])
 }
 
-/// A bucket whose own vbucket has this end and these branches, with an open commit.
+/// Returns a bucket with an open commit, whose own vbucket has this end and these branches.
 fn bucket_with(commit: &PushedCommit, end: u64, branches: &[(u64, u64)]) -> Bucket {
     let info = BucketInfo::new(BUCKET, "p", 3, SourceKind::Push, NodeId(1));
     let own = branches.iter().map(|(vbuuid, began)| (Vbuuid(*vbuuid), *began)).collect();
     let mut commits = NewestCommits::default();
-    commits.add(&TransactionEvent::Pushed(commit.clone()));
+    commits.add(&TransactionEvent::Opened(OpenCommit::Pushed(commit.clone())));
     let owned = [OWN, VbucketId(2)].into_iter().collect();
     let ownership = Ownership { owned, ..Ownership::default() };
     let branches = vec![own, Branches::new(), Branches::new()];
     let record = BucketRecord { info, branches, ownership, given_up: Default::default(), commits };
     Bucket::new(record, &[Seqno(end), Seqno(0), Seqno(0)], 1 << 20)
+}
+
+/// Records the state of a part as its owner has reported it.
+fn note(bucket: &Bucket, commit: &PushedCommit, vbucket: VbucketId, state: PartState) {
+    let commit = OpenCommit::Pushed(commit.clone());
+    bucket.note_parts(&commit, &[(Participant::Vbucket(vbucket), state)]);
 }
 
 fn bucket() -> Bucket {
@@ -73,9 +84,11 @@ fn say_epoch(bucket: &Bucket, epoch: u64, own: Position, other: Position) {
 }
 
 fn is_open(bucket: &Bucket) -> bool {
-    let named = bucket.report().expect("a report").pushed;
+    let named = bucket.report().expect("a report");
+    let named = named.pushed();
     assert_eq!(bucket.is_open_pushed(TRANSACTION), !named.is_empty(), "SYNC names what is open");
-    let settled = bucket.settled_pushed().iter().any(|commit| commit.transaction == TRANSACTION);
+    let settled =
+        bucket.settled().iter().any(|commit| commit.id() == CommitId::Pushed(TRANSACTION));
     assert_eq!(settled, named.is_empty(), "the record keeps what is open");
     !named.is_empty()
 }
@@ -84,7 +97,7 @@ fn awaited_end(bucket: &Bucket, vbucket: VbucketId) -> Option<Seqno> {
     bucket.awaited_ends().get(&vbucket).copied()
 }
 
-/// True if a reader of a change of the own vbucket waits.
+/// Returns true if a reader of the change with this seqno of the own vbucket waits.
 fn waits(bucket: &Bucket, seqno: u64) -> bool {
     bucket.incomplete_pushed_at(OWN, Seqno(seqno)).is_some()
 }
@@ -126,7 +139,7 @@ fn the_owner_of_another_vbucket_tells_what_an_epoch_on_a_later_branch_has() {
     ] {
         let bucket = bucket();
         say_epoch(&bucket, 1, at(BRANCH, 9), at(LATER, 9));
-        bucket.note_told(&commit(), &[(OTHER, told)]);
+        note(&bucket, &commit(), OTHER, told);
         assert_eq!(is_open(&bucket), stays, "{told:?}");
         assert_eq!(waits(&bucket, 4), told == PartState::Missing, "{told:?}");
     }
@@ -136,11 +149,11 @@ fn the_owner_of_another_vbucket_tells_what_an_epoch_on_a_later_branch_has() {
 fn what_was_told_of_another_version_of_a_commit_counts_for_nothing() {
     let bucket = bucket();
     let anew = commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)]);
-    bucket.note_told(&anew, &[(OTHER, PartState::Lost)]);
+    note(&bucket, &anew, OTHER, PartState::Lost);
     assert!(is_open(&bucket));
-    bucket.note_told(&commit(), &[(OTHER, PartState::Lost)]);
+    note(&bucket, &commit(), OTHER, PartState::Lost);
     assert!(!is_open(&bucket));
-    bucket.announce_pushed(&[TransactionEvent::Pushed(anew)]);
+    bucket.announce_pushed(&[TransactionEvent::Opened(OpenCommit::Pushed(anew))]);
     assert!(is_open(&bucket), "committed anew");
 }
 
@@ -148,10 +161,11 @@ fn what_was_told_of_another_version_of_a_commit_counts_for_nothing() {
 fn a_part_that_is_lost_is_named_no_longer_and_the_others_are_held_together() {
     let (third, fourth) = ((VbucketId(2), 0, 1), (OTHER, 0, 2));
     let bucket = bucket_with(&commit_of(&[(OWN, 2, 5), fourth, third]), 9, &[(BRANCH, 0)]);
-    bucket.note_told(&commit_of(&[(OWN, 2, 5), fourth, third]), &[(OTHER, PartState::Lost)]);
+    note(&bucket, &commit_of(&[(OWN, 2, 5), fourth, third]), OTHER, PartState::Lost);
     assert!(is_open(&bucket));
-    let named = bucket.report().expect("a report").pushed;
-    assert_eq!(named, [commit_of(&[(OWN, 2, 5), third])]);
+    let named = bucket.report().expect("a report");
+    let named = named.pushed();
+    assert_eq!(named, [&commit_of(&[(OWN, 2, 5), third])]);
     assert!(waits(&bucket, 5), "the third part is missing");
 }
 
@@ -168,7 +182,7 @@ fn a_reader_waits_for_the_changes_of_a_commit_that_lacks_parts_and_for_no_others
     assert!(is_open(&bucket) && bucket.has_incomplete_pushed() && !waits(&bucket, 4));
 }
 
-/// A commit is known to readers before its documents can be read.
+/// Readers know a commit before its documents can be read.
 #[test]
 fn a_commit_is_announced_before_it_is_published() {
     let bucket = bucket_with(&commit(), 9, &[(BRANCH, 0)]);
@@ -176,7 +190,7 @@ fn a_commit_is_announced_before_it_is_published() {
         transaction: ProducerTransactionId(2),
         ..commit_of(&[(OWN, 9, 10), (OTHER, 2, 3)])
     };
-    bucket.announce_pushed(&[TransactionEvent::Pushed(next)]);
+    bucket.announce_pushed(&[TransactionEvent::Opened(OpenCommit::Pushed(next))]);
     assert_eq!(bucket.durable().get(OWN).seqno, Seqno(9), "nothing is published");
     assert_eq!(bucket.incomplete_pushed_at(OWN, Seqno(10)), Some(ProducerTransactionId(2)));
 }
@@ -190,8 +204,8 @@ fn only_owners_of_parts_have_a_commit_open_and_a_vbucket_on_its_way_keeps_it() {
         vec![vec![(Vbuuid(BRANCH), 0)], Branches::new(), Branches::new()],
         [(OTHER, Seqno(2))],
     );
-    assert_eq!(bucket.settled_pushed(), [], "its vbucket is on its way here");
-    assert_eq!(bucket.report().expect("a report").pushed, [], "and not owned yet");
+    assert_eq!(bucket.settled(), [], "its vbucket is on its way here");
+    assert_eq!(bucket.report().expect("a report").open, [], "and not owned yet");
 }
 
 #[test]
@@ -233,18 +247,18 @@ fn a_missing_part_of_an_own_vbucket_is_awaited() {
 async fn late_commits_are_asked_about_in_turns_and_awaited_places_are_forgotten() {
     let bucket = bucket();
     let more = (2..=5).map(|n| PushedCommit { transaction: ProducerTransactionId(n), ..commit() });
-    let more: Vec<_> = more.map(TransactionEvent::Pushed).collect();
+    let more: Vec<_> =
+        more.map(|commit| TransactionEvent::Opened(OpenCommit::Pushed(commit))).collect();
     bucket.announce_pushed(&more);
-    assert_eq!(bucket.ask_for_pushed(9), [], "they are young");
+    assert_eq!(bucket.to_query(9), [], "they are young");
     tokio::time::sleep(LATE_AFTER).await;
     let asked = || -> Vec<u64> {
-        let asked = bucket.ask_for_pushed(2).into_iter();
-        asked
-            .map(|(commit, wanted)| {
-                assert_eq!(wanted, [OTHER].into_iter().collect());
-                commit.transaction.0
-            })
-            .collect()
+        let queried = bucket.to_query(2).into_iter();
+        let number = |(commit, participants): (OpenCommit, _)| {
+            assert_eq!(participants, [Participant::Vbucket(OTHER)]);
+            commit.pushed().expect("of a producer").transaction.0
+        };
+        queried.map(number).collect()
     };
     assert_eq!([asked(), asked(), asked()], [vec![1, 2], vec![3, 4], vec![5, 1]]);
     bucket.look_at_pushed(&commit_of(&[(OWN, 9, 12), (OTHER, 0, 2)]), &[OWN].into_iter().collect());
@@ -254,16 +268,18 @@ async fn late_commits_are_asked_about_in_turns_and_awaited_places_are_forgotten(
     assert_eq!(awaited_end(&bucket, OWN), None, "whoever waits asks again");
 }
 
-/// Its producer may commit again at positions that were not queried.
+/// A producer may commit again at positions that were not queried, so the owner of a lost part is
+/// queried further.
 #[tokio::test(start_paused = true)]
 async fn the_owner_of_a_lost_part_is_asked_on_and_remembers_the_transaction() {
     let commit = commit_of(&[(OWN, 2, 5), (OTHER, 0, 2), (VbucketId(2), 0, 4)]);
     let bucket = bucket_with(&commit, 9, &[(BRANCH, 0)]);
     tokio::time::sleep(LATE_AFTER).await;
-    let told = || bucket.report().expect("a report").pushed.remove(0).parts.len();
-    bucket.note_told(&commit, &[(OTHER, PartState::Lost)]);
-    assert_eq!(bucket.ask_for_pushed(9), [(commit.clone(), [OTHER].into_iter().collect())]);
-    bucket.note_told(&commit, &[(OTHER, PartState::Missing)]);
+    let told = || bucket.report().expect("a report").pushed()[0].parts.len();
+    note(&bucket, &commit, OTHER, PartState::Lost);
+    let query = (OpenCommit::Pushed(commit.clone()), vec![Participant::Vbucket(OTHER)]);
+    assert_eq!(bucket.to_query(9), [query]);
+    note(&bucket, &commit, OTHER, PartState::Missing);
     assert_eq!(told(), 2, "a lost part stays lost");
     let known = commit_of(&[(OWN, 0, 1), (OTHER, 7, 9)]);
     let known = PushedCommit { transaction: ProducerTransactionId(2), ..known };
@@ -294,14 +310,15 @@ fn a_vbucket_brings_its_open_commits_and_no_version_of_one_replaces_another() {
     let bucket = bucket_with(&elsewhere, 9, &[(BRANCH, 0)]);
     assert_eq!(
         bucket.coming_pushed(OTHER, vec![anew.clone()]),
-        Ok(vec![TransactionEvent::Pushed(anew)])
+        Ok(vec![TransactionEvent::Opened(OpenCommit::Pushed(anew))])
     );
-    let ended = Ok(vec![TransactionEvent::PushedSettled(TRANSACTION)]);
+    let ended = Ok(vec![TransactionEvent::Settled(CommitId::Pushed(TRANSACTION))]);
     assert_eq!(bucket.coming_pushed(OTHER, vec![]), ended, "it was cancelled at the owner");
     assert_eq!(bucket.coming_pushed(VbucketId(2), vec![]), Ok(vec![]), "another vbucket");
 }
 
-/// The producer has committed again while the other vbucket was released, so that vbucket has only the former version.
+/// The producer has committed again while the other vbucket was released, so that vbucket has only
+/// the former version.
 #[test]
 fn a_version_whose_part_is_lost_does_not_come_along() {
     let anew = {
@@ -328,20 +345,20 @@ fn who_has_committed_one_version_says_nothing_of_another() {
     assert!(!waits(&bucket, 4));
 }
 
-/// A group that ends one version of a commit while another version is not published yet.
+/// A group ends one version of a commit while another version is not published yet.
 #[test]
 fn a_commit_that_is_made_anew_is_not_settled_with_its_former_version() {
     let bucket = Arc::new(bucket());
     say_epoch(&bucket, 1, at(BRANCH, 9), at(BRANCH, 2));
     let settled = |numbered: &PushedCommit| {
         let mut commits = NewestCommits::default();
-        commits.add(&TransactionEvent::Pushed(numbered.clone()));
+        commits.add(&TransactionEvent::Opened(OpenCommit::Pushed(numbered.clone())));
         let behind = Positions { commits, ..bucket.published() };
         let mut pending = PendingChanges::new(Arc::clone(&bucket), behind);
         let document = Bytes::from_static(b"{}");
         pending.add(Mutation::new((OWN, Seqno(10)), "a".into(), MutationKind::Upsert, document));
         pending.settle();
-        pending.commits.pushed().is_empty()
+        pending.commits.open().len() == 0
     };
     assert!(settled(&commit()));
     assert!(!settled(&commit_of(&[(OWN, 2, 5), (OTHER, 4, 6)])));

@@ -1,45 +1,45 @@
 //! The rights of a user, by the newest grants that this process knows.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use proto::env::Clock;
 use proto::model::catalog::Catalog;
 use proto::model::ids::{BucketId, LocalIndexId};
 use proto::model::users::Privilege;
 use proto::{Error, ErrorCode, Result};
 
+use super::cluster::Cluster;
 use super::view::{View, ViewCell};
-use crate::auth::newest_users::{NewestUsers, still_valid};
-use crate::backend::cluster_backend::ClusterBackend;
+use crate::auth::newest_users::still_valid;
+use crate::flow::{DefinitionPlace, Definitions};
 use crate::principal::{LoggedInUser, Principal};
-use crate::sql::backend::Backend;
-use crate::sql::definitions::definition_text;
+use crate::quoted_name::quoted_name;
 
 /// The privileges that let a transaction read or write a bucket.
 pub(super) const READ_OR_WRITE: [Privilege; 2] = [Privilege::Scan, Privilege::Write];
 
 /// The rights of a logged-in user. A check costs a few comparisons while neither the users nor the catalog change.
-#[derive(Clone)]
 pub(super) struct Rights {
     pub(super) who: Arc<LoggedInUser>,
-    pub(super) principal: Principal,
-    pub(super) known: Arc<NewestUsers>,
     pub(super) cell: Arc<ViewCell>,
-    pub(super) cluster: ClusterBackend,
+    pub(super) cluster: Arc<dyn Cluster>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// The definitions in flight, of all users of this process.
+    pub(super) definitions: Definitions,
 }
 
 impl Rights {
     /// The part of the cluster that the user may know now. An error if it was dropped, or the proof of its identity was withdrawn.
     pub(super) fn view(&self) -> Result<Arc<View>> {
-        let users = self.known.now();
-        let user = still_valid(&users, &self.who, self.cluster.env().clock.unix_ms()).ok_or_else(
-            || {
-                let what = format!(
-                    "user {:?} was dropped, or what it logged in with is no longer valid",
-                    self.who.name
-                );
-                Error::new(ErrorCode::SessionEnded, what).with_hint("connect again")
-            },
-        )?;
+        let users = self.cluster.users();
+        let user = still_valid(&users, &self.who, self.clock.unix_ms()).ok_or_else(|| {
+            let what = format!(
+                "user {:?} was dropped, or what it logged in with is no longer valid",
+                self.who.name
+            );
+            Error::new(ErrorCode::SessionEnded, what).with_hint("connect again")
+        })?;
         Ok(self.cell.get(&self.cluster.catalog(), &users, user))
     }
 
@@ -73,7 +73,7 @@ impl Rights {
         }
         let named = view.shown().buckets.get(&view.user_bucket(bucket));
         let name = named.map_or_else(|| bucket.to_string(), |bucket| bucket.name.clone());
-        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &definition_text::name(&name)))
+        Err(self.lacks(privileges[0], &format!("bucket {name:?}"), &quoted_name(&name)))
     }
 
     /// An error unless the user has a privilege on the bucket of an index. Returns the bucket.
@@ -85,15 +85,30 @@ impl Rights {
 
     /// True if a transaction is the user's own. Its owner begins with the principal, whose name is quoted.
     pub(super) fn is_own(&self, owner: &str) -> bool {
-        let principal = self.principal.to_string();
+        let principal = Principal::User(Arc::clone(&self.who)).to_string();
         let rest = owner.strip_prefix(&principal);
         rest.is_some_and(|rest| rest.starts_with(", "))
+    }
+
+    /// True for the name of the user itself.
+    pub(super) fn is_self(&self, user: &str) -> bool {
+        user == self.who.name
+    }
+
+    /// Records the change in which the user has set its own password: all its other sessions end.
+    pub(super) fn note_own_password(&self, cas: u64) {
+        self.who.own_change.store(cas, Ordering::Relaxed);
+    }
+
+    /// Waits for a place among the definitions in flight.
+    pub(super) async fn definition_place(&self) -> Result<DefinitionPlace> {
+        self.definitions.take(self.who.id).await
     }
 
     fn lacks(&self, privilege: Privilege, on: &str, object: &str) -> Error {
         let name = &self.who.name;
         let what = format!("user {name:?} lacks the privilege {privilege} on {on}");
-        let name = definition_text::name(name);
+        let name = quoted_name(name);
         Error::new(ErrorCode::NotAllowed, what).with_hint(format!(
             "an administrator can give it: GRANT {privilege} ON {object} TO {name}"
         ))

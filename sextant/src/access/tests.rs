@@ -15,10 +15,9 @@ use proto::model::users::{Grants, Privilege, User, UserLimits, Users};
 
 use tokio::time::Instant;
 
-use super::Principal;
 use super::view::{View, ViewCell, Views};
 use crate::auth::newest_users::still_valid;
-use crate::principal::Proof;
+use crate::principal::{Principal, Proof};
 
 fn user(grants: Grants) -> Arc<User> {
     Arc::new(User {

@@ -1,19 +1,18 @@
-//! The parts of the coordinator's status and of the users that a user may see.
+//! The parts of the coordinator's status, of the users and of commits that a user may see.
 
 use std::sync::Arc;
 
-use proto::model::catalog::Catalog;
 use proto::model::ids::BucketId;
 use proto::model::users::{Privilege, User, Users};
-use proto::rpc::api::CoordinatorStatus;
+use proto::rpc::api::{CoordinatorStatus, WriteReply};
+use proto::{Error, Result};
 
-/// Leaves out the reports of buckets and indexes that a catalog does not have. The differences between topology and reports are text
-/// about all of them: only a user that may see the whole cluster gets them.
-pub(super) fn restricted(
-    mut status: CoordinatorStatus,
-    shown: &Catalog,
-    is_whole: bool,
-) -> CoordinatorStatus {
+use super::view::View;
+
+/// Leaves out the reports of buckets and indexes that a user may not see. The differences between topology and reports are text about all
+/// of them: only a user that may see the whole cluster gets them.
+pub(super) fn restricted(mut status: CoordinatorStatus, view: &View) -> CoordinatorStatus {
+    let shown = view.shown();
     let bucket = |id: &BucketId| shown.buckets.contains_key(id);
     for node in &mut status.nodes {
         node.buckets.retain(|progress| bucket(&progress.bucket));
@@ -25,7 +24,7 @@ pub(super) fn restricted(
     status.holds.retain(|hold| bucket(&hold.bucket) && bucket(&hold.waits_for));
     status.version_waits.retain(|(version, _)| bucket(version));
     status.past_slow.retain(|(of, _)| bucket(of));
-    if !is_whole {
+    if !view.user.grants.all.allow(Privilege::Monitor) {
         status.differences.clear();
     }
     status
@@ -38,4 +37,17 @@ pub(super) fn users(known: &Arc<Users>, user: &Arc<User>) -> Arc<Users> {
     }
     let by_name = [(user.name.clone(), Arc::clone(user))].into();
     Arc::new(Users { cas: known.cas, by_name, ..Users::default() })
+}
+
+/// The results of a commit in the buckets that a user may know. The reason of a failure may name another one.
+pub(super) fn committed(found: Result<Vec<WriteReply>>, view: &View) -> Result<Vec<WriteReply>> {
+    let is_whole = view.user.grants.all.allow(Privilege::Monitor);
+    let found = found.map_err(|error| match is_whole {
+        true => error,
+        false => Error::new(error.code, "it is not known yet what became of the transaction")
+            .with_hint("try again later"),
+    });
+    let mut replies = found?;
+    replies.retain(|reply| !view.on(reply.position.bucket).is_empty());
+    Ok(replies)
 }

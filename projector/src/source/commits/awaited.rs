@@ -1,19 +1,20 @@
-//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of open commits here ([`super::producer_commits`]),
+//! The parts that the epochs of a pushed bucket wait for, as far as this projector knows: those of open commits here ([`super::parts`]),
 //! and the parts that other owners have queried lately. All of these find room (`service/room.rs`).
 
 use std::collections::BTreeMap;
 
 use proto::model::assignment::VbucketSet;
 use proto::model::ids::{ProducerTransactionId, Seqno, VbucketId};
+use proto::model::open_commit::PartState;
 use proto::model::pushed_commit::{PushedCommit, PushedPart};
-use proto::rpc::api::PartState;
 use tokio::time::Instant;
 
 use crate::source::view::bucket::Bucket;
 
 impl Bucket {
-    /// Answers another owner of a commit about the parts in these vbuckets. Parts that are missing here are awaited by that owner, and so
-    /// is the whole transaction: its producer may commit it again at positions that were not queried.
+    /// Answers another owner of a commit about the parts in these vbuckets. That owner is then
+    /// recorded as waiting for the parts that are missing in this bucket, and for the whole
+    /// transaction: its producer may commit it again at positions that were not queried.
     pub fn look_at_pushed(
         &self,
         commit: &PushedCommit,
@@ -21,7 +22,7 @@ impl Bucket {
     ) -> Vec<(VbucketId, PartState)> {
         let (mut state, now) = (self.state(), Instant::now());
         let mut found = Vec::new();
-        let mut is_new = state.pushed.wait_for_transaction(commit.transaction, now);
+        let mut is_new = state.open.awaited.wait_for_transaction(commit.transaction, now);
         let is_here = |part: &&PushedPart| {
             wanted.contains(part.vbucket) && part.vbucket.0 < self.info.vbuckets
         };
@@ -31,7 +32,7 @@ impl Bucket {
             }
             let part_state = state.own_part_state(part);
             if part_state == PartState::Missing {
-                is_new |= state.pushed.wait_for(part.vbucket, part.end.seqno, now);
+                is_new |= state.open.awaited.wait_for(part.vbucket, part.end.seqno, now);
             }
             found.push((part.vbucket, part_state));
         }
@@ -42,13 +43,13 @@ impl Bucket {
         found
     }
 
-    /// True if another owner has queried a transaction lately.
+    /// Returns true if another owner has queried a transaction recently.
     pub fn awaits_transaction(&self, transaction: ProducerTransactionId) -> bool {
-        self.state().pushed.awaits_transaction(transaction, Instant::now())
+        self.state().open.awaited.has_transaction(transaction, Instant::now())
     }
 
-    /// True if a commit of a producer may end what epochs wait for: another owner waits for its transaction, or for a part of it in these
-    /// vbuckets.
+    /// Returns true if epochs may wait for a commit of a producer: another owner waits for its
+    /// transaction, or for a part of it in these vbuckets.
     pub fn awaits_commit(&self, commit: &PushedCommit, wanted: &VbucketSet) -> bool {
         if self.awaits_transaction(commit.transaction) {
             return true;
@@ -59,11 +60,12 @@ impl Bucket {
         commit.parts.iter().filter(|part| wanted.contains(part.vbucket)).any(is_awaited)
     }
 
-    /// The ends up to which mutations of vbuckets are waited for: by open commits here, or by other owners. A vbucket without missing parts
-    /// is left out. The commits are read once, however many vbuckets the caller asks for.
+    /// Returns, for each vbucket with missing parts, the seqno up to which mutations are waited
+    /// for, by open commits of this bucket or by other owners. The commits are read once, whatever
+    /// the number of vbuckets.
     pub fn awaited_ends(&self) -> BTreeMap<VbucketId, Seqno> {
         let state = self.state();
-        let mut ends: BTreeMap<_, _> = state.pushed.awaited_ends(Instant::now()).collect();
+        let mut ends: BTreeMap<_, _> = state.open.awaited.ends(Instant::now()).collect();
         for part in state.open_pushed().flat_map(|commit| &commit.parts) {
             let is_owned = state.ownership.owned.contains(part.vbucket);
             if is_owned && state.own_part_state(part) == PartState::Missing {

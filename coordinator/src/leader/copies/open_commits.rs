@@ -1,0 +1,97 @@
+//! The open commits of a bucket ([`proto::model::open_commit`]), as its projectors report them.
+//!
+//! A projector names all open commits that have a part in its vbuckets: the leading copy of an embedded bucket owns all of them. Each
+//! commit is remembered with the vbuckets whose newest report has named it. A report replaces only earlier reports of the same
+//! vbuckets. So:
+//!
+//! - A projector that has handed a vbucket over no longer reports it, and its last report counts until the next owner reports that vbucket.
+//!   The next owner received the vbucket's open commits before it became the owner, so its first report names each commit that is still
+//!   open. No commit is forgotten between the two reports, and no finished commit stays after the second one.
+//! - A projector that owns nothing any more need not report again.
+//! - Two owners may name different versions of a commit, while its producer repeats it at other positions. Both count.
+
+use std::collections::BTreeMap;
+
+use proto::model::assignment::VbucketSet;
+use proto::model::ids::TransactionId;
+use proto::model::joint::JointCommit;
+use proto::model::open_commit::{CommitId, OpenCommit};
+use proto::model::pushed_commit::PushedCommit;
+
+/// The open commits of a bucket.
+#[derive(Debug, Default)]
+pub(in crate::leader) struct OpenCommits(BTreeMap<CommitId, Vec<Version>>);
+
+/// An open commit as some projectors name it.
+#[derive(Debug)]
+struct Version {
+    commit: OpenCommit,
+    /// The vbuckets whose newest report has named it.
+    vouched: VbucketSet,
+    /// The time at which the commit was first reported in this term, in milliseconds.
+    since_ms: u64,
+}
+
+impl OpenCommits {
+    /// Takes over the report of a projector that owns these vbuckets.
+    pub(in crate::leader) fn report(
+        &mut self,
+        kept: &VbucketSet,
+        open: Vec<OpenCommit>,
+        now_ms: u64,
+    ) {
+        for version in self.0.values_mut().flatten() {
+            kept.iter().for_each(|vbucket| version.vouched.remove(vbucket));
+        }
+        for named in open {
+            let here = match &named {
+                OpenCommit::Joint(_) => kept.clone(),
+                OpenCommit::Pushed(commit) => {
+                    let parts = commit.parts.iter().map(|part| part.vbucket);
+                    parts.filter(|vbucket| kept.contains(*vbucket)).collect()
+                }
+            };
+            let versions = self.0.entry(named.id()).or_default();
+            let since_ms = versions.iter().map(|known| known.since_ms).min().unwrap_or(now_ms);
+            match versions.iter_mut().find(|known| known.commit == named) {
+                Some(known) => here.iter().for_each(|vbucket| known.vouched.insert(vbucket)),
+                None => {
+                    if let OpenCommit::Pushed(commit) = &named {
+                        tracing::debug!(transaction = %commit.transaction, "a commit of a producer is open");
+                    }
+                    versions.push(Version { commit: named, vouched: here, since_ms });
+                }
+            }
+        }
+        self.0.retain(|_, versions| {
+            versions.retain(|version| !version.vouched.is_empty());
+            !versions.is_empty()
+        });
+    }
+
+    /// The commits. A commit of a producer may appear in several versions.
+    pub(in crate::leader) fn iter(&self) -> impl Iterator<Item = &OpenCommit> {
+        self.0.values().flatten().map(|version| &version.commit)
+    }
+
+    /// The joint commits.
+    pub(in crate::leader) fn joint(&self) -> impl Iterator<Item = &JointCommit> {
+        self.iter().filter_map(OpenCommit::joint)
+    }
+
+    /// The commits of a producer.
+    pub(in crate::leader) fn pushed(&self) -> impl Iterator<Item = &PushedCommit> {
+        self.iter().filter_map(OpenCommit::pushed)
+    }
+
+    /// A joint commit.
+    pub(in crate::leader) fn find_joint(&self, transaction: TransactionId) -> Option<&JointCommit> {
+        self.0.get(&CommitId::Joint(transaction))?.first()?.commit.joint()
+    }
+
+    /// The time at which a joint commit was first reported in this term, in milliseconds.
+    pub(in crate::leader) fn joint_since_ms(&self, transaction: TransactionId) -> Option<u64> {
+        let versions = self.0.get(&CommitId::Joint(transaction))?;
+        versions.iter().map(|version| version.since_ms).min()
+    }
+}

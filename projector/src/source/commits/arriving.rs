@@ -1,0 +1,95 @@
+//! The commits of a producer that move with a vbucket to its next owner.
+//!
+//! An owner that hands over its last vbucket with a part of a commit has passed the commit on before (`hand_over/copying.rs`). While a
+//! vbucket is being handed over to this projector, the record keeps its commits.
+
+use proto::model::commits::TransactionEvent;
+use proto::model::ids::{ProducerTransactionId, VbucketId};
+use proto::model::open_commit::{CommitId, OpenCommit, PartState};
+use proto::model::pushed_commit::{PushedCommit, PushedPart};
+use proto::plant::{self, Plant};
+use proto::{Error, Result};
+
+use crate::source::view::bucket::{Bucket, SourceState};
+
+impl SourceState {
+    /// True if a part in a vbucket that this projector owns is lost.
+    fn has_lost_own_part(&self, commit: &PushedCommit) -> bool {
+        let mut own =
+            commit.parts.iter().filter(|part| self.ownership.owned.contains(part.vbucket));
+        own.any(|part| self.own_part_state(part) == PartState::Lost)
+    }
+
+    /// True if a vbucket with a part is stored here, and owned by another projector: it may be in a hand-over to this
+    /// projector.
+    pub(super) fn may_be_arriving(&self, commit: &PushedCommit) -> bool {
+        commit
+            .parts
+            .iter()
+            .any(|part| !self.ownership.owned.contains(part.vbucket) && self.has_data(part.vbucket))
+    }
+}
+
+impl Bucket {
+    /// The commits of the producer that no epoch has, with a part in a vbucket.
+    pub fn open_pushed(&self, vbucket: VbucketId) -> Vec<PushedCommit> {
+        let is_told = !plant::is(Plant::PushedNotHandedOver);
+        let has = |commit: &&PushedCommit| is_told && commit.part_of(vbucket).is_some();
+        self.state().open_pushed().filter(has).cloned().collect()
+    }
+
+    /// Adds the open commits that are received with a vbucket to the record. Returns the steps that the record lacks. A commit that was
+    /// received only with this vbucket, and is not any more, has ended meanwhile. If other vbuckets here have another version of a commit,
+    /// its producer has committed again, and one of the two owners does not know it yet. A version of which a part here is lost is the
+    /// former one, and can never be complete: it is not added. Otherwise to drop either version could split the commit, so the vbucket
+    /// waits (`Unavailable`).
+    pub fn coming_pushed(
+        &self,
+        vbucket: VbucketId,
+        coming: Vec<PushedCommit>,
+    ) -> Result<Vec<TransactionEvent>> {
+        let state = self.state();
+        let is_elsewhere = |part: &PushedPart| {
+            let is_owned = state.ownership.owned.contains(part.vbucket);
+            part.vbucket != vbucket && (is_owned || state.has_data(part.vbucket))
+        };
+        let is_of_others = |commit: &PushedCommit| commit.parts.iter().any(is_elsewhere);
+        let has_ended = |known: &&PushedCommit| {
+            let comes = coming.iter().any(|commit| commit.transaction == known.transaction);
+            !comes && known.part_of(vbucket).is_some() && !is_of_others(known)
+        };
+        let ended = state.commits.pushed().filter(has_ended);
+        let ended =
+            ended.map(|known| TransactionEvent::Settled(CommitId::Pushed(known.transaction)));
+        let mut events: Vec<_> = ended.collect();
+        for commit in coming {
+            match state.commits.find_pushed(commit.transaction) {
+                Some(known) if *known == commit => {}
+                // The producer has committed again, after the owner of this vbucket had released it.
+                Some(known)
+                    if state.has_lost_own_part(&commit)
+                        && !state.has_lost_own_part(known)
+                        && known.part_of(vbucket) == commit.part_of(vbucket) => {}
+                Some(known) if is_of_others(known) => {
+                    let (name, transaction) = (&self.info.name, commit.transaction);
+                    let what = format!(
+                        "vbucket {vbucket} of bucket {name}: its owner knows another version of the commit of transaction {transaction} of the producer"
+                    );
+                    return Err(Error::unavailable(what).with_hint(
+                        "the hand-over goes on when the producer has committed the transaction again, or after CANCEL TRANSACTION",
+                    ));
+                }
+                _ => events.push(TransactionEvent::Opened(OpenCommit::Pushed(commit))),
+            }
+        }
+        Ok(events)
+    }
+
+    /// A vbucket with a part of an open commit that was released for another owner.
+    pub fn released_with_part_of(&self, transaction: ProducerTransactionId) -> Option<VbucketId> {
+        let state = self.state();
+        let commit = state.commits.find_pushed(transaction)?;
+        let mut vbuckets = commit.parts.iter().map(|part| part.vbucket);
+        vbuckets.find(|vbucket| state.ownership.released.contains(*vbucket))
+    }
+}

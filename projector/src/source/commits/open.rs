@@ -1,0 +1,317 @@
+//! The open commits of a bucket: those that no epoch has, as far as this projector knows.
+//!
+//! SYNC names them, so that no epoch has some of their parts and lacks others. An epoch may have to end before a joint commit,
+//! so the bucket also remembers the closed cuts before the last ones.
+//!
+//! - A *joint commit* is open until an epoch of this bucket has it: the leader publishes the epochs of all its buckets at once. A
+//!   joint commit that has changed nothing here is open until the epochs of all other buckets have it.
+//! - A *producer's commit* is open until an epoch has all parts that are not lost ([`super::parts`]).
+//!
+//! A part that is [lost](PartState::Lost) would keep a commit open forever. The other participants report it
+//! ([`Bucket::note_parts`]), and SYNC does not name it any more. A joint commit without the part of another bucket is
+//! *halved*: the process logs it, SYNC has the last ones, and `SHOW ROLLBACKS` shows them. A commit that an epoch has is not
+//! open: if a bucket loses its part after that, the loss is not detected as a halved commit.
+
+use std::time::Duration;
+
+use proto::model::assignment::VbucketSet;
+use proto::model::commits::Committed;
+use proto::model::cut::Cut;
+use proto::model::ids::{BucketId, ProducerTransactionId, TransactionId};
+use proto::model::joint::{HalvedCommit, JointCommit};
+use proto::model::open_commit::{CommitId, OpenCommit, PartState, Participant};
+use proto::model::pushed_commit::PushedCommit;
+use proto::rpc::api::{BucketReport, TransactionStatus};
+use tokio::time::Instant;
+
+use crate::source::view::bucket::{Bucket, SourceState};
+use crate::transactions::counts::TransactionFigures;
+
+/// A prepared transaction or a producer's commit of this age is late. The other participants are queried, and a caller that
+/// reads the ends of many buckets does not wait for it.
+pub const LATE_AFTER: Duration = Duration::from_secs(1);
+/// The age from which the other buckets of a joint commit are queried; its epoch is usually published sooner.
+const JOINT_LATE_AFTER: Duration = Duration::from_secs(2);
+
+/// Open joint commits of this age delay new ones, for at most [`PAUSE_MAX`]: more than ten ticks of the coordinators.
+const CROWDED_AFTER: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+impl SourceState {
+    fn newest_cut(&self) -> Option<&Cut> {
+        self.epochs.back().map(|newest| &*newest.cut)
+    }
+
+    /// True if a bucket of a joint commit is not waited for: it has lost its part, or one of its epochs has it.
+    fn is_left_out(&self, joint: &JointCommit, bucket: BucketId) -> bool {
+        let id = CommitId::Joint(joint.committed.transaction);
+        self.open.reported(id, Participant::Bucket(bucket)).is_some()
+    }
+
+    fn is_open_joint(&self, joint: &JointCommit) -> bool {
+        match joint.at() {
+            Some(_) => !self.newest_cut().is_some_and(|cut| joint.is_in(cut)),
+            None => joint.others(self.bucket).any(|other| !self.is_left_out(joint, other)),
+        }
+    }
+
+    fn is_open(&self, commit: &OpenCommit) -> bool {
+        match commit {
+            OpenCommit::Joint(joint) => self.is_open_joint(joint),
+            OpenCommit::Pushed(pushed) => self.is_open_pushed(pushed),
+        }
+    }
+
+    fn open_commits(&self) -> impl Iterator<Item = &OpenCommit> {
+        self.commits.open().filter(|commit| self.is_open(commit))
+    }
+
+    fn open_joint(&self) -> impl Iterator<Item = &JointCommit> {
+        self.commits.joint().filter(|joint| self.is_open_joint(joint))
+    }
+
+    /// The commit as SYNC names it.
+    fn named(&self, commit: &OpenCommit) -> OpenCommit {
+        match commit {
+            OpenCommit::Joint(joint) => {
+                let Committed { transaction, affected, ref positions } = joint.committed;
+                let positions = positions.first().copied().into_iter().collect();
+                let is_waited = |other: &&BucketId| !self.is_left_out(joint, **other);
+                OpenCommit::Joint(JointCommit {
+                    committed: Committed { transaction, affected, positions },
+                    participants: joint.participants.iter().filter(is_waited).copied().collect(),
+                })
+            }
+            OpenCommit::Pushed(pushed) => OpenCommit::Pushed(PushedCommit {
+                transaction: pushed.transaction,
+                parts: self.parts_left(pushed).map(|(part, _)| *part).collect(),
+            }),
+        }
+    }
+
+    /// The report for SYNC of some vbuckets, with all open commits.
+    pub(in crate::source) fn report_of(&self, bucket: BucketId, kept: VbucketSet) -> BucketReport {
+        let open: Vec<_> = self.open_commits().map(|commit| self.named(commit)).collect();
+        let is_open =
+            |of: TransactionId| open.iter().any(|commit| commit.id() == CommitId::Joint(of));
+        let before = self.open.before.iter().filter(|(of, _)| is_open(*of));
+        let before = before.map(|(_, cut)| cut.of(&kept)).collect();
+        let cut = self.durable.of(&kept);
+        BucketReport { bucket, kept, cut, open, before }
+    }
+
+    fn is_older(&self, id: CommitId, age: Duration, now: Instant) -> bool {
+        self.open.age(id, now) >= age
+    }
+
+    /// The participants whose parts decide whether an open commit can end. An owner of a lost part must know as well that the
+    /// transaction is waited for, so that a repeated commit finds room.
+    fn unsettled(&self, commit: &OpenCommit) -> Vec<Participant> {
+        match commit {
+            OpenCommit::Joint(joint) => {
+                let others = joint.others(self.bucket);
+                let others = others.filter(|other| !self.is_left_out(joint, *other));
+                others.map(Participant::Bucket).collect()
+            }
+            OpenCommit::Pushed(pushed) => self.unsettled_parts(pushed),
+        }
+    }
+}
+
+impl Bucket {
+    /// The report for SYNC; `None` if no vbucket is owned.
+    pub fn report(&self) -> Option<BucketReport> {
+        let state = self.state();
+        let kept = state.ownership.owned.clone();
+        (!kept.is_empty()).then(|| state.report_of(self.info.id, kept))
+    }
+
+    /// The commits that are not open any more, and that the record still has.
+    pub(in crate::source) fn settled(&self) -> Vec<OpenCommit> {
+        let state = self.state();
+        let may_return = |commit: &OpenCommit| {
+            commit.pushed().is_some_and(|pushed| state.may_be_arriving(pushed))
+        };
+        let is_settled = |commit: &&OpenCommit| !state.is_open(commit) && !may_return(commit);
+        state.commits.open().filter(is_settled).cloned().collect()
+    }
+
+    /// True if a joint commit is open here and has changed something.
+    pub fn is_open_joint(&self, transaction: TransactionId) -> bool {
+        let state = self.state();
+        let found = state.commits.find_joint(transaction);
+        found.is_some_and(|joint| joint.at().is_some() && state.is_open_joint(joint))
+    }
+
+    /// True if the commit of a producer's transaction is open.
+    pub fn is_open_pushed(&self, transaction: ProducerTransactionId) -> bool {
+        let state = self.state();
+        let found = state.commits.find_pushed(transaction);
+        found.is_some_and(|commit| state.is_open_pushed(commit))
+    }
+
+    /// True if a transaction is prepared, or a commit may be open.
+    pub fn has_unsettled(&self) -> bool {
+        let state = self.state();
+        state.commits.has_prepared() || state.commits.open().len() > 0
+    }
+
+    /// Counts the age of commits that this process has had from its start, or as a copy, from now on.
+    pub fn count_ages(&self) {
+        let mut state = self.state();
+        let SourceState { open, commits, .. } = &mut *state;
+        open.count_ages(commits);
+    }
+
+    /// True if the outcome of a prepared transaction, or a part of a producer's commit, is awaited for longer than usual.
+    pub fn has_late(&self) -> bool {
+        !self.prepared_for(LATE_AFTER).is_empty() || self.has_late_pushed()
+    }
+
+    /// True if a commit of the producer is open for longer than usual: some part of it is missing.
+    pub fn has_late_pushed(&self) -> bool {
+        let (state, now) = (self.state(), Instant::now());
+        let mut open = state.open_pushed();
+        open.any(|commit| state.is_older(CommitId::Pushed(commit.transaction), LATE_AFTER, now))
+    }
+
+    /// The late open commits with the participants to query; at most `count_max` at a time, and the others at the next calls.
+    pub fn to_query(&self, count_max: usize) -> Vec<(OpenCommit, Vec<Participant>)> {
+        let (mut state, now) = (self.state(), Instant::now());
+        let is_late = |commit: &&OpenCommit| {
+            let late_after = match commit {
+                OpenCommit::Joint(_) => JOINT_LATE_AFTER,
+                OpenCommit::Pushed(_) => LATE_AFTER,
+            };
+            state.is_older(commit.id(), late_after, now)
+        };
+        let late = || state.open_commits().filter(is_late);
+        let after = late().filter(|commit| Some(commit.id()) > state.open.queried);
+        let before = late().filter(|commit| Some(commit.id()) <= state.open.queried);
+        let all = after.chain(before).map(|commit| (commit.clone(), state.unsettled(commit)));
+        let all = all.filter(|(_, participants)| !participants.is_empty());
+        let queried: Vec<_> = all.take(count_max).collect();
+        if let Some((last, _)) = queried.last() {
+            state.open.queried = Some(last.id());
+        }
+        queried
+    }
+
+    /// Records the states of the parts of other participants of a commit. Of a joint commit only final states are reported.
+    pub fn note_parts(&self, commit: &OpenCommit, parts: &[(Participant, PartState)]) {
+        let (mut state, id) = (self.state(), commit.id());
+        // The transaction may have been committed again meanwhile, at other positions.
+        if state.commits.find_open(id) != Some(commit) {
+            return;
+        }
+        let mut has_news = false;
+        for (participant, part) in parts {
+            let before = state.open.reported(id, *participant);
+            // A lost part stays lost, also if its owner has forgotten the branches that it has left.
+            if before == Some(PartState::Lost) || before.is_some() && commit.joint().is_some() {
+                continue;
+            }
+            has_news |= state.open.report(id, *participant, *part);
+            if *part == PartState::Lost {
+                self.log_lost(&mut state, commit, *participant);
+            }
+        }
+        drop(state);
+        if has_news {
+            self.wake();
+        }
+    }
+
+    fn log_lost(&self, state: &mut SourceState, commit: &OpenCommit, participant: Participant) {
+        let bucket = &self.info.name;
+        match (commit.id(), participant) {
+            (CommitId::Joint(transaction), Participant::Bucket(lost_in)) => {
+                state.open.add_halved(transaction, lost_in);
+                tracing::error!(%transaction, %bucket, %lost_in, "a commit is halved: another bucket has lost its part");
+            }
+            (CommitId::Pushed(transaction), Participant::Vbucket(vbucket)) => {
+                tracing::warn!(%transaction, %bucket, %vbucket, "a part of a producer's commit is lost, and waited for no longer");
+            }
+            _ => {}
+        }
+    }
+
+    /// The last commits of which another bucket has lost its part, as far as this process has detected it.
+    pub fn halved(&self) -> Vec<HalvedCommit> {
+        let (state, bucket) = (self.state(), self.info.id);
+        let halved = state.open.halved.iter();
+        halved
+            .map(|(transaction, lost_in)| HalvedCommit {
+                transaction: *transaction,
+                bucket,
+                lost_in: *lost_in,
+            })
+            .collect()
+    }
+
+    /// All buckets of a joint commit, as long as the record has it; none of any other commit.
+    pub fn participants(&self, transaction: TransactionId) -> Vec<BucketId> {
+        let state = self.state();
+        let found = state.commits.find_joint(transaction);
+        found.map(|joint| joint.participants.clone()).unwrap_or_default()
+    }
+
+    /// Waits a while if joint commits are open for longer than usual. Where many follow each other there may be no two cuts
+    /// between them in all their buckets; a pause makes some.
+    pub async fn joint_pause(&self) {
+        let is_crowded = || {
+            let (state, now) = (self.state(), Instant::now());
+            let mut open = state.open_joint();
+            open.any(|joint| {
+                let id = CommitId::Joint(joint.committed.transaction);
+                state.is_older(id, CROWDED_AFTER, now)
+            })
+        };
+        let pause = self.until(|| (!is_crowded()).then_some(()));
+        let _late = tokio::time::timeout(PAUSE_MAX, pause).await;
+    }
+
+    /// Adds what is prepared and open here to the figures of open transactions. Only the leading copy counts.
+    pub fn joint_figures(&self, open: TransactionFigures, now: Instant) -> TransactionFigures {
+        if !self.is_led() {
+            return open;
+        }
+        let state = self.state();
+        let prepared = state.commits.prepared().map(|prepared| prepared.transaction);
+        let joint: Vec<_> = state.open_joint().map(|joint| joint.committed.transaction).collect();
+        let ages = prepared.chain(joint.iter().copied());
+        let oldest = ages.map(|of| state.open.age(CommitId::Joint(of), now)).max();
+        TransactionFigures {
+            prepared: state.commits.prepared().len() as u64,
+            joint_open: joint.len() as u64,
+            joint_oldest_age_ms: oldest.unwrap_or_default().as_millis() as u64,
+            ..open
+        }
+    }
+
+    /// The status of the open commits of a producer. Their numbers are those of the producer.
+    pub fn list_pushed(&self) -> Vec<TransactionStatus> {
+        let (state, now) = (self.state(), Instant::now());
+        let status = |commit: &PushedCommit| {
+            let owner = match state.missing_part(commit) {
+                Some(part) => format!(
+                    "producer, committed in part: epochs wait for vbucket {} at seqno {}",
+                    part.vbucket, part.end.seqno
+                ),
+                None => "producer, committed: waits for an epoch".to_owned(),
+            };
+            let id = CommitId::Pushed(commit.transaction);
+            TransactionStatus {
+                transaction: TransactionId(commit.transaction.0),
+                bucket: self.info.id,
+                owner,
+                age_ms: state.open.age(id, now).as_millis() as u64,
+                changes: commit.parts.iter().map(|part| part.mutations()).sum(),
+                bytes: 0,
+                snapshot: None,
+                is_committing: true,
+            }
+        };
+        state.open_pushed().map(status).collect()
+    }
+}

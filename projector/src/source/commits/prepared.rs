@@ -1,0 +1,160 @@
+//! The prepared transactions of a bucket: their outcome is not known here yet ([`proto::model::joint`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto::model::commits::{NewestCommits, TransactionEvent};
+use proto::model::ids::TransactionId;
+use proto::model::joint::{Prepared, holder};
+use proto::model::open_commit::CommitId;
+use proto::rpc::api::TransactionStatus;
+use proto::{Error, ErrorCode, Result};
+use tokio::time::Instant;
+
+use crate::source::view::bucket::{Bucket, SourceState};
+use crate::transactions::room::Room;
+
+/// The time limit of a write's wait for the outcome of a prepared transaction that locks one of its documents.
+const HELD_WAIT: Duration = Duration::from_secs(5);
+
+impl SourceState {
+    /// Adds steps of transactions.
+    pub(in crate::source) fn add_steps(&mut self, steps: &[TransactionEvent]) {
+        steps.iter().for_each(|step| self.commits.add(step));
+        if !steps.is_empty() {
+            self.open.prepared.count(&self.commits);
+        }
+    }
+}
+
+impl Bucket {
+    /// Takes over the commits of the leading copy.
+    pub fn set_commits(&self, commits: NewestCommits) {
+        let mut state = self.state();
+        state.commits = commits;
+        let SourceState { open, commits, .. } = &mut *state;
+        open.prepared.count(commits);
+    }
+
+    /// Counts the changes of prepared transactions against the limit of all open ones from now on.
+    pub fn count_in(&self, room: &Arc<Room>) {
+        let mut state = self.state();
+        let SourceState { open, commits, .. } = &mut *state;
+        open.prepared.count_in(room, commits);
+    }
+
+    /// The size of the changes of all prepared transactions.
+    pub fn prepared_bytes(&self) -> usize {
+        self.state().open.prepared.all()
+    }
+
+    fn has_prepared(&self) -> bool {
+        self.state().commits.has_prepared()
+    }
+
+    /// A prepared transaction.
+    pub fn find_prepared(&self, transaction: TransactionId) -> Option<Arc<Prepared>> {
+        self.state().commits.find_prepared(transaction).cloned()
+    }
+
+    /// The transactions that this process has had as prepared for longer than a time.
+    pub fn prepared_for(&self, age: Duration) -> Vec<Arc<Prepared>> {
+        let (state, now) = (self.state(), Instant::now());
+        let is_old =
+            |one: &&Arc<Prepared>| state.open.age(CommitId::Joint(one.transaction), now) >= age;
+        state.commits.prepared().filter(is_old).cloned().collect()
+    }
+
+    /// The status of the prepared transactions.
+    pub fn list_prepared(&self) -> Vec<TransactionStatus> {
+        let (state, now) = (self.state(), Instant::now());
+        let status = |prepared: &Arc<Prepared>| TransactionStatus {
+            transaction: prepared.transaction,
+            bucket: self.info.id,
+            owner: format!(
+                "prepared, bucket {} decides",
+                prepared.participants.first().map_or(0, |id| id.0)
+            ),
+            age_ms: state.open.age(CommitId::Joint(prepared.transaction), now).as_millis() as u64,
+            changes: prepared.changes.len() as u64,
+            bytes: prepared.bytes() as u64,
+            snapshot: None,
+            is_committing: true,
+        };
+        state.commits.prepared().map(status).collect()
+    }
+
+    fn prepared(&self) -> BTreeSet<TransactionId> {
+        self.state().commits.prepared().map(|prepared| prepared.transaction).collect()
+    }
+
+    /// Calls `look` after each change of the bucket until it returns a value. `None` if the bucket was removed, or another
+    /// copy leads.
+    pub(in crate::source) async fn until<T>(
+        &self,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        // Order matters: a change after the check wakes the wait.
+        let mut changed = self.watch();
+        loop {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            if self.is_removed() || self.has_ended() || changed.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    /// Waits for the outcome of all transactions that are prepared now: they may be committed already, and their writers
+    /// know it.
+    pub async fn decided(&self, wait: Duration) -> Result<()> {
+        if !self.has_prepared() {
+            return Ok(());
+        }
+        let mut waits = self.prepared();
+        let decided = self.until(|| {
+            let now = self.prepared();
+            waits.retain(|transaction| now.contains(transaction));
+            waits.is_empty().then_some(())
+        });
+        tokio::time::timeout(wait, decided).await.map(drop).map_err(|_| {
+            let name = &self.info.name;
+            Error::unavailable(format!(
+                "bucket {name}: a prepared transaction waits for its outcome"
+            ))
+            .with_hint("SHOW TRANSACTIONS names it; the bucket that decides on it does not answer")
+        })
+    }
+
+    /// Waits for the outcome of prepared transactions that hold documents. `Held` if that takes long.
+    pub async fn unheld<'i>(&self, ids: impl Iterator<Item = &'i str> + Clone) -> Result<()> {
+        if !self.has_prepared() {
+            return Ok(());
+        }
+        let held = || {
+            // Both may be many, so they are compared without a lock.
+            let prepared: Vec<_> = self.state().commits.prepared().cloned().collect();
+            let mut ids = ids.clone();
+            ids.find_map(|id| holder(prepared.iter(), id).map(|by| held(&self.info.name, id, by)))
+        };
+        let mut holder = None;
+        let unheld = self.until(|| {
+            holder = held();
+            holder.is_none().then_some(())
+        });
+        let is_late = tokio::time::timeout(HELD_WAIT, unheld).await.is_err();
+        holder.filter(|_| is_late).map_or(Ok(()), Err)
+    }
+}
+
+/// The error for a document that a prepared transaction holds.
+pub(in crate::source) fn held(bucket: &str, id: &str, by: &Prepared) -> Error {
+    let what = format!(
+        "document {id:?} of bucket {bucket} is held by transaction {}, which is being committed",
+        by.transaction
+    );
+    Error::new(ErrorCode::Held, what)
+        .with_hint("try again; SHOW TRANSACTIONS tells how long it takes")
+}

@@ -1,0 +1,286 @@
+//! The access of a session or a request to the cluster, with the calls that change nothing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::model::bucket::BucketInfo;
+use proto::model::catalog::Catalog;
+use proto::model::cut::WritePosition;
+use proto::model::ids::{
+    BucketId, Epoch, Generation, IndexId, LocalIndexId, NodeId, TransactionId,
+};
+use proto::model::moves::{RebalancePlan, RebalanceRequest};
+use proto::model::users::{Privilege, Users};
+use proto::rpc::api::{CoordinatorStatus, TransactionStatus, WriteReply};
+use proto::rpc::command::{Command, Need};
+use proto::rpc::scan::{Consistency, ScanRequest};
+use proto::{Error, ErrorCode, Result};
+use router::Knowledge;
+
+use super::cluster::Cluster;
+use super::open::{BatchSource, EpochPin, FigureKind, Relation, TransactionView};
+use super::reports;
+use super::rights::{READ_OR_WRITE, Rights};
+use super::view::View;
+use super::wrapped::{AuthorizedBatches, AuthorizedPin};
+use crate::audit::Attempt;
+use crate::principal::Principal;
+
+/// The access of a principal to the cluster; cheap to clone. Each call checks the newest rights.
+#[derive(Clone)]
+pub struct Access {
+    pub(super) cluster: Arc<dyn Cluster>,
+    principal: Principal,
+    /// The rights of a user. `None` for a trusted principal, which may do everything.
+    pub(super) rights: Option<Arc<Rights>>,
+}
+
+impl Access {
+    /// The access of a trusted principal.
+    pub(crate) fn trusted(cluster: Arc<dyn Cluster>) -> Self {
+        Self { cluster, principal: Principal::Trusted, rights: None }
+    }
+
+    /// The access of a user.
+    pub(super) fn of_user(rights: Rights) -> Self {
+        let principal = Principal::User(Arc::clone(&rights.who));
+        Self { cluster: Arc::clone(&rights.cluster), principal, rights: Some(Arc::new(rights)) }
+    }
+
+    /// The sender of the requests.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// An error unless a check of the rights passes.
+    pub(super) fn check(&self, check: impl FnOnce(&Rights) -> Result<()>) -> Result<()> {
+        self.rights.as_deref().map_or(Ok(()), check)
+    }
+
+    /// The part of the cluster that a user may see now; `None` for a trusted principal. An error if the user was dropped.
+    fn view(&self) -> Result<Option<Arc<View>>> {
+        self.rights.as_ref().map(|rights| rights.view()).transpose()
+    }
+
+    /// An error unless the principal has a privilege on a bucket and its indexes.
+    pub fn may(&self, privilege: Privilege, bucket: BucketId) -> Result<()> {
+        self.check(|rights| rights.on(privilege, bucket))
+    }
+
+    /// An error unless the principal may send a command. Statements that reveal nodes call it first, so that a user without the privilege
+    /// does not learn which nodes exist.
+    pub fn may_send(&self, command: &Command) -> Result<()> {
+        self.check(|rights| rights.meets(&command.need()))
+    }
+
+    /// The newest catalog of this process, restricted to what the principal may see: buckets and indexes without a privilege are left out.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.rights.as_ref().map_or_else(|| self.cluster.catalog(), |rights| rights.shown())
+    }
+
+    /// The newest catalog, restricted to the buckets and indexes whose figures of a kind the principal may see; of no kind, to those that it
+    /// may see at all.
+    pub fn catalog_of(&self, seen: Option<FigureKind>) -> Result<Arc<Catalog>> {
+        match (seen, &self.rights) {
+            (Some(FigureKind::Buckets), Some(rights)) => {
+                return Ok(Arc::clone(rights.view()?.monitored()));
+            }
+            (Some(FigureKind::Cluster), Some(rights)) => rights.on_all(Privilege::Monitor)?,
+            _ => {}
+        }
+        Ok(self.catalog())
+    }
+
+    /// The router whose catalog this is, and the age of its knowledge; `None` if there is no router.
+    pub fn knowledge(&self) -> Option<(NodeId, Knowledge)> {
+        self.cluster.knowledge()
+    }
+
+    /// Finds an object in the catalog. If it is absent, this process catches up with the coordinators first: another process may have
+    /// created it a moment ago.
+    pub async fn find<T>(&self, find: impl Fn(&Catalog) -> Option<T>) -> Result<Option<T>> {
+        if let Some(found) = find(&self.catalog()) {
+            return Ok(Some(found));
+        }
+        self.view()?;
+        self.cluster.catch_up().await?;
+        Ok(find(&self.catalog()))
+    }
+
+    /// Returns the index with a name, or the bucket whose documents the name means. Without a coordinator the catalog stays as it is.
+    pub async fn relation(&self, name: &str) -> Result<Relation> {
+        let index = |catalog: &Catalog| catalog.index(name).cloned().map(Relation::Index);
+        let bucket = |catalog: &Catalog| catalog.read_bucket(name).cloned().map(Relation::Bucket);
+        match self.find(|catalog| index(catalog).or_else(|| bucket(catalog))).await {
+            Err(error) if !error.is_retry() => Err(error),
+            found => found.ok().flatten().ok_or_else(|| absent(name)),
+        }
+    }
+
+    /// Returns the bucket with a name.
+    pub async fn bucket(&self, name: &str) -> Result<Arc<BucketInfo>> {
+        match self.relation(name).await? {
+            Relation::Bucket(bucket) => Ok(bucket),
+            Relation::Index(_) => {
+                Err(Error::new(ErrorCode::Unknown, format!("{name:?} is an index, not a bucket")))
+            }
+        }
+    }
+
+    /// The users that the principal may know, with the hashes of their secrets, which must never be shown.
+    pub fn users(&self) -> Arc<Users> {
+        let users = self.cluster.users();
+        match self.view() {
+            Ok(Some(view)) => reports::users(&users, &view.user),
+            Ok(None) => users,
+            Err(_) => Arc::default(),
+        }
+    }
+
+    /// Returns the coordinator's status with its knowledge of the nodes, restricted to what the principal may see.
+    pub async fn status(&self) -> Result<CoordinatorStatus> {
+        let view = self.view()?;
+        let status = self.cluster.status().await?;
+        Ok(match view {
+            Some(view) => reports::restricted(status, &view),
+            None => status,
+        })
+    }
+
+    /// Returns the open transactions that have changes, of all buckets: the principal's own, and those that it may monitor. A projector
+    /// that does not answer is left out.
+    pub async fn transactions(&self) -> Result<Vec<TransactionStatus>> {
+        let view = self.view()?;
+        let mut open = self.cluster.transactions().await?;
+        if let (Some(view), Some(rights)) = (view, &self.rights) {
+            open.retain(|open| {
+                view.on(open.bucket).allow(Privilege::Monitor)
+                    || !view.on(open.bucket).is_empty() && rights.is_own(&open.owner)
+            });
+        }
+        Ok(open)
+    }
+
+    /// Returns the results of a transaction's commit in its buckets, as far as they are remembered and the principal may know them.
+    pub async fn committed(&self, transaction: TransactionId) -> Result<Vec<WriteReply>> {
+        let view = self.view()?;
+        let found = self.cluster.committed(transaction).await;
+        match view {
+            Some(view) => reports::committed(found, &view),
+            None => found,
+        }
+    }
+
+    /// Counts an error that a client gets.
+    pub fn note_error(&self, sqlstate: &'static str) {
+        self.cluster.note_error(sqlstate);
+    }
+
+    /// Waits until an index serves scans, or a generation of it does; an error if that was dropped.
+    pub async fn wait_ready(&self, index: IndexId, generation: Option<Generation>) -> Result<()> {
+        self.check(|rights| match self.cluster.catalog().indexes.get(&index) {
+            Some(info) => rights.one_of(&Privilege::ALL, info.bucket),
+            None => Ok(()),
+        })?;
+        self.cluster.wait_ready(index, generation).await
+    }
+
+    /// Waits until a version of a data set is current, or was current; an error if it has ended otherwise.
+    pub async fn wait_version(&self, data_set: BucketId, version: u64) -> Result<()> {
+        self.check(|rights| rights.one_of(&Privilege::ALL, data_set))?;
+        self.cluster.wait_version(data_set, version).await
+    }
+
+    /// Waits until no slice is left on a draining node.
+    pub async fn wait_drained(&self, node: NodeId) -> Result<()> {
+        self.check(|rights| rights.on_all(Privilege::Admin))?;
+        self.cluster.wait_drained(node).await
+    }
+
+    /// Plans a rebalance of an index or of all.
+    pub async fn plan_rebalance(&self, index: Option<IndexId>) -> Result<RebalancePlan> {
+        self.may_rebalance(index)?;
+        let request = RebalanceRequest { index, dry_run: true };
+        self.cluster.rebalance(request, &Attempt::default()).await
+    }
+
+    /// An error unless the principal may rebalance an index or all.
+    pub(super) fn may_rebalance(&self, index: Option<IndexId>) -> Result<()> {
+        let need = match index {
+            Some(index) => Need::index(Privilege::Rebalance, index),
+            None => Need::All(Privilege::Rebalance),
+        };
+        self.check(|rights| rights.meets(&need))
+    }
+}
+
+/// The reads of documents and indexes.
+impl Access {
+    /// Reads documents by id, now or as a transaction sees them; `None` for missing ones.
+    pub async fn get(
+        &self,
+        bucket: &BucketInfo,
+        ids: Vec<String>,
+        view: TransactionView,
+    ) -> Result<Vec<Option<Bytes>>> {
+        self.may(Privilege::Scan, bucket.id)?;
+        self.cluster.get(bucket, ids, view).await
+    }
+
+    /// Returns some documents of a bucket, from its projectors. The definition of an index reads documents: its split points and remarks
+    /// reveal some of their values.
+    pub async fn sample(&self, bucket: &BucketInfo) -> Result<Vec<Bytes>> {
+        self.check(|rights| rights.one_of(&[Privilege::Define, Privilege::Scan], bucket.id))?;
+        self.cluster.sample(bucket).await
+    }
+
+    /// Begins a scan, or continues an interrupted one by its token.
+    pub async fn scan(
+        &self,
+        request: ScanRequest,
+        token: Option<&str>,
+    ) -> Result<Box<dyn BatchSource>> {
+        let Some(rights) = &self.rights else { return self.cluster.scan(request, token).await };
+        let bucket = rights.on_index(Privilege::Scan, request.index)?;
+        let scan = self.cluster.scan(request, token).await?;
+        Ok(Box::new(AuthorizedBatches::new(scan, Arc::clone(rights), bucket)))
+    }
+
+    /// Chooses and leases the epoch that a transaction reads in the bucket of an index, with its moment. For the first read of a
+    /// transaction that may read what is a moment old.
+    pub async fn pin(
+        &self,
+        index: LocalIndexId,
+        consistency: &Consistency,
+        timeout_ms: u64,
+    ) -> Result<Box<dyn EpochPin>> {
+        self.check(|rights| rights.on_index(Privilege::Scan, index).map(drop))?;
+        self.pinned(self.cluster.pin(index, consistency, timeout_ms).await?)
+    }
+
+    /// Fixes a moment that covers everything acknowledged before in all buckets, and leases the epoch of one bucket at that moment. For the
+    /// first read of a transaction that may write.
+    pub async fn pin_bucket(&self, bucket: BucketId, timeout_ms: u64) -> Result<Box<dyn EpochPin>> {
+        self.check(|rights| rights.one_of(&READ_OR_WRITE, bucket))?;
+        self.pinned(self.cluster.pin_bucket(bucket, timeout_ms).await?)
+    }
+
+    /// The oldest epoch that has a write. `InvalidParameter` if the source has lost it.
+    pub async fn epoch_of(&self, write: &WritePosition, timeout_ms: u64) -> Result<Epoch> {
+        self.check(|rights| rights.one_of(&READ_OR_WRITE, write.bucket))?;
+        self.cluster.epoch_of(write, timeout_ms).await
+    }
+
+    fn pinned(&self, pin: Box<dyn EpochPin>) -> Result<Box<dyn EpochPin>> {
+        match &self.rights {
+            Some(rights) => Ok(Box::new(AuthorizedPin::new(pin, Arc::clone(rights))?)),
+            None => Ok(pin),
+        }
+    }
+}
+
+/// The error for a name without an object.
+pub fn absent(name: &str) -> Error {
+    Error::new(ErrorCode::Unknown, format!("there is no index or bucket {name:?}"))
+        .with_hint("SHOW INDEXES and SHOW BUCKETS list the names")
+}

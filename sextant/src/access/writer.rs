@@ -1,0 +1,78 @@
+//! The handle of the changes of documents.
+
+use std::sync::Arc;
+
+use proto::Result;
+use proto::model::bucket::BucketInfo;
+use proto::model::cut::Cut;
+use proto::model::ids::{ProducerTransactionId, TransactionId};
+use proto::model::pushed_commit::PushedCommit;
+use proto::model::users::Privilege;
+use proto::rpc::api::{
+    CheckedWrites, PushReply, PushRequest, TransactionPush, TransactionPushed, WriteReply,
+};
+
+use super::calls::Access;
+use super::open::BucketTransaction;
+use super::wrapped::AuthorizedTransaction;
+
+/// One change of the documents of a bucket, which its principal may make now. The next one needs another handle, and with it another check.
+pub struct Writer<'a> {
+    access: &'a Access,
+    bucket: &'a Arc<BucketInfo>,
+}
+
+impl Access {
+    /// The handle of one change of the documents of a bucket. An error unless the principal may write them.
+    pub fn writer<'a>(&'a self, bucket: &'a Arc<BucketInfo>) -> Result<Writer<'a>> {
+        self.may(Privilege::Write, bucket.id)?;
+        Ok(Writer { access: self, bucket })
+    }
+}
+
+impl Writer<'_> {
+    /// Writes documents atomically; they are durable when it returns.
+    pub async fn write(self, writes: CheckedWrites) -> Result<WriteReply> {
+        self.access.cluster.write(self.bucket, writes).await
+    }
+
+    /// Begins a transaction that writes documents, under a number that it has in other buckets already, or a new one. Nothing is sent
+    /// before its first write. `owner` names its session in status reports.
+    pub fn begin(
+        self,
+        owner: &str,
+        id: Option<TransactionId>,
+    ) -> Result<Arc<dyn BucketTransaction>> {
+        let begun = self.access.cluster.begin(self.bucket, owner, id)?;
+        Ok(match &self.access.rights {
+            Some(rights) => Arc::new(AuthorizedTransaction::new(begun, Arc::clone(rights))),
+            None => begun,
+        })
+    }
+
+    /// The end of the bucket's durable history, after which a producer continues.
+    pub async fn positions(self) -> Result<Cut> {
+        self.access.cluster.positions(self.bucket).await
+    }
+
+    /// Pushes mutations to the owners of their vbuckets. While a vbucket is handed over, the push waits for the new owner.
+    pub async fn push(self, request: PushRequest) -> Result<PushReply> {
+        self.access.cluster.push(self.bucket, request).await
+    }
+
+    /// Keeps mutations of a producer's transaction at the owners of their vbuckets. While a vbucket is handed over, the call waits for
+    /// the new owner.
+    pub async fn push_in(self, request: TransactionPush) -> Result<TransactionPushed> {
+        self.access.cluster.push_in(self.bucket, request).await
+    }
+
+    /// Commits a producer's transaction at the owners of its vbuckets, which may change meanwhile.
+    pub async fn commit_pushed(self, commit: PushedCommit) -> Result<PushReply> {
+        self.access.cluster.commit_pushed(self.bucket, commit).await
+    }
+
+    /// Rolls a producer's transaction back at all owners of vbuckets.
+    pub async fn abort_pushed(self, transaction: ProducerTransactionId) -> Result<()> {
+        self.access.cluster.abort_pushed(self.bucket, transaction).await
+    }
+}
