@@ -52,7 +52,7 @@ impl DamagedBuckets {
         lock(&self.replaced).clone()
     }
 
-    /// Records that a bucket was recreated; `files` says when its damaged files are removed.
+    /// Records that a bucket was recreated; `files` determines when its damaged files are removed.
     pub(crate) fn made_anew(&self, bucket: BucketId, files: DamagedFiles) {
         lock(&self.damaged).remove(&bucket);
         if files == DamagedFiles::UntilComplete {

@@ -195,7 +195,7 @@ impl Indexer {
         Ok(ScanSlices::Here(snapshot))
     }
 
-    /// Returns a batch that says which slices are not on this node, with their nodes in the
+    /// Returns a batch that lists the slices that are not on this node, with their nodes in the
     /// catalog.
     fn moved(&self, scan: &ShardScan, slices: &[SliceNo]) -> ShardBatch {
         let catalog = self.context.catalog.load();

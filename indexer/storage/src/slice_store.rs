@@ -71,8 +71,8 @@ pub trait SliceStore: Send + Sync + 'static {
     fn indexes(&self) -> Vec<StoredIndex>;
 
     /// Begins, or restarts, the build of the node's slices of an index. From now on epochs are
-    /// applied to the index, but it cannot be read. `grouping` says whether included values, if
-    /// any, get separate fragments.
+    /// applied to the index, but it cannot be read. `grouping` determines whether included values,
+    /// if any, get separate fragments.
     async fn begin_build(&self, info: Arc<IndexInfo>, grouping: Grouping) -> Result<()>;
 
     /// Begins a backfill snapshot, whose cut is at or after the place where the build began.

@@ -52,9 +52,9 @@ pub enum ExportMessage {
 pub struct ExportHead {
     /// The index in the source's catalog.
     pub info: Arc<IndexInfo>,
-    /// A random number that the source draws when it opens its store. It tells file numbers of
-    /// different openings apart: a number may be reused after a restart, and an emptied node begins
-    /// again with the first number.
+    /// A random number that the source draws when it opens its store. The number distinguishes file
+    /// numbers of different openings apart: a number may be reused after a restart, and an emptied
+    /// node begins again with the first number.
     pub opening: u64,
     /// The oldest epoch that the copy can answer.
     pub floor: Epoch,

@@ -358,8 +358,8 @@ impl Shard {
         Self { plan, slices, position, attempts, reports_moved: false, is_beside }
     }
 
-    /// Continues as several shard scans, one for each group of slices, and merges their rows. They
-    /// inherit the deadline: otherwise a scan that is divided repeatedly would never give up.
+    /// Continues as several shard scans, one for each group of slices, and merges their rows. The
+    /// new scans inherit the deadline, so that a scan that is divided repeatedly still ends.
     async fn read_groups(&mut self, groups: Vec<Vec<SliceNo>>, sender: &Sender) -> Result<()> {
         self.note_resumed();
         // The groups may run long, and the block of the place is not needed again.

@@ -107,7 +107,7 @@ impl Audit {
         Some(env.spawn_restarted("placement audit", begin))
     }
 
-    /// Starts a task that follows the catalog and writes to an audit of its own, for a process
+    /// Starts a task that follows the catalog and writes to a separate audit, for a process
     /// without statements. A directory that cannot be used is logged and retried.
     pub fn follow_in(
         (dir, bytes_max): (PathBuf, u64),

@@ -1,4 +1,4 @@
-//! The task by which a process that serves clients learns the users.
+//! The task by which a process that serves clients receives the users.
 //!
 //! The follower watches any member of the coordinators. Each watch begins with all users. A member
 //! that lags sends users that are older than the known ones; they are ignored

@@ -5,7 +5,7 @@
 //! users are not in the file of the catalog because of the hashes of secrets: only the owner of the
 //! process may read this file.
 //!
-//! A dropped user remains valid at a router that has not learned of the drop, for example at a
+//! A dropped user remains valid at a router that has not received the drop, for example at a
 //! router that starts from this file.
 
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 use super::client::say;
 use super::sql_client::{Target, describe};
 
-/// The interval between two looks at the moves.
+/// The interval between two checks of the moves.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// `sextant rebalance`

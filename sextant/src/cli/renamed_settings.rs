@@ -1,4 +1,4 @@
-//! Settings that were renamed: the old name is refused with an error that tells the new name.
+//! Settings that were renamed: the old name is refused with an error that names the new one.
 
 use std::convert::Infallible;
 use std::str::FromStr;

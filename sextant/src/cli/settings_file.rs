@@ -37,7 +37,7 @@ fn command() -> Command {
     Command::new("file").no_binary_name(true).disable_help_flag(true)
 }
 
-/// Returns the flags that a key stands for, one for each of its values.
+/// Returns the flags that a key sets, one for each of its values.
 fn flags(all: &Command, key: &str, value: &DeValue<'_>) -> Result<Vec<String>> {
     let flag = key.replace('_', "-");
     let is_setting = !key.contains('-') && !FLAGS_ONLY.contains(&key);

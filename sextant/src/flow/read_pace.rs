@@ -46,7 +46,7 @@ const REFUSED_AT_ONCE: u32 = 100;
 /// The rate limit of reading one connection.
 pub struct ReadPace {
     calls: Arc<Calls>,
-    /// The counts of calls at the last look.
+    /// The counts of calls at the last check.
     seen: CallCounts,
     /// The time at which all bytes so far would have been read at the limit's rate.
     bytes_due: Instant,
@@ -113,7 +113,7 @@ impl ReadPace {
         bytes.max(less(self.refused_due, time(REFUSED_AT_ONCE, REFUSED_PER_SECOND)))
     }
 
-    /// Adjusts the limits to the calls since the last look.
+    /// Adjusts the limits to the calls since the last check.
     fn note(&mut self, seen: CallCounts) {
         let refused = u32::try_from(seen.refused - self.seen.refused).unwrap_or(u32::MAX);
         if refused > 0 {

@@ -43,7 +43,7 @@ pub(super) struct OpenTransaction {
 enum State {
     Open(Open),
     Committed(Vec<WriteReply>),
-    /// The transaction was rolled back, or its outcome is unknown; the error says which of the two.
+    /// The transaction was rolled back, or its outcome is unknown; the error tells these apart.
     Ended(Error),
 }
 

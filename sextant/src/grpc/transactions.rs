@@ -2,7 +2,7 @@
 //!
 //! Only the principal that has begun a transaction can use it, by its number. A transaction without
 //! a call for its idle time-out is rolled back. The most recently ended transactions are
-//! remembered, so that a late or repeated call learns how its transaction ended.
+//! remembered, so that a late or repeated call gets the outcome of its transaction.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -2,7 +2,7 @@
 //!
 //! The task of the stream starts to answer a question at once, and mostly finishes: a read of
 //! blocks in memory does not wait, and needs no other task or thread. A question that has to wait
-//! for an epoch, a permit or the disk gets a task of its own, so that it is not delayed by later
+//! for an epoch, a permit or the disk gets a separate task, so that it is not delayed by later
 //! questions or by a caller that reads no answers, and releases its permit in time.
 //!
 //! At most [`RUNNING_MAX`] questions of a stream have a task. Further ones wait in a queue, from

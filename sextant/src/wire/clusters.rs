@@ -29,7 +29,7 @@ pub(super) struct OwnCluster {
 }
 
 impl OwnCluster {
-    /// Adds a service of this process, from which the cluster can be learned.
+    /// Adds a service of this process, which may know the cluster.
     pub fn add(&self, service: KnownCluster) {
         lock(&self.services).push(service);
     }

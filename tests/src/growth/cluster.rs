@@ -45,7 +45,7 @@ const INDEXERS_FROM: u64 = 1_000;
 const STEP_MAX: Duration = Duration::from_secs(120);
 /// The time between two phases, in which the traffic of the first ends.
 const SETTLES: Duration = Duration::from_secs(2);
-/// The interval between two looks for the first leader.
+/// The interval between two checks for the first leader.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The interval at which the router requests an epoch.
 const ASK_EVERY: Duration = Duration::from_millis(100);

@@ -25,7 +25,7 @@ struct Active {
     operations: Vec<Operation>,
     /// The number of operations and the own versions at each savepoint.
     saved: Vec<(usize, BTreeMap<Key, List>)>,
-    /// The outcome that the client has not learned yet; `None` before the commit.
+    /// The outcome that the client has not received yet; `None` before the commit.
     outcome: Option<Outcome>,
 }
 

@@ -1,6 +1,6 @@
-//! A second bucket beside the client's: the bucket is created, indexed, written, scanned and
-//! dropped repeatedly. Its writes and scans are judged like the client's; after its drop no scan
-//! may return its documents, even of a bucket or an index with its name.
+//! A second bucket in addition to the client's: the bucket is created, indexed, written, scanned
+//! and dropped repeatedly. Its writes and scans are judged like the client's; after its drop no
+//! scan may return its documents, even of a bucket or an index with its name.
 
 use std::sync::Arc;
 use std::time::Duration;

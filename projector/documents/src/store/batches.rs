@@ -17,8 +17,8 @@ use crate::mutation::Mutation;
 use crate::table::{MadeRuns, VersionRef};
 
 impl BucketStore {
-    /// Makes mutations and a new record durable. [`Self::show`] must be called afterwards, in the
-    /// order of these calls.
+    /// Makes mutations and a new record durable. For each call, [`Self::show`] must be called
+    /// later, in the order of the calls of this function.
     pub(super) fn log_group(&self, changes: &Batch) -> Result<LoggedGroup> {
         let mut this = lock(&self.changes);
         // The table may still be processing the previous batch; this step does not wait for it.

@@ -23,8 +23,8 @@ use crate::record::BucketRecord;
 use crate::rules::no_bucket;
 
 impl DiskStore {
-    /// Recreates a damaged bucket, empty, in another directory; `files` says when the damaged files
-    /// are removed.
+    /// Recreates a damaged bucket, empty, in another directory; `files` determines when the damaged
+    /// files are removed.
     pub(super) fn make_damaged_anew(
         &self,
         record: &BucketRecord,

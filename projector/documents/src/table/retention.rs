@@ -26,8 +26,8 @@ impl Retention {
     }
 }
 
-/// A filter for the needed versions of one document. The versions are passed from the largest place
-/// to the smallest, without dead ones.
+/// A filter for the needed versions of one document. The live versions are passed in descending
+/// order of their places.
 #[derive(Debug)]
 pub(super) struct NeededVersions {
     floor: Seqno,

@@ -101,8 +101,9 @@ pub fn ends_of(mutations: &[Arc<Mutation>]) -> GroupEnds {
 /// The bytes of mutations that no timestamp covers yet.
 #[derive(Default)]
 pub struct BacklogBytes {
-    /// Entries of one or more groups each, with the sum of their bytes. A timestamp may cover a
-    /// group in some vbuckets and not in others, for example while a producer's commit blocks some.
+    /// The logged groups, merged into entries of one or more, each with its bytes. A timestamp may
+    /// cover a group in some vbuckets and not in others, for example while a producer's commit
+    /// blocks some.
     groups: VecDeque<(GroupEnds, usize)>,
     bytes: usize,
 }

@@ -46,7 +46,7 @@ impl CommandKind for Rollback {
 /// `--skip-epochs`: repairs a coordinator that was restored from an older copy, so that other
 /// processes know numbers that its log would assign again. All epochs, revisions and numbers of new
 /// objects continue above every known number, and all slices are rebuilt
-/// ([`crate::model::rollback`]). The leader adds the newest numbers that it learns from the nodes.
+/// ([`crate::model::rollback`]). The leader adds the newest numbers that the nodes report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkipEpochs;
 

@@ -149,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Session<S> {
 enum CopyError {
     /// The connection failed, or the client broke the protocol.
     Session(WireError),
-    /// The COPY failed; the error also says how many documents are stored.
+    /// The COPY failed; the error also contains the number of stored documents.
     Copy(Error),
 }
 

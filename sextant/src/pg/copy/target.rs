@@ -70,7 +70,7 @@ pub(super) struct CopyTarget {
     bytes: usize,
     /// The batch in flight, with its number of documents and the uncertain outcome before it.
     writing: Option<(InFlight, u64, Option<OpenOutcome>)>,
-    /// A copy of the batch in flight, to be stored in a commit of its own if the transaction has no
+    /// A copy of the batch in flight, to be stored in a separate commit if the transaction has no
     /// memory for it.
     spare: Option<CheckedWrites>,
     stored: u64,

@@ -1,4 +1,5 @@
-//! Waiting for the client's next message, and what it says about the previous statement.
+//! Waiting for the client's next message, by which the previous statement is known to be the last
+//! one or not.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

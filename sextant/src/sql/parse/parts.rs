@@ -1,6 +1,6 @@
 //! A SELECT whose clauses are given as separate texts, as in a scan over gRPC.
 //!
-//! Each text is parsed by itself, so that none can end early and go on as another part of the
+//! Each text is parsed separately, so that none can end early and continue as another clause of the
 //! statement.
 
 use proto::value::{Number, Value};

@@ -16,7 +16,7 @@ use super::kinds::{Kind, Kinds};
 use super::types::Operands;
 
 /// The maximum number of comparisons of a statement that are checked; the client of a statement
-/// with more of them learns of the first ones.
+/// with more gets notices about the first.
 const COMPARISONS_MAX: usize = 16;
 /// The maximum number of characters of a text that a notice quotes.
 const QUOTED_MAX: usize = 40;

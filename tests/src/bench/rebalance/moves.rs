@@ -14,7 +14,7 @@ use super::super::Outcome;
 use super::loopback::{INDEXER, Loopback};
 use super::{INDEXERS, SLICES};
 
-/// The interval between two looks at the progress of a move.
+/// The interval between two checks of the progress of a move.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// The time without file writes after which the compactions of the load are assumed to be finished.
 const QUIET: Duration = Duration::from_secs(1);
