@@ -13,7 +13,7 @@ use crate::raft::has_log;
 use crate::replica::Replica;
 
 /// The content of the data directory's VERSION file.
-const DATA_VERSION: &str = "sextant coordinator, format 2\n";
+const DATA_VERSION: &str = "sextant coordinator, format 3\n";
 
 /// Opens the directory. A member that belongs to a cluster and has lost its log does not start: alone it would lead with an
 /// empty state beside the data of others, and among others it has forgotten its votes. Blocks the thread.

@@ -115,7 +115,12 @@ impl StateContext {
             let newest = info.moves.iter().map(|m| m.id).max().unwrap_or_default();
             require(newest <= self.moves.last(), || format!("move {newest} was never started"))?;
         }
-        require(self.epochs.all().keys().eq(buckets.keys()), || {
+        self.buckets_have_epochs()
+    }
+
+    /// Checks that the records and the epochs are of equal buckets. They are joined for readers.
+    pub(super) fn buckets_have_epochs(&self) -> CheckResult {
+        require(self.epochs.all().keys().eq(self.buckets.all().keys()), || {
             "epochs of no bucket, or a bucket without epochs".into()
         })
     }

@@ -17,9 +17,12 @@ impl StateContext {
     /// Decodes a state.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         match bytes.split_first() {
-            Some((&SNAPSHOT_VERSION, body)) => postcard::from_bytes(body).map_err(|error| {
-                Error::new(ErrorCode::Corrupt, format!("decode the StateContext: {error}"))
-            }),
+            Some((&SNAPSHOT_VERSION, body)) => {
+                let decoded: postcard::Result<Self> = postcard::from_bytes(body);
+                let state = decoded.map_err(|error| damaged(error.to_string()))?;
+                state.buckets_have_epochs().map_err(damaged)?;
+                Ok(state)
+            }
             Some((version, _)) => Err(Error::new(
                 ErrorCode::Version,
                 format!(
@@ -30,6 +33,10 @@ impl StateContext {
             None => Err(Error::new(ErrorCode::Corrupt, "the StateContext is empty")),
         }
     }
+}
+
+fn damaged(what: String) -> Error {
+    Error::new(ErrorCode::Corrupt, format!("decode the StateContext: {what}"))
 }
 
 #[cfg(test)]
@@ -46,5 +53,13 @@ mod tests {
         let error = StateContext::from_bytes(&bytes).unwrap_err();
         assert_eq!(error.code, ErrorCode::Version);
         assert!(error.message.contains("version 3"), "{error}");
+    }
+
+    #[test]
+    fn a_snapshot_with_a_bucket_without_epochs_is_damaged() {
+        let mut state = serving(1);
+        state.epochs.all_mut().pop_first();
+        let error = StateContext::from_bytes(&state.to_bytes().unwrap()).unwrap_err();
+        assert_eq!(error.code, ErrorCode::Corrupt, "{error}");
     }
 }

@@ -134,7 +134,7 @@ impl NewestCommits {
 
     /// True if a bucket accepts another open commit of a producer, when some of these have left the list.
     pub fn has_room_for(&self, commit: &PushedCommit, without: &[CommitId]) -> bool {
-        let stays = |open: &&OpenCommit| !without.contains(&open.id());
+        let stays = |open: &&OpenCommit| without.binary_search(&open.id()).is_err();
         let open = self.open().filter(stays).filter_map(OpenCommit::pushed);
         let parts = open.map(|open| open.parts.len());
         let (count, parts) = parts.fold((0, 0), |(count, all), parts| (count + 1, all + parts));

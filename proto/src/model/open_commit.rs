@@ -24,6 +24,7 @@ use super::pushed_commit::PushedCommit;
 
 /// The identity of a commit in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CommitId {
     /// The commit of a transaction over several buckets.
     Joint(TransactionId),

@@ -41,7 +41,11 @@ impl OpenCommits {
         now_ms: u64,
     ) {
         for version in self.0.values_mut().flatten() {
-            kept.iter().for_each(|vbucket| version.vouched.remove(vbucket));
+            match version.commit {
+                // The leading copy of an embedded bucket owns all vbuckets.
+                OpenCommit::Joint(_) => version.vouched = VbucketSet::default(),
+                OpenCommit::Pushed(_) => kept.iter().for_each(|v| version.vouched.remove(v)),
+            }
         }
         for named in open {
             let here = match &named {
@@ -54,6 +58,7 @@ impl OpenCommits {
             let versions = self.0.entry(named.id()).or_default();
             let since_ms = versions.iter().map(|known| known.since_ms).min().unwrap_or(now_ms);
             match versions.iter_mut().find(|known| known.commit == named) {
+                Some(known) if known.vouched.is_empty() => known.vouched = here,
                 Some(known) => here.iter().for_each(|vbucket| known.vouched.insert(vbucket)),
                 None => {
                     if let OpenCommit::Pushed(commit) = &named {

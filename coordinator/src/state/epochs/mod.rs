@@ -41,8 +41,8 @@ impl Apply for PromoteEpochs {
         held.extend(split);
         let promoted = self.promotions.iter().filter(|of| !held.contains(&of.bucket));
         let now = state.clock.now();
-        let marks = promoted.filter_map(|promotion| state.epochs.promote(promotion, now));
-        Ok((Outcome::Done, marks.map(Effect::EpochPublished).collect()))
+        let marks = state.epochs.promote(promoted, now);
+        Ok((Outcome::Done, marks.into_iter().map(Effect::EpochPublished).collect()))
     }
 }
 

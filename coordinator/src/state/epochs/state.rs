@@ -60,15 +60,25 @@ impl EpochsState {
         (MOMENTS_MAX / self.0.len().max(1)).clamp(MOMENTS_EACH_MIN, MOMENTS_EACH_MAX)
     }
 
-    /// Publishes the next epoch of a bucket if any position advances.
-    pub(super) fn promote(&mut self, promotion: &Promotion, now: Now) -> Option<EpochMark> {
+    /// Publishes the next epoch of each bucket of which any position advances.
+    pub(super) fn promote<'p>(
+        &mut self,
+        promotions: impl IntoIterator<Item = &'p Promotion>,
+        now: Now,
+    ) -> Vec<EpochMark> {
+        // One command may promote thousands of buckets, so their number is counted once.
         let (epochs_max, each_max) = (self.epochs_max(), self.moments_each_max());
-        // The bucket may have been dropped meanwhile.
-        let known = self.0.get_mut(&promotion.bucket)?;
-        let mark = known.history.promote(promotion, now.steady_ms, epochs_max)?.clone();
-        known.moments.publish(mark.epoch, now.position, known.history.oldest());
-        known.moments.thin(each_max);
-        Some(mark)
+        let mut marks = Vec::new();
+        for promotion in promotions {
+            // The bucket may have been dropped meanwhile.
+            let Some(known) = self.0.get_mut(&promotion.bucket) else { continue };
+            let promoted = known.history.promote(promotion, now.steady_ms, epochs_max);
+            let Some(mark) = promoted.cloned() else { continue };
+            known.moments.publish(mark.epoch, now.position, known.history.oldest());
+            known.moments.thin(each_max);
+            marks.push(mark);
+        }
+        marks
     }
 
     /// Adopts the branches of a history.
@@ -131,7 +141,8 @@ impl EpochsState {
                 let branches = (0..vbuckets).map(VbucketId).map(branch).collect();
                 self.adopt(*bucket, &Arc::new(FailoverLogs::new(branches)));
                 let (changes, horizon) = (ends.clone(), Epoch(1));
-                return self.promote(&Promotion { bucket: *bucket, changes, horizon }, now);
+                let promotion = Promotion { bucket: *bucket, changes, horizon };
+                return self.promote([&promotion], now).pop();
             }
             _ => {}
         }

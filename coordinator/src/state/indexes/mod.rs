@@ -40,7 +40,8 @@ impl Apply for CreateIndex {
         }
         state.check_free(&spec.name)?;
         check_spec(spec)?;
-        state.check_room(Room::of_index(spec))?;
+        let room = state.check_room(Room::of_index(spec));
+        room.map_err(|error| error.context(format!("index \"{}\"", spec.name)))?;
         state.check_room_in_bucket(spec)?;
         let loads = state.indexer_loads(&decided.silent);
         let placement = planner::place(spec.slices, spec.replicas, &loads)?;

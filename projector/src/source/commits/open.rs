@@ -66,6 +66,14 @@ impl SourceState {
         self.commits.open().filter(|commit| self.is_open(commit))
     }
 
+    /// The commits that are not open any more, and that the record still has.
+    fn settled(&self) -> impl Iterator<Item = &OpenCommit> {
+        let may_return = |commit: &OpenCommit| {
+            commit.pushed().is_some_and(|pushed| self.may_be_arriving(pushed))
+        };
+        self.commits.open().filter(move |commit| !self.is_open(commit) && !may_return(commit))
+    }
+
     fn open_joint(&self) -> impl Iterator<Item = &JointCommit> {
         self.commits.joint().filter(|joint| self.is_open_joint(joint))
     }
@@ -109,8 +117,10 @@ impl SourceState {
     fn unsettled(&self, commit: &OpenCommit) -> Vec<Participant> {
         match commit {
             OpenCommit::Joint(joint) => {
-                let others = joint.others(self.bucket);
-                let others = others.filter(|other| !self.is_left_out(joint, *other));
+                let is_asked = |other: &BucketId| {
+                    is_without_changes(commit) || !self.is_left_out(joint, *other)
+                };
+                let others = joint.others(self.bucket).filter(is_asked);
                 others.map(Participant::Bucket).collect()
             }
             OpenCommit::Pushed(pushed) => self.unsettled_parts(pushed),
@@ -128,12 +138,12 @@ impl Bucket {
 
     /// The commits that are not open any more, and that the record still has.
     pub(in crate::source) fn settled(&self) -> Vec<OpenCommit> {
-        let state = self.state();
-        let may_return = |commit: &OpenCommit| {
-            commit.pushed().is_some_and(|pushed| state.may_be_arriving(pushed))
-        };
-        let is_settled = |commit: &&OpenCommit| !state.is_open(commit) && !may_return(commit);
-        state.commits.open().filter(is_settled).cloned().collect()
+        self.state().settled().cloned().collect()
+    }
+
+    /// The identities of the commits that are not open any more, ascending.
+    pub(in crate::source) fn settled_ids(&self) -> Vec<CommitId> {
+        self.state().settled().map(OpenCommit::id).collect()
     }
 
     /// True if a joint commit is open here and has changed something.
@@ -156,11 +166,15 @@ impl Bucket {
         state.commits.has_prepared() || state.commits.open().len() > 0
     }
 
-    /// Counts the age of commits that this process has had from its start, or as a copy, from now on.
+    /// Counts the ages of prepared transactions and open commits from now on, unless they are
+    /// counted already. A joint commit that an epoch has loses its age.
     pub fn count_ages(&self) {
         let mut state = self.state();
-        let SourceState { open, commits, .. } = &mut *state;
-        open.count_ages(commits);
+        let prepared = state.commits.prepared().map(|one| CommitId::Joint(one.transaction));
+        let joint = state.open_joint().map(|joint| CommitId::Joint(joint.committed.transaction));
+        let pushed = state.commits.pushed().map(|commit| CommitId::Pushed(commit.transaction));
+        let ids: Vec<CommitId> = prepared.chain(joint).chain(pushed).collect();
+        state.open.count_ages(ids.into_iter());
     }
 
     /// True if the outcome of a prepared transaction, or a part of a producer's commit, is awaited for longer than usual.
@@ -194,6 +208,10 @@ impl Bucket {
         if let Some((last, _)) = queried.last() {
             state.open.queried = Some(last.id());
         }
+        // Another bucket may be rolled back between two answers.
+        let has_no_changes = |commit: &&OpenCommit| is_without_changes(commit);
+        let without_changes = queried.iter().map(|(commit, _)| commit).filter(has_no_changes);
+        without_changes.for_each(|commit| state.open.forget_reports(commit.id()));
         queried
     }
 
@@ -204,7 +222,7 @@ impl Bucket {
         if state.commits.find_open(id) != Some(commit) {
             return;
         }
-        let mut has_news = false;
+        let (mut has_news, mut lost) = (false, Vec::new());
         for (participant, part) in parts {
             let before = state.open.reported(id, *participant);
             // A lost part stays lost, also if its owner has forgotten the branches that it has left.
@@ -213,20 +231,25 @@ impl Bucket {
             }
             has_news |= state.open.report(id, *participant, *part);
             if *part == PartState::Lost {
-                self.log_lost(&mut state, commit, *participant);
+                lost.push(*participant);
+            }
+            if let (PartState::Lost, CommitId::Joint(transaction), Participant::Bucket(lost_in)) =
+                (part, id, participant)
+            {
+                state.open.add_halved(transaction, *lost_in);
             }
         }
         drop(state);
+        lost.into_iter().for_each(|participant| self.log_lost(id, participant));
         if has_news {
             self.wake();
         }
     }
 
-    fn log_lost(&self, state: &mut SourceState, commit: &OpenCommit, participant: Participant) {
+    fn log_lost(&self, commit: CommitId, participant: Participant) {
         let bucket = &self.info.name;
-        match (commit.id(), participant) {
+        match (commit, participant) {
             (CommitId::Joint(transaction), Participant::Bucket(lost_in)) => {
-                state.open.add_halved(transaction, lost_in);
                 tracing::error!(%transaction, %bucket, %lost_in, "a commit is halved: another bucket has lost its part");
             }
             (CommitId::Pushed(transaction), Participant::Vbucket(vbucket)) => {
@@ -315,3 +338,13 @@ impl Bucket {
         state.open_pushed().map(status).collect()
     }
 }
+
+/// True if a joint commit has changed no document of this bucket. It ends here when the answers of
+/// one turn say that the epochs of all its other buckets have it.
+fn is_without_changes(commit: &OpenCommit) -> bool {
+    commit.joint().is_some_and(|joint| joint.at().is_none())
+}
+
+#[cfg(test)]
+#[path = "open_tests.rs"]
+mod tests;

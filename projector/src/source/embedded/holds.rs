@@ -31,7 +31,7 @@ pub(super) fn check_room(pending: &PendingChanges) -> Result<()> {
     let is_full = |open| open + commits.prepared().len() >= JOINT_MAX;
     let open = commits.open().len();
     // Commits that an epoch has leave the list with the next group.
-    if !is_full(open) || !is_full(open.saturating_sub(pending.bucket.settled().len())) {
+    if !is_full(open) || !is_full(open.saturating_sub(pending.bucket.settled_ids().len())) {
         return Ok(());
     }
     let name = &pending.bucket.info.name;

@@ -187,8 +187,7 @@ fn check_room(
         return Ok(());
     }
     // Commits that an epoch has leave the list with the next group.
-    let settled: Vec<_> = bucket.settled().iter().map(OpenCommit::id).collect();
-    if commits.has_room_for(commit, &settled) {
+    if commits.has_room_for(commit, &bucket.settled_ids()) {
         return Ok(());
     }
     if bucket.awaits_commit(commit, wanted) {

@@ -16,6 +16,7 @@ use proto::model::commits::{Committed, Fate, NewestCommits, TransactionEvent};
 use proto::model::cut::{Cut, EpochMark, Position};
 use proto::model::history::{Branches, FailoverLogs, SourceHistory, branch_of};
 use proto::model::ids::{BucketId, Seqno, TransactionId, VbucketId};
+use proto::model::open_commit::CommitId;
 use tokio::sync::watch;
 
 use proto::Result;
@@ -101,7 +102,7 @@ impl Bucket {
         let BucketRecord { info, branches, ownership, given_up, mut commits } = record;
         commits.plant_forgotten();
         let mut open = OpenState::default();
-        open.count_ages(&commits);
+        open.count_ages(commits.pushed().map(|commit| CommitId::Pushed(commit.transaction)));
         let positions = ends.iter().zip(&branches).map(|(seqno, branches)| Position {
             vbuuid: branch_of(branches, *seqno),
             seqno: *seqno,

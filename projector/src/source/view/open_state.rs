@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use proto::model::commits::{NewestCommits, TransactionEvent};
+use proto::model::commits::TransactionEvent;
 use proto::model::cut::Cut;
 use proto::model::ids::{BucketId, TransactionId};
 use proto::model::open_commit::{CommitId, OpenCommit, PartState, Participant};
@@ -87,12 +87,11 @@ impl OpenState {
         self.reported.remove(&id);
     }
 
-    /// Counts the age of commits that this process has had from its start, or as a copy, from now on.
-    pub fn count_ages(&mut self, commits: &NewestCommits) {
+    /// Counts the ages of these commits, from now on unless they are counted already, and of no
+    /// others.
+    pub fn count_ages(&mut self, ids: impl Iterator<Item = CommitId>) {
         let now = Instant::now();
-        let prepared = commits.prepared().map(|one| CommitId::Joint(one.transaction));
-        let known = prepared.chain(commits.open().map(OpenCommit::id));
-        self.since = known.map(|id| (id, self.since.get(&id).copied().unwrap_or(now))).collect();
+        self.since = ids.map(|id| (id, self.since.get(&id).copied().unwrap_or(now))).collect();
     }
 
     /// The time for which this process has had a prepared transaction or an open commit.
@@ -104,6 +103,11 @@ impl OpenState {
     /// The state of the part of another participant, if that one has reported it.
     pub fn reported(&self, id: CommitId, participant: Participant) -> Option<PartState> {
         self.reported.get(&id)?.get(&participant).copied()
+    }
+
+    /// Forgets the states that other participants of a commit have reported.
+    pub fn forget_reports(&mut self, id: CommitId) {
+        self.reported.remove(&id);
     }
 
     /// Records the state of the part of another participant. Returns true if it has changed.

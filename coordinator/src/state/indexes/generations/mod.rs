@@ -71,7 +71,8 @@ pub(in crate::state) fn new_generation(
     (spec, bucket): (&IndexSpec, BucketId),
     (unique, silent): (UniqueId, &[NodeId]),
 ) -> Result<IndexInfo> {
-    state.check_room(Room::of_index(spec))?;
+    let room = state.check_room(Room::of_index(spec));
+    room.map_err(|error| error.context(format!("index \"{}\"", spec.name)))?;
     let newest = state.newest_generation(info.id).unwrap_or(info.generation);
     let generation = unique.generation_behind(newest).ok_or_else(|| {
         Error::new(
